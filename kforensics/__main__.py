@@ -1,0 +1,6 @@
+"""`python -m kforensics`."""
+
+from kforensics.cli.app import main
+
+if __name__ == "__main__":
+    main()

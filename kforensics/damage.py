@@ -1,0 +1,99 @@
+"""What a parser met that is not as the format says, as a value beside the data; and the four ways a value can be missing."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from kforensics.units import OffsetRange
+
+
+class Absent(StrEnum):
+    """Why a value is not there; each member reaches the JSON as `{"absent": …}`."""
+
+    NOT_WRITTEN = "not-written"
+    UNREADABLE = "unreadable"
+    NOT_APPLICABLE = "not-applicable"
+    UNKNOWN = "unknown"
+
+
+class Span(NamedTuple):
+    """A run of bytes in one file: where it starts and how long it is."""
+
+    position: int
+    length: int
+
+    @property
+    def end(self) -> int:
+        """The position behind the last byte."""
+        return self.position + self.length
+
+
+class DamageKind(StrEnum):
+    """What is wrong with a run of bytes."""
+
+    CRC = "crc"
+    LENGTH = "length"
+    ZEROS = "zeros"
+    TORN = "torn"
+    ORDER = "order"
+    EPOCH = "epoch"
+    MAGIC = "magic"
+    ATTRIBUTES = "attributes"
+    COUNT = "count"
+    RECORD = "record"
+    COMPRESSION = "compression"
+    TOO_LARGE = "too-large"
+    UNSUPPORTED = "unsupported"
+    VERSION = "version"
+    TEXT = "text"
+    INDEX = "index"
+    MISMATCH = "mismatch"
+    NAME = "name"
+
+
+class Gravity(StrEnum):
+    """How much a departure from the format matters to the log."""
+
+    DAMAGE = "damage"
+    """Data or state is wrong, and no broker repairs it by itself."""
+    TORN_TAIL = "torn-tail"
+    """The unfinished end of a live or crashed broker's file: recovery cuts it."""
+    REBUILDABLE = "rebuildable"
+    """Derived from the log: the broker rebuilds it when it loads."""
+    STALE = "stale"
+    """Behind the log by design, repaired when the broker loads it."""
+
+
+class BitFlip(NamedTuple):
+    """One flipped bit that explains a checksum: the byte, the bit (0 is the lowest), and the byte as found and as it was."""
+
+    position: int
+    bit: int
+    found: int
+    expected: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Why a run of bytes is wrong, where that can be shown: kind is `bit-flip`, `zero-page`, `torn-write`, `shift`, `foreign-page` …"""
+
+    kind: str
+    detail: str
+    flip: BitFlip | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """One place where a file is not as its format says; `expected` and `found` are words for people."""
+
+    span: Span
+    kind: DamageKind
+    expected: str
+    found: str
+    gravity: Gravity = Gravity.DAMAGE
+    offsets_lost: OffsetRange | Absent = Absent.NOT_APPLICABLE
+    next_good: tuple[int, int] | Absent = Absent.NOT_APPLICABLE
+    """Offset and position of the next sound batch."""
+    cause: Cause | Absent = Absent.UNKNOWN
+    checksums: tuple[int, int] | Absent = field(default=Absent.NOT_APPLICABLE)
+    """Stored and computed."""

@@ -1,0 +1,1 @@
+"""What each disk says, without inference across brokers."""

@@ -1,0 +1,170 @@
+"""Evidence > Node > Replica > Segment: what the disks say, immutable and without inference across brokers."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.damage import Absent, Damage, Span
+from kforensics.formats.batch_table import BatchTable
+from kforensics.formats.records import Record
+from kforensics.units import EpochEntry, TopicPartition
+
+BUCKET_OFFSETS = 65_536
+"""Offsets in one digest bucket; bucket n covers n * 65,536 and up."""
+
+DIGEST_DTYPE = np.dtype([("bucket", "<i8"), ("low", "<u8"), ("high", "<u8"), ("batches", "<i8"), ("position", "<i8")])
+"""One digest: 128 bits that add up over segments, the batches in it, and the position of the first of them in its file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """Where a statement can be checked: an input, a file in it, and a run of bytes or a line."""
+
+    input: int
+    path: str
+    span: Span | Absent = Absent.NOT_APPLICABLE
+    line: int | Absent = Absent.NOT_APPLICABLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that could not be read; any problem makes the look incomplete and the exit code 3."""
+
+    input: int
+    path: str
+    message: str
+    position: int | Absent = Absent.NOT_APPLICABLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One thing named on the command line, or one node found below it."""
+
+    path: str
+    kind: str
+    broker_id: int | Absent = Absent.UNKNOWN
+    cluster_id: str | Absent = Absent.UNKNOWN
+    kafka_version_hint: str | Absent = Absent.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointValue:
+    """One number out of a checkpoint file, with the line that says it."""
+
+    value: int
+    citation: Citation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    """The leader epochs of a replica and the offsets between which they hold (KIP-101)."""
+
+    epochs: tuple[EpochEntry, ...]
+    log_start_offset: int
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """One `.log` file, read: offsets, epochs, digests and damage; positions are bytes in the file."""
+
+    path: str
+    base_offset: int
+    length: int
+    """Bytes of the file."""
+    valid_length: int
+    """Bytes up to the end of the last sound batch that recovery would keep."""
+    recovered_end_offset: int | Absent
+    """The offset behind the last batch before the first one that fails, absent where no batch is sound."""
+    first_offset: int | Absent
+    last_offset: int | Absent
+    """Of all sound batches, also of those behind a damaged one."""
+    batch_count: int
+    record_count: int
+    epochs: tuple[EpochEntry, ...]
+    """Where each leader epoch begins in this file, in file order; magic 2 batches only."""
+    magics: frozenset[int]
+    max_timestamp_ms: int | Absent
+    digests: NDArray[np.void]
+    """Of `DIGEST_DTYPE`, rising by bucket."""
+    batches: BatchTable | Absent
+    """The whole table where it is small, else absent: ask `BatchReader`."""
+    damage: tuple[Damage, ...] = ()
+    changed: bool = False
+    """The file changed or vanished while it was read."""
+    mtime_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """One partition directory of one node."""
+
+    input: int
+    broker_id: int | Absent
+    path: str
+    """Relative to the input."""
+    log_dir: str
+    """Relative to the input; empty where the input is the log dir itself."""
+    topic_partition: TopicPartition
+    state: str
+    """`live`, `future`, `stray` or `deleted`, from the directory's name."""
+    topic_id: str | Absent
+    segments: tuple[Segment, ...]
+    lineage: Lineage
+    """From the batches: a fact. Its log end is that of the last sound batch."""
+    checkpoint_epochs: tuple[EpochEntry, ...] | Absent
+    """From `leader-epoch-checkpoint`: a claim, and what the broker acts on."""
+    high_watermark: CheckpointValue | Absent
+    recovery_point: CheckpointValue | Absent
+    log_start: CheckpointValue | Absent
+    cleaner_point: CheckpointValue | Absent
+    clean_shutdown: bool
+    """The log dir holds `.kafka_cleanshutdown`."""
+    producer_snapshots: tuple[int, ...] = ()
+    """Offsets that name the `.snapshot` files."""
+    deleted_segments: tuple[Segment, ...] = ()
+    """Segments renamed `.deleted`: content that outlives a truncation or retention."""
+    damage: Mapping[str, tuple[Damage, ...]] = field(default_factory=dict)
+    """Of files other than segments, by path relative to the input."""
+
+    def cite(self, name: str = "", span: Span | Absent = Absent.NOT_APPLICABLE, line: int | Absent = Absent.NOT_APPLICABLE) -> Citation:
+        """A citation of a file in the replica's directory, or of the directory."""
+        return Citation(input=self.input, path=f"{self.path}/{name}" if name else self.path, span=span, line=line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDir:
+    """One log directory of a node."""
+
+    path: str
+    """Relative to the input; empty where the input is the log dir itself."""
+    clean_shutdown: bool
+    broker_epoch: int | Absent
+    directory_id: str | Absent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One broker, controller or combined node, or a loose partition directory without one."""
+
+    input: int
+    node_id: int | Absent
+    kind: str
+    cluster_id: str | Absent
+    log_dirs: tuple[LogDir, ...]
+    version_hint: str | Absent
+
+
+class BatchReader(Protocol):
+    """How conclusions ask for content: the only way from a rule to bytes, handed in by `evidence.collect`."""
+
+    def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
+        """Rows of every sound batch that touches the offsets, in file order; `segment` indexes `replica.segments`."""
+        ...
+
+    def records(self, replica: Replica, first_offset: int, last_offset: int) -> Iterator[Record]:
+        """Every record at the offsets, in file order, payloads included."""
+        ...

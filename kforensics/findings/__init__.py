@@ -1,0 +1,1 @@
+"""What the tool states, each statement with its code, severity, confidence and citations."""

@@ -1,0 +1,1 @@
+"""The same functions spread over a fleet of data directories by Spark."""

@@ -1,0 +1,1 @@
+"""One module, one on-disk format: bytes in, values out, and the encoder beside the decoder."""

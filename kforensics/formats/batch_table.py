@@ -1,0 +1,45 @@
+"""The batch table: one row a batch, whatever its magic, as a numpy structured array.
+
+A "batch" is a magic 2 record batch or a top-level message of magic 0 and 1 (wrapper or not). Kafka's sentinels are kept in the columns, since a
+column has one type: -1 means "none" in `partition_leader_epoch`, `producer_id`, `producer_epoch`, `base_sequence` and the timestamps.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+BATCH_DTYPE = np.dtype(
+    [
+        ("base_offset", "<i8"),  # magic 0 and 1: the offset of the first inner message
+        ("last_offset", "<i8"),
+        ("position", "<i8"),
+        ("length", "<i4"),  # the whole batch, its 12 bytes of offset and length included
+        ("partition_leader_epoch", "<i4"),  # -1 for magic 0 and 1
+        ("crc", "<u4"),  # as stored
+        ("crc_valid", "?"),
+        ("magic", "i1"),
+        ("attributes", "<i2"),
+        ("count", "<i4"),  # as stored; magic 0 and 1: inner messages counted
+        ("base_timestamp", "<i8"),  # the delete horizon where attribute bit 6 is set
+        ("max_timestamp", "<i8"),
+        ("producer_id", "<i8"),
+        ("producer_epoch", "<i2"),
+        ("base_sequence", "<i4"),
+        ("segment", "<i4"),  # index into the replica's segments; 0 where a single file is read
+    ]
+)
+
+BatchTable = NDArray[Any]
+"""A structured array of `BATCH_DTYPE`."""
+
+CODEC_MASK = 0x07
+TIMESTAMP_TYPE_BIT = 0x08
+TRANSACTIONAL_BIT = 0x10
+CONTROL_BIT = 0x20
+DELETE_HORIZON_BIT = 0x40
+
+
+def empty_batches(count: int = 0) -> BatchTable:
+    """A table of `count` zeroed rows."""
+    return np.zeros(count, dtype=BATCH_DTYPE)

@@ -1,0 +1,1 @@
+"""The rules of Kafka as pure functions, each with its source."""

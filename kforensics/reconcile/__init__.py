@@ -1,0 +1,1 @@
+"""Conclusions across replicas: evidence and protocol in, verdicts out."""

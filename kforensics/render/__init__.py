@@ -1,0 +1,1 @@
+"""Findings and documents as text, JSON and HTML; knows nothing of disks."""

@@ -1,0 +1,1 @@
+"""Files of the evidence, opened read-only: this layer knows files, not records."""
