@@ -1,0 +1,136 @@
+"""The command `kforensics`: its commands, and the one place that turns an error into words."""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from kforensics import __version__
+from kforensics.cli.exits import ExitCode
+from kforensics.errors import EvidenceError, FormatError, KforensicsError, MissingExtra, UsageError
+
+PROGRAM = "kforensics"
+
+COMMANDS: tuple[Callable[..., None], ...] = ()
+
+app = typer.Typer(
+    name=PROGRAM,
+    add_completion=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,  # locals hold payloads, which are private
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"{PROGRAM} {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def kforensics(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Read-only log forensics over Kafka broker data directories: what was lost, was it committed, who still has it.
+
+    Nothing is ever written below an input. Exit codes: 0 nothing found, 1 findings, 2 wrong usage, 3 evidence missing,
+    unreadable or incomplete, 4 a defect in kforensics itself.
+    """
+
+
+for _command in COMMANDS:
+    app.command()(_command)
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = ExitCode.PIPE_CLOSED
+    if code == ExitCode.PIPE_CLOSED:
+        # The interpreter flushes once more at its end, which must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code; every error ends here as words on standard error."""
+    try:
+        with get_command(app).make_context(PROGRAM, list(arguments)) as context:
+            context.command.invoke(context)
+    except typer.Exit as finished:
+        return finished.exit_code
+    except typer.TyperException as error:  # wrong options and arguments, found while they were parsed
+        if arguments:  # without any the help has been shown already
+            _say(f"{PROGRAM}: {error.format_message()}\nTry '{PROGRAM} {_help_for(arguments)}'.")
+        return ExitCode.USAGE
+    except BrokenPipeError:
+        return ExitCode.PIPE_CLOSED
+    except (KeyboardInterrupt, typer.Abort):
+        _say(f"{PROGRAM}: stopped; nothing was concluded")
+        return ExitCode.INTERRUPTED
+    except KforensicsError as error:
+        _say(error_words(error))
+        return ExitCode.USAGE if isinstance(error, (UsageError, MissingExtra)) else ExitCode.INCOMPLETE
+    except Exception as error:  # noqa: BLE001 - whatever it is, an operator gets one line and a code to tell it by
+        _say(defect_words(error))
+        if os.environ.get("KFORENSICS_TRACEBACK"):
+            _say(traceback.format_exc())
+        return ExitCode.DEFECT
+    return ExitCode.NOTHING_FOUND
+
+
+def error_words(error: KforensicsError) -> str:
+    """What happened, where, and the likely causes."""
+    from kforensics.render.escape import escape_text
+
+    match error:
+        case EvidenceError():
+            lines = [f"{PROGRAM}: {escape_text(error.path)}: {escape_text(error.problem)}"]
+            lines += [f"  likely: {escape_text(cause)}" for cause in error.causes]
+            return "\n".join(lines)
+        case FormatError():
+            return f"{PROGRAM}: {escape_text(str(error))}"
+    return f"{PROGRAM}: {escape_text(str(error))}"
+
+
+def defect_words(error: BaseException) -> str:
+    """One line that lets a maintainer find a defect, without payloads."""
+    from kforensics.render.escape import escape_text, shorten
+
+    frames = traceback.extract_tb(error.__traceback__)
+    package = Path(__file__).parent.parent
+    inside = [frame for frame in frames if Path(frame.filename).is_relative_to(package)]
+    place = (
+        f"{Path(inside[-1].filename).relative_to(package.parent)}:{inside[-1].lineno}" if inside else "unknown place"
+    )
+    what = shorten(escape_text(f"{type(error).__name__}: {error}"), 160)
+    return (
+        f"{PROGRAM}: a defect in kforensics {__version__} itself, at {place}: {what} "
+        "(the evidence is untouched; KFORENSICS_TRACEBACK=1 shows more for a report)"
+    )
+
+
+def _help_for(arguments: Sequence[str]) -> str:
+    names = {
+        command.name or (command.callback.__name__ if command.callback else "") for command in app.registered_commands
+    }
+    return f"{arguments[0]} --help" if arguments and arguments[0] in names else "--help"
+
+
+def _say(words: str) -> None:
+    typer.echo(words, err=True)

@@ -1,0 +1,39 @@
+"""Where a result goes: standard output, or a new file that is opened only when the work is done."""
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from kforensics.errors import UsageError
+
+
+def check_out(out: Path | None, inputs: Sequence[Path]) -> None:
+    """Refuse, before the work, an output file that exists, has no directory, or would lie inside the evidence."""
+    if out is None:
+        return
+    if os.path.lexists(out):
+        raise UsageError(f"{out} exists; kforensics overwrites nothing")
+    folder = out.parent.resolve()
+    if not folder.is_dir():
+        raise UsageError(f"{out.parent} is no directory")
+    for given in inputs:
+        evidence = given.resolve()
+        if folder == evidence or evidence in folder.parents:
+            raise UsageError(f"{out} would lie inside the evidence {given}, where kforensics writes nothing")
+
+
+def write_result(text: str | Iterable[str], out: Path | None = None) -> None:
+    """Write the result, whole or piece by piece; an output file must be new."""
+    pieces = (text,) if isinstance(text, str) else text
+    if out is None:
+        for piece in pieces:
+            sys.stdout.write(piece)
+        sys.stdout.flush()
+        return
+    try:
+        with out.open("x", encoding="utf-8", newline="\n") as target:
+            for piece in pieces:
+                target.write(piece)
+    except OSError as error:
+        raise UsageError(f"{out} can't be written: {error.strerror}") from error

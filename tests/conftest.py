@@ -1,0 +1,86 @@
+"""Recorded incidents for every test, and the proof that no command touches its input."""
+
+import hashlib
+import os
+import shutil
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).parent.parent
+FIXTURES = ROOT / "fixtures"
+
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("deep", deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+TreeState = dict[str, tuple[int, int, int, int, str]]
+
+
+@pytest.fixture(scope="session")
+def fixtures() -> Path:
+    """The directory of recorded evidence."""
+    return FIXTURES
+
+
+@pytest.fixture(scope="session")
+def incident(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Path]:
+    """Unpacks a recorded incident once a session, whatever the number of test processes; what it gives must not be written to."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base if worker_id == "master" else base.parent) / "incidents"
+    shared.mkdir(exist_ok=True)
+
+    def unpack(name: str) -> Path:
+        target = shared / name
+        if not target.exists():
+            work = tmp_path_factory.mktemp("unpack")
+            with tarfile.open(FIXTURES / "incidents" / f"{name}.tar.xz") as archive:
+                archive.extractall(work, filter="data")
+            try:
+                (work / name).rename(target)
+            except OSError:  # another test process was faster
+                shutil.rmtree(work / name)
+        return target
+
+    return unpack
+
+
+@pytest.fixture
+def untouched() -> Callable[[Path], object]:
+    """`with untouched(tree): …` fails where a file below the tree, its content, mode, inode or time of change is not what it was."""
+
+    @contextmanager
+    def watch(tree: Path) -> Iterator[None]:
+        before = tree_state(tree)
+
+        yield
+
+        assert before == tree_state(tree)
+
+    return watch
+
+
+def tree_state(tree: Path) -> TreeState:
+    """Each path below the tree with size, mode, inode, modification time and a hash of its content."""
+    found: TreeState = {}
+    for folder, directories, names in os.walk(tree):
+        for name in [".", *directories, *names]:
+            path = Path(folder, name)
+            status = path.lstat()
+            content = _hash(path) if path.is_file() and not path.is_symlink() and os.access(path, os.R_OK) else ""
+            found[str(path)] = (status.st_size, status.st_mode, status.st_ino, status.st_mtime_ns, content)
+    if tree.is_file():
+        status = tree.lstat()
+        found[str(tree)] = (status.st_size, status.st_mode, status.st_ino, status.st_mtime_ns, _hash(tree))
+    return found
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()
