@@ -1,0 +1,31 @@
+"""The two checksums of Kafka's formats: CRC-32C (magic 2, producer snapshots) and CRC-32 (magic 0 and 1).
+
+`crc32c` uses the processor's instruction and takes any buffer without a copy; crcmod is the independent reference and stands in where it is missing.
+"""
+
+from collections.abc import Callable
+from zlib import crc32 as zlib_crc32
+
+Buffer = bytes | bytearray | memoryview
+
+CRC32C_POLYNOMIAL = 0x11EDC6F41
+CRC32_POLYNOMIAL = 0x104C11DB7
+
+
+def reference_crc32c() -> Callable[[Buffer], int]:
+    """CRC-32C by crcmod, table-driven and independent of the processor."""
+    import crcmod  # noqa: PLC0415  # only needed as reference and fallback
+
+    function: Callable[[Buffer], int] = crcmod.mkCrcFun(CRC32C_POLYNOMIAL, initCrc=0, rev=True, xorOut=0xFFFFFFFF)
+    return function
+
+
+try:
+    from crc32c import crc32c
+except ImportError:  # pragma: no cover
+    crc32c = reference_crc32c()
+
+
+def crc32(data: Buffer, value: int = 0) -> int:
+    """CRC-32 (IEEE) of a buffer."""
+    return zlib_crc32(data, value)

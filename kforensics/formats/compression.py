@@ -1,0 +1,161 @@
+"""The four codecs of record batches, each with a hard bound on its output.
+
+gzip: RFC 1952, one or more members. snappy: xerial's framing (8 bytes of magic, version, compatible version, then raw blocks each behind an int32
+length), or one raw block as some C clients write. lz4: frames of independent blocks; those inside magic 0 carry a header checksum over the wrong bytes
+(KAFKA-3160), so the header checksum is never asked. zstd: frames, magic 2 only, since 2.1.
+
+A length inside compressed bytes is a claim: no decoder allocates by it, none writes above `limit`.
+"""
+
+import zlib
+from enum import IntEnum
+from struct import Struct
+
+import cramjam
+import xxhash
+
+from kforensics.damage import Span
+from kforensics.errors import FormatError, UnsupportedFormat
+
+Buffer = bytes | bytearray | memoryview
+
+OUTPUT_LIMIT = 64 << 20
+"""The largest batch, decompressed, that is looked into, in bytes."""
+
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
+XERIAL_HEADER = Struct(">8sii")
+XERIAL_BLOCK_LENGTH = 32 << 10
+LZ4_MAGIC = b"\x04\x22\x4d\x18"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+ZSTD_WINDOW_LIMIT = 128 << 20
+
+
+class Codec(IntEnum):
+    """The codec in bits 0 to 2 of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class OutputLimitReached(FormatError):
+    """The output is larger than allowed: a bomb, or the caller's buffer is small."""
+
+
+def decompress(codec: int, data: Buffer, limit: int = OUTPUT_LIMIT) -> bytes:
+    """The bytes behind compressed ones; `OutputLimitReached` above `limit` bytes."""
+    room = min(limit, max(4 * len(data), 1 << 12))
+    while True:
+        buffer = bytearray(room)
+        try:
+            length = decompress_into(codec, data, memoryview(buffer))
+        except OutputLimitReached:
+            if room >= limit:
+                raise
+            room = min(limit, room * 4)
+        else:
+            return bytes(memoryview(buffer)[:length])
+
+
+def decompress_into(codec: int, data: Buffer, output: memoryview) -> int:
+    """Decompress into a buffer and return the length written."""
+    view = memoryview(data)
+    try:
+        match codec:
+            case Codec.GZIP:
+                return cramjam.gzip.decompress_into(view, output)
+            case Codec.SNAPPY:
+                return _snappy_into(view, output)
+            case Codec.LZ4:
+                return cramjam.lz4.decompress_into(_with_right_header_checksum(view), output)
+            case Codec.ZSTD:
+                return cramjam.zstd.decompress_into(view, output)
+    except cramjam.DecompressionError as error:
+        if "write whole buffer" in str(error):
+            raise _limit_reached(view, output) from None
+        raise FormatError(Span(0, len(view)), expected=f"{Codec(codec).name.lower()} data", found=str(error)) from None
+    raise UnsupportedFormat(Span(0, len(view)), expected="a codec from 1 to 4", found=str(codec))
+
+
+def _limit_reached(data: memoryview, output: memoryview) -> OutputLimitReached:
+    return OutputLimitReached(Span(0, len(data)), expected=f"at most {len(output)} bytes decompressed", found="more")
+
+
+def _snappy_into(data: memoryview, output: memoryview) -> int:
+    if bytes(data[:8]) != XERIAL_MAGIC:
+        return _snappy_block_into(data, output, 0)
+    position = XERIAL_HEADER.size
+    written = 0
+    while position < len(data):
+        length = int.from_bytes(data[position : position + 4], signed=True)
+        position += 4
+        if not 0 <= length <= len(data) - position:
+            raise FormatError(Span(position - 4, 4), expected=f"a block of at most {len(data) - position} bytes", found=str(length))
+        written += _snappy_block_into(data[position : position + length], output, written)
+        position += length
+    return written
+
+
+def _snappy_block_into(block: memoryview, output: memoryview, written: int) -> int:
+    if cramjam.snappy.decompress_raw_len(block) > len(output) - written:
+        raise _limit_reached(block, output)
+    length: int = cramjam.snappy.decompress_raw_into(block, output[written:])
+    return length
+
+
+def _with_right_header_checksum(data: memoryview) -> Buffer:
+    """The frame with the header checksum that its descriptor calls for: Kafka's magic 0 frames hash four bytes too many (KAFKA-3160)."""
+    if len(data) < 7 or bytes(data[:4]) != LZ4_MAGIC:
+        return data
+    place = 14 if data[4] & 0x08 else 6
+    if place >= len(data):
+        return data
+    right = xxhash.xxh32_intdigest(bytes(data[4:place])) >> 8 & 0xFF
+    if data[place] == right:
+        return data
+    patched = bytearray(data)
+    patched[place] = right
+    return patched
+
+
+def compress(codec: int, data: Buffer, *, wrong_lz4_header: bool = False) -> bytes:
+    """Compress as Kafka's own producer frames it; `wrong_lz4_header` as inside magic 0."""
+    match codec:
+        case Codec.GZIP:
+            encoder = zlib.compressobj(wbits=31)
+            return encoder.compress(data) + encoder.flush()
+        case Codec.SNAPPY:
+            return _xerial(memoryview(data))
+        case Codec.LZ4:
+            return _lz4_frame(memoryview(data), wrong_lz4_header)
+        case Codec.ZSTD:
+            return bytes(cramjam.zstd.compress(memoryview(data)))
+    raise UnsupportedFormat(Span(0, len(data)), expected="a codec from 1 to 4", found=str(codec))
+
+
+def _xerial(data: memoryview) -> bytes:
+    framed = bytearray(XERIAL_HEADER.pack(XERIAL_MAGIC, 1, 1))
+    for start in range(0, len(data), XERIAL_BLOCK_LENGTH):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + XERIAL_BLOCK_LENGTH]))
+        framed += len(block).to_bytes(4)
+        framed += block
+    return bytes(framed)
+
+
+def _lz4_frame(data: memoryview, wrong_header: bool) -> bytes:
+    """Independent blocks of 64 KiB, no checksums, no content size: FLG 0x60, BD 0x40."""
+    descriptor = b"\x60\x40"
+    hashed = LZ4_MAGIC + descriptor if wrong_header else descriptor
+    frame = bytearray(LZ4_MAGIC + descriptor)
+    frame.append(xxhash.xxh32_intdigest(hashed) >> 8 & 0xFF)
+    for start in range(0, len(data), 1 << 16):
+        block = data[start : start + (1 << 16)]
+        packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
+        if len(packed) < len(block):
+            frame += len(packed).to_bytes(4, "little") + packed
+        else:
+            frame += (len(block) | 0x80000000).to_bytes(4, "little") + block
+    frame += bytes(4)
+    return bytes(frame)

@@ -1,0 +1,171 @@
+"""Messages of magic 0 (0.8 to 0.9) and magic 1 (0.10, KIP-32), plain and as wrappers of compressed message sets.
+
+    offset int64 | length int32 (bytes behind it, at least 14 and 22) | crc uint32 | magic int8 | attributes int8 | timestamp int64 (magic 1 only) |
+    key length int32 (-1 null) key | value length int32 (-1 null) value
+
+The CRC-32 covers magic to the end; it does not cover offset and length. Attributes: bits 0 to 2 the codec, bit 3 (magic 1) log-append time.
+
+A wrapper's value is a compressed sequence of messages of the same magic, never wrappers again; its offset is that of its last message. Inner offsets
+are absolute in magic 0; in magic 1 they are relative, and the last one stands for the wrapper's offset. Under log-append time the wrapper's timestamp
+is that of all its messages. Kafka: AbstractLegacyRecordBatch, LegacyRecord.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from construct import Int8sb, Int32sb, Int32ub, Int64sb
+from construct import Struct as Layout
+
+from kforensics.damage import Span
+from kforensics.errors import BadChecksum, FormatError, UnexpectedEnd
+from kforensics.formats.batch_table import CODEC_MASK, TIMESTAMP_TYPE_BIT
+from kforensics.formats.checksum import crc32
+from kforensics.formats.compression import OUTPUT_LIMIT, compress, decompress
+from kforensics.formats.layout import FixedLayout
+from kforensics.formats.record_batch import LOG_OVERHEAD
+from kforensics.formats.records import Buffer, Record
+
+_COMMON = ("offset" / Int64sb, "length" / Int32sb, "crc" / Int32ub, "magic" / Int8sb, "attributes" / Int8sb)
+MESSAGE_HEADER_0 = FixedLayout(Layout(*_COMMON))
+MESSAGE_HEADER_1 = FixedLayout(Layout(*_COMMON, "timestamp" / Int64sb))
+
+CRC_COVERED_POSITION = MESSAGE_HEADER_0.position_of("magic")
+SMALLEST_MESSAGE_LENGTH = {0: MESSAGE_HEADER_0.length + 8 - LOG_OVERHEAD, 1: MESSAGE_HEADER_1.length + 8 - LOG_OVERHEAD}
+
+
+class Message(NamedTuple):
+    """One message as it lies on disk; `timestamp_ms` is -1 in magic 0."""
+
+    offset: int
+    magic: int
+    attributes: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    crc: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageSet:
+    """A top-level message and what it stands for: itself, or the messages that it wraps, with absolute offsets and effective timestamps."""
+
+    wrapper: Message
+    messages: tuple[Message, ...]
+
+
+def parse_message(data: Buffer, start: int = 0, end: int | None = None) -> tuple[Message, int]:
+    """The message at `start` and the position behind it; the CRC is not asked."""
+    end = len(data) if end is None else end
+    if end - start < MESSAGE_HEADER_0.length:
+        raise UnexpectedEnd(Span(start, end - start), expected=f"a message header of {MESSAGE_HEADER_0.length} bytes", found=f"{end - start} bytes")
+    offset, length, crc, magic, attributes = MESSAGE_HEADER_0.struct.unpack_from(data, start)
+    if magic not in SMALLEST_MESSAGE_LENGTH:
+        raise FormatError(Span(start + CRC_COVERED_POSITION, 1), expected="magic 0 or 1", found=str(magic))
+    room = end - start - LOG_OVERHEAD
+    if not SMALLEST_MESSAGE_LENGTH[magic] <= length <= room:
+        raise FormatError(Span(start + 8, 4), expected=f"a length of {SMALLEST_MESSAGE_LENGTH[magic]} to {room}", found=str(length))
+    message_end = start + LOG_OVERHEAD + length
+    timestamp = -1
+    position = start + MESSAGE_HEADER_0.length
+    if magic == 1:
+        timestamp = MESSAGE_HEADER_1.struct.unpack_from(data, start)[5]
+        position = start + MESSAGE_HEADER_1.length
+    key, position = _parse_nullable(data, position, message_end)
+    value, position = _parse_nullable(data, position, message_end)
+    if position != message_end:
+        raise FormatError(Span(position, message_end - position), expected="the end of the message", found=f"{message_end - position} bytes more")
+    return Message(offset, magic, attributes, timestamp, key, value, crc), message_end
+
+
+def _parse_nullable(data: Buffer, start: int, end: int) -> tuple[bytes | None, int]:
+    position = start + 4
+    if position > end:
+        raise UnexpectedEnd(Span(start, end - start), expected="a length of 4 bytes", found=f"{end - start} bytes")
+    length = int.from_bytes(data[start:position], signed=True)
+    if length == -1:
+        return None, position
+    if not 0 <= length <= end - position:
+        raise FormatError(Span(start, 4), expected=f"a length of -1 to {end - position}", found=str(length))
+    return bytes(data[position : position + length]), position + length
+
+
+def computed_crc(data: Buffer, start: int, end: int) -> int:
+    """The CRC-32 that the message from `start` to `end` calls for."""
+    return crc32(memoryview(data)[start + CRC_COVERED_POSITION : end])
+
+
+def parse_message_set(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> MessageSet:
+    """One whole top-level message and the messages it stands for; spans of errors inside a wrapper are relative to its decompressed value."""
+    wrapper, _ = parse_message(data)
+    codec = wrapper.attributes & CODEC_MASK
+    if not codec:
+        return MessageSet(wrapper=wrapper, messages=(wrapper,))
+    if wrapper.value is None:
+        raise FormatError(Span(0, len(data)), expected="a compressed message set", found="null")
+    inner = tuple(_parse_inner(decompress(codec, wrapper.value, output_limit), wrapper.magic))
+    if not inner:
+        raise FormatError(Span(0, len(data)), expected="at least one message in the wrapper", found="none")
+    return MessageSet(wrapper=wrapper, messages=tuple(_absolute(wrapper, inner)))
+
+
+def _parse_inner(data: Buffer, magic: int) -> Iterator[Message]:
+    position = 0
+    while position < len(data):
+        start = position
+        message, position = parse_message(data, start)
+        if message.magic != magic or message.attributes & CODEC_MASK:
+            found = f"magic {message.magic}, attributes {message.attributes:#04x}"
+            raise FormatError(Span(start, position - start), expected=f"a plain message of magic {magic}", found=found)
+        crc = computed_crc(data, start, position)
+        if crc != message.crc:
+            raise BadChecksum(Span(start, position - start), expected=f"an inner message of crc {message.crc:#010x}", found=f"{crc:#010x}")
+        yield message
+
+
+def _absolute(wrapper: Message, inner: tuple[Message, ...]) -> Iterator[Message]:
+    shift = wrapper.offset - inner[-1].offset if wrapper.magic == 1 else 0
+    is_log_append = wrapper.magic == 1 and bool(wrapper.attributes & TIMESTAMP_TYPE_BIT)
+    for message in inner:
+        timestamp = wrapper.timestamp_ms if is_log_append else message.timestamp_ms
+        yield message._replace(offset=message.offset + shift, timestamp_ms=timestamp)
+
+
+def iter_message_records(data: Buffer, batch_position: int, output_limit: int = OUTPUT_LIMIT) -> Iterator[Record]:
+    """The records of one whole top-level message."""
+    parsed = parse_message_set(data, output_limit)
+    base_offset = parsed.messages[0].offset
+    for message in parsed.messages:
+        yield Record(
+            message.offset, message.timestamp_ms, message.key, message.value, (), -1, batch_position, base_offset, -1, -1, -1, message.magic, False, False
+        )
+
+
+def encode_message(message: Message) -> bytes:
+    """The bytes of one message, its checksum computed."""
+    body = bytearray((message.magic, message.attributes))
+    if message.magic == 1:
+        body += message.timestamp_ms.to_bytes(8, signed=True)
+    for part in (message.key, message.value):
+        body += (-1 if part is None else len(part)).to_bytes(4, signed=True)
+        body += part or b""
+    return message.offset.to_bytes(8, signed=True) + (len(body) + 4).to_bytes(4) + crc32(body).to_bytes(4) + body
+
+
+def encode_message_set(messages: Iterable[Message], *, codec: int = 0, log_append_ms: int | None = None) -> bytes:
+    """Messages with absolute offsets, one behind the other, or in one wrapper as a broker of their time stored it."""
+    given = tuple(messages)
+    if not codec:
+        return b"".join(encode_message(message) for message in given)
+    first, last = given[0], given[-1]
+    shift = first.offset if first.magic == 1 else 0
+    inner = b"".join(encode_message(message._replace(offset=message.offset - shift)) for message in given)
+    wrapper = Message(
+        offset=last.offset,
+        magic=first.magic,
+        attributes=codec | (0 if log_append_ms is None else TIMESTAMP_TYPE_BIT),
+        timestamp_ms=max(message.timestamp_ms for message in given) if log_append_ms is None else log_append_ms,
+        key=None,
+        value=compress(codec, inner, wrong_lz4_header=first.magic == 0),
+    )
+    return encode_message(wrapper)

@@ -1,0 +1,60 @@
+"""Variable-length integers: zig-zag varint and varlong of records, plain unsigned varint of flexible messages.
+
+Little-endian groups of seven bits, the high bit says that more follow: at most 5 bytes for 32 bits, 10 for 64. What the last group holds above the
+type's width is cut, as Kafka's ByteUtils does.
+"""
+
+from kforensics.damage import Span
+from kforensics.errors import FormatError, UnexpectedEnd
+
+VARINT_LENGTH = 5
+VARLONG_LENGTH = 10
+
+Buffer = bytes | bytearray | memoryview
+
+
+def read_uvarint(data: Buffer, position: int, end: int, limit: int = VARINT_LENGTH) -> tuple[int, int]:
+    """An unsigned varint of at most `limit` bytes, and the position behind it."""
+    value = shift = 0
+    last = position + limit
+    for place in range(position, min(last, end)):
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & (0xFFFFFFFF if limit == VARINT_LENGTH else 0xFFFFFFFFFFFFFFFF), place + 1
+        shift += 7
+    if end < last:
+        raise UnexpectedEnd(Span(position, end - position), expected="a varint", found="the end of the bytes")
+    raise FormatError(Span(position, limit), expected=f"a varint of at most {limit} bytes", found="a longer one")
+
+
+def read_varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
+    """A zig-zag varint (int32), and the position behind it."""
+    raw, position = read_uvarint(data, position, end)
+    return (raw >> 1) ^ -(raw & 1), position
+
+
+def read_varlong(data: Buffer, position: int, end: int) -> tuple[int, int]:
+    """A zig-zag varlong (int64), and the position behind it."""
+    raw, position = read_uvarint(data, position, end, VARLONG_LENGTH)
+    return (raw >> 1) ^ -(raw & 1), position
+
+
+def encode_uvarint(value: int) -> bytes:
+    """An unsigned varint of a value that is not negative."""
+    groups = bytearray()
+    while value > 0x7F:
+        groups.append(value & 0x7F | 0x80)
+        value >>= 7
+    groups.append(value)
+    return bytes(groups)
+
+
+def encode_varint(value: int) -> bytes:
+    """A zig-zag varint of an int32; the same bytes hold it as varlong."""
+    return encode_uvarint((value << 1) ^ (value >> 31))
+
+
+def encode_varlong(value: int) -> bytes:
+    """A zig-zag varlong of an int64."""
+    return encode_uvarint((value << 1) ^ (value >> 63))
