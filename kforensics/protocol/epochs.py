@@ -1,0 +1,150 @@
+"""The leader epoch cache: which leader's term began at which offset, and where a term ends.
+
+Kafka keeps it in memory and in `leader-epoch-checkpoint` (`LeaderEpochFileCache`, KIP-101); here it is a tuple of
+`EpochEntry` that rises by epoch. All end offsets are exclusive. The rules changed three times; `EpochRules` says which
+of them a broker follows.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.units import EpochEntry
+
+Epochs = tuple[EpochEntry, ...]
+"""An epoch cache, rising by epoch; start offsets rise too since 2.0.1 (KAFKA-7415)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochRules:
+    """How one version of `LeaderEpochFileCache` behaves where versions differ; the defaults are those of today."""
+
+    answers_below_first: bool = True
+    """KAFKA-7415 (2.0.1, 2.1.0): an epoch below the first is answered with the first entry's start.
+
+    Before, the answer was undefined.
+    """
+    undefined_matches_empty: bool = False
+    """KAFKA-6857 (0.11.0.0 to 1.0.1 and 1.1.0): an empty cache answers the undefined epoch with the log end.
+
+    The undefined epoch, -1, was taken for the latest one.
+    """
+    repairs_conflicts: bool = True
+    """KAFKA-7415: a new entry removes those it contradicts; before, the new one was ignored with a warning."""
+    enters_epoch_when_elected: bool = True
+    """KAFKA-7415: a new leader writes its entry when it is elected; before, with its first append."""
+    trims_at_log_end: bool = True
+    """KAFKA-10706 (2.6.1, 2.7.0): cutting at or above the log end still removes entries that start there."""
+
+
+CURRENT_RULES = EpochRules()
+RULES_BEFORE_2_6_1 = EpochRules(trims_at_log_end=False)
+RULES_BEFORE_2_0_1 = EpochRules(
+    answers_below_first=False, repairs_conflicts=False, enters_epoch_when_elected=False, trims_at_log_end=False
+)
+RULES_BEFORE_1_0_2 = EpochRules(
+    answers_below_first=False,
+    undefined_matches_empty=True,
+    repairs_conflicts=False,
+    enters_epoch_when_elected=False,
+    trims_at_log_end=False,
+)
+
+
+class EpochEndOffset(NamedTuple):
+    """Where a leader's term ends: the answer to OffsetForLeaderEpoch, or a follower's own lookup."""
+
+    leader_epoch: int | Absent
+    """The largest epoch not above the one asked for; version 0 of the request does not carry it."""
+    end_offset: int
+
+
+def latest_epoch(epochs: Epochs) -> int | Absent:
+    """The last entry's epoch, which is what a follower asks for first (`LeaderEpochFileCache.latestEpoch`)."""
+    return epochs[-1].leader_epoch if epochs else Absent.NOT_APPLICABLE
+
+
+def assign(epochs: Epochs, leader_epoch: int, start_offset: int, rules: EpochRules = CURRENT_RULES) -> Epochs:
+    """The cache after a batch of `leader_epoch` was appended at `start_offset` (`LeaderEpochFileCache.assign`).
+
+    Raises:
+        ValueError: a negative epoch or offset, which Kafka refuses too.
+    """
+    if leader_epoch < 0 or start_offset < 0:
+        message = f"an epoch entry can't be negative: epoch {leader_epoch}, start offset {start_offset}"
+        raise ValueError(message)
+    entry = EpochEntry(leader_epoch, start_offset)
+    if not epochs:
+        return (entry,)
+    last = epochs[-1]
+    if leader_epoch == last.leader_epoch and start_offset >= last.start_offset:
+        return epochs
+    if not rules.repairs_conflicts:
+        accepted = leader_epoch > last.leader_epoch and start_offset >= last.start_offset
+        return (*epochs, entry) if accepted else epochs
+    keep = len(epochs)
+    while keep and (epochs[keep - 1].leader_epoch >= leader_epoch or epochs[keep - 1].start_offset >= start_offset):
+        keep -= 1
+    return (*epochs[:keep], entry)
+
+
+def truncate_from_end(epochs: Epochs, truncate_to: int) -> Epochs:
+    """The cache after the log was cut: an epoch that starts at or above the cut is gone (`truncateFromEnd`)."""
+    if truncate_to < 0 or not epochs or epochs[-1].start_offset < truncate_to:
+        return epochs
+    return tuple(entry for entry in epochs if entry.start_offset < truncate_to)
+
+
+def truncate_from_start(epochs: Epochs, log_start_offset: int) -> Epochs:
+    """The cache after the log start moved up: the epoch that holds it now starts there (`truncateFromStart`)."""
+    gone = 0
+    while gone < len(epochs) and epochs[gone].start_offset <= log_start_offset:
+        gone += 1
+    if not gone:
+        return epochs
+    return (EpochEntry(epochs[gone - 1].leader_epoch, log_start_offset), *epochs[gone:])
+
+
+def end_offset_for_epoch(
+    epochs: Epochs, log_end_offset: int, requested: int | Absent, rules: EpochRules = CURRENT_RULES
+) -> EpochEndOffset | Absent:
+    """Where the largest epoch not above `requested` ends (`LeaderEpochFileCache.endOffsetFor`, KIP-101, KIP-279).
+
+    `Absent.UNKNOWN` is Kafka's undefined answer.
+    """
+    if isinstance(requested, Absent):
+        if rules.undefined_matches_empty and not epochs:
+            return EpochEndOffset(Absent.UNKNOWN, log_end_offset)
+        return Absent.UNKNOWN
+    if not epochs or requested > epochs[-1].leader_epoch:
+        return Absent.UNKNOWN
+    if requested == epochs[-1].leader_epoch:
+        return EpochEndOffset(requested, log_end_offset)
+    if requested < epochs[0].leader_epoch:
+        return EpochEndOffset(requested, epochs[0].start_offset) if rules.answers_below_first else Absent.UNKNOWN
+    above = bisect_right(epochs, requested, key=_leader_epoch_of)
+    return EpochEndOffset(epochs[above - 1].leader_epoch, epochs[above].start_offset)
+
+
+def epoch_at(epochs: Epochs, offset: int) -> int | Absent:
+    """The epoch in whose term `offset` lies, absent where it lies before the first entry."""
+    found: int | Absent = Absent.UNKNOWN
+    for entry in epochs:
+        if entry.start_offset > offset:
+            break
+        found = entry.leader_epoch
+    return found
+
+
+def are_rising(epochs: Epochs) -> bool:
+    """Whether epochs and start offsets both rise strictly, as they do in every file written by 2.0.1 or later."""
+    return all(
+        first.leader_epoch < second.leader_epoch and first.start_offset < second.start_offset
+        for first, second in pairwise(epochs)
+    )
+
+
+def _leader_epoch_of(entry: EpochEntry) -> int:
+    return entry.leader_epoch

@@ -1,0 +1,152 @@
+"""The values of a truncation: a log's state, one step with its numbers, the outcome with the rule that decided it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kforensics.damage import Absent
+from kforensics.protocol.epochs import Epochs
+
+
+class ProtocolName(StrEnum):
+    """The rule by which a follower finds the place to cut."""
+
+    HW = "hw"
+    KIP_101 = "kip-101"
+    KIP_279 = "kip-279"
+    KIP_595 = "kip-595"
+
+
+class TruncationRule(StrEnum):
+    """The one rule that decided an outcome."""
+
+    NOTHING_TO_CUT = "nothing-to-cut"
+    HIGH_WATERMARK = "high-watermark"
+    """The follower cut to its own high watermark, as every follower did before KIP-101."""
+    EMPTY_EPOCH_CACHE = "empty-epoch-cache"
+    """The follower knows no leader epoch and fell back to its high watermark."""
+    UNDEFINED_EPOCH = "undefined-epoch"
+    """The leader knows nothing of the epoch asked for, so the follower fell back to its high watermark."""
+    LEADER_END_OFFSET = "leader-end-offset"
+    """KIP-101: the leader's end of the follower's last epoch."""
+    DIVERGING_EPOCH = "diverging-epoch"
+    """KIP-279, KIP-595: the last epoch both know, at the lower of its two ends."""
+    OUT_OF_RANGE_ABOVE = "out-of-range-above"
+    """The follower's log ends above the leader's and was cut to the leader's end, without a look at epochs."""
+    OUT_OF_RANGE_BELOW = "out-of-range-below"
+    """The leader's log starts above the follower's end: the follower drops everything and starts there."""
+    ENDLESS = "endless"
+    """The follower asks the same question for ever (KAFKA-10706, or a leader that knows less than it)."""
+    HALTED = "halted"
+    """The broker stops rather than cut: 1.0 and earlier with unclean election disabled, or a quorum member."""
+    SNAPSHOT = "snapshot"
+    """The quorum's leader sends a snapshot instead of records."""
+    CURRENT_REPLICA_MARK = "current-replica-mark"
+    """A future replica follows the cut that the current replica made."""
+
+
+class StepKind(StrEnum):
+    """What happened in one step."""
+
+    HIGH_WATERMARK = "high-watermark"
+    EPOCH_REQUEST = "epoch-request"
+    FETCH = "fetch"
+    OUT_OF_RANGE = "out-of-range"
+    MARK = "mark"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruncationStep:
+    """One question of the follower, the leader's answer, the follower's own lookup, and what it made of them."""
+
+    kind: StepKind
+    fetch_offset: int | Absent = Absent.NOT_APPLICABLE
+    requested_epoch: int | Absent = Absent.NOT_APPLICABLE
+    answer_epoch: int | Absent = Absent.NOT_APPLICABLE
+    answer_offset: int | Absent = Absent.NOT_APPLICABLE
+    """Where the leader's term ends; in an out-of-range step, where its log ends."""
+    answer_start: int | Absent = Absent.NOT_APPLICABLE
+    """Where the leader's log starts, in an out-of-range step."""
+    own_epoch: int | Absent = Absent.NOT_APPLICABLE
+    own_offset: int | Absent = Absent.NOT_APPLICABLE
+    log_end_offset: int
+    """Of the follower, before the step."""
+    truncate_to: int | Absent = Absent.NOT_APPLICABLE
+    """The follower's log end after the step, absent where the step cut nothing."""
+    rule: TruncationRule = TruncationRule.NOTHING_TO_CUT
+
+    def sentence(self) -> str:
+        """The step in words."""
+        cut = "cuts nothing" if isinstance(self.truncate_to, Absent) else f"cuts to {self.truncate_to}"
+        match self.kind:
+            case StepKind.HIGH_WATERMARK:
+                return f"its log ends at {self.log_end_offset}, its high watermark is {self.own_offset}: it {cut}"
+            case StepKind.MARK:
+                return (
+                    f"its log ends at {self.log_end_offset}, the current replica was cut at {self.own_offset}: it {cut}"
+                )
+            case StepKind.OUT_OF_RANGE:
+                held = f"the leader's log is {self.answer_start} to {self.answer_offset}"
+                return f"its fetch at {self.fetch_offset} is out of range, {held}: it {cut}"
+            case StepKind.EPOCH_REQUEST:
+                return f"it asks where epoch {self.requested_epoch} ends; {self._answer()}{self._own()}: it {cut}"
+            case StepKind.FETCH:
+                last = "no epoch" if isinstance(self.requested_epoch, Absent) else f"epoch {self.requested_epoch}"
+                return f"it fetches at {self.fetch_offset} in {last}; {self._answer()}{self._own()}: it {cut}"
+
+    def _answer(self) -> str:
+        if isinstance(self.answer_offset, Absent):
+            return (
+                "the leader finds no divergence"
+                if self.answer_offset is Absent.NOT_APPLICABLE
+                else "the leader does not know"
+            )
+        if isinstance(self.answer_epoch, Absent):
+            return f"the leader answers offset {self.answer_offset}"
+        return f"on the leader epoch {self.answer_epoch} ends at {self.answer_offset}"
+
+    def _own(self) -> str:
+        if isinstance(self.own_offset, Absent):
+            return ""
+        return f", its own epoch {self.own_epoch} ends at {self.own_offset}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogState:
+    """What the protocol knows of one replica's log."""
+
+    epochs: Epochs
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int | Absent
+    """As the checkpoint or memory says; absent counts as 0, as in a broker."""
+
+    @property
+    def loaded_high_watermark(self) -> int:
+        """What a broker works with: missing is 0, clamped into the log (`UnifiedLog.updateHighWatermark`)."""
+        high_watermark = 0 if isinstance(self.high_watermark, Absent) else self.high_watermark
+        return max(self.log_start_offset, min(high_watermark, self.log_end_offset))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruncationOutcome:
+    """What becomes of a follower's log against one leader."""
+
+    protocol: ProtocolName
+    offset: int | Absent
+    """The new log end offset, `NOT_APPLICABLE` where nothing is cut."""
+    rule: TruncationRule
+    steps: tuple[TruncationStep, ...]
+    after: LogState
+    full_restart: bool = False
+    """The whole log was dropped and starts again, empty, at `after.log_start_offset`."""
+    endless: bool = False
+    """The follower never finishes: it stays out of the ISR."""
+    halted: bool = False
+    """The follower's process stops instead of cutting."""
+    below_high_watermark: bool = False
+    """It cuts below the follower's own high watermark, which no fenced history with clean elections does."""
+
+    @property
+    def compares_epochs(self) -> bool:
+        """Whether the cut rests on epochs; where it does not, divergent records may stay and equal ones may go."""
+        return not self.endless and all(step.kind in {StepKind.EPOCH_REQUEST, StepKind.FETCH} for step in self.steps)

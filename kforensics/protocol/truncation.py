@@ -1,0 +1,314 @@
+"""Where a follower truncates its log against a leader, by the four protocols Kafka has had, step by step with numbers.
+
+    hw        0.8 to 0.10, and later below inter.broker.protocol 0.11.0-IV2   ReplicaManager.makeFollowers
+    kip-101   0.11 to 1.1                                   ReplicaFetcherThread.maybeTruncate
+    kip-279   2.0 to 2.7                                    AbstractFetcherThread.getOffsetTruncationState
+    kip-595   2.8 and later, inter.broker.protocol 2.7-IV1  Partition.readRecords and truncateOnFetchResponse
+
+Each function is pure. The metadata quorum and future replicas, which differ, stand in `special_truncation`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kforensics.damage import Absent
+from kforensics.protocol.epochs import (
+    CURRENT_RULES,
+    EpochEndOffset,
+    EpochRules,
+    assign,
+    end_offset_for_epoch,
+    latest_epoch,
+    truncate_from_end,
+)
+from kforensics.protocol.outcome import (
+    LogState,
+    ProtocolName,
+    StepKind,
+    TruncationOutcome,
+    TruncationRule,
+    TruncationStep,
+)
+
+__all__ = [
+    "LogState",
+    "ProtocolName",
+    "StepKind",
+    "TruncationOutcome",
+    "TruncationRule",
+    "TruncationStep",
+    "file_end_after_cut",
+    "follower_truncation",
+    "leader_after_election",
+    "restart_log_at",
+    "truncate_log",
+]
+
+
+def leader_after_election(leader: LogState, new_epoch: int, *, rules: EpochRules = CURRENT_RULES) -> LogState:
+    """The log of a replica that has just become leader.
+
+    It enters `new_epoch` at its log end (KAFKA-7415, 2.0.1); before, a leader did so with its first append.
+    """
+    if not rules.enters_epoch_when_elected:
+        return leader
+    return replace(leader, epochs=assign(leader.epochs, new_epoch, leader.log_end_offset, rules))
+
+
+def truncate_log(log: LogState, truncate_to: int, *, rules: EpochRules = CURRENT_RULES) -> LogState:
+    """The log after `UnifiedLog.truncateTo`: end, epochs, log start and high watermark go down together."""
+    if truncate_to >= log.log_end_offset:
+        return replace(log, epochs=truncate_from_end(log.epochs, truncate_to)) if rules.trims_at_log_end else log
+    high_watermark = (
+        log.high_watermark if isinstance(log.high_watermark, Absent) else min(log.high_watermark, truncate_to)
+    )
+    return LogState(
+        epochs=truncate_from_end(log.epochs, truncate_to),
+        log_start_offset=min(log.log_start_offset, truncate_to),
+        log_end_offset=truncate_to,
+        high_watermark=high_watermark,
+    )
+
+
+def restart_log_at(offset: int) -> LogState:
+    """The log after `truncateFullyAndStartAt`: empty, the high watermark there too (KAFKA-9491)."""
+    return LogState(epochs=(), log_start_offset=offset, log_end_offset=offset, high_watermark=offset)
+
+
+def file_end_after_cut(batches: Iterable[tuple[int, int]], truncate_to: int, *, log_start_offset: int = 0) -> int:
+    """The log end that a restart finds after a cut: a batch that holds `truncate_to` goes whole.
+
+    `batches` are (base offset, last offset) in file order. In memory the log end is `truncate_to` until the broker
+    restarts (`LocalLog.truncateTo`).
+    """
+    end = log_start_offset
+    for _base_offset, last_offset in batches:
+        if last_offset >= truncate_to:
+            break
+        end = last_offset + 1
+    return end
+
+
+def follower_truncation(
+    follower: LogState,
+    leader: LogState,
+    *,
+    protocol: ProtocolName,
+    rules: EpochRules = CURRENT_RULES,
+    leader_rules: EpochRules | None = None,
+    initial_fetch_offset: int | Absent = Absent.NOT_APPLICABLE,
+    halts_on_out_of_range: bool = False,
+) -> TruncationOutcome:
+    """What a follower of `protocol` cuts against `leader`, until it can fetch records.
+
+    Args:
+        follower: the follower's log as its broker has loaded it.
+        leader: the leader's log; one elected just now should come out of `leader_after_election`.
+        protocol: the rule in force.
+        rules: the epoch cache of the follower's version.
+        leader_rules: the epoch cache of the leader's version, as the follower's where not given.
+        initial_fetch_offset: where a fall-back cuts to; the follower's high watermark where not given.
+        halts_on_out_of_range: 1.0 and earlier with unclean election disabled.
+    """
+    walk = _Walk(
+        follower,
+        leader,
+        rules,
+        leader_rules or rules,
+        initial_fetch_offset,
+        halts_on_out_of_range=halts_on_out_of_range,
+    )
+    match protocol:
+        case ProtocolName.HW:
+            walk.cut_to_high_watermark(TruncationRule.HIGH_WATERMARK)
+            walk.fetch(compares_epochs=False)
+        case ProtocolName.KIP_101:
+            walk.ask_once()
+            walk.fetch(compares_epochs=False)
+        case ProtocolName.KIP_279:
+            walk.ask_until_stable()
+            walk.fetch(compares_epochs=False)
+        case ProtocolName.KIP_595:
+            if not follower.epochs:
+                walk.cut_to_high_watermark(TruncationRule.EMPTY_EPOCH_CACHE)
+            walk.fetch(compares_epochs=True)
+    return walk.outcome(protocol)
+
+
+class _Walk:
+    """The state of one follower on its way to the first record it can fetch."""
+
+    def __init__(
+        self,
+        follower: LogState,
+        leader: LogState,
+        rules: EpochRules,
+        leader_rules: EpochRules,
+        initial_fetch_offset: int | Absent,
+        *,
+        halts_on_out_of_range: bool,
+    ) -> None:
+        self.start = self.log = follower
+        self.leader = leader
+        self.rules = rules
+        self.leader_rules = leader_rules
+        self.fall_back = (
+            follower.loaded_high_watermark if isinstance(initial_fetch_offset, Absent) else initial_fetch_offset
+        )
+        self.halts_on_out_of_range = halts_on_out_of_range
+        self.steps: list[TruncationStep] = []
+        self.full_restart = self.endless = self.halted = False
+
+    def outcome(self, protocol: ProtocolName) -> TruncationOutcome:
+        cut = self.full_restart or self.log.log_end_offset < self.start.log_end_offset
+        deciding = [step.rule for step in self.steps if not isinstance(step.truncate_to, Absent)]
+        rule = deciding[-1] if deciding and cut else TruncationRule.NOTHING_TO_CUT
+        if self.endless or self.halted:
+            rule = TruncationRule.ENDLESS if self.endless else TruncationRule.HALTED
+        return TruncationOutcome(
+            protocol=protocol,
+            offset=self.log.log_end_offset if cut else Absent.NOT_APPLICABLE,
+            rule=rule,
+            steps=tuple(self.steps),
+            after=self.log,
+            full_restart=self.full_restart,
+            endless=self.endless,
+            halted=self.halted,
+            below_high_watermark=cut
+            and not isinstance(self.start.high_watermark, Absent)
+            and self.log.log_end_offset < min(self.start.high_watermark, self.start.log_end_offset),
+        )
+
+    def cut(self, truncate_to: int, step: TruncationStep) -> None:
+        before = self.log
+        if truncate_to < before.log_start_offset:
+            # The first segment starts above the cut: `truncateTo` ends in `truncateFullyAndStartAt`.
+            self.log, self.full_restart = restart_log_at(truncate_to), True
+        else:
+            self.log = truncate_log(before, truncate_to, rules=self.rules)
+        changed = self.log.log_end_offset != before.log_end_offset
+        self.steps.append(replace(step, truncate_to=self.log.log_end_offset) if changed else step)
+        self.fall_back = self.log.log_end_offset
+
+    def cut_to_high_watermark(self, rule: TruncationRule) -> None:
+        step = TruncationStep(
+            kind=StepKind.HIGH_WATERMARK, own_offset=self.fall_back, log_end_offset=self.log.log_end_offset, rule=rule
+        )
+        self.cut(min(self.fall_back, self.log.log_end_offset), step)
+
+    def leader_end_of(self, leader_epoch: int | Absent) -> EpochEndOffset | Absent:
+        return end_offset_for_epoch(self.leader.epochs, self.leader.log_end_offset, leader_epoch, self.leader_rules)
+
+    def ask_once(self) -> None:
+        """KIP-101: one OffsetForLeaderEpoch version 0, whose answer is an offset without an epoch."""
+        requested = latest_epoch(self.log.epochs)
+        answer = self.leader_end_of(requested)
+        if isinstance(answer, Absent):
+            is_empty = isinstance(requested, Absent)
+            self.cut_to_high_watermark(TruncationRule.EMPTY_EPOCH_CACHE if is_empty else TruncationRule.UNDEFINED_EPOCH)
+            return
+        step = TruncationStep(
+            kind=StepKind.EPOCH_REQUEST,
+            requested_epoch=requested,
+            answer_epoch=Absent.NOT_APPLICABLE,
+            answer_offset=answer.end_offset,
+            log_end_offset=self.log.log_end_offset,
+            rule=TruncationRule.LEADER_END_OFFSET,
+        )
+        self.cut(min(answer.end_offset, self.log.log_end_offset), step)
+
+    def ask_until_stable(self) -> None:
+        """KIP-279: OffsetForLeaderEpoch version 1 and later, until both sides name the same epoch."""
+        while True:
+            requested = latest_epoch(self.log.epochs)
+            if isinstance(requested, Absent):
+                self.cut_to_high_watermark(TruncationRule.EMPTY_EPOCH_CACHE)
+                return
+            answer = self.leader_end_of(requested)
+            if isinstance(answer, Absent):
+                self.cut_to_high_watermark(TruncationRule.UNDEFINED_EPOCH)
+                return
+            before = self.log
+            if self.compare(StepKind.EPOCH_REQUEST, requested, answer):
+                return
+            if self.log == before:
+                self.endless = True
+                return
+
+    def compare(self, kind: StepKind, requested: int, answer: EpochEndOffset) -> bool:
+        """Cut by the answer and the own lookup; true where both name one epoch (`getOffsetTruncationState`)."""
+        log_end_offset = self.log.log_end_offset
+        own = end_offset_for_epoch(self.log.epochs, log_end_offset, answer.leader_epoch, self.rules)
+        if isinstance(own, Absent):
+            target, done = answer.end_offset, True
+        elif own.leader_epoch != answer.leader_epoch:
+            target, done = own.end_offset, False
+        else:
+            target, done = min(own.end_offset, answer.end_offset), True
+        step = TruncationStep(
+            kind=kind,
+            fetch_offset=log_end_offset if kind is StepKind.FETCH else Absent.NOT_APPLICABLE,
+            requested_epoch=requested,
+            answer_epoch=answer.leader_epoch,
+            answer_offset=answer.end_offset,
+            own_epoch=own if isinstance(own, Absent) else own.leader_epoch,
+            own_offset=own if isinstance(own, Absent) else own.end_offset,
+            log_end_offset=log_end_offset,
+            rule=TruncationRule.DIVERGING_EPOCH,
+        )
+        self.cut(min(target, log_end_offset), step)
+        return done
+
+    def fetch(self, *, compares_epochs: bool) -> None:
+        """Fetch until the leader has no objection: a diverging epoch (KIP-595), or an offset out of its range."""
+        while not self.endless:
+            before = self.log
+            requested = latest_epoch(before.epochs) if compares_epochs else Absent.NOT_APPLICABLE
+            in_range = self.leader.log_start_offset <= before.log_end_offset <= self.leader.log_end_offset
+            if not isinstance(requested, Absent):
+                answer = self.leader_end_of(requested)
+                if isinstance(answer, Absent) or before.log_end_offset < self.leader.log_start_offset:
+                    in_range = False
+                elif answer.leader_epoch != requested or answer.end_offset < before.log_end_offset:
+                    self.compare(StepKind.FETCH, requested, answer)
+                    self.endless = self.log == before
+                    continue
+            if in_range:
+                if compares_epochs:
+                    self.steps.append(
+                        TruncationStep(
+                            kind=StepKind.FETCH,
+                            fetch_offset=before.log_end_offset,
+                            requested_epoch=requested,
+                            log_end_offset=before.log_end_offset,
+                        )
+                    )
+                return
+            self.out_of_range()
+            if self.halted:
+                return
+            self.endless = self.log == before
+
+    def out_of_range(self) -> None:
+        """`fetchOffsetAndTruncate`: to the leader's end without a look at epochs, or everything, or nothing."""
+        leader, log_end_offset = self.leader, self.log.log_end_offset
+        step = TruncationStep(
+            kind=StepKind.OUT_OF_RANGE,
+            fetch_offset=log_end_offset,
+            answer_start=leader.log_start_offset,
+            answer_offset=leader.log_end_offset,
+            log_end_offset=log_end_offset,
+        )
+        if leader.log_end_offset < log_end_offset:
+            if self.halts_on_out_of_range:
+                self.halted = True
+                self.steps.append(replace(step, rule=TruncationRule.HALTED))
+                return
+            self.cut(leader.log_end_offset, replace(step, rule=TruncationRule.OUT_OF_RANGE_ABOVE))
+        elif leader.log_start_offset > log_end_offset:
+            self.log, self.full_restart = restart_log_at(leader.log_start_offset), True
+            self.steps.append(
+                replace(step, truncate_to=leader.log_start_offset, rule=TruncationRule.OUT_OF_RANGE_BELOW)
+            )
+        else:
+            self.steps.append(step)
