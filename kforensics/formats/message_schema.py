@@ -1,0 +1,177 @@
+"""The table language in which Kafka's message schemas are declared here: fields by version, tagged, nullable, nested.
+
+    message     := field* tagged_fields?                       tagged fields only where the version is flexible
+    tagged      := uvarint count, (uvarint tag, uvarint length, payload)*
+    string      := int16 length, UTF-8                         flexible: uvarint length + 1; 0 is null
+    bytes       := int32 length, bytes                         flexible: uvarint length + 1; 0 is null
+    array       := int32 count, element*                       flexible: uvarint count + 1; 0 is null
+    nullable struct := int8 (-1 null, 1 present), struct
+
+Names are Kafka's in snake_case. Values are as on disk, Kafka's sentinels included: a uuid is its 22-character text
+form, an array a tuple, a nested
+struct a dict, a string that is no UTF-8 stays bytes. A tagged field that was not written holds its default. Tagged
+fields that a table does not know
+are kept under `unknown_tagged_fields`, in the struct where they stood. (Kafka: org.apache.kafka.common.protocol.types,
+0.8 to 4.x; KIP-482)
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+UNKNOWN_TAGGED_FIELDS = "unknown_tagged_fields"
+"""The name under which a struct carries tagged fields that its table does not know."""
+
+NEVER = range(0)
+"""No version at all, as in `flexible=NEVER`."""
+
+_LAST_VERSION = 32_767
+
+
+class Scalar(StrEnum):
+    """A field's type where it is neither array nor struct."""
+
+    BOOL = "bool"
+    INT8 = "int8"
+    INT16 = "int16"
+    UINT16 = "uint16"
+    INT32 = "int32"
+    INT64 = "int64"
+    FLOAT64 = "float64"
+    UUID = "uuid"
+    STRING = "string"
+    BYTES = "bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A sequence of one type."""
+
+    element: "FieldType"
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """Fields in their order on disk."""
+
+    fields: "tuple[Field, ...]"
+
+
+FieldType = Scalar | Array | Struct
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: the versions that hold it, its tag where it has one, and the value it has where it is not written."""
+
+    name: str
+    type: FieldType
+    versions: range
+    tag: int | None
+    nullable: bool
+    default: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of Kafka's: its name, its versions, from which on they are flexible, and its fields."""
+
+    name: str
+    versions: range
+    flexible: range
+    fields: tuple[Field, ...]
+    api_key: int | None = None
+
+
+class Decoded(NamedTuple):
+    """A message that was understood; `trailing` counts the bytes behind it that no field claims."""
+
+    name: str
+    version: int
+    fields: dict[str, Any]
+    api_key: int | None = None
+    trailing: int = 0
+
+
+class Undecoded(NamedTuple):
+    """A message that was not understood, and why; name, version and key as far as they were."""
+
+    reason: str
+    name: str | None = None
+    version: int | None = None
+    api_key: int | None = None
+
+
+def versions(text: str) -> range:
+    """`0`, `0-3` and `2+` as Kafka's schemas write them."""
+    first, dash, last = text.partition("-")
+    if text.endswith("+"):
+        return range(int(text[:-1]), _LAST_VERSION)
+    return range(int(first), int(last if dash else first) + 1)
+
+
+def field(
+    name: str,
+    kind: FieldType,
+    since: str = "0+",
+    *,
+    tag: int | None = None,
+    nullable: bool = False,
+    default: Any = None,
+) -> Field:
+    """A field present in the versions `since`; a tagged one without a default has the zero of its type."""
+    if tag is not None and default is None and not nullable:
+        default = zero(kind)
+    return Field(name, kind, versions(since), tag, nullable, default)
+
+
+def struct(*fields: Field) -> Struct:
+    """A nested struct."""
+    return Struct(fields)
+
+
+def message(
+    name: str, *fields: Field, valid: str = "0", flexible: str | None = None, api_key: int | None = None
+) -> Message:
+    """A message whose versions are `valid` and flexible in `flexible`, or never."""
+    return Message(
+        name=name,
+        versions=versions(valid),
+        flexible=versions(flexible) if flexible else NEVER,
+        fields=fields,
+        api_key=api_key,
+    )
+
+
+def zero(kind: FieldType) -> Any:
+    """The value that a type has where a schema names no default."""
+    if isinstance(kind, Array):
+        return ()
+    if isinstance(kind, Struct):
+        return {}
+    return _ZEROS[kind]
+
+
+def by_api_key(tables: Iterable[Message]) -> Mapping[int, Message]:
+    """Messages by the number under which they are found; each key once."""
+    keyed: dict[int, Message] = {}
+    for table in tables:
+        if table.api_key is None or table.api_key in keyed:
+            raise ValueError(table.name)
+        keyed[table.api_key] = table
+    return keyed
+
+
+_ZEROS: Mapping[Scalar, Any] = {
+    Scalar.BOOL: False,
+    Scalar.INT8: 0,
+    Scalar.INT16: 0,
+    Scalar.UINT16: 0,
+    Scalar.INT32: 0,
+    Scalar.INT64: 0,
+    Scalar.FLOAT64: 0.0,
+    Scalar.UUID: "AAAAAAAAAAAAAAAAAAAAAA",
+    Scalar.STRING: "",
+    Scalar.BYTES: b"",
+}
