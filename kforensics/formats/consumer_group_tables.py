@@ -3,7 +3,7 @@
 (Kafka: group-coordinator/src/main/resources/common/message/ConsumerGroup*.json, 3.5 to 4.3)
 """
 
-from kforensics.formats.message_schema import Array, Scalar, field, message, struct
+from kforensics.formats.message_schema import Array, Scalar, field, message, struct, zero
 from kforensics.formats.record_frame import CoordinatorTables
 
 INT8, INT32, INT64, UUID, STRING = Scalar.INT8, Scalar.INT32, Scalar.INT64, Scalar.UUID, Scalar.STRING
@@ -14,8 +14,12 @@ _ASSIGNED = Array(
     struct(
         field("topic_id", UUID),
         field("partitions", Array(INT32)),
-        field("assignment_epochs", Array(INT32), tag=0, nullable=True),
+        field("assignment_epochs", Array(INT32), tag=0, nullable=True, default=()),
     )
+)
+_CLASSIC_MEMBER = struct(
+    field("session_timeout_ms", INT32),
+    field("supported_protocols", Array(struct(field("name", STRING), field("metadata", Scalar.BYTES)))),
 )
 
 CONSUMER_GROUP_TABLES = CoordinatorTables(
@@ -63,17 +67,13 @@ CONSUMER_GROUP_TABLES = CoordinatorTables(
             field("subscribed_topic_regex", STRING, nullable=True),
             field("rebalance_timeout_ms", INT32, default=-1),
             field("server_assignor", STRING, nullable=True),
+            # A member of the new protocol writes null: what is not written is an empty struct.
             field(
                 "classic_member_metadata",
-                struct(
-                    field("session_timeout_ms", INT32),
-                    field(
-                        "supported_protocols",
-                        Array(struct(field("name", STRING), field("metadata", Scalar.BYTES))),
-                    ),
-                ),
+                _CLASSIC_MEMBER,
                 tag=0,
                 nullable=True,
+                default=zero(_CLASSIC_MEMBER),
             ),
             flexible="0+",
         ),

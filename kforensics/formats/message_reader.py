@@ -47,7 +47,7 @@ _SMALL_ARRAYS = 32
 
 
 def decode_message(table: Message, version: int, data: bytes, position: int = 0) -> Decoded | Undecoded:
-    """The message that starts at `position`; what does not fit the table comes back as `Undecoded`, never as an error."""
+    """The message at `position`; what does not fit the table comes back as `Undecoded`, never as an error."""
     reader = message_reader(table, version)
     if reader is None:
         return Undecoded(f"version {version} is not known", table.name, version, table.api_key)
@@ -104,12 +104,12 @@ def _claim(data: bytes, position: int, length: int) -> None:
         raise UnexpectedEnd(Span(position, left), expected=f"{length} bytes", found=f"{left} bytes left")
 
 
-def _reader(kind: FieldType, version: int, *, flexible: bool, nullable: bool) -> Reader:
+def _reader(kind: FieldType, version: int, *, flexible: bool, nullable: bool = False, tagged: bool = False) -> Reader:
     if isinstance(kind, Array):
         return _array_reader(kind, version, flexible=flexible)
     if isinstance(kind, Struct):
         inner = _struct_reader(kind.fields, version, flexible=flexible)
-        return _nullable_struct_reader(inner) if nullable else inner
+        return _nullable_struct_reader(inner, tagged=tagged) if nullable else inner
     if kind is Scalar.UUID:
         return _read_uuid
     if kind is Scalar.STRING:
@@ -190,7 +190,7 @@ def _array_reader(kind: Array, version: int, *, flexible: bool) -> Reader:
     read_count = _read_compact_count if flexible else _read_count
     if isinstance(kind.element, Scalar) and kind.element in FIXED_FORMATS:
         return _fixed_array_reader(FIXED_FORMATS[kind.element], read_count)
-    read_element = _reader(kind.element, version, flexible=flexible, nullable=False)
+    read_element = _reader(kind.element, version, flexible=flexible)
 
     def read(data: bytes, position: int) -> tuple[tuple[Any, ...] | None, int]:
         count, position = read_count(data, position)
@@ -223,9 +223,10 @@ def _fixed_array_reader(code: str, read_count: Reader) -> Reader:
     return read
 
 
-def _nullable_struct_reader(inner: Reader) -> Reader:
+def _nullable_struct_reader(inner: Reader, *, tagged: bool) -> Reader:
     def read(data: bytes, position: int) -> tuple[dict[str, Any] | None, int]:
-        if data[position] >= 0x80:
+        mark = data[position]
+        if mark >= 0x80 or (tagged and mark == 0):
             return None, position + 1
         return inner(data, position + 1)
 
@@ -246,7 +247,7 @@ def _struct_reader(fields: tuple[Field, ...], version: int, *, flexible: bool) -
 
     def close_run() -> None:
         if len(run) == 1:
-            steps.append((run[0].name, _reader(run[0].type, version, flexible=flexible, nullable=False), None, 0))
+            steps.append((run[0].name, _reader(run[0].type, version, flexible=flexible), None, 0))
         elif run:
             names, unpack, length = _run_reader(run)
             steps.append((None, names, unpack, length))
@@ -280,7 +281,7 @@ def _struct_reader(fields: tuple[Field, ...], version: int, *, flexible: bool) -
 
 def _tagged_fields_reader(fields: list[Field], version: int) -> Callable[[bytes, int, dict[str, Any]], int]:
     known = {
-        field.tag: (field.name, _reader(field.type, version, flexible=True, nullable=field.nullable))
+        field.tag: (field.name, _reader(field.type, version, flexible=True, nullable=field.nullable, tagged=True))
         for field in fields
     }
 

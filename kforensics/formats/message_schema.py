@@ -5,7 +5,7 @@
     string      := int16 length, UTF-8                         flexible: uvarint length + 1; 0 is null
     bytes       := int32 length, bytes                         flexible: uvarint length + 1; 0 is null
     array       := int32 count, element*                       flexible: uvarint count + 1; 0 is null
-    nullable struct := int8 (-1 null, 1 present), struct
+    nullable struct := int8 (-1 null, 1 present), struct   tagged: uvarint (0 null, 1 present), struct
 
 Names are Kafka's in snake_case. Values are as on disk, Kafka's sentinels included: a uuid is its 22-character text
 form, an array a tuple, a nested
@@ -73,9 +73,9 @@ class Field:
     default: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Message:
-    """One message of Kafka's: its name, its versions, from which on they are flexible, and its fields."""
+    """One message of Kafka's: its name, its versions, which of them are flexible, and its fields; equal only to itself."""
 
     name: str
     versions: range
@@ -120,7 +120,7 @@ def field(
     nullable: bool = False,
     default: Any = None,
 ) -> Field:
-    """A field present in the versions `since`; a tagged one without a default has the zero of its type."""
+    """A field present in the versions `since`; a tagged one without a default has the zero of its type, or null."""
     if tag is not None and default is None and not nullable:
         default = zero(kind)
     return Field(name, kind, versions(since), tag, nullable, default)
@@ -149,7 +149,7 @@ def zero(kind: FieldType) -> Any:
     if isinstance(kind, Array):
         return ()
     if isinstance(kind, Struct):
-        return {}
+        return {member.name: zero(member.type) if member.default is None else member.default for member in kind.fields}
     return _ZEROS[kind]
 
 

@@ -56,7 +56,7 @@ def _write_struct(
             _write(out, field.type, version, value, flexible=flexible, nullable=field.nullable)
         elif value != field.default:
             payload = bytearray()
-            _write(payload, field.type, version, value, flexible=True, nullable=field.nullable)
+            _write(payload, field.type, version, value, flexible=True, nullable=field.nullable, tagged=True)
             tagged.append((field.tag, bytes(payload)))
     if flexible:
         tagged.extend((unknown["tag"], unknown["data"]) for unknown in values.get(UNKNOWN_TAGGED_FIELDS, ()))
@@ -67,16 +67,26 @@ def _write_struct(
             out += data
 
 
-def _write(out: bytearray, kind: FieldType, version: int, value: Any, *, flexible: bool, nullable: bool) -> None:
+def _write(
+    out: bytearray,
+    kind: FieldType,
+    version: int,
+    value: Any,
+    *,
+    flexible: bool,
+    nullable: bool = False,
+    tagged: bool = False,
+) -> None:
     if isinstance(kind, Struct):
         if nullable:
-            out += b"\xff" if value is None else b"\x01"
+            null = b"\x00" if tagged else b"\xff"
+            out += null if value is None else b"\x01"
         if value is not None:
             _write_struct(out, kind.fields, version, value, flexible=flexible)
     elif isinstance(kind, Array):
         _write_length(out, None if value is None else len(value), 4, flexible=flexible)
         for element in value or ():
-            _write(out, kind.element, version, element, flexible=flexible, nullable=False)
+            _write(out, kind.element, version, element, flexible=flexible)
     elif kind is Scalar.UUID:
         out += uuid_bytes(value)
     elif kind in (Scalar.STRING, Scalar.BYTES):

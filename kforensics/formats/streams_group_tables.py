@@ -15,7 +15,7 @@ _TASKS = Array(
     struct(
         field("subtopology_id", STRING),
         field("partitions", Array(INT32)),
-        field("assignment_epochs", Array(INT32), tag=0, nullable=True),
+        field("assignment_epochs", Array(INT32), tag=0, nullable=True, default=()),
     )
 )
 _TASK_FIELDS = (field("active_tasks", _TASKS), field("standby_tasks", _TASKS), field("warmup_tasks", _TASKS))
@@ -48,7 +48,7 @@ STREAMS_GROUP_TABLES = CoordinatorTables(
             field("epoch", INT32),
             field("metadata_hash", INT64),
             field("validated_topology_epoch", INT32, tag=0, default=-1),
-            field("last_assignment_configs", Array(_KEY_VALUE), tag=1, nullable=True),
+            field("last_assignment_configs", Array(_KEY_VALUE), tag=1, nullable=True, default=()),
             flexible="0+",
         ),
         19: message(
