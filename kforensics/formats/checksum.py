@@ -6,6 +6,8 @@
 from collections.abc import Callable
 from zlib import crc32 as zlib_crc32
 
+__all__ = ["Buffer", "crc32", "crc32c", "reference_crc32c"]
+
 Buffer = bytes | bytearray | memoryview
 
 CRC32C_POLYNOMIAL = 0x11EDC6F41
