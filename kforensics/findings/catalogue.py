@@ -18,6 +18,91 @@ class FindingKind:
 
 
 CATALOGUE: dict[str, FindingKind] = {
+    "KF201": FindingKind(
+        title="a replica will discard committed records",
+        meaning="Consumers could read these records and acks=all producers were told they were safe. After the cut no replica of the comparison holds them.",
+        advice="Do not start this broker before its directory is copied. Export the records from the copy, or choose a leader that loses less.",
+        references=("KIP-101", "KIP-279", "KIP-595"),
+    ),
+    "KF202": FindingKind(
+        title="a replica will discard records that may have been committed",
+        meaning="Nothing on these disks proves that the records were committed, and nothing speaks against it.",
+        advice="Copy the directory before the broker is started; client logs or another replica can tell more.",
+        references=("KIP-101", "KIP-279", "KIP-595"),
+    ),
+    "KF203": FindingKind(
+        title="a replica will cut its log, and nothing committed goes",
+        meaning="The ordinary end of a fail-over: the tail was never committed, or the leader holds it and it is copied again.",
+        advice="Nothing to do. Keep a copy if acks=1 records of the tail matter.",
+        references=("KIP-101", "KIP-279", "KIP-595"),
+    ),
+    "KF204": FindingKind(
+        title="replicas hold different content at the same offset, and no rule will repair it",
+        meaning="Consumers read different records depending on which replica leads. The brokers notice nothing.",
+        advice="Find out which content is right (other replicas, producers), then let the wrong replica copy its log anew from an empty directory.",
+        references=("KIP-101", "KIP-279"),
+    ),
+    "KF205": FindingKind(
+        title="a cut below the replica's own high watermark",
+        meaning="This never happens in a fenced history with clean elections: there was an unclean election, a lost disk tail, or a bug.",
+        advice="Copy this replica before it starts: below its high watermark it holds committed records.",
+        references=("KIP-320", "KIP-966"),
+    ),
+    "KF206": FindingKind(
+        title="a replica holds a range that can't be read",
+        meaning="Consumers that check checksums stop there, and the broker does not repair it.",
+        advice="See `kforensics verify` for the bytes and for replicas that hold the range intact.",
+    ),
+    "KF207": FindingKind(
+        title="committed records are on no disk of the comparison",
+        meaning="A replica recorded a high watermark past the end of every log here: what lay below it was committed and is gone from these disks.",
+        advice="Look for a replica or a snapshot that is not among the inputs before anything is started.",
+        references=("KIP-966",),
+    ),
+    "KF208": FindingKind(
+        title="a log goes back in offsets",
+        meaning="The log holds some offsets twice, as old brokers could write it after a truncation to the high watermark.",
+        advice="Do not trust offsets alone here: compare records before one copy is taken.",
+        references=("KAFKA-3919", "KIP-101"),
+    ),
+    "KF209": FindingKind(
+        title="a truncation that never ends",
+        meaning="The follower asks the same question for ever and stays out of the ISR.",
+        advice="Upgrade the broker; removing the last line of its leader-epoch-checkpoint while it is stopped ends the loop.",
+        references=("KAFKA-10706",),
+    ),
+    "KF210": FindingKind(
+        title="start-up recovery will drop sound records behind a damaged batch",
+        meaning="The broker cuts the log at the first batch that fails and deletes the segments behind, however sound they are.",
+        advice="Copy the directory before the broker is started; the records behind the damage can be read from the copy.",
+    ),
+    "KF211": FindingKind(
+        title="start-up recovery will drop an unfinished tail",
+        meaning="Normal after a kill or a power loss: the last write did not get to the end.",
+        advice="Nothing to do.",
+    ),
+    "KF212": FindingKind(
+        title="no usable leader-epoch-checkpoint",
+        meaning="The comparison uses the epochs of the batches. A broker that finds no file falls back to its high watermark; one that finds a malformed file takes the log dir offline.",
+        advice="Keep the file as it is for evidence; it can be written anew from the epochs shown.",
+        references=("KIP-101", "KAFKA-16541"),
+    ),
+    "KF213": FindingKind(
+        title="replicas of a partition are not among the inputs",
+        meaning="What they hold can change every conclusion: they may be longer, or hold what is called lost here.",
+        advice="Add their data directories.",
+    ),
+    "KF214": FindingKind(
+        title="a directory on its way to deletion",
+        meaning="The broker renamed it when the topic was deleted or the replica moved away, and removes it a minute later.",
+        advice="Copy it if its records may be needed.",
+    ),
+    "KF215": FindingKind(
+        title="a replica without a topic id",
+        meaning="partition.metadata is written with the first flush, and not at all before 2.8.",
+        advice="Nothing to do.",
+        references=("KIP-516",),
+    ),
     "KF501": FindingKind(
         title="log directories of one node disagree about who they are",
         meaning="A broker refuses to start with log directories of different clusters or node ids.",
@@ -51,5 +136,15 @@ CATALOGUE: dict[str, FindingKind] = {
         title="a name that a broker does not write",
         meaning="The file is listed and was not read as Kafka data.",
         advice="Check where it comes from; brokers ignore most such files.",
+    ),
+    "KF507": FindingKind(
+        title="the inputs belong to several clusters",
+        meaning="Partitions of the same name in different clusters have nothing to do with each other.",
+        advice="Give the directories of one cluster at a time.",
+    ),
+    "KF508": FindingKind(
+        title="one node is given more than once",
+        meaning="Two states of one node, or a restored volume under a wrong id: they are not two replicas.",
+        advice="Give one state of each node; earlier states belong to `explain --before`.",
     ),
 }

@@ -1,0 +1,324 @@
+"""From files to `Replica`: the only place where bytes and formats meet, and where a span gets its file."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from kforensics.damage import Absent, Damage
+from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.model import (
+    BUCKET_OFFSETS,
+    CheckpointValue,
+    Citation,
+    Lineage,
+    Problem,
+    Replica,
+    Segment,
+)
+from kforensics.evidence.segments import scan_segment
+from kforensics.formats.batch_table import BatchTable, empty_batches
+from kforensics.formats.checkpoint import parse_checkpoint
+from kforensics.formats.leader_epoch_checkpoint import parse_leader_epoch_checkpoint
+from kforensics.formats.partition_metadata import parse_partition_metadata
+from kforensics.formats.records import Record
+from kforensics.formats.segment import Level, iter_records, walk_segment
+from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.naming import FileKind, FileSuffix
+from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, walk_partition
+from kforensics.units import EpochEntry, TopicPartition
+
+TEXT_LIMIT = 64 << 20
+"""Bytes of a checkpoint file that are read; 10^6 partitions need half of it."""
+
+CHECKPOINTS = {
+    "high_watermark": "replication-offset-checkpoint",
+    "recovery_point": "recovery-point-offset-checkpoint",
+    "log_start": "log-start-offset-checkpoint",
+    "cleaner_point": "cleaner-offset-checkpoint",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirState:
+    """What one log directory's own files say of all its partitions."""
+
+    root: Path
+    input: int
+    log_dir: str
+    broker_id: int | Absent
+    clean_shutdown: bool
+    checkpoints: Mapping[str, Mapping[TopicPartition, CheckpointValue]] = field(default_factory=dict)
+    unreadable: frozenset[str] = frozenset()
+    """Names in `CHECKPOINTS` whose file is there and can't be understood."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionPlace:
+    """One partition directory and where it stands; small enough to be sent to another process."""
+
+    state: LogDirState
+    path: str
+    topic_partition: TopicPartition
+    directory_state: str
+    length: int = 0
+    """Bytes of its segments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectedReplica:
+    """A replica and what could not be read of it."""
+
+    replica: Replica
+    problems: tuple[Problem, ...]
+
+
+def read_log_dir_state(root: Path, *, input_index: int, log_dir: str, broker_id: int | Absent, clean_shutdown: bool) -> tuple[LogDirState, tuple[Problem, ...]]:
+    """The checkpoints of one log directory, each value with the line that says it."""
+    problems: list[Problem] = []
+    values: dict[str, dict[TopicPartition, CheckpointValue]] = {}
+    unreadable = set()
+    for name, file_name in CHECKPOINTS.items():
+        path = f"{log_dir}/{file_name}" if log_dir else file_name
+        if not (root / path).exists():
+            continue
+        try:
+            with open_evidence(root / path) as file:
+                parsed = parse_checkpoint(file.read_all(TEXT_LIMIT))
+        except (EvidenceError, FormatError) as error:
+            unreadable.add(name)
+            problems.append(_problem(input_index, path, error))
+            continue
+        values[name] = {
+            TopicPartition(entry.topic, entry.partition): CheckpointValue(
+                value=entry.offset, citation=Citation(input=input_index, path=path, line=entry.line)
+            )
+            for entry in parsed.entries
+        }
+    state = LogDirState(
+        root=root,
+        input=input_index,
+        log_dir=log_dir,
+        broker_id=broker_id,
+        clean_shutdown=clean_shutdown,
+        checkpoints=values,
+        unreadable=frozenset(unreadable),
+    )
+    return state, tuple(problems)
+
+
+def collect_replica(place: PartitionPlace, *, level: Level = Level.CRC) -> CollectedReplica:
+    """Read one partition directory; whatever can't be read becomes a problem, never an exception."""
+    problems: list[Problem] = []
+    state = place.state
+    files = _list(place, problems)
+    segments = _segments(place, files, FileSuffix.NONE, level, problems)
+    deleted = _segments(place, files, FileSuffix.DELETED, level, problems)
+    damage: dict[str, tuple[Damage, ...]] = {}
+    replica = Replica(
+        input=state.input,
+        broker_id=state.broker_id,
+        path=place.path,
+        log_dir=state.log_dir,
+        topic_partition=place.topic_partition,
+        state=place.directory_state,
+        topic_id=_topic_id(place, files, problems, damage),
+        segments=segments,
+        lineage=_lineage(segments, _value(state, "log_start", place.topic_partition)),
+        checkpoint_epochs=_epochs(place, files, problems, damage),
+        high_watermark=_value(state, "high_watermark", place.topic_partition),
+        recovery_point=_value(state, "recovery_point", place.topic_partition),
+        log_start=_value(state, "log_start", place.topic_partition),
+        cleaner_point=_value(state, "cleaner_point", place.topic_partition),
+        clean_shutdown=state.clean_shutdown,
+        producer_snapshots=tuple(
+            sorted(
+                f.name.base_offset
+                for f in files
+                if f.name.kind is FileKind.PRODUCER_SNAPSHOT and not f.name.is_transient and isinstance(f.name.base_offset, int)
+            )
+        ),
+        deleted_segments=deleted,
+        damage=damage,
+    )
+    return CollectedReplica(replica=replica, problems=tuple(problems))
+
+
+def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
+    files = []
+    for found in walk_partition(place.state.root, place.path, name=Path(place.path).name):
+        match found:
+            case FoundFile():
+                files.append(found)
+            case Obstacle():
+                problems.append(Problem(input=place.state.input, path=found.path, message=found.message))
+            case FoundDirectory():
+                pass
+    return files
+
+
+def _segments(
+    place: PartitionPlace, files: Sequence[FoundFile], suffix: FileSuffix, level: Level, problems: list[Problem]
+) -> tuple[Segment, ...]:
+    wanted = [f for f in files if f.name.kind is FileKind.SEGMENT and f.name.suffix is suffix]
+    out = []
+    for found in sorted(wanted, key=lambda f: (f.name.base_offset, f.path)):
+        assert isinstance(found.name.base_offset, int)
+        try:
+            with open_evidence(place.state.root / found.path) as file:
+                segment = scan_segment(
+                    file, path=found.path, base_offset=found.name.base_offset, level=level, mtime_ns=file.mtime_ns
+                )
+                out.append(replace(segment, changed=file.changed()))
+        except EvidenceError as error:
+            problems.append(_problem(place.state.input, found.path, error))
+    return tuple(out)
+
+
+def _lineage(segments: Sequence[Segment], log_start: CheckpointValue | Absent) -> Lineage:
+    epochs: list[EpochEntry] = []
+    for segment in segments:
+        for entry in segment.epochs:
+            if not epochs or epochs[-1].leader_epoch != entry.leader_epoch:
+                epochs.append(entry)
+    first = segments[0].base_offset if segments else 0
+    end = first
+    for segment in segments:
+        end = max(end, segment.base_offset if isinstance(segment.last_offset, Absent) else segment.last_offset + 1)
+    return Lineage(
+        epochs=tuple(epochs),
+        log_start_offset=first if isinstance(log_start, Absent) else log_start.value,
+        log_end_offset=end,
+    )
+
+
+def _value(state: LogDirState, name: str, partition: TopicPartition) -> CheckpointValue | Absent:
+    if name in state.unreadable:
+        return Absent.UNREADABLE
+    return state.checkpoints.get(name, {}).get(partition, Absent.NOT_WRITTEN)
+
+
+def _epochs(
+    place: PartitionPlace, files: Sequence[FoundFile], problems: list[Problem], damage: dict[str, tuple[Damage, ...]]
+) -> tuple[EpochEntry, ...] | Absent:
+    found = _file_of(files, FileKind.LEADER_EPOCH_CHECKPOINT)
+    if found is None:
+        return Absent.NOT_WRITTEN
+    try:
+        with open_evidence(place.state.root / found.path) as file:
+            parsed = parse_leader_epoch_checkpoint(file.read_all(TEXT_LIMIT))
+    except EvidenceError as error:
+        problems.append(_problem(place.state.input, found.path, error))
+        return Absent.UNREADABLE
+    except FormatError:
+        return Absent.UNREADABLE
+    if parsed.damage:
+        damage[found.path] = parsed.damage
+        # The broker refuses a file with a line it can't read, so what is left of it is no claim.
+        return Absent.UNREADABLE
+    return parsed.entries
+
+
+def _topic_id(
+    place: PartitionPlace, files: Sequence[FoundFile], problems: list[Problem], damage: dict[str, tuple[Damage, ...]]
+) -> str | Absent:
+    found = _file_of(files, FileKind.PARTITION_METADATA)
+    if found is None:
+        return Absent.NOT_WRITTEN
+    try:
+        with open_evidence(place.state.root / found.path) as file:
+            parsed = parse_partition_metadata(file.read_all(TEXT_LIMIT))
+    except EvidenceError as error:
+        problems.append(_problem(place.state.input, found.path, error))
+        return Absent.UNREADABLE
+    except FormatError:
+        return Absent.UNREADABLE
+    if parsed.damage:
+        damage[found.path] = parsed.damage
+    return parsed.topic_id
+
+
+def _file_of(files: Sequence[FoundFile], kind: FileKind) -> FoundFile | None:
+    return next((f for f in files if f.name.kind is kind and not f.name.is_transient), None)
+
+
+def _problem(input_index: int, path: str, error: Exception) -> Problem:
+    message = error.problem if isinstance(error, EvidenceError) else str(error)
+    position = error.span.position if isinstance(error, FormatError) else Absent.NOT_APPLICABLE
+    return Problem(input=input_index, path=path, message=message, position=position)
+
+
+class FileBatchReader:
+    """Batches and records of collected replicas, from what was kept of them or from their files.
+
+    Args:
+        roots: where each input really is, by its index.
+    """
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self._roots = roots
+
+    def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
+        """Rows of every sound batch that touches the offsets, in file order; a file that vanished since gives none."""
+        parts = []
+        for at, segment in enumerate(replica.segments):
+            if not _touches(segment, first_offset, last_offset):
+                continue
+            rows = segment.batches if not isinstance(segment.batches, Absent) else self._read_rows(replica, segment, first_offset, last_offset)
+            rows = rows[(rows["last_offset"] >= first_offset) & (rows["base_offset"] <= last_offset) & rows["crc_valid"]]
+            if len(rows):
+                rows = rows.copy()
+                rows["segment"] = at
+                parts.append(rows)
+        return np.concatenate(parts) if parts else empty_batches()
+
+    def records(self, replica: Replica, first_offset: int, last_offset: int) -> Iterator[Record]:
+        """Every record at the offsets, in file order; damaged places give none."""
+        for segment in replica.segments:
+            if not _touches(segment, first_offset, last_offset):
+                continue
+            start = _start_position(segment, first_offset)
+            try:
+                with self._open(replica, segment) as file:
+                    for record in iter_records(file, start=start):
+                        if not isinstance(record, Record):
+                            continue
+                        if first_offset <= record.offset <= last_offset:
+                            yield record
+                        elif record.batch_base_offset > last_offset:
+                            break
+            except EvidenceError:
+                continue
+
+    def _open(self, replica: Replica, segment: Segment) -> EvidenceFile:
+        return open_evidence(self._roots[replica.input] / segment.path)
+
+    def _read_rows(self, replica: Replica, segment: Segment, first_offset: int, last_offset: int) -> BatchTable:
+        parts = []
+        try:
+            with self._open(replica, segment) as file:
+                for window in walk_segment(file, level=Level.CRC, start=_start_position(segment, first_offset)):
+                    parts.append(window.batches)
+                    if len(window.batches) and int(window.batches["base_offset"][-1]) > last_offset:
+                        break
+        except EvidenceError:
+            pass
+        return np.concatenate(parts) if parts else empty_batches()
+
+
+def _touches(segment: Segment, first_offset: int, last_offset: int) -> bool:
+    if isinstance(segment.first_offset, Absent) or isinstance(segment.last_offset, Absent):
+        return False
+    return segment.first_offset <= last_offset and segment.last_offset >= first_offset
+
+
+def _start_position(segment: Segment, first_offset: int) -> int:
+    """A batch position from which every batch that touches the offset is read."""
+    if not isinstance(segment.batches, Absent):
+        before = segment.batches[segment.batches["last_offset"] < first_offset]
+        reached = segment.batches[segment.batches["last_offset"] >= first_offset]
+        return int(reached["position"][0]) if len(reached) else (int(before["position"][-1]) if len(before) else 0)
+    # A batch belongs to the bucket of its base offset and may reach into the next one.
+    earlier = segment.digests[segment.digests["bucket"] < first_offset // BUCKET_OFFSETS]
+    return int(earlier["position"][-1]) if len(earlier) else 0

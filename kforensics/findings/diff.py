@@ -1,0 +1,227 @@
+"""Findings about replicas: what will be cut, what differs for ever, what is gone, and what makes a comparison impossible."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from kforensics.damage import Absent, DamageKind
+from kforensics.evidence.model import Input, Node
+from kforensics.findings.model import Confidence, Finding, Severity, by_gravity, finding
+from kforensics.reconcile.partition import PartitionReport, ReplicaReport, Verdict
+from kforensics.units import OffsetRange
+
+
+def diff_findings(reports: Iterable[PartitionReport]) -> tuple[Finding, ...]:
+    """Every finding of the partitions, the gravest first."""
+    return by_gravity(tuple(item for report in reports for item in partition_findings(report)))
+
+
+def partition_findings(report: PartitionReport) -> Iterator[Finding]:
+    """The findings of one partition."""
+    for replica in report.replicas:
+        yield from _replica_findings(report, replica)
+    for directory in report.set_aside:
+        yield finding(
+            "KF505" if directory.state == "stray" else "KF214",
+            severity=Severity.NOTE,
+            statement=f"{directory.path} of {_broker(directory.broker_id)} is a {directory.state} directory of {report.partition}: left out of the comparison",
+            topic_partition=report.partition,
+            broker_id=directory.broker_id,
+            citations=(directory.cite(),),
+        )
+    if report.missing_replicas:
+        brokers = ", ".join(str(b) for b in report.missing_replicas)
+        yield finding(
+            "KF213",
+            severity=Severity.NOTE,
+            statement=f"{report.partition} also has replicas on brokers that are not among the inputs: {brokers}",
+            topic_partition=report.partition,
+        )
+
+
+def _replica_findings(report: PartitionReport, replica: ReplicaReport) -> Iterator[Finding]:
+    if replica.verdict is Verdict.DIFFERENT_TOPIC:
+        directory = replica.view.replica
+        yield finding(
+            "KF504",
+            severity=Severity.WARNING,
+            statement=f"{directory.path} of {_broker(directory.broker_id)} has topic id {directory.topic_id}, {report.partition} now has {report.topic_id}",
+            topic_partition=report.partition,
+            broker_id=directory.broker_id,
+            citations=(directory.cite("partition.metadata"),),
+        )
+        return
+    if replica.truncation is not None:
+        yield _truncation_finding(report, replica)
+        yield from _below_high_watermark(report, replica)
+    if replica.verdict is Verdict.SILENT_DIVERGENCE or (replica.past_end and replica.divergence and _is_silent(replica)):
+        yield _silent_divergence(report, replica)
+    if replica.past_end is not None:
+        end = max(r.view.log_end_offset for r in report.replicas)
+        yield finding(
+            "KF207",
+            severity=Severity.CRITICAL,
+            statement=f"{report.partition}: {_broker(replica.view.replica.broker_id)} recorded high watermark {replica.past_end.value}, but every log ends at or below {end}",
+            topic_partition=report.partition,
+            broker_id=replica.view.replica.broker_id,
+            offsets=OffsetRange(end, replica.past_end.value - 1),
+            citations=(replica.past_end.citation,),
+        )
+    if replica.outcome is not None and replica.outcome.endless:
+        yield finding(
+            "KF209",
+            severity=Severity.ERROR,
+            confidence=Confidence.LIKELY,
+            statement=f"{report.partition}: {_broker(replica.view.replica.broker_id)} never finishes its truncation against this leader",
+            topic_partition=report.partition,
+            broker_id=replica.view.replica.broker_id,
+        )
+    yield from _own_log(report, replica)
+
+
+def _is_silent(replica: ReplicaReport) -> bool:
+    cut = replica.truncation
+    return replica.divergence is not None and (cut is None or replica.divergence.offset < cut.offset)
+
+
+def _truncation_finding(report: PartitionReport, replica: ReplicaReport) -> Finding:
+    cut = replica.truncation
+    assert cut is not None
+    broker = replica.view.replica.broker_id
+    lost, counts = cut.lost, cut.counts
+    records = f"{counts.records} records" if counts.records != 1 else "1 record"
+    if counts.markers:
+        records += f" and {counts.markers} transaction markers" if counts.markers > 1 else " and 1 transaction marker"
+    head = f"{report.partition}: {_broker(broker)} will cut its log from {replica.view.log_end_offset} to {cut.offset}: {records}"
+    if lost.certain:
+        code, severity, tail = "KF201", Severity.CRITICAL, f", {lost.certain} of them certainly committed and not on the leader"
+    elif lost.possible:
+        code, severity, tail = "KF202", Severity.ERROR, f", {lost.possible} of them possibly committed and not on the leader"
+    else:
+        code, severity = "KF203", Severity.WARNING
+        tail = ", none of them committed" if counts.no == counts.records else ", all of which the leader holds" if not lost.records else ""
+    return finding(
+        code,
+        severity=severity,
+        statement=head + tail,
+        topic_partition=report.partition,
+        broker_id=broker,
+        offsets=cut.dropped,
+        citations=tuple(c for run in cut.runs for c in run.citations) or (replica.view.replica.cite(),),
+    )
+
+
+def _below_high_watermark(report: PartitionReport, replica: ReplicaReport) -> Iterator[Finding]:
+    cut = replica.truncation
+    recorded = replica.view.replica.high_watermark
+    if cut is None or isinstance(recorded, Absent) or cut.offset >= min(recorded.value, replica.view.log_end_offset):
+        return
+    yield finding(
+        "KF205",
+        severity=Severity.ERROR,
+        statement=f"{report.partition}: the cut of {_broker(replica.view.replica.broker_id)} at {cut.offset} lies below its own high watermark {recorded.value}",
+        topic_partition=report.partition,
+        broker_id=replica.view.replica.broker_id,
+        offsets=OffsetRange(cut.offset, min(recorded.value, replica.view.log_end_offset) - 1),
+        citations=(recorded.citation,),
+    )
+
+
+def _silent_divergence(report: PartitionReport, replica: ReplicaReport) -> Finding:
+    parted = replica.divergence
+    assert parted is not None
+    end = min(replica.view.log_end_offset, replica.compared_with.log_end_offset if replica.compared_with else parted.offset + 1)
+    return finding(
+        "KF204",
+        severity=Severity.CRITICAL,
+        statement=f"{report.partition}: {_broker(replica.view.replica.broker_id)} differs from the leader from offset {parted.offset} on, and no rule will repair it: {parted.detail}",
+        topic_partition=report.partition,
+        broker_id=replica.view.replica.broker_id,
+        offsets=OffsetRange(parted.offset, max(end - 1, parted.offset)),
+        citations=parted.citations,
+    )
+
+
+def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Finding]:
+    view = replica.view
+    broker = view.replica.broker_id
+    if view.cut_by_recovery is not None:
+        dropped = sum(s.record_count for s in view.replica.segments) - sum(s.record_count for s in view.segments)
+        what = "an unfinished batch at its end" if not dropped else f"{dropped} sound records behind the first batch that fails"
+        yield finding(
+            "KF210" if dropped else "KF211",
+            severity=Severity.ERROR if dropped else Severity.NOTE,
+            statement=f"{report.partition}: start-up recovery of {_broker(broker)} will drop {what}; its log then ends at {view.log_end_offset}",
+            topic_partition=report.partition,
+            broker_id=broker,
+            citations=(view.cut_by_recovery,),
+        )
+    for segment in view.segments:
+        doubled = next((d for d in segment.damage if d.kind is DamageKind.ORDER), None)
+        if doubled is not None:
+            yield finding(
+                "KF208",
+                severity=Severity.ERROR,
+                statement=f"{report.partition}: the log of {_broker(broker)} goes back in offsets: expected {doubled.expected}, found {doubled.found}",
+                topic_partition=report.partition,
+                broker_id=broker,
+                citations=(view.replica.cite(segment.path.rsplit("/", 1)[-1], doubled.span),),
+            )
+    for lost in view.damaged:
+        yield finding(
+            "KF206",
+            severity=Severity.ERROR,
+            statement=f"{report.partition}: {_broker(broker)} can't give offsets {lost.offsets.first} to {lost.offsets.last}, their bytes are damaged",
+            topic_partition=report.partition,
+            broker_id=broker,
+            offsets=lost.offsets,
+            citations=(lost.citation,),
+        )
+    if view.epochs_from == "batches" and view.batch_epochs:
+        unreadable = view.replica.checkpoint_epochs is Absent.UNREADABLE
+        yield finding(
+            "KF212",
+            severity=Severity.WARNING if unreadable else Severity.NOTE,
+            statement=(
+                f"{report.partition}: leader-epoch-checkpoint of {_broker(broker)} is {'unreadable' if unreadable else 'missing'}; "
+                f"its batches give {len(view.batch_epochs)} epochs up to {view.batch_epochs[-1].leader_epoch}"
+            ),
+            topic_partition=report.partition,
+            broker_id=broker,
+            citations=(view.replica.cite("leader-epoch-checkpoint"),),
+        )
+    if isinstance(view.replica.topic_id, Absent) and not isinstance(report.topic_id, Absent):
+        yield finding(
+            "KF215",
+            severity=Severity.NOTE,
+            statement=f"{report.partition}: {_broker(broker)} has no partition.metadata yet; compared as the same topic",
+            topic_partition=report.partition,
+            broker_id=broker,
+            citations=(view.replica.cite(),),
+        )
+
+
+def identity_findings(inputs: Sequence[Input], nodes: Sequence[Node]) -> Iterator[Finding]:
+    """What the inputs as a whole say that can't be: several clusters, or one node twice."""
+    clusters = sorted({str(i.cluster_id) for i in inputs if not isinstance(i.cluster_id, Absent)})
+    if len(clusters) > 1:
+        yield finding(
+            "KF507",
+            severity=Severity.ERROR,
+            statement=f"the inputs belong to {len(clusters)} clusters: {', '.join(clusters)}",
+        )
+    seen: dict[int, list[int]] = {}
+    for node in nodes:
+        if not isinstance(node.node_id, Absent):
+            seen.setdefault(node.node_id, []).append(node.input)
+    for node_id, places in sorted(seen.items()):
+        if len(places) > 1:
+            paths = ", ".join(inputs[place].path for place in places)
+            yield finding(
+                "KF508",
+                severity=Severity.ERROR,
+                statement=f"node {node_id} is given {len(places)} times, as it was at different times or under a wrong id: {paths}",
+                broker_id=node_id,
+            )
+
+
+def _broker(broker_id: int | Absent) -> str:
+    return "the replica" if isinstance(broker_id, Absent) else f"broker {broker_id}"

@@ -1,0 +1,263 @@
+"""Was it committed? Certain, possible or no, with the reason, for any run of offsets in one replica's log.
+
+Certain: below a high watermark that a replica recorded while it held the same records; below an offset that a consumer group committed in that
+leader epoch; before the commit marker of a transaction that wrote there; in the log of a leader that was its own whole ISR. No: beyond the end
+of a replica that was in the ISR and took over cleanly. Possible: all else. Acknowledgements are never guessed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Literal
+
+import numpy as np
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import BatchReader, Citation
+from kforensics.formats.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
+from kforensics.protocol.epochs import epoch_at
+from kforensics.reconcile.facts import ClusterFacts, Leadership
+from kforensics.reconcile.lineage import LogView
+from kforensics.units import OffsetRange
+
+Certainty = Literal["certain", "possible", "no"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedRun:
+    """A run of offsets of one certainty, why, and where that can be checked."""
+
+    offsets: OffsetRange
+    certainty: Certainty
+    reason: str
+    citations: tuple[Citation, ...] = ()
+    records: int = 0
+    markers: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedCounts:
+    """Records by certainty; control markers are counted apart."""
+
+    certain: int = 0
+    possible: int = 0
+    no: int = 0
+    markers: int = 0
+
+    @property
+    def records(self) -> int:
+        """All of them."""
+        return self.certain + self.possible + self.no
+
+    @classmethod
+    def of(cls, runs: Sequence[CommittedRun]) -> "CommittedCounts":
+        """The counts of several runs."""
+        by_certainty = {"certain": 0, "possible": 0, "no": 0}
+        for run in runs:
+            by_certainty[run.certainty] += run.records
+        return cls(**by_certainty, markers=sum(run.markers for run in runs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bound:
+    offset: int
+    reason: str
+    citations: tuple[Citation, ...]
+
+
+class CommitJudge:
+    """Judges offsets of one partition's replicas by all evidence there is.
+
+    Args:
+        views: every replica of the partition that may be compared.
+        agree_until: for two replicas, the offset up to which they hold the same content.
+        facts: metadata and consumer groups.
+        reader: for transactions, which need batch rows.
+    """
+
+    def __init__(
+        self, views: Sequence[LogView], agree_until: Callable[[LogView, LogView], int], facts: ClusterFacts, reader: BatchReader
+    ) -> None:
+        self._views = views
+        self._agree_until = agree_until
+        self._facts = facts
+        self._reader = reader
+        partition = views[0].replica.topic_partition
+        topic_id = next((v.replica.topic_id for v in views if not isinstance(v.replica.topic_id, Absent)), Absent.UNKNOWN)
+        self._leaderships = facts.leaderships(partition, topic_id)
+        self._commits = facts.commits
+
+    def runs(self, view: LogView, offsets: OffsetRange) -> tuple[CommittedRun, ...]:
+        """The offsets in runs of one certainty, in order."""
+        if offsets.count <= 0:
+            return ()
+        certain = self._certain_below(view, offsets)
+        never = self._never_from(view, offsets)
+        split = min(max(certain.offset if certain else offsets.first, offsets.first), offsets.last + 1)
+        end = min(max(never.offset if never else offsets.last + 1, split), offsets.last + 1)
+        out: list[CommittedRun] = []
+        if certain and split > offsets.first:
+            out.append(_run(offsets.first, split - 1, "certain", certain))
+        if end > split:
+            out.append(_run(split, end - 1, "possible", _Bound(offset=split, reason=self._why_possible(view), citations=())))
+        if never and end <= offsets.last:
+            out.append(_run(end, offsets.last, "no", never))
+        return tuple(out)
+
+    def _certain_below(self, view: LogView, offsets: OffsetRange) -> _Bound | None:
+        bounds = [
+            *self._by_high_watermarks(view),
+            *self._by_groups(view),
+            *self._by_sole_isr(view),
+            *self._by_commit_markers(view, offsets),
+        ]
+        return max(bounds, key=lambda bound: bound.offset, default=None)
+
+    def _by_high_watermarks(self, view: LogView) -> list[_Bound]:
+        bounds = []
+        for other in self._views:
+            recorded = other.replica.high_watermark
+            if isinstance(recorded, Absent):
+                continue
+            same_until = view.log_end_offset if other is view else self._agree_until(view, other)
+            reach = min(recorded.value, same_until)
+            who = "its own" if other is view else f"broker {other.replica.broker_id}'s"
+            bounds.append(_Bound(offset=reach, reason=f"below {who} high watermark {recorded.value}", citations=(recorded.citation,)))
+        return bounds
+
+    def _by_groups(self, view: LogView) -> list[_Bound]:
+        bounds = []
+        for commit in self._commits(view.replica.topic_partition):
+            if isinstance(commit.leader_epoch, Absent) or commit.offset > view.log_end_offset:
+                continue
+            # The commit carries the epoch of the last record read; it proves this log only where that record has that epoch here.
+            if epoch_at(view.batch_epochs, commit.offset - 1) == commit.leader_epoch:
+                reason = f"consumer group {commit.group} committed offset {commit.offset} in leader epoch {commit.leader_epoch}"
+                bounds.append(_Bound(offset=commit.offset, reason=reason, citations=(commit.citation,)))
+        return bounds
+
+    def _by_sole_isr(self, view: LogView) -> list[_Bound]:
+        """A leader that is its own whole ISR commits what it appends; before 3.7 whatever min.insync.replicas says."""
+        broker = view.replica.broker_id
+        bounds = []
+        for state, following in zip_longest(self._leaderships, self._leaderships[1:]):
+            if state.leader != broker or state.isr != frozenset({broker}):
+                continue
+            if following is not None and following.leader_epoch == state.leader_epoch and following.isr != state.isr:
+                continue
+            end = self._end_of_term(view, state)
+            # Since 3.7 a leader with fewer replicas in sync than min.insync.replicas does not advance its high watermark (KIP-966).
+            if end is None or self._facts.min_insync_replicas(view.replica.topic_partition.topic) > 1:
+                continue
+            recorded = "" if isinstance(state.recorded_at, Absent) else f" from metadata offset {state.recorded_at}"
+            bounds.append(
+                _Bound(
+                    offset=end,
+                    reason=f"the ISR was [{broker}] alone{recorded} in leader epoch {state.leader_epoch}",
+                    citations=(state.citation,),
+                )
+            )
+        return bounds
+
+    @staticmethod
+    def _end_of_term(view: LogView, state: Leadership) -> int | None:
+        """Where the leader's term that `state` belongs to ends in its log: epochs rise with every leader, ISR changes keep them."""
+        claimed = view.replica.checkpoint_epochs
+        if state.leader_epoch not in {e.leader_epoch for e in (*view.batch_epochs, *(() if isinstance(claimed, Absent) else claimed))}:
+            return None
+        return next((e.start_offset for e in view.batch_epochs if e.leader_epoch > state.leader_epoch), view.log_end_offset)
+
+    def _by_commit_markers(self, view: LogView, offsets: OffsetRange) -> list[_Bound]:
+        rows = self._reader.batches(view.replica, offsets.first, offsets.last)
+        rows = rows[(rows["attributes"] & TRANSACTIONAL_BIT) != 0]
+        markers = rows[(rows["attributes"] & CONTROL_BIT) != 0]
+        bounds = []
+        for marker in markers:
+            data = rows[
+                (rows["producer_id"] == marker["producer_id"])
+                & ((rows["attributes"] & CONTROL_BIT) == 0)
+                & (rows["last_offset"] < marker["base_offset"])
+            ]
+            if not len(data) or not self._is_commit(view, int(marker["base_offset"])):
+                continue
+            segment = view.replica.segments[int(marker["segment"])]
+            citation = Citation(input=view.replica.input, path=segment.path)
+            reason = f"before the commit marker of producer {marker['producer_id']} at offset {marker['base_offset']}"
+            bounds.append(_Bound(offset=int(data["last_offset"][-1]) + 1, reason=reason, citations=(citation,)))
+        return bounds
+
+    def _is_commit(self, view: LogView, offset: int) -> bool:
+        record = next(iter(self._reader.records(view.replica, offset, offset)), None)
+        return record is not None and record.key is not None and record.key[2:4] == b"\x00\x01"
+
+    def _never_from(self, view: LogView, offsets: OffsetRange) -> _Bound | None:
+        """Beyond the log of a replica that was in the ISR and took over cleanly, nothing was committed.
+
+        Its log had to hold all that was committed before, and the start of its term says where its log ended then. A replica that came back from
+        an unclean stop in between may have lost records that it had once confirmed, so it proves nothing.
+        """
+        by_broker = {other.replica.broker_id: other for other in self._views}
+        bounds = []
+        for before, state in zip(self._leaderships, self._leaderships[1:], strict=False):
+            successor = by_broker.get(state.leader) if not isinstance(state.leader, Absent) else None
+            epoch = epoch_at(view.batch_epochs, offsets.last)
+            if successor is None or successor is view or state.unclean or isinstance(epoch, Absent):
+                continue
+            if state.leader_epoch <= epoch or self._restarted_uncleanly(state.leader, state):
+                continue
+            if isinstance(before.isr, Absent) or state.leader not in before.isr:
+                continue
+            start = next((e.start_offset for e in successor.epochs if e.leader_epoch == state.leader_epoch), None)
+            if start is None:
+                continue
+            reason = f"broker {state.leader} was in the ISR and its log ended at {start} when it took over in leader epoch {state.leader_epoch}"
+            bounds.append(_Bound(offset=start, reason=reason, citations=(state.citation,)))
+        return min(bounds, key=lambda bound: bound.offset, default=None)
+
+    def _restarted_uncleanly(self, broker: int | Absent, until: Leadership) -> bool:
+        if isinstance(broker, Absent) or isinstance(until.recorded_at, Absent):
+            return True
+        return any(at <= until.recorded_at for at in self._facts.unclean_restarts(broker))
+
+    def _why_possible(self, view: LogView) -> str:
+        if not self._leaderships:
+            return "above every recorded high watermark; no metadata tells who was in sync"
+        recorded = view.replica.high_watermark
+        known = "no high watermark is recorded" if isinstance(recorded, Absent) else f"above the recorded high watermark {recorded.value}"
+        return f"{known}, which is written every 5 s; nothing speaks against it"
+
+
+def _run(first: int, last: int, certainty: Certainty, bound: _Bound) -> CommittedRun:
+    return CommittedRun(offsets=OffsetRange(first, last), certainty=certainty, reason=bound.reason, citations=bound.citations)
+
+
+def count_runs(runs: Sequence[CommittedRun], view: LogView, reader: BatchReader) -> tuple[CommittedRun, ...]:
+    """The runs with their records counted from the batches of the replica's log."""
+    if not runs:
+        return ()
+    rows = reader.batches(view.replica, runs[0].offsets.first, runs[-1].offsets.last)
+    out = []
+    for run in runs:
+        records, markers = count_records(rows, run.offsets)
+        out.append(
+            CommittedRun(
+                offsets=run.offsets,
+                certainty=run.certainty,
+                reason=run.reason,
+                citations=run.citations,
+                records=records,
+                markers=markers,
+            )
+        )
+    return tuple(out)
+
+
+def count_records(rows: BatchTable, offsets: OffsetRange) -> tuple[int, int]:
+    """Data records and control markers at the offsets; a batch that compaction thinned out counts what it still holds at most."""
+    first = np.maximum(rows["base_offset"], offsets.first)
+    last = np.minimum(rows["last_offset"], offsets.last)
+    inside = np.minimum(np.maximum(last - first + 1, 0), rows["count"])
+    control = (rows["attributes"] & CONTROL_BIT) != 0
+    magic2 = rows["magic"] == 2
+    markers = int(inside[control & magic2].sum())
+    return int(inside.sum()) - markers, markers

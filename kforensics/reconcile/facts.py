@@ -1,0 +1,95 @@
+"""What other evidence says of a partition: who led it, who was in sync, and what consumers and transactions prove committed."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.units import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leadership:
+    """The state of a partition from one moment on, as the controller recorded it."""
+
+    leader: int | Absent
+    """`NOT_APPLICABLE` where the partition had no leader."""
+    leader_epoch: int
+    isr: frozenset[int] | Absent
+    replicas: tuple[int, ...] | Absent
+    unclean: bool
+    """The leader was not in the ISR before, or the record says that it has to recover."""
+    recorded_at: int | Absent
+    """The offset in the metadata log."""
+    time_ms: int | Absent
+    citation: Citation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCommit:
+    """A consumer group's committed offset: its members had read everything below."""
+
+    group: str
+    offset: int
+    leader_epoch: int | Absent
+    time_ms: int | Absent
+    citation: Citation
+
+
+class ClusterFacts(Protocol):
+    """Facts beyond the replicas of one partition; any of them may be unknown."""
+
+    def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
+        """Every recorded state of the partition, oldest first; empty where no metadata is among the inputs."""
+        ...
+
+    def topic_id(self, topic: str) -> str | Absent:
+        """The id under which the metadata log knows the topic now."""
+        ...
+
+    def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
+        """Committed offsets of consumer groups, newest of each group and epoch."""
+        ...
+
+    def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
+        """Offsets in the metadata log where the broker registered anew without a clean shutdown before."""
+        ...
+
+    def metadata_version(self) -> int | Absent:
+        """The feature level `metadata.version` of the cluster."""
+        ...
+
+    def min_insync_replicas(self, topic: str) -> int:
+        """The topic's or the cluster's `min.insync.replicas` as the metadata log knows it, else Kafka's default of 1."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoFacts:
+    """Nothing is known beyond the replicas."""
+
+    empty: tuple[()] = field(default=())
+
+    def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:  # noqa: ARG002
+        """None."""
+        return self.empty
+
+    def topic_id(self, topic: str) -> str | Absent:  # noqa: ARG002
+        """Unknown."""
+        return Absent.UNKNOWN
+
+    def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:  # noqa: ARG002
+        """None."""
+        return self.empty
+
+    def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:  # noqa: ARG002
+        """None."""
+        return self.empty
+
+    def metadata_version(self) -> int | Absent:
+        """Unknown."""
+        return Absent.UNKNOWN
+
+    def min_insync_replicas(self, topic: str) -> int:  # noqa: ARG002
+        """Kafka's default."""
+        return 1

@@ -1,0 +1,394 @@
+"""The comparison of replicas as text and as JSON."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from kforensics.damage import Absent
+from kforensics.findings.model import Finding, Severity
+from kforensics.reconcile.committed import CommittedCounts
+from kforensics.reconcile.lineage import LogView
+from kforensics.reconcile.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
+from kforensics.reconcile.truncations import ExpectedTruncation
+from kforensics.render.escape import escape_text
+from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane, scale_of
+from kforensics.render.text import INDENT, Style, counted, listed, wrapped
+
+_LANE_WIDTH = 36
+_QUIET = frozenset({Verdict.LEADER, Verdict.CONSISTENT, Verdict.BEHIND})
+
+_WORDS = {
+    Verdict.SILENT_DIVERGENCE: "SILENT DIVERGENCE",
+    Verdict.WILL_TRUNCATE: "WILL TRUNCATE",
+    Verdict.LOST: "LOST",
+    Verdict.DIFFERENT_TOPIC: "DIFFERENT TOPIC",
+    Verdict.UNREADABLE: "UNREADABLE",
+    Verdict.BEHIND: "behind",
+    Verdict.CONSISTENT: "consistent",
+    Verdict.LEADER: "one replica",
+}
+
+
+def needs_attention(report: PartitionReport) -> bool:
+    """Whether a partition is more than consistent or behind."""
+    return report.verdict not in _QUIET
+
+
+# ---------------------------------------------------------------- text
+
+
+def diff_screen(
+    reports: Sequence[PartitionReport],
+    findings: Sequence[Finding],
+    problems: int,
+    *,
+    verbose: bool,
+    steps: bool,
+    width: int,
+    unicode: bool,
+) -> Iterator[Text | str]:
+    """The screen: the answer, what to do, a block for each partition that needs attention, and the rest counted."""
+    yield from _answer(reports, findings, problems, width)
+    for report in reports:
+        if verbose or needs_attention(report):
+            yield ""
+            yield from _block(report, [f for f in findings if _is_of(f, report)], steps=steps, width=width, unicode=unicode)
+    yield from _loose_findings(findings, width)
+    yield from _closing(reports, verbose=verbose, width=width)
+
+
+def _answer(reports: Sequence[PartitionReport], findings: Sequence[Finding], problems: int, width: int) -> Iterator[Text]:
+    lost, possible, brokers, silent, past = _totals(reports)
+    count = Counter(r.verdict for r in reports)
+    style = Style.ANSWER_BAD
+    advice = ""
+    if silent:
+        head = f"REPLICAS DIFFER FOR GOOD: {counted(silent, 'partition')} of {len(reports)} hold different content at the same offset, and no rule will repair it."
+        advice = "Find out which content is right before a leader changes: readers see one or the other. Delete nothing."
+        if lost or possible:
+            head += f" {_at_risk(lost, possible, brokers)}"
+    elif past:
+        head = f"DATA IS MISSING: {counted(past, 'partition')} of {len(reports)} had committed records past the end of every log here."
+        advice = "Look for another replica or snapshot before anything is started."
+    elif lost or possible:
+        head = f"DATA AT RISK: {_at_risk(lost, possible, brokers)} in {count[Verdict.WILL_TRUNCATE]} of {counted(len(reports), 'partition')}."
+        advice = f"Do not start {listed([f'broker {b}' for b in brokers])} before {'its directory is' if len(brokers) == 1 else 'their directories are'} copied. No other replica given here holds these records."
+    elif count[Verdict.WILL_TRUNCATE]:
+        style = Style.ANSWER_WARNING
+        head = f"Nothing committed is at risk: {counted(count[Verdict.WILL_TRUNCATE], 'partition')} of {len(reports)} will cut a tail that the leader holds or that was never committed."
+        advice = "The brokers repair this by themselves when they start."
+    elif any(f.severity.rank >= Severity.WARNING.rank for f in findings):
+        style = Style.ANSWER_WARNING
+        head = f"No replica will be cut, but {counted(sum(f.severity.rank >= Severity.WARNING.rank for f in findings), 'finding')} to look at in {counted(len(reports), 'partition')}."
+    elif reports:
+        style = Style.ANSWER_GOOD
+        head = f"All replicas agree: {counted(len(reports), 'partition')} compared."
+    else:
+        style = Style.ANSWER_WARNING
+        head = "Nothing to compare: no partition was found."
+    yield from wrapped(head, width=width, style=style)
+    if problems:
+        yield from wrapped(f"Incomplete: {counted(problems, 'thing')} could not be read (listed below); what they hold is not judged.", width=width)
+    if advice:
+        yield from wrapped(advice, width=width)
+
+
+def _at_risk(lost: int, possible: int, brokers: Sequence[int | Absent]) -> str:
+    who = listed([f"broker {b}" for b in brokers])
+    if lost:
+        also = f" (and {possible} possibly committed)" if possible else ""
+        return f"{who} will discard {counted(lost, 'committed record')}{also}"
+    return f"{who} will discard {counted(possible, 'record')} that may have been committed"
+
+
+def _totals(reports: Sequence[PartitionReport]) -> tuple[int, int, list[int | Absent], int, int]:
+    lost = possible = silent = past = 0
+    brokers: set[int | Absent] = set()
+    for report in reports:
+        silent += any(r.verdict is Verdict.SILENT_DIVERGENCE for r in report.replicas)
+        past += any(r.past_end is not None for r in report.replicas)
+        for replica in report.replicas:
+            if replica.truncation is not None and replica.view.replica.state == "live":
+                gone = replica.truncation.lost
+                if gone.certain or gone.possible:
+                    brokers.add(replica.view.replica.broker_id)
+        chosen = next((w for w in report.what_if if report.leader and w.leader is report.leader.view), None)
+        if chosen is not None:
+            lost, possible = lost + chosen.lost_certain, possible + chosen.lost_possible
+    return lost, possible, sorted(brokers, key=str), silent, past
+
+
+def _is_of(item: Finding, report: PartitionReport) -> bool:
+    return (item.topic, item.partition) == tuple(report.partition)
+
+
+def _block(
+    report: PartitionReport, findings: Sequence[Finding], *, steps: bool, width: int, unicode: bool
+) -> Iterator[Text]:
+    name = escape_text(str(report.partition))
+    leader = report.leader
+    led = "no live replica"
+    if leader is not None:
+        epoch = "" if isinstance(leader.leader_epoch, Absent) else f", epoch {leader.leader_epoch}"
+        led = f"leader {_id(leader.broker_id)}{epoch}"
+    verdict = _WORDS[report.verdict]
+    head = f"{name}  {led}"
+    yield Text(f"{head}{' ' * max(width - len(head) - len(verdict), 2)}{verdict}", style=Style.HEADING)
+    if leader is not None:
+        yield from wrapped(f"leader from {leader.source}: {leader.reason}", width=width, indent=INDENT * 2, first=INDENT)
+    lanes = [_lane(replica) for replica in report.replicas]
+    drawn = [lane for lane, replica in zip(lanes, report.replicas, strict=True) if replica.verdict is not Verdict.DIFFERENT_TOPIC]
+    scale = scale_of(drawn, _LANE_WIDTH)
+    marks = UNICODE_MARKS if unicode else ASCII_MARKS
+    numbers = max((len(str(v)) for lane in lanes for v in (lane.start, lane.end)), default=1)
+    if scale.first > min((lane.start for lane in drawn), default=0):
+        yield Text(f"{INDENT}(drawn from offset {scale.first} on: below, all hold the same)", style=Style.QUIET)
+    for replica, lane in zip(report.replicas, lanes, strict=True):
+        yield from _lane_line(replica, draw_lane(lane, scale, marks=marks), lane, numbers, report)
+    for replica in report.replicas:
+        yield from _explained(replica, steps=steps, width=width)
+    yield from _other_leaders(report, width)
+    for item in findings:
+        if item.code not in {"KF201", "KF202", "KF203", "KF204"}:
+            yield from wrapped(f"{item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT)
+
+
+def _lane(replica: ReplicaReport) -> Lane:
+    view = replica.view
+    cut = replica.truncation.offset if replica.truncation else None
+    differs = replica.divergence.offset if replica.divergence and replica.verdict is Verdict.SILENT_DIVERGENCE else None
+    return Lane(
+        start=view.content_start_offset,
+        end=view.log_end_offset,
+        epochs=view.batch_epochs,
+        cut_from=cut,
+        differs_from=differs,
+    )
+
+
+def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, report: PartitionReport) -> Iterator[Text]:
+    view = replica.view
+    name = f"broker {_id(view.replica.broker_id)}"
+    if view.replica.state != "live":
+        name += f" ({view.replica.state})"
+    recorded = view.replica.high_watermark
+    mark = "none" if isinstance(recorded, Absent) else str(recorded.value)
+    role = "  leader" if report.leader is not None and view is report.leader.view else ""
+    if replica.verdict is Verdict.DIFFERENT_TOPIC:
+        yield Text(f"{INDENT}{name:<11} another topic of this name: id {escape_text(str(view.replica.topic_id))}")
+        return
+    style = Style.ANSWER_WARNING if replica.verdict not in _QUIET else Style.PLAIN
+    yield Text(f"{INDENT}{name:<11} {lane.start:>{numbers}} {drawn} {lane.end:<{numbers}}  HW {mark}{role}", style=style)
+
+
+def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[Text]:
+    who = f"broker {_id(replica.view.replica.broker_id)}"
+    if replica.view.replica.state == "future":
+        who += "'s future replica"
+    cut = replica.truncation
+    if cut is not None:
+        records = counted(cut.counts.records, "record")
+        if cut.counts.markers:
+            records += f" and {counted(cut.counts.markers, 'transaction marker')}"
+        yield from _labelled("cut", f"{who} at {cut.offset}: {records} ({cut.dropped.first}..{cut.dropped.last})", width)
+        for run in cut.runs:
+            if run.records or run.markers:
+                certainty = {"certain": "certainly committed", "possible": "possibly committed", "no": "not committed"}[run.certainty]
+                yield from _labelled("", f"{run.records} {certainty} ({run.offsets.first}..{run.offsets.last}): {escape_text(run.reason)}", width)
+        if cut.lost.records < cut.counts.records:
+            yield from _labelled("", f"the leader holds {cut.counts.records - cut.lost.records} of them: they are copied again", width)
+        yield from _labelled("rule", f"{cut.protocol.name} ({cut.protocol.reason}), {cut.outcome.rule}", width)
+        if not steps and cut.outcome.steps:
+            deciding = [s for s in cut.outcome.steps if not isinstance(s.truncate_to, Absent)]
+            for step in deciding[-1:]:
+                yield from _labelled("", step.sentence(), width)
+    if steps and replica.outcome is not None:
+        for number, step in enumerate(replica.outcome.steps, 1):
+            yield from _labelled("steps" if number == 1 else "", f"{number}. {who}: {step.sentence()}", width)
+    if replica.divergence is not None and replica.verdict is Verdict.SILENT_DIVERGENCE:
+        yield from _labelled(
+            "differs", f"{who} from offset {replica.divergence.offset} on ({replica.divergence.kind}): {escape_text(replica.divergence.detail)}", width
+        )
+    if replica.past_end is not None:
+        yield from _labelled("missing", f"{who} recorded high watermark {replica.past_end.value}, past the end of every log", width)
+
+
+def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
+    interesting = [w for w in report.what_if if w.truncations or w.kept_divergent]
+    if not interesting or report.leader is None:
+        return
+    for choice in report.what_if:
+        if choice.leader is report.leader.view:
+            continue
+        parts = [_cut_words(view, cut) for view, cut in choice.truncations]
+        if choice.kept_divergent:
+            parts.append(f"{counted(choice.kept_divergent, 'replica')} would keep other content")
+        yield from _labelled("if led by", f"{_id(choice.leader.replica.broker_id)}: {'; '.join(parts) or 'nothing is cut'}", width)
+    best = min(report.what_if, key=_loss_of)
+    worst = max(report.what_if, key=_loss_of)
+    if _loss_of(worst)[:2] != (0, 0):
+        losses = ", ".join(
+            f"{_id(w.leader.replica.broker_id)} loses {w.lost_certain} certain and {w.lost_possible} possible" for w in sorted(report.what_if, key=_loss_of)
+        )
+        equal = _loss_of(best)[:3] == _loss_of(worst)[:3]
+        yield from _labelled("least", losses if not equal else f"every leader loses the same: {best.lost_certain} certain, {best.lost_possible} possible", width)
+
+
+def _cut_words(view: LogView, cut: ExpectedTruncation) -> str:
+    counts = cut.lost if cut.lost.records else cut.counts
+    certain = f" ({counts.certain} certainly committed)" if counts.certain else ""
+    return f"broker {_id(view.replica.broker_id)} would cut {counted(cut.counts.records, 'record')} at {cut.offset}{certain}"
+
+
+def _loss_of(choice: WhatIf) -> tuple[int, int, int, str]:
+    return (choice.lost_certain, choice.lost_possible, choice.kept_divergent, str(choice.leader.replica.broker_id))
+
+
+def _labelled(label: str, words: str, width: int) -> list[Text]:
+    lead = f"{INDENT}{label:<11} "
+    return wrapped(words, width=width, indent=" " * len(lead), first=lead)
+
+
+def _loose_findings(findings: Sequence[Finding], width: int) -> Iterator[Text | str]:
+    loose = [f for f in findings if isinstance(f.topic, Absent)]
+    if loose:
+        yield ""
+    for item in loose:
+        yield from wrapped(f"{item.severity}: {escape_text(item.statement)}. {escape_text(item.advice)}", width=width, indent=INDENT)
+
+
+def _closing(reports: Sequence[PartitionReport], *, verbose: bool, width: int) -> Iterator[Text | str]:
+    quiet = [r for r in reports if not needs_attention(r)]
+    if not quiet or verbose:
+        return
+    count = Counter(r.verdict for r in quiet)
+    parts = [f"{count[v]} {w}" for v, w in ((Verdict.CONSISTENT, "consistent"), (Verdict.BEHIND, "behind and catching up"), (Verdict.LEADER, "with one replica here")) if count[v]]
+    yield ""
+    yield from wrapped(f"{counted(len(quiet), 'partition')} need nothing: {', '.join(parts)} (-v lists them).", width=width, style=Style.QUIET)
+
+
+def _id(broker_id: int | Absent) -> str:
+    return "?" if isinstance(broker_id, Absent) else str(broker_id)
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def plain_reports(reports: Iterable[PartitionReport]) -> list[dict[str, Any]]:
+    """The `partitions` of the JSON document."""
+    return [plain_report(report) for report in reports]
+
+
+def plain_report(report: PartitionReport) -> dict[str, Any]:
+    """One partition as the promise of `docs/json.md` has it."""
+    leader = report.leader
+    return {
+        "topic": report.partition.topic,
+        "partition": report.partition.partition,
+        "topic_id": report.topic_id,
+        "leader": Absent.UNKNOWN
+        if leader is None
+        else {
+            "broker_id": leader.broker_id,
+            "leader_epoch": leader.leader_epoch,
+            "source": leader.source,
+            "reason": leader.reason,
+            "citations": leader.citations,
+        },
+        "verdict": report.verdict,
+        "replicas": [_plain_replica(replica) for replica in report.replicas],
+        "what_if": [_plain_what_if(choice) for choice in report.what_if],
+        "missing_replicas": report.missing_replicas,
+    }
+
+
+def _plain_replica(report: ReplicaReport) -> dict[str, Any]:
+    view, replica = report.view, report.view.replica
+    protocol = report.protocol
+    return {
+        "broker_id": replica.broker_id,
+        "input": replica.input,
+        "path": replica.path,
+        "state": replica.state,
+        "topic_id": replica.topic_id,
+        "log_start_offset": view.log_start_offset,
+        "local_log_start_offset": view.content_start_offset,
+        "log_end_offset": view.log_end_offset,
+        "high_watermark": _number(replica.high_watermark),
+        "recovery_point": _number(replica.recovery_point),
+        "epochs": view.batch_epochs,
+        "checkpoint_epochs": replica.checkpoint_epochs,
+        "verdict": report.verdict,
+        "protocol": protocol if isinstance(protocol, Absent) else protocol.name,
+        "protocol_reason": protocol if isinstance(protocol, Absent) else protocol.reason,
+        "expected_truncation": _plain_truncation(report.truncation),
+        "first_divergence": Absent.NOT_APPLICABLE
+        if report.divergence is None
+        else {
+            "offset": report.divergence.offset,
+            "kind": report.divergence.kind,
+            "detail": report.divergence.detail,
+            "citations": report.divergence.citations,
+        },
+    }
+
+
+def _number(value: Any) -> Any:
+    return value if isinstance(value, Absent) else value.value
+
+
+def _plain_truncation(cut: ExpectedTruncation | None) -> Any:
+    if cut is None:
+        return Absent.NOT_APPLICABLE
+    return {
+        "offset": cut.offset,
+        "rule": cut.outcome.rule,
+        "steps": [{**_plain_step(step), "sentence": step.sentence()} for step in cut.outcome.steps],
+        "records": cut.counts.records,
+        "markers": cut.counts.markers,
+        "committed": _plain_counts(cut.counts),
+        "lost": _plain_counts(cut.lost),
+        "below_high_watermark": cut.outcome.below_high_watermark,
+        "full_restart": cut.outcome.full_restart,
+        "runs": [
+            {
+                "first_offset": run.offsets.first,
+                "last_offset": run.offsets.last,
+                "records": run.records,
+                "committed": run.certainty,
+                "reason": run.reason,
+                "citations": run.citations,
+            }
+            for run in cut.runs
+        ],
+    }
+
+
+def _plain_step(step: Any) -> dict[str, Any]:
+    names = ("kind", "fetch_offset", "requested_epoch", "answer_epoch", "answer_offset", "own_epoch", "own_offset", "log_end_offset", "truncate_to", "rule")
+    return {name: getattr(step, name) for name in names}
+
+
+def _plain_counts(counts: CommittedCounts) -> dict[str, int]:
+    return {"certain": counts.certain, "possible": counts.possible, "no": counts.no}
+
+
+def _plain_what_if(choice: WhatIf) -> dict[str, Any]:
+    return {
+        "leader": choice.leader.replica.broker_id,
+        "truncations": [
+            {
+                "broker_id": view.replica.broker_id,
+                "offset": cut.offset,
+                "rule": cut.outcome.rule,
+                "records": cut.counts.records,
+                "committed": _plain_counts(cut.counts),
+            }
+            for view, cut in choice.truncations
+        ],
+        "lost_certain": choice.lost_certain,
+        "lost_possible": choice.lost_possible,
+        "kept_divergent": choice.kept_divergent,
+    }

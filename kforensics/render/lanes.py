@@ -1,0 +1,80 @@
+"""A lane: one replica's log drawn to scale, with its leader epochs, what will be cut, and what differs.
+
+    0 ━━━━━━━e0━━━━━━━╳╳╳╳╳╳╳╳ 103
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kforensics.units import EpochEntry
+
+UNICODE_MARKS = {"even": "━", "odd": "─", "cut": "╳", "differs": "≠", "none": " "}
+ASCII_MARKS = {"even": "=", "odd": "-", "cut": "x", "differs": "#", "none": " "}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """What one lane shows, in offsets; ends are exclusive."""
+
+    start: int
+    end: int
+    epochs: tuple[EpochEntry, ...] = ()
+    cut_from: int | None = None
+    differs_from: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Offsets to columns, the same for every lane of a partition."""
+
+    first: int
+    last: int
+    width: int
+
+    def column(self, offset: int) -> int:
+        """The column where an offset begins."""
+        spread = max(self.last - self.first, 1)
+        return min(max((offset - self.first) * self.width // spread, 0), self.width)
+
+
+def scale_of(lanes: Sequence[Lane], width: int) -> Scale:
+    """The scale on which all lanes fit; what all of them share below is shortened, so that the ends can be told apart."""
+    first = min((lane.start for lane in lanes), default=0)
+    last = max((lane.end for lane in lanes), default=1)
+    points = [p for lane in lanes for p in (lane.end, lane.cut_from, lane.differs_from) if p is not None]
+    low = min(points, default=first)
+    if last - low < (last - first) // 4:
+        first = max(first, last - 4 * max(last - low, 1))
+    return Scale(first=first, last=max(last, first + 1), width=width)
+
+
+def draw_lane(lane: Lane, scale: Scale, *, marks: dict[str, str]) -> str:
+    """The lane as exactly `scale.width` characters."""
+    cells = [marks["none"]] * scale.width
+    start, end = scale.column(lane.start), scale.column(lane.end)
+    if lane.end > lane.start:
+        end = max(end, start + 1)
+    terms = lane.epochs or (EpochEntry(0, lane.start),)
+    for at, entry in enumerate(terms):
+        begin = start if at == 0 else max(scale.column(entry.start_offset), start)
+        until = end if at + 1 == len(terms) else min(scale.column(terms[at + 1].start_offset), end)
+        mark = marks["even"] if at % 2 == 0 else marks["odd"]
+        cells[begin:until] = mark * max(until - begin, 0)
+    for offset, mark in ((lane.differs_from, marks["differs"]), (lane.cut_from, marks["cut"])):
+        if offset is not None and offset < lane.end:
+            at = min(scale.column(max(offset, lane.start)), max(end - 1, 0))
+            cells[at:end] = mark * (end - at)
+    _label(cells, lane, scale, end)
+    return "".join(cells[: scale.width])
+
+
+def _label(cells: list[str], lane: Lane, scale: Scale, end: int) -> None:
+    stop = min(p for p in (lane.cut_from, lane.differs_from, lane.end) if p is not None)
+    for at, entry in enumerate(lane.epochs):
+        begin = scale.column(max(entry.start_offset, lane.start))
+        following = lane.epochs[at + 1].start_offset if at + 1 < len(lane.epochs) else lane.end
+        until = min(scale.column(min(following, stop)), end)
+        label = f"e{entry.leader_epoch}"
+        if until - begin >= len(label) + 2:
+            place = begin + (until - begin - len(label)) // 2
+            cells[place : place + len(label)] = label
