@@ -1,0 +1,198 @@
+"""What a path named by a person is: a file, a log directory, a partition directory, or a place that holds several."""
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, NotADataDir
+from kforensics.source.mapped import kind_of_mode
+from kforensics.source.naming import LOG_DIR_MARKERS, FileKind, parse_file_name, parse_partition_directory
+from kforensics.source.walk import Listing, Obstacle, join, list_directory
+
+DEEPEST_SEARCH = 8
+"""Levels below a named directory at which log directories are looked for."""
+
+MOST_SEARCHED = 50_000
+"""Directories that are looked into before a search for log directories gives up."""
+
+
+class Shape(StrEnum):
+    """What stands at a path."""
+
+    FILE = "file"
+    LOG_DIR = "log-dir"
+    PARTITION = "partition"
+    FILES = "files"
+    """Files that a broker writes, outside of any log directory: server logs, a copied index cache."""
+    PARENT = "parent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A path, looked at: `root` is where it really is, other paths are relative to it."""
+
+    root: Path
+    shape: Shape
+    log_dirs: tuple[str, ...] = ()
+    """Of a parent; the empty path stands for the root itself."""
+    partitions: tuple[str, ...] = ()
+    """Of a parent: partition directories outside of any log directory."""
+    file_dirs: tuple[str, ...] = ()
+    """Of a parent: directories with server logs and the like."""
+    obstacles: tuple[Obstacle, ...] = ()
+
+
+PARTITION_FILES = frozenset(
+    {
+        FileKind.SEGMENT,
+        FileKind.OFFSET_INDEX,
+        FileKind.TIME_INDEX,
+        FileKind.TXN_INDEX,
+        FileKind.PRODUCER_SNAPSHOT,
+        FileKind.LEADER_EPOCH_CHECKPOINT,
+        FileKind.PARTITION_METADATA,
+        FileKind.QUORUM_STATE,
+        FileKind.METADATA_SNAPSHOT,
+    }
+)
+
+_REDPANDA_SEGMENT = re.compile(r"[0-9]+-[0-9]+-v[0-9]+\.(log|base_index|compaction_index)", re.ASCII)
+_REDPANDA_NAMES = frozenset({".redpanda_data_dir", "config_cache.yaml", "startup_log"})
+_ZOOKEEPER_FILE = re.compile(r"(log|snapshot)\.[0-9a-f]+", re.ASCII)
+
+_REDPANDA = "it was written by Redpanda, which keeps its segments in another format"
+_ZOOKEEPER = "it was written by ZooKeeper; kforensics reads what the brokers wrote"
+_TOO_HIGH = "the data directories lie elsewhere: see log.dirs and metadata.log.dir in the broker's server.properties"
+
+
+def discover(given: Path) -> Place:
+    """What stands at a path that a person named; a symbolic link is followed here, and only here.
+
+    Raises:
+        EvidenceNotFound: nothing is there.
+        EvidenceUnreadable: it can't be looked at, or is neither file nor directory.
+        NotADataDir: it is a directory without anything that a Kafka broker writes.
+    """
+    root = _resolve(given)
+    mode = _mode(given, root)
+    if stat.S_ISREG(mode):
+        return Place(root=root, shape=Shape.FILE)
+    if not stat.S_ISDIR(mode):
+        raise EvidenceUnreadable(str(given), f"{kind_of_mode(mode)}, neither a file nor a directory")
+    listing = list_directory(root, "")
+    if not listing.entries and listing.obstacles:
+        raise EvidenceUnreadable(str(given), listing.obstacles[0].message, ("run as the broker's user, or on a copy",))
+    if not listing.entries:
+        raise NotADataDir(
+            str(given), "an empty directory", ("the volume is not mounted", "the broker never started here")
+        )
+    if is_log_dir(root, "", listing):
+        return Place(root=root, shape=Shape.LOG_DIR, log_dirs=("",))
+    if is_partition(listing):
+        return Place(root=root, shape=Shape.PARTITION)
+    search = _Search(root)
+    search.look_below("", listing, 0)
+    if search.log_dirs or search.partitions:
+        return Place(
+            root=root,
+            shape=Shape.PARENT,
+            log_dirs=tuple(search.log_dirs),
+            partitions=tuple(search.partitions),
+            file_dirs=tuple(search.file_dirs),
+            obstacles=tuple(search.obstacles),
+        )
+    if search.file_dirs:
+        return Place(root=root, shape=Shape.FILES, obstacles=tuple(search.obstacles))
+    if search.obstacles and not search.causes:
+        raise EvidenceUnreadable(str(given / search.obstacles[0].path), search.obstacles[0].message)
+    raise NotADataDir(
+        str(given), "not a Kafka data directory, and none lies below it", tuple(search.causes) or (_TOO_HIGH,)
+    )
+
+
+def is_log_dir(root: Path, relative: str, listing: Listing) -> bool:
+    """Whether the directory is one that a broker's `log.dirs` could name."""
+    for entry in listing.entries:
+        if not entry.is_directory and entry.name in LOG_DIR_MARKERS:
+            return True
+    for entry in listing.entries:
+        name = parse_partition_directory(entry.name) if entry.is_directory else None
+        if name is not None and is_partition(list_directory(root, join(relative, entry.name))):
+            return True
+    return False
+
+
+def is_partition(listing: Listing) -> bool:
+    """Whether the directory holds what stands in partition directories only."""
+    if any(entry.name in LOG_DIR_MARKERS for entry in listing.entries):
+        return False
+    names = (parse_file_name(entry.name) for entry in listing.entries if not entry.is_directory)
+    return any(name.kind in PARTITION_FILES and name.remote_segment_id is Absent.NOT_APPLICABLE for name in names)
+
+
+class _Search:
+    """Looks for log directories below a directory, breadth bounded, never through symbolic links."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._searched = 0
+        self.log_dirs: list[str] = []
+        self.partitions: list[str] = []
+        self.file_dirs: list[str] = []
+        self.obstacles: list[Obstacle] = []
+        self.causes: list[str] = []
+
+    def look_below(self, folder: str, listing: Listing, level: int) -> None:
+        self._searched += 1
+        self.obstacles.extend(listing.obstacles)
+        self._note_files(folder, listing)
+        for entry in listing.entries:
+            if not entry.is_directory:
+                continue
+            path = join(folder, entry.name)
+            if level == DEEPEST_SEARCH or self._searched >= MOST_SEARCHED:
+                self.obstacles.append(Obstacle(path, "not looked into: name the data directories themselves"))
+                return
+            below = list_directory(self._root, path)
+            if is_log_dir(self._root, path, below):
+                self.log_dirs.append(path)
+                self.obstacles.extend(below.obstacles)
+            elif is_partition(below):
+                self.partitions.append(path)
+            else:
+                self.look_below(path, below, level + 1)
+
+    def _note_files(self, folder: str, listing: Listing) -> None:
+        names = [entry.name for entry in listing.entries if not entry.is_directory]
+        if any(parse_file_name(name).kind is not FileKind.UNKNOWN for name in names):
+            self.file_dirs.append(folder)
+        if any(name in _REDPANDA_NAMES or _REDPANDA_SEGMENT.fullmatch(name) for name in names):
+            self._add_cause(_REDPANDA)
+        elif any(_ZOOKEEPER_FILE.fullmatch(name) for name in names):
+            self._add_cause(_ZOOKEEPER)
+
+    def _add_cause(self, cause: str) -> None:
+        if cause not in self.causes:
+            self.causes.append(cause)
+
+
+def _resolve(given: Path) -> Path:
+    try:
+        return Path(os.path.realpath(given, strict=True))
+    except FileNotFoundError as error:
+        causes = ("a mistyped path", "the volume is not mounted")
+        raise EvidenceNotFound(str(given), "there is no such file or directory", causes) from error
+    except (OSError, ValueError) as error:
+        words = error.strerror if isinstance(error, OSError) else str(error)
+        raise EvidenceUnreadable(str(given), f"it can't be looked at: {words}") from error
+
+
+def _mode(given: Path, root: Path) -> int:
+    try:
+        return root.lstat().st_mode
+    except OSError as error:
+        raise EvidenceUnreadable(str(given), f"it can't be looked at: {error.strerror}") from error

@@ -1,0 +1,164 @@
+"""The only place in the package that opens evidence.
+
+Files are opened read-only, never locked, never through a symbolic link, and read with pread in windows: a file that
+shrinks under the reader gives short reads, where a memory map would kill the process.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
+
+OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+NO_ACCESS_TIME = getattr(os, "O_NOATIME", 0)  # Linux only, and only for the owner of the file
+
+WINDOW_LENGTH = 1 << 20
+"""Bytes read at a time where a whole file is gone through."""
+
+
+class EvidenceFile:
+    """One regular file, open for reading; `size` and `mtime_ns` are those at the time of opening."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        self.path = path
+        self.size = status.st_size
+        self.mtime_ns = status.st_mtime_ns
+        self._identity = (status.st_dev, status.st_ino)
+        self._descriptor = descriptor
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        """Fill the buffer from the position on; returns the bytes read, fewer than fit only at the end of the file."""
+        filled = 0
+        try:
+            while filled < len(buffer):
+                count = os.preadv(self._descriptor, [buffer[filled:]], position + filled)
+                if count == 0:
+                    break
+                filled += count
+        except OSError as error:
+            raise _unreadable(self.path, error, f" at byte {position + filled}") from error
+        return filled
+
+    def read(self, position: int, length: int) -> bytes:
+        """The bytes of a span, fewer where the file ends before."""
+        if position < 0 or length <= 0:
+            return b""
+        buffer = bytearray(min(length, max(self.size - position, 0)))
+        count = self.read_into(position, memoryview(buffer))
+        return bytes(memoryview(buffer)[:count])
+
+    def read_all(self, limit: int) -> bytes:
+        """The whole file, refused where it is larger than `limit` bytes."""
+        if self.size > limit:
+            raise EvidenceUnreadable(
+                str(self.path), f"{self.size:,} bytes are more than the {limit:,} that such a file can reasonably have"
+            )
+        return self.read(0, self.size)
+
+    def sha256(self) -> str:
+        """The hash of the bytes, as hexadecimal digits."""
+        digest = hashlib.sha256()
+        buffer = memoryview(bytearray(WINDOW_LENGTH))
+        position = 0
+        while count := self.read_into(position, buffer):
+            digest.update(buffer[:count])
+            position += count
+        return digest.hexdigest()
+
+    def changed(self) -> bool:
+        """Whether the file is not what was opened: grown, shrunk, written to, replaced, renamed or deleted since."""
+        now = os.fstat(self._descriptor)
+        if (now.st_size, now.st_mtime_ns) != (self.size, self.mtime_ns):
+            return True
+        try:
+            named = self.path.lstat()
+        except OSError:
+            return True
+        return (named.st_dev, named.st_ino) != self._identity
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_evidence(path: Path | str) -> EvidenceFile:
+    """Open a regular file for reading; anything else, or one that can't be opened, is an `EvidenceError`."""
+    path = Path(path)
+    try:
+        descriptor = _open(path)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    try:
+        _require_regular(path, os.fstat(descriptor).st_mode)
+        return EvidenceFile(path, descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _require_regular(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise EvidenceUnreadable(str(path), f"{kind_of_mode(mode)}, not a regular file")
+
+
+def kind_of_mode(mode: int) -> str:
+    """What a thing in a directory is, in words."""
+    kinds = (
+        (stat.S_ISDIR, "a directory"),
+        (stat.S_ISLNK, "a symbolic link"),
+        (stat.S_ISFIFO, "a named pipe"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISBLK, "a block device"),
+        (stat.S_ISCHR, "a character device"),
+    )
+    return next((words for test, words in kinds if test(mode)), "a regular file")
+
+
+def _open(path: Path) -> int:
+    if NO_ACCESS_TIME:
+        try:
+            return os.open(path, OPEN_FLAGS | NO_ACCESS_TIME)
+        except PermissionError:
+            pass  # of another owner: reading it will leave an access time behind, as the operating system insists
+    return os.open(path, OPEN_FLAGS)
+
+
+def _unreadable(path: Path, error: OSError | ValueError, where: str = "") -> EvidenceNotFound | EvidenceUnreadable:
+    number = error.errno if isinstance(error, OSError) else None
+    match number:
+        case errno.ENOENT | errno.ENOTDIR:
+            return EvidenceNotFound(
+                str(path), "there is no such file", ("it was deleted or renamed while it was looked at",)
+            )
+        case errno.EACCES | errno.EPERM:
+            return EvidenceUnreadable(
+                str(path), "no permission to read it", ("run as the broker's user, or on a copy",)
+            )
+        case errno.ELOOP:
+            return EvidenceUnreadable(str(path), "a symbolic link, which is not followed", ("name its target instead",))
+        case errno.ENXIO:
+            return EvidenceUnreadable(str(path), "a socket or device, not a regular file")
+        case errno.EIO:
+            return EvidenceUnreadable(
+                str(path),
+                f"the disk gives an I/O error{where}",
+                ("the disk or its controller is failing: copy what is left first",),
+            )
+    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return EvidenceUnreadable(str(path), f"it can't be read{where}: {words}")

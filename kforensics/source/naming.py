@@ -1,0 +1,231 @@
+"""The grammar of names in a data directory.
+
+    log dir      meta.properties, .lock, .kafka_cleanshutdown, <what>-offset-checkpoint, bootstrap.checkpoint,
+                 <partition dir>, remote-log-index-cache (tiered storage), lost+found (of the file system)
+    partition    <topic>-<partition> [. <32 hex> (-delete | -future | -stray)]
+    files        <20 digits> (.log | .index | .timeindex | .txnindex | .snapshot)
+                     [.deleted | .cleaned | .swap | .tmp]
+                 <20 digits>-<10 digits> [-<random>] .checkpoint [.part | .deleted]
+                 <offset>_<uuid> (.index | .timeindex | .txnindex) [.deleted | .tmp]
+                     in remote-log-index-cache, the offset not padded
+                 leader-epoch-checkpoint, partition.metadata, quorum-state, and .tmp of each
+
+After `org.apache.kafka.storage.internals.log.LocalLog` (4.3), and `kafka.log.Log` before 3.0. In names ending in
+`-delete` and `-stray` the topic may be cut, since the whole stays within 255 characters.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kforensics.damage import Absent
+from kforensics.units import TopicPartition
+
+LONGEST_TOPIC = 249
+LONGEST_NAME = 255
+LARGEST_OFFSET = 2**63 - 1
+LARGEST_PARTITION = 2**31 - 1
+
+METADATA_TOPICS = frozenset({"__cluster_metadata", "@metadata"})
+"""The topic of the KRaft log: the second name only in 2.8."""
+
+REMOTE_INDEX_CACHE = "remote-log-index-cache"
+LOST_AND_FOUND = "lost+found"
+
+
+class FileKind(StrEnum):
+    """What a file is, by its name and place."""
+
+    SEGMENT = "segment"
+    OFFSET_INDEX = "offset-index"
+    TIME_INDEX = "time-index"
+    TXN_INDEX = "txn-index"
+    PRODUCER_SNAPSHOT = "producer-snapshot"
+    LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+    OFFSET_CHECKPOINT = "offset-checkpoint"
+    META_PROPERTIES = "meta-properties"
+    PARTITION_METADATA = "partition-metadata"
+    QUORUM_STATE = "quorum-state"
+    METADATA_SNAPSHOT = "metadata-snapshot"
+    """Also `bootstrap.checkpoint`, which has the same format."""
+    CLEAN_SHUTDOWN = "clean-shutdown"
+    LOCK = "lock"
+    REMOTE_LOG_STATE = "remote-log-state"
+    """`remote_log_snapshot` and `_rlmm_committed_offsets`, which tiered storage kept before 3.8."""
+    LOG_FILE = "log-file"
+    """Of log4j: server.log and its siblings."""
+    SERVER_PROPERTIES = "server-properties"
+    SYMBOLIC_LINK = "symbolic-link"
+    SPECIAL = "special"
+    """A pipe, socket or device: never opened."""
+    UNKNOWN = "unknown"
+
+
+class FileSuffix(StrEnum):
+    """The state of a file that is not, or no longer, in use."""
+
+    NONE = ""
+    DELETED = "deleted"
+    CLEANED = "cleaned"
+    SWAP = "swap"
+    TMP = "tmp"
+    PART = "part"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileName:
+    """A file's name, understood."""
+
+    kind: FileKind
+    base_offset: int | Absent = Absent.NOT_APPLICABLE
+    """Of a segment and its indexes; of a snapshot the offset that comes behind its content."""
+    leader_epoch: int | Absent = Absent.NOT_APPLICABLE
+    """Of metadata snapshots: the epoch of the last record in it."""
+    remote_segment_id: str | Absent = Absent.NOT_APPLICABLE
+    """Of indexes cached from tiered storage: the segment's uuid, as written."""
+    suffix: FileSuffix = FileSuffix.NONE
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether brokers take such a file away by themselves, so that it may vanish at any time."""
+        return self.suffix is not FileSuffix.NONE
+
+
+class DirectoryState(StrEnum):
+    """What a partition directory's name says of it."""
+
+    LIVE = "live"
+    FUTURE = "future"
+    DELETED = "deleted"
+    STRAY = "stray"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDirectoryName:
+    """A partition directory's name, understood."""
+
+    topic: str
+    partition: int
+    state: DirectoryState = DirectoryState.LIVE
+    unique_id: str | Absent = Absent.NOT_APPLICABLE
+    """32 hexadecimal digits that tell renamed directories apart; not the topic id."""
+    is_topic_cut: bool = False
+    """The name is as long as names may be, so the end of the topic may be missing."""
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition that the directory is a replica of."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def is_metadata(self) -> bool:
+        """Whether this is the KRaft metadata log."""
+        return self.topic in METADATA_TOPICS
+
+
+_DIRECTORY = re.compile(r"(?P<topic>@metadata|[a-zA-Z0-9._-]+)-(?P<partition>0|[1-9][0-9]{0,9})", re.ASCII)
+_RENAMED = re.compile(r"(?P<live>.+)\.(?P<unique>[0-9a-f]{32})-(?P<state>delete|future|stray)", re.ASCII | re.DOTALL)
+_STATES = {"delete": DirectoryState.DELETED, "future": DirectoryState.FUTURE, "stray": DirectoryState.STRAY}
+
+_OFFSET_FILE = re.compile(r"(?P<offset>[0-9]{20})\.(?P<extension>log|index|timeindex|txnindex|snapshot)", re.ASCII)
+_METADATA_SNAPSHOT = re.compile(r"(?P<offset>[0-9]{20})-(?P<epoch>[0-9]{10})(?P<random>-[0-9]+)?\.checkpoint", re.ASCII)
+_REMOTE_INDEX = re.compile(
+    r"(?P<offset>0|[1-9][0-9]{0,18})_(?P<uuid>[A-Za-z0-9_-]{22})\.(?P<extension>index|timeindex|txnindex)", re.ASCII
+)
+_SUFFIXED = re.compile(r"(?P<plain>.+)\.(?P<suffix>deleted|cleaned|swap|tmp|part)", re.ASCII | re.DOTALL)
+_LOG_FILE = re.compile(
+    r"(server|state-change|controller|log-cleaner|broker[a-zA-Z0-9_-]*|kafka[a-zA-Z0-9_-]*)\.(log|out)([.-][A-Za-z0-9_.-]+)?",
+    re.ASCII,
+)
+_PROPERTIES = re.compile(r"(server|broker|controller|kraft|kafka|log4j2?)[A-Za-z0-9_-]*\.properties", re.ASCII)
+
+_BY_EXTENSION = {
+    "log": FileKind.SEGMENT,
+    "index": FileKind.OFFSET_INDEX,
+    "timeindex": FileKind.TIME_INDEX,
+    "txnindex": FileKind.TXN_INDEX,
+    "snapshot": FileKind.PRODUCER_SNAPSHOT,
+}
+
+_BY_NAME = {
+    "leader-epoch-checkpoint": FileKind.LEADER_EPOCH_CHECKPOINT,
+    "replication-offset-checkpoint": FileKind.OFFSET_CHECKPOINT,
+    "recovery-point-offset-checkpoint": FileKind.OFFSET_CHECKPOINT,
+    "log-start-offset-checkpoint": FileKind.OFFSET_CHECKPOINT,
+    "cleaner-offset-checkpoint": FileKind.OFFSET_CHECKPOINT,
+    "meta.properties": FileKind.META_PROPERTIES,
+    "partition.metadata": FileKind.PARTITION_METADATA,
+    "quorum-state": FileKind.QUORUM_STATE,
+    "bootstrap.checkpoint": FileKind.METADATA_SNAPSHOT,
+    ".kafka_cleanshutdown": FileKind.CLEAN_SHUTDOWN,
+    ".lock": FileKind.LOCK,
+    "remote_log_snapshot": FileKind.REMOTE_LOG_STATE,
+    "_rlmm_committed_offsets": FileKind.REMOTE_LOG_STATE,
+}
+
+LOG_DIR_MARKERS = frozenset(
+    name
+    for name, kind in _BY_NAME.items()
+    if kind in {FileKind.META_PROPERTIES, FileKind.OFFSET_CHECKPOINT, FileKind.CLEAN_SHUTDOWN}
+    or name == "bootstrap.checkpoint"
+)
+"""Files that stand in a log directory and nowhere else."""
+
+_SUFFIXES_OF_SNAPSHOTS = frozenset({FileSuffix.NONE, FileSuffix.DELETED, FileSuffix.PART, FileSuffix.TMP})
+
+
+def parse_partition_directory(name: str) -> PartitionDirectoryName | None:
+    """The partition that a directory's name stands for, or none where a broker would not have written the name."""
+    renamed = _RENAMED.fullmatch(name)
+    plain = _DIRECTORY.fullmatch(renamed["live"] if renamed else name)
+    if plain is None:
+        return None
+    topic, partition = plain["topic"], int(plain["partition"])
+    if len(topic) > LONGEST_TOPIC or topic in {".", ".."} or partition > LARGEST_PARTITION:
+        return None
+    if renamed is None:
+        return PartitionDirectoryName(topic=topic, partition=partition)
+    state = _STATES[renamed["state"]]
+    return PartitionDirectoryName(
+        topic=topic,
+        partition=partition,
+        state=state,
+        unique_id=renamed["unique"],
+        is_topic_cut=state is not DirectoryState.FUTURE and len(name) >= LONGEST_NAME,
+    )
+
+
+def parse_file_name(name: str) -> FileName:
+    """What a file is by its name; anything that a broker does not write is `unknown`."""
+    suffixed = _SUFFIXED.fullmatch(name)
+    if suffixed is not None:
+        return _parse_plain(suffixed["plain"], FileSuffix(suffixed["suffix"]))
+    return _parse_plain(name, FileSuffix.NONE)
+
+
+def _parse_plain(name: str, suffix: FileSuffix) -> FileName:
+    if (match := _OFFSET_FILE.fullmatch(name)) and suffix is not FileSuffix.PART:
+        offset = int(match["offset"])
+        if offset <= LARGEST_OFFSET:
+            return FileName(kind=_BY_EXTENSION[match["extension"]], base_offset=offset, suffix=suffix)
+    elif (match := _METADATA_SNAPSHOT.fullmatch(name)) and suffix in _SUFFIXES_OF_SNAPSHOTS:
+        # Only a partial download has the random part.
+        if (match["random"] is not None) == (suffix is FileSuffix.PART) and int(match["offset"]) <= LARGEST_OFFSET:
+            epoch = int(match["epoch"])
+            return FileName(
+                kind=FileKind.METADATA_SNAPSHOT, base_offset=int(match["offset"]), leader_epoch=epoch, suffix=suffix
+            )
+    elif (match := _REMOTE_INDEX.fullmatch(name)) and suffix in {FileSuffix.NONE, FileSuffix.DELETED, FileSuffix.TMP}:
+        return FileName(
+            kind=_BY_EXTENSION[match["extension"]],
+            base_offset=int(match["offset"]),
+            remote_segment_id=match["uuid"],
+            suffix=suffix,
+        )
+    elif name in _BY_NAME and suffix in {FileSuffix.NONE, FileSuffix.TMP}:
+        return FileName(kind=_BY_NAME[name], suffix=suffix)
+    elif suffix is FileSuffix.NONE and _LOG_FILE.fullmatch(name):
+        return FileName(kind=FileKind.LOG_FILE)
+    elif suffix is FileSuffix.NONE and _PROPERTIES.fullmatch(name):
+        return FileName(kind=FileKind.SERVER_PROPERTIES)
+    return FileName(kind=FileKind.UNKNOWN)
