@@ -1,0 +1,57 @@
+"""Lines about a broker's life: start, stop, configuration, log directories, registration (server.log, controller.log).
+
+Fields: `broker`, `broker_epoch`, `incarnation`, `previous_incarnation`, `records` (to clean up an earlier incarnation), `version`, `directory`.
+"""
+
+from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.formats.log_lines.shape import Shape, number, shape
+
+_DIRECTORY = rb"(?P<directory>[^\n]{1,4096}?)"
+_BROKER = number("broker")
+
+BROKER_SHAPES: tuple[Shape, ...] = (
+    shape(Kind.VERSION, b"Kafka version", rb" ?: ?(?P<version>\d[0-9A-Za-z.-]{0,40})"),
+    shape(Kind.CONFIGURATION, b"KafkaConfig values:"),
+    shape(Kind.BROKER_STARTED, b"started (kafka.server.KafkaServer)"),
+    shape(Kind.BROKER_STARTED, b"started (kafka.server.KafkaServerStartable)"),
+    shape(Kind.BROKER_STARTED, b"Kafka Server started"),
+    shape(Kind.BROKER_STOPPED, b"shut down completed"),
+    shape(Kind.STOP_REQUESTED, b"Terminating process due to signal ", rb"(?P<reason>SIG[A-Z]{2,8})"),
+    shape(Kind.STOP_REQUESTED, b"Proceeding to do an unclean shutdown", reason="controlled shutdown failed"),
+    shape(
+        Kind.LOG_DIR_ERROR,
+        b"Error while ",
+        rb"(?P<reason>(?:append|roll|truncat|flush|load|read|writ|delet|renam|creat|clos|lock|check|clean|process)[^\n]{0,300}?) in dir "
+        + _DIRECTORY
+        + rb"(?: \(|\n|$)",
+    ),
+    shape(Kind.LOG_DIR_FAILED, b"Stopping serving replicas in dir ", rb"(?P<directory>[^\s]{1,4096})"),
+    shape(Kind.LOG_DIR_FAILED, b"Stopping serving logs in dir ", rb"(?P<directory>[^\s]{1,4096})"),
+    shape(Kind.BROKER_HALTED, b"Shutdown broker because ", rb"(?P<reason>[^\n]{1,400}?) ha(?:s|ve) failed"),
+    shape(Kind.BROKER_HALTED, b"Halting due to unrecoverable I/O error ", rb"(?P<reason>[^\n]{0,200})"),
+    shape(
+        Kind.BROKER_REGISTERED,
+        b"Registering a new incarnation of broker ",
+        _BROKER
+        + rb"\. Previous incarnation ID was (?P<previous_incarnation>[A-Za-z0-9_-]{22}); new incarnation ID is (?P<incarnation>[A-Za-z0-9_-]{22})\. +Generated "
+        + number("records")
+        + rb" record\(s\)[^\n]{0,120}? (?:become|is) "
+        + number("broker_epoch"),
+    ),
+    shape(
+        Kind.BROKER_REGISTERED,
+        b"No previous registration found for broker ",
+        _BROKER
+        + rb"\. New incarnation ID is (?P<incarnation>[A-Za-z0-9_-]{22})\.(?: +Generated "
+        + number("records")
+        + rb" record\(s\)[^\n]{0,120}? is "
+        + number("broker_epoch")
+        + rb")?",
+    ),
+    shape(
+        Kind.BROKER_FENCED,
+        b"Fencing broker ",
+        _BROKER + rb"(?: at epoch " + number("broker_epoch") + rb")? because (?P<reason>[^\n(]{1,200}?)\.? *(?:\(|$)",
+    ),
+    shape(Kind.BROKER_UNFENCED, b"The request from broker ", _BROKER + rb" to unfence has been granted"),
+)

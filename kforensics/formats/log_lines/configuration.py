@@ -1,0 +1,42 @@
+"""The configuration a broker prints when it starts: `KafkaConfig values:` and one indented `name = value` a line."""
+
+import re
+
+from kforensics.formats.log_lines.event import FieldValue
+
+_END = re.compile(rb"\n(?![ \t])")
+_KEPT = frozenset(
+    {
+        b"broker.id",
+        b"node.id",
+        b"process.roles",
+        b"log.dirs",
+        b"log.dir",
+        b"unclean.leader.election.enable",
+        b"min.insync.replicas",
+        b"default.replication.factor",
+        b"inter.broker.protocol.version",
+        b"log.message.format.version",
+        b"log.flush.interval.messages",
+        b"log.flush.interval.ms",
+        b"replica.lag.time.max.ms",
+    }
+)
+_VALUE = re.compile(
+    rb"\n[ \t]++(?P<name>" + b"|".join(re.escape(name) for name in sorted(_KEPT)) + rb") = (?P<value>[^\n\r]{0,1000})"
+)
+
+
+def parse_configuration(text: bytes) -> dict[str, FieldValue]:
+    """The values that decide what is kept and who leads, by their names in the broker's configuration; secrets are never among them."""
+    end = _END.search(text, 1)
+    block = text[: end.start()] if end else text
+    return {found["name"].decode("ascii"): _value(found["value"].strip()) for found in _VALUE.finditer(block)}
+
+
+def _value(text: bytes) -> FieldValue:
+    if text in {b"true", b"false"}:
+        return text == b"true"
+    if text.lstrip(b"-").isdigit() and len(text) <= 19:
+        return int(text)
+    return text.decode("utf-8", "replace")

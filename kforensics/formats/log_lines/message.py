@@ -1,0 +1,84 @@
+"""From the text behind a line's level to a typed message: the declared shapes, found by their beginnings."""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.formats.log_lines.broker_lines import BROKER_SHAPES
+from kforensics.formats.log_lines.event import FieldValue, LogEventKind
+from kforensics.formats.log_lines.leadership_lines import LEADERSHIP_SHAPES
+from kforensics.formats.log_lines.prefix import IDENTITY, TOPIC_PARTITION, parse_identity
+from kforensics.formats.log_lines.recovery_lines import RECOVERY_SHAPES
+from kforensics.formats.log_lines.shape import Shape, match_shape
+from kforensics.formats.log_lines.truncation_lines import TRUNCATION_SHAPES
+from kforensics.units import TopicPartition
+
+SHAPES: tuple[Shape, ...] = (*TRUNCATION_SHAPES, *LEADERSHIP_SHAPES, *RECOVERY_SHAPES, *BROKER_SHAPES)
+
+FOLDED = frozenset(
+    {
+        LogEventKind.FETCH_OFFSET_RESET,
+        LogEventKind.PARTITION_FAILED,
+        LogEventKind.TRUNCATION_WITHOUT_EFFECT,
+        LogEventKind.HIGH_WATERMARK_REGRESSION,
+        LogEventKind.FETCH_CORRUPTION,
+        LogEventKind.LOG_DIR_ERROR,
+        LogEventKind.LEADER_AND_ISR,
+    }
+)
+"""Kinds that a broker in trouble repeats thousands of times a minute; saying them once with a count loses nothing."""
+
+
+class Message(NamedTuple):
+    """A message understood: all that a line says but for when and where."""
+
+    kind: LogEventKind
+    topic_partition: TopicPartition | Absent
+    broker_id: int | Absent
+    fields: Mapping[str, FieldValue]
+    is_folded: bool
+
+
+def _beginnings(shapes: Iterable[Shape]) -> bytes:
+    by_letter: dict[bytes, list[bytes]] = {}
+    for start in sorted({shape.start for shape in shapes if shape.start}, key=lambda start: (-len(start), start)):
+        by_letter.setdefault(start[:1], []).append(re.escape(start[1:]))
+    branches = [re.escape(letter) + b"(?:" + b"|".join(rests) + b")" for letter, rests in by_letter.items()]
+    return b"(?:" + b"|".join((*branches, TOPIC_PARTITION + rb" starts at ")) + b")"
+
+
+MESSAGE_START = rb"(?:" + IDENTITY + rb" *+)?" + _beginnings(SHAPES)
+"""The identity, if there is one, and the beginning of any declared message."""
+_MESSAGE = re.compile(rb"(?P<identity>" + IDENTITY + rb" *+)?(?P<beginning>" + _beginnings(SHAPES) + rb")")
+
+
+# Brokers repeat themselves: most texts differ in nothing but their time.
+@lru_cache(maxsize=1 << 14)
+def parse_message(text: bytes) -> Message | None:
+    """The message in the text behind a line's level, none where it only begins like one."""
+    found = _MESSAGE.match(text)
+    if found is None:
+        return None
+    body = text[found.start("beginning") :]
+    for candidate in _shapes_for(found["beginning"]):
+        match = match_shape(candidate, body)
+        if match is None:
+            continue
+        speaker = parse_identity(found["identity"] or b"")
+        if not isinstance(speaker.leader, Absent):
+            match.fields.setdefault("leader", speaker.leader)
+        if not isinstance(speaker.directory, Absent):
+            match.fields.setdefault("directory", speaker.directory)
+        partition = speaker.topic_partition if isinstance(match.topic_partition, Absent) else match.topic_partition
+        return Message(match.kind, partition, speaker.broker_id, match.fields, match.kind in FOLDED)
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _shapes_for(beginning: bytes) -> tuple[Shape, ...]:
+    """Those that begin so, the longest beginning first; a partition's name begins the shapes without one of their own."""
+    fitting = [shape for shape in SHAPES if shape.start and beginning.startswith(shape.start)]
+    fitting.sort(key=lambda shape: -len(shape.start))
+    return (*fitting, *(shape for shape in SHAPES if not shape.start))

@@ -1,0 +1,151 @@
+r"""How a log line begins: time, level, and the identity in brackets that most messages carry.
+
+    [2024-05-01 12:00:00,123] INFO [UnifiedLog partition=orders-0, dir=/data] Truncating to offset 60 (kafka.log.UnifiedLog)
+
+The default pattern `[%d] %p %m (%c)%n` has been the same from 0.8 to 4.3 (config/log4j.properties, config/log4j2.yaml); operators also run it
+without brackets, with `T` in the time, with a zone, and as JSON (log4j2 JsonLayout and JsonTemplateLayout, ECS, logstash), one object a line.
+"""
+
+import datetime
+import json
+import re
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.units import TopicPartition
+
+LEVEL = rb"(?P<level>INFO|WARN|ERROR|TRACE|DEBUG|FATAL)"
+IDENTITY = (
+    rb"(?:\[[^\]\n]{0,600}+\][:,]?|Partition \[[^\]\n]{0,260}+\] on broker \d+:|Broker \d+|Controller \d+ epoch \d+)"
+)
+"""Up to 0.11 the partition, the broker and the controller name themselves without a bracket around all of it."""
+TEXT_HEAD = rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}(?:Z|[+-]\d\d:?\d\d)?+\]? +" + LEVEL + rb" +"
+"""Where a line of the text layouts begins, without the bracket: also finds lines written into the middle of another one."""
+JSON_HEAD = rb"\"(?:message|msg)\" ?: ?\""
+
+TOPIC_PARTITION = rb"[A-Za-z0-9._-]{1,249}-\d{1,9}"
+_EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
+_TIME = re.compile(rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}\d*(?P<zone>Z|[+-]\d\d:?\d\d)?")
+_IDENTITY_PARTITION = re.compile(
+    rb"(?:partition=|Partition |Cache )(?P<name>" + TOPIC_PARTITION + rb")(?![A-Za-z0-9._-])"
+)
+_IDENTITY_OLD_PARTITION = re.compile(rb"Partition \[(?P<topic>[A-Za-z0-9._-]{1,249}),(?P<partition>\d{1,9})\]")
+_IDENTITY_BROKER = re.compile(
+    rb"(?:replicaId=|broker=|[Bb]roker id=|nodeId=|[A-Za-z]+ id=|on [Bb]roker |Kafka Server |KafkaServer id=|^Broker |^Controller |^\[Controller )(?P<id>\d{1,9})"
+)
+_IDENTITY_LEADER = re.compile(rb"(?:leaderId=|ReplicaFetcherThread-\d{1,9}-)(?P<id>\d{1,9})")
+_IDENTITY_DIRECTORY = re.compile(rb", dir=(?P<dir>[^\]\n]{1,4096})")
+
+
+class Identity(NamedTuple):
+    """What the bracket before the message says about who speaks of what."""
+
+    topic_partition: TopicPartition | Absent
+    broker_id: int | Absent
+    leader: int | Absent
+    directory: str | Absent
+
+
+class Moment(NamedTuple):
+    """A line's time in milliseconds, and whether the line names its zone."""
+
+    time_ms: int | Absent
+    zone_named: bool
+
+
+@lru_cache(maxsize=4096)
+def parse_topic_partition(name: bytes) -> TopicPartition:
+    """`orders-0` or `[orders,0]` as topic and partition; the caller's pattern has made sure of the shape."""
+    topic, _, partition = name.strip(b"[]").replace(b",", b"-").rpartition(b"-")
+    return TopicPartition(topic.decode("ascii", "replace"), int(partition))
+
+
+@lru_cache(maxsize=4096)
+def _second_ms(text: bytes) -> int | None:
+    """Milliseconds since 1970 of `2024-05-01 12:00:00`, none where there is no such day or hour."""
+    year, month, date = int(text[:4]), int(text[5:7]), int(text[8:10])
+    hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
+    try:
+        days = datetime.date(year, month, date).toordinal() - _EPOCH_DAY
+    except ValueError:
+        return None
+    if hour > 23 or minute > 59 or second > 60:
+        return None
+    return ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000
+
+
+def parse_moment(text: bytes) -> Moment:
+    """The time with which the text begins, `2024-05-01 12:00:00,123` with or without a zone."""
+    found = _TIME.match(text)
+    base = _second_ms(text[:19]) if found else None
+    if found is None or base is None:
+        return Moment(Absent.UNREADABLE, False)
+    time_ms = base + int(text[20:23])
+    zone = found["zone"]
+    if zone is None:
+        return Moment(time_ms, False)
+    if zone != b"Z":
+        minutes = int(zone[1:3]) * 60 + int(zone[-2:])
+        time_ms -= (minutes if zone[:1] == b"+" else -minutes) * 60_000
+    return Moment(time_ms, True)
+
+
+@lru_cache(maxsize=4096)
+def parse_identity(text: bytes) -> Identity:
+    """Partition, node, leader and directory out of the bracket before a message."""
+    partition = _IDENTITY_PARTITION.search(text)
+    old = None if partition else _IDENTITY_OLD_PARTITION.search(text)
+    topic_partition: TopicPartition | Absent = Absent.NOT_WRITTEN
+    if partition is not None:
+        topic_partition = parse_topic_partition(partition["name"])
+    elif old is not None:
+        topic_partition = TopicPartition(old["topic"].decode("ascii"), int(old["partition"]))
+    broker, leader, directory = (
+        _IDENTITY_BROKER.search(text),
+        _IDENTITY_LEADER.search(text),
+        _IDENTITY_DIRECTORY.search(text),
+    )
+    return Identity(
+        topic_partition,
+        int(broker["id"]) if broker else Absent.NOT_WRITTEN,
+        int(leader["id"]) if leader else Absent.NOT_WRITTEN,
+        directory["dir"].decode("utf-8", "replace") if directory else Absent.NOT_WRITTEN,
+    )
+
+
+class JsonLine(NamedTuple):
+    """What a line of a JSON layout holds."""
+
+    moment: Moment
+    level: str
+    message: bytes
+
+
+def parse_json_line(line: bytes) -> JsonLine | Absent:
+    """One log event of a JSON layout, absent where the line is no such object."""
+    try:
+        value: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return Absent.UNREADABLE
+    if not isinstance(value, dict):
+        return Absent.UNREADABLE
+    message = value.get("message", value.get("msg"))
+    if not isinstance(message, str):
+        return Absent.UNREADABLE
+    level = value.get("level", value.get("log.level", value.get("severity", "")))
+    return JsonLine(_json_moment(value), level if isinstance(level, str) else "", message.encode("utf-8", "replace"))
+
+
+def _json_moment(value: dict[str, Any]) -> Moment:
+    instant = value.get("instant")
+    if isinstance(instant, dict) and isinstance(seconds := instant.get("epochSecond"), int):
+        nanos = instant.get("nanoOfSecond", 0)
+        return Moment(seconds * 1000 + (nanos // 1_000_000 if isinstance(nanos, int) else 0), True)
+    for name in ("timeMillis", "epochMillis", "@timestamp", "timestamp", "time", "ts"):
+        time = value.get(name)
+        if isinstance(time, int) and not isinstance(time, bool) and 0 < time < 1 << 43:
+            return Moment(time, True)
+        if isinstance(time, str):
+            return parse_moment(time.encode("ascii", "replace"))
+    return Moment(Absent.NOT_WRITTEN, False)

@@ -1,0 +1,124 @@
+"""How the text of a message is declared: a beginning that finds it fast, and a pattern whose group names are the fields."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.formats.log_lines.event import FieldValue, LogEventKind
+from kforensics.formats.log_lines.prefix import TOPIC_PARTITION, parse_topic_partition
+from kforensics.units import TopicPartition
+
+_LISTS = frozenset({"isr", "from_isr", "to_isr", "replicas", "elr", "new_elr", "adding", "removing"})
+_TEXTS = frozenset(
+    {
+        "reason",
+        "path",
+        "directory",
+        "topic_id",
+        "incarnation",
+        "previous_incarnation",
+        "version",
+        "state",
+        "diff",
+        "text",
+        "recovery_state",
+    }
+)
+_PARTITION_GROUPS = frozenset({"partition", "topic", "topic_index"})
+_NUMBER = re.compile(rb"-?\d{1,19}")
+
+P = rb"(?P<partition>" + TOPIC_PARTITION + rb")(?![A-Za-z0-9_])"
+"""A partition as `orders-0`."""
+OLD_P = rb"(?P<old_partition>\[[A-Za-z0-9._-]{1,249},\d{1,9}\])"
+"""A partition as `[orders,0]`, up to 0.11; a group `old_x` is the field `x` in the words of old versions."""
+ANY_P = rb"(?:" + P + rb"|" + OLD_P + rb")"
+
+
+class _Group(NamedTuple):
+    """One group of a pattern: which it is, the field it becomes, and how."""
+
+    index: int
+    field: str
+    convert: Callable[[bytes], FieldValue]
+
+
+class Shape(NamedTuple):
+    """One text of one or more versions; the constant fields come with every match."""
+
+    kind: LogEventKind
+    start: bytes
+    """The literal beginning by which the scanner finds it; empty where the message begins with the partition's name."""
+    pattern: re.Pattern[bytes]
+    groups: tuple[_Group, ...]
+    partition_groups: tuple[int, ...]
+    topic_groups: tuple[int, int] | None
+    """Topic and partition number, where a text names them apart."""
+    constant: Mapping[str, FieldValue]
+
+
+class ShapeMatch(NamedTuple):
+    """What a shape found in a message."""
+
+    kind: LogEventKind
+    topic_partition: TopicPartition | Absent
+    fields: dict[str, FieldValue]
+
+
+def shape(kind: LogEventKind, start: bytes, rest: bytes = b"", **constant: FieldValue) -> Shape:
+    """A message that begins with `start` and goes on as the pattern `rest` says; what follows is free."""
+    pattern = re.compile(re.escape(start) + rest)
+    named = [(group.removeprefix("old_"), index) for group, index in pattern.groupindex.items()]
+    places = dict(named)
+    return Shape(
+        kind,
+        start,
+        pattern,
+        tuple(_Group(index, name, _converter(name)) for name, index in named if name not in _PARTITION_GROUPS),
+        tuple(index for name, index in named if name == "partition"),
+        (places["topic"], places["topic_index"]) if "topic" in places else None,
+        constant,
+    )
+
+
+def number(name: str) -> bytes:
+    """A group that is a number of at most 19 digits."""
+    return rb"(?P<" + name.encode() + rb">-?\d{1,19})"
+
+
+def match_shape(candidate: Shape, message: bytes) -> ShapeMatch | None:
+    """The fields of the message if it has this shape."""
+    found = candidate.pattern.match(message)
+    if found is None:
+        return None
+    fields: dict[str, FieldValue] = {**candidate.constant}
+    for index, name, convert in candidate.groups:
+        value = found[index]
+        if value is not None:
+            fields[name] = convert(value)
+    return ShapeMatch(candidate.kind, _partition_of(candidate, found), fields)
+
+
+def _partition_of(candidate: Shape, found: re.Match[bytes]) -> TopicPartition | Absent:
+    for index in candidate.partition_groups:
+        if found[index] is not None:
+            return parse_topic_partition(found[index])
+    if candidate.topic_groups is not None and found[candidate.topic_groups[0]] is not None:
+        return TopicPartition(
+            found[candidate.topic_groups[0]].decode("ascii", "replace"), int(found[candidate.topic_groups[1]])
+        )
+    return Absent.NOT_WRITTEN
+
+
+def _converter(name: str) -> Callable[[bytes], FieldValue]:
+    if name in _LISTS:
+        return _numbers
+    return _text if name in _TEXTS else int
+
+
+def _numbers(value: bytes) -> tuple[int, ...]:
+    return tuple(int(item) for item in _NUMBER.findall(value))
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")

@@ -1,0 +1,203 @@
+r"""Broker logs of 0.8 to 4.x (server.log, state-change.log, controller.log): the lines that tell what happened to a log.
+
+    file     = line*                          lines end with LF or CR LF; the last may be torn
+    line     = head identity? message         a text layout: "[2024-05-01 12:00:00,123] INFO [Log partition=t-0, dir=/d] Truncating to offset 6 (class)"
+             | json                           a JSON layout, one object a line
+             | indented                       a stack trace or a value of the configuration
+             | anything else                  counted, never an error
+
+No checksum covers a log. One expression made of the beginnings of all declared messages runs once over large windows, so that a line nobody cares for
+costs that pass and nothing else. Written by kafka.log.Log, UnifiedLog, LogLoader, ReplicaFetcherThread, Partition, state.change.logger,
+ReplicationControlManager and kin.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.damage import Absent, Span
+from kforensics.formats.log_lines.configuration import parse_configuration
+from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
+from kforensics.formats.log_lines.message import MESSAGE_START, Message, parse_message
+from kforensics.formats.log_lines.prefix import JSON_HEAD, TEXT_HEAD, Moment, parse_json_line, parse_moment
+from kforensics.units import TopicPartition
+
+LINE_LENGTH_LIMIT = 1 << 20
+"""Bytes of a line that are looked at; no message that matters here comes near."""
+
+_TEXT_EVENT = re.compile(TEXT_HEAD + rb"(?=" + MESSAGE_START + rb")")
+_JSON_EVENT = re.compile(JSON_HEAD + rb"(?=" + MESSAGE_START + rb")")
+_TEXT_LINE = re.compile(TEXT_HEAD)
+_NOT_ASCII_LINE = re.compile(rb"[^\n]*[\x80-\xff][^\n]*")
+_NUL_LINE = re.compile(rb"[^\n]*\x00[^\n]*")
+_CONFIGURATION_LIMIT = 1 << 17
+_LINE_END = 0x0A
+_CONTINUATION_BYTES = list(b"\t ")
+_HEAD_BYTES = list(b"[2{\r\n")
+
+
+class LogWindow(NamedTuple):
+    """The events of one window of a log, in file order, and the census of its lines."""
+
+    events: tuple[LogEvent, ...]
+    census: LineCensus
+
+
+def looks_like_broker_log(head: bytes) -> bool:
+    """The bytes hold a line that begins as a broker's log line does, in a text or a JSON layout."""
+    if _TEXT_LINE.search(head) is not None:
+        return True
+    return any(
+        not isinstance(parse_json_line(line), Absent)
+        for line in head.splitlines()[:50]
+        if line.lstrip().startswith(b"{")
+    )
+
+
+def scan_log(chunks: Iterable[bytes]) -> Iterator[LogWindow]:
+    """The events in a log given as consecutive chunks of any size; one window a chunk, cut at line ends."""
+    rest, position, line = b"", 0, 1
+    for chunk in chunks:
+        window = rest + chunk if rest else chunk
+        cut = window.rfind(b"\n") + 1
+        if not cut and len(window) < LINE_LENGTH_LIMIT:
+            rest = window
+            continue
+        cut = cut or len(window)
+        whole, rest = (window, b"") if cut == len(window) else (window[:cut], window[cut:])
+        result = _scan_window(whole, position, line)
+        position += cut
+        line += result.census.lines
+        yield result
+    if rest:
+        result = _scan_window(rest, position, line)
+        yield LogWindow(result.events, result.census.plus(LineCensus(lines=1, torn_end=1)))
+
+
+class _Found(NamedTuple):
+    """A message in a window: where its line's match begins, what it says, its bytes, its time and level."""
+
+    start: int
+    message: Message
+    span: Span
+    moment: Moment
+    level: str
+
+
+def _scan_window(window: bytes, position: int, first_line: int) -> LogWindow:
+    line_ends = np.flatnonzero(np.frombuffer(window, np.uint8) == _LINE_END)
+    found: list[_Found] = []
+    repeats: dict[int, tuple[int, re.Match[bytes]]] = {}
+    latest: dict[TopicPartition | Absent, tuple[Message, int]] = {}
+    unmatched = 0
+    for match in _candidates(window):
+        end = window.find(b"\n", match.end(), match.end() + LINE_LENGTH_LIMIT)
+        end = min(len(window), match.end() + LINE_LENGTH_LIMIT) if end < 0 else end
+        if match.re is _TEXT_EVENT:
+            message = parse_message(window[match.end() : end])
+            if (
+                message is not None
+                and message.is_folded
+                and (before := latest.get(message.topic_partition)) is not None
+                and before[0] is message
+            ):
+                repeats[before[1]] = (repeats.get(before[1], (0, match))[0] + 1, match)
+                continue
+            item = None if message is None else _text_item(window, match, message, end)
+        else:
+            item = _json_item(window, match, end)
+        if item is None:
+            unmatched += 1
+            continue
+        latest[item.message.topic_partition] = (item.message, len(found))
+        found.append(item)
+    lines = first_line + np.searchsorted(line_ends, np.fromiter((item.start for item in found), np.int64, len(found)))
+    events = tuple(
+        _event(item, position, int(line), repeats.get(index))
+        for index, (item, line) in enumerate(zip(found, lines, strict=True))
+    )
+    return LogWindow(
+        events, _census(window, line_ends, len(events) + sum(count for count, _ in repeats.values()), unmatched)
+    )
+
+
+def _candidates(window: bytes) -> Iterator[re.Match[bytes]]:
+    if b'"message"' not in window and b'"msg"' not in window:
+        return _TEXT_EVENT.finditer(window)
+    both = [*_TEXT_EVENT.finditer(window), *_JSON_EVENT.finditer(window)]
+    both.sort(key=lambda match: match.start())
+    return iter(both)
+
+
+def _text_item(window: bytes, match: re.Match[bytes], message: Message, end: int) -> _Found:
+    if message.kind is LogEventKind.CONFIGURATION:
+        message = message._replace(fields=parse_configuration(window[end : end + _CONFIGURATION_LIMIT]))
+    start = match.start() - (window[match.start() - 1 : match.start()] == b"[")
+    return _Found(match.start(), message, Span(start, end - start), _text_moment(match), match["level"].decode("ascii"))
+
+
+def _text_moment(match: re.Match[bytes]) -> Moment:
+    return parse_moment(match[0][: match.start("level") - match.start()])
+
+
+def _json_item(window: bytes, match: re.Match[bytes], end: int) -> _Found | None:
+    start = window.rfind(b"\n", max(0, match.start() - LINE_LENGTH_LIMIT), match.start()) + 1
+    parsed = parse_json_line(window[start:end])
+    message = None if isinstance(parsed, Absent) else parse_message(parsed.message)
+    if isinstance(parsed, Absent) or message is None:
+        return None
+    return _Found(match.start(), message, Span(start, end - start), parsed.moment, parsed.level)
+
+
+def _event(item: _Found, position: int, line: int, repeats: tuple[int, re.Match[bytes]] | None) -> LogEvent:
+    message, span = item.message, Span(position + item.span.position, item.span.length)
+    event = LogEvent(
+        message.kind,
+        item.moment.time_ms,
+        item.moment.zone_named,
+        item.level,
+        message.topic_partition,
+        message.broker_id,
+        message.fields,
+        line,
+        span,
+    )
+    if repeats is None:
+        return event
+    return event._replace(repeats=repeats[0], last_time_ms=_text_moment(repeats[1]).time_ms)
+
+
+def _census(window: bytes, line_ends: NDArray[np.intp], events: int, unmatched: int) -> LineCensus:
+    first = np.frombuffer(window, np.uint8)[np.concatenate(([0], line_ends[line_ends < len(window) - 1] + 1))]
+    by_first_byte = np.bincount(first, minlength=256)
+    return LineCensus(
+        lines=len(line_ends),
+        events=events,
+        continuations=int(by_first_byte[_CONTINUATION_BYTES].sum()),
+        foreign=int(len(first) - by_first_byte[_CONTINUATION_BYTES + _HEAD_BYTES].sum()),
+        unmatched=unmatched,
+        not_utf8=_not_utf8_lines(window),
+        with_nul=sum(1 for _ in _NUL_LINE.finditer(window)) if b"\x00" in window else 0,
+        over_long=int(len(line_ends) == 0 and len(window) >= LINE_LENGTH_LIMIT),
+    )
+
+
+def _not_utf8_lines(window: bytes) -> int:
+    if window.isascii():
+        return 0
+    try:
+        window.decode("utf-8")
+    except UnicodeDecodeError:
+        return sum(1 for found in _NOT_ASCII_LINE.finditer(window) if not _is_utf8(found[0]))
+    return 0
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
