@@ -199,18 +199,36 @@ class _Walk:
     def leader_end_of(self, leader_epoch: int | Absent) -> EpochEndOffset | Absent:
         return end_offset_for_epoch(self.leader.epochs, self.leader.log_end_offset, leader_epoch, self.leader_rules)
 
-    def ask_once(self) -> None:
-        """KIP-101: one OffsetForLeaderEpoch version 0, whose answer is an offset without an epoch."""
+    def ask(self) -> tuple[int | Absent, EpochEndOffset] | None:
+        """One question by the latest epoch; where it has no answer the log is cut to the high watermark."""
         requested = latest_epoch(self.log.epochs)
         answer = self.leader_end_of(requested)
-        if isinstance(answer, Absent):
-            is_empty = isinstance(requested, Absent)
-            self.cut_to_high_watermark(TruncationRule.EMPTY_EPOCH_CACHE if is_empty else TruncationRule.UNDEFINED_EPOCH)
+        if not isinstance(answer, Absent):
+            return requested, answer
+        if isinstance(requested, Absent):
+            self.cut_to_high_watermark(TruncationRule.EMPTY_EPOCH_CACHE)
+            return None
+        self.steps.append(
+            TruncationStep(
+                kind=StepKind.EPOCH_REQUEST,
+                requested_epoch=requested,
+                answer_epoch=answer,
+                answer_offset=answer,
+                log_end_offset=self.log.log_end_offset,
+            )
+        )
+        self.cut_to_high_watermark(TruncationRule.UNDEFINED_EPOCH)
+        return None
+
+    def ask_once(self) -> None:
+        """KIP-101: one OffsetForLeaderEpoch version 0, whose answer is an offset without an epoch."""
+        asked = self.ask()
+        if asked is None:
             return
+        requested, answer = asked
         step = TruncationStep(
             kind=StepKind.EPOCH_REQUEST,
             requested_epoch=requested,
-            answer_epoch=Absent.NOT_APPLICABLE,
             answer_offset=answer.end_offset,
             log_end_offset=self.log.log_end_offset,
             rule=TruncationRule.LEADER_END_OFFSET,
@@ -219,23 +237,14 @@ class _Walk:
 
     def ask_until_stable(self) -> None:
         """KIP-279: OffsetForLeaderEpoch version 1 and later, until both sides name the same epoch."""
-        while True:
-            requested = latest_epoch(self.log.epochs)
-            if isinstance(requested, Absent):
-                self.cut_to_high_watermark(TruncationRule.EMPTY_EPOCH_CACHE)
-                return
-            answer = self.leader_end_of(requested)
-            if isinstance(answer, Absent):
-                self.cut_to_high_watermark(TruncationRule.UNDEFINED_EPOCH)
-                return
+        while not self.endless:
             before = self.log
-            if self.compare(StepKind.EPOCH_REQUEST, requested, answer):
+            asked = self.ask()
+            if asked is None or self.compare(StepKind.EPOCH_REQUEST, *asked):
                 return
-            if self.log == before:
-                self.endless = True
-                return
+            self.endless = self.log == before
 
-    def compare(self, kind: StepKind, requested: int, answer: EpochEndOffset) -> bool:
+    def compare(self, kind: StepKind, requested: int | Absent, answer: EpochEndOffset) -> bool:
         """Cut by the answer and the own lookup; true where both name one epoch (`getOffsetTruncationState`)."""
         log_end_offset = self.log.log_end_offset
         own = end_offset_for_epoch(self.log.epochs, log_end_offset, answer.leader_epoch, self.rules)

@@ -68,7 +68,9 @@ def test_the_seven_worked_cases(case):
 def test_kip_101_leaves_the_divergence_that_kip_279_cuts():
     follower = state((0, 0), (1, 10), end=15, high_watermark=10)
     leader = state((0, 0), (2, 12), end=20)
-    assert follower_truncation(follower, leader, protocol=ProtocolName.KIP_101, rules=RULES_BEFORE_2_0_1).offset == 12
+    old = follower_truncation(follower, leader, protocol=ProtocolName.KIP_101, rules=RULES_BEFORE_2_0_1)
+    assert old.offset == 12
+    assert old.steps[0].sentence() == "it asks where epoch 1 ends; the leader answers offset 12: it cuts to 12"
     assert follower_truncation(follower, leader, protocol=ProtocolName.KIP_279).offset == 10
 
 
@@ -147,6 +149,7 @@ def test_an_epoch_unknown_to_the_leader_falls_back_to_the_high_watermark():
     for protocol in (ProtocolName.KIP_101, ProtocolName.KIP_279):
         outcome = follower_truncation(follower, leader, protocol=protocol)
         assert (outcome.offset, outcome.rule) == (4, TruncationRule.UNDEFINED_EPOCH)
+        assert outcome.steps[0].sentence() == "it asks where epoch 7 ends; the leader does not know: it cuts nothing"
 
 
 def test_an_epoch_below_the_leaders_first_differs_by_version():

@@ -1,0 +1,212 @@
+"""Who leads next: clean, preferred and unclean elections of the ZooKeeper controller and of KRaft, with ELR (KIP-966).
+
+`PartitionLeaderElectionAlgorithms` and `PartitionStateMachine` for ZooKeeper, `PartitionChangeBuilder` for KRaft.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from kforensics.damage import Absent
+
+
+class ControllerKind(StrEnum):
+    """Which controller decides."""
+
+    ZOOKEEPER = "zookeeper"
+    KRAFT = "kraft"
+
+
+class ElectionKind(StrEnum):
+    """How a leader came to be one."""
+
+    UNCHANGED = "unchanged"
+    CLEAN = "clean"
+    PREFERRED = "preferred"
+    ELIGIBLE = "eligible-leader-replica"
+    """Clean by KIP-966: the ISR was empty, a member of the ELR holds everything committed."""
+    LAST_KNOWN = "last-known-leader"
+    """Unclean by KIP-966: neither ISR nor ELR had anyone, the last leader returned."""
+    UNCLEAN = "unclean"
+    NONE = "none"
+    """The partition stays without a leader until a member of the ISR returns."""
+
+
+class RecoveryState(StrEnum):
+    """Whether a leader may have lost records (KIP-704, metadata.version 3.2-IV0)."""
+
+    RECOVERED = "recovered"
+    RECOVERING = "recovering"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRegistration:
+    """What the controller knows of one partition."""
+
+    replicas: tuple[int, ...]
+    """The assignment, the preferred leader first."""
+    isr: tuple[int, ...]
+    leader: int | Absent
+    leader_epoch: int
+    partition_epoch: int = 0
+    """Rises with every change in KRaft, as zkVersion does in ZooKeeper."""
+    eligible_leader_replicas: tuple[int, ...] = ()
+    last_known_leader_replicas: tuple[int, ...] = ()
+    recovery_state: RecoveryState = RecoveryState.RECOVERED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectionOutcome:
+    """The partition after an election, and how it was decided."""
+
+    kind: ElectionKind
+    partition: PartitionRegistration
+
+    @property
+    def may_lose_records(self) -> bool:
+        """Whether the new leader may lack records that were committed."""
+        return self.kind in {ElectionKind.UNCLEAN, ElectionKind.LAST_KNOWN}
+
+
+def elect(
+    partition: PartitionRegistration,
+    live: Collection[int],
+    *,
+    unclean_allowed: bool,
+    controller: ControllerKind = ControllerKind.KRAFT,
+    uses_elr: bool = False,
+) -> ElectionOutcome:
+    """Elect a leader where the current one is gone: the first live replica of the assignment that is in the ISR.
+
+    Where no member of the ISR lives: a member of the ELR, else the last known leader (both KIP-966), else, where
+    unclean election is allowed (the default until 0.10.2), the first live replica, else nobody.
+    """
+    if partition.leader in live and partition.leader in partition.isr:
+        return ElectionOutcome(kind=ElectionKind.UNCHANGED, partition=partition)
+    for replica in partition.replicas:
+        if replica in live and replica in partition.isr:
+            return _elected(partition, replica, ElectionKind.CLEAN, live, controller)
+    if uses_elr:
+        for replica in partition.replicas:
+            if replica in live and replica in partition.eligible_leader_replicas:
+                return _elected(partition, replica, ElectionKind.ELIGIBLE, live, controller)
+        last_known = partition.last_known_leader_replicas
+        if not partition.eligible_leader_replicas and len(last_known) == 1 and last_known[0] in live:
+            return _elected(partition, last_known[0], ElectionKind.LAST_KNOWN, live, controller)
+    if unclean_allowed:
+        for replica in partition.replicas:
+            if replica in live:
+                return _elected(partition, replica, ElectionKind.UNCLEAN, live, controller)
+    if partition.leader is Absent.NOT_APPLICABLE:
+        return ElectionOutcome(kind=ElectionKind.UNCHANGED, partition=partition)
+    leaderless = replace(
+        partition,
+        leader=Absent.NOT_APPLICABLE,
+        leader_epoch=partition.leader_epoch + 1,
+        partition_epoch=partition.partition_epoch + 1,
+    )
+    return ElectionOutcome(kind=ElectionKind.NONE, partition=leaderless)
+
+
+def elect_preferred(
+    partition: PartitionRegistration, live: Collection[int], *, controller: ControllerKind = ControllerKind.KRAFT
+) -> ElectionOutcome:
+    """Hand leadership back to the first replica of the assignment, where it lives and is in the ISR."""
+    preferred = partition.replicas[0]
+    if partition.leader == preferred or preferred not in live or preferred not in partition.isr:
+        return ElectionOutcome(kind=ElectionKind.UNCHANGED, partition=partition)
+    return _elected(partition, preferred, ElectionKind.PREFERRED, live, controller)
+
+
+def isr_without(
+    partition: PartitionRegistration,
+    leaving: Collection[int],
+    *,
+    min_insync_replicas: int = 1,
+    uses_elr: bool = False,
+    unclean_shutdown: Collection[int] = (),
+    keeps_last: bool = True,
+    bumps_leader_epoch: bool = False,
+) -> PartitionRegistration:
+    """The partition after members left the ISR.
+
+    Args:
+        partition: before.
+        leaving: who leaves.
+        min_insync_replicas: below this size, with ELR, leavers stay eligible.
+        uses_elr: KIP-966, feature eligible.leader.replicas.version 1.
+        unclean_shutdown: leavers that lost their page cache: never eligible.
+        keeps_last: without ELR the last member stays in the ISR although it is gone: it alone holds what is committed.
+        bumps_leader_epoch: KRaft below metadata.version 3.6-IV0 (KAFKA-15021).
+    """
+    isr = tuple(replica for replica in partition.isr if replica not in leaving)
+    if not isr and keeps_last and not uses_elr:
+        isr = partition.isr[-1:]
+    if isr == partition.isr:
+        return partition
+    eligible, last_known = partition.eligible_leader_replicas, partition.last_known_leader_replicas
+    if uses_elr:
+        if len(isr) >= min_insync_replicas:
+            eligible = last_known = ()
+        else:
+            candidates = (*eligible, *(replica for replica in partition.isr if replica not in isr))
+            eligible = tuple(dict.fromkeys(r for r in candidates if r not in unclean_shutdown and r not in isr))
+            if not isr and not isinstance(partition.leader, Absent):
+                last_known = (partition.leader,)
+    return replace(
+        partition,
+        isr=isr,
+        eligible_leader_replicas=eligible,
+        last_known_leader_replicas=last_known,
+        leader_epoch=partition.leader_epoch + (1 if bumps_leader_epoch else 0),
+        partition_epoch=partition.partition_epoch + 1,
+    )
+
+
+def isr_with(
+    partition: PartitionRegistration, joining: int, *, min_insync_replicas: int = 1, uses_elr: bool = False
+) -> PartitionRegistration:
+    """The partition after a replica joined the ISR; at min.insync.replicas the ELR is not needed any more."""
+    if joining in partition.isr:
+        return partition
+    isr = tuple(replica for replica in partition.replicas if replica in partition.isr or replica == joining)
+    enough = uses_elr and len(isr) >= min_insync_replicas
+    eligible = () if enough else tuple(r for r in partition.eligible_leader_replicas if r != joining)
+    last_known = () if enough else tuple(r for r in partition.last_known_leader_replicas if r != joining)
+    return replace(
+        partition,
+        isr=isr,
+        eligible_leader_replicas=eligible,
+        last_known_leader_replicas=last_known,
+        partition_epoch=partition.partition_epoch + 1,
+    )
+
+
+def _elected(
+    partition: PartitionRegistration,
+    leader: int,
+    kind: ElectionKind,
+    live: Collection[int],
+    controller: ControllerKind,
+) -> ElectionOutcome:
+    isr, eligible = partition.isr, partition.eligible_leader_replicas
+    if kind in {ElectionKind.ELIGIBLE, ElectionKind.LAST_KNOWN, ElectionKind.UNCLEAN}:
+        isr = (leader,)
+        eligible = tuple(replica for replica in eligible if replica != leader)
+    elif controller is ControllerKind.ZOOKEEPER and kind is ElectionKind.CLEAN:
+        # KRaft takes fenced brokers out of the ISR when they are fenced, ZooKeeper's controller when it elects.
+        isr = tuple(replica for replica in isr if replica in live)
+    loses = kind in {ElectionKind.UNCLEAN, ElectionKind.LAST_KNOWN} and controller is ControllerKind.KRAFT
+    return ElectionOutcome(
+        kind=kind,
+        partition=replace(
+            partition,
+            leader=leader,
+            isr=isr,
+            leader_epoch=partition.leader_epoch + 1,
+            partition_epoch=partition.partition_epoch + 1,
+            eligible_leader_replicas=() if kind is ElectionKind.UNCLEAN else eligible,
+            last_known_leader_replicas=() if loses else partition.last_known_leader_replicas,
+            recovery_state=RecoveryState.RECOVERING if loses else RecoveryState.RECOVERED,
+        ),
+    )

@@ -1,0 +1,170 @@
+"""What a broker makes of a log when it loads it: which segments are scanned, where the log is cut, what is deleted.
+
+Rules of `LogLoader.load` and `LogManager.loadLog` (4.x; earlier in `Log.loadSegments`); where no version is named, the
+same since 0.11.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kforensics.damage import Absent
+from kforensics.protocol.epochs import (
+    CURRENT_RULES,
+    EpochRules,
+    Epochs,
+    assign,
+    latest_epoch,
+    truncate_from_end,
+    truncate_from_start,
+)
+from kforensics.protocol.outcome import LogState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentState:
+    """What loading needs to know of one segment."""
+
+    base_offset: int
+    end_offset: int
+    """Behind its last batch, sound or not: what a load without recovery takes for the end."""
+    recovered_end_offset: int
+    """Behind its last batch before the first one that fails; the base offset where none is sound."""
+    is_torn: bool = False
+    """Bytes behind `recovered_end_offset` do not parse or fail their checksum."""
+    epochs: Epochs = ()
+    """Where each leader epoch begins in this segment."""
+
+
+class RecoveryRule(StrEnum):
+    """What decided where the log ends."""
+
+    CLEAN = "clean-shutdown"
+    """The log dir was closed cleanly: nothing is scanned."""
+    SOUND = "recovered-sound"
+    """The unflushed segments were scanned and hold."""
+    CUT = "recovered-cut"
+    """A segment was cut at its first invalid batch, and every later one deleted."""
+    BELOW_LOG_START = "log-end-below-log-start"
+    """The log ends below its checkpointed start: all segments are deleted."""
+    EMPTY = "no-segments"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryOutcome:
+    """The log as the broker has it once it is loaded."""
+
+    rule: RecoveryRule
+    scanned: tuple[int, ...]
+    """Base offsets of the segments that recovery reads through."""
+    cut_segment: int | Absent
+    """Base offset of the segment that is cut."""
+    deleted: tuple[int, ...]
+    """Base offsets of the segments that are deleted, intact or not."""
+    log: LogState
+    recovery_point: int
+
+
+def first_scanned(base_offsets: Sequence[int], recovery_point: int) -> int:
+    """The index of the first segment that recovery scans: the one with the recovery point (`LogSegments.values`)."""
+    index = 0
+    for candidate, base_offset in enumerate(base_offsets):
+        if base_offset <= recovery_point:
+            index = candidate
+    return index
+
+
+def repair_epochs_at_load(epochs: Epochs, log_start_offset: int, log_end_offset: int) -> Epochs:
+    """The epoch cache once the log is loaded: stale entries at both ends, not flushed in time, go."""
+    return truncate_from_start(truncate_from_end(epochs, log_end_offset), log_start_offset)
+
+
+def epochs_after_scan(
+    epochs: Epochs,
+    found: Epochs,
+    *,
+    skips_epoch_zero: bool = False,
+    rules: EpochRules = CURRENT_RULES,
+) -> Epochs:
+    """The cache after a scan: a batch adds its epoch where it is above the latest one (`LogSegment.recover`).
+
+    `skips_epoch_zero` is KAFKA-10432: until 2.6.0 the first epoch of all was not restored.
+    """
+    for entry in found:
+        latest = latest_epoch(epochs)
+        is_news = entry.leader_epoch > (-1 if isinstance(latest, Absent) else latest)
+        if is_news and not (skips_epoch_zero and entry.leader_epoch == 0):
+            epochs = assign(epochs, entry.leader_epoch, entry.start_offset, rules)
+    return epochs
+
+
+def recover_log(
+    segments: Sequence[SegmentState],
+    *,
+    clean_shutdown: bool,
+    recovery_point: int | Absent,
+    log_start_offset: int | Absent,
+    high_watermark: int | Absent,
+    checkpoint_epochs: Epochs,
+    skips_epoch_zero: bool = False,
+    rules: EpochRules = CURRENT_RULES,
+) -> RecoveryOutcome:
+    """The log that start-up leaves.
+
+    Args:
+        segments: rising by base offset.
+        clean_shutdown: whether `.kafka_cleanshutdown` stood in the log dir.
+        recovery_point: of `recovery-point-offset-checkpoint`; missing is 0.
+        log_start_offset: of `log-start-offset-checkpoint`; missing is the first segment's base offset.
+        high_watermark: of `replication-offset-checkpoint`.
+        checkpoint_epochs: of `leader-epoch-checkpoint`, as read.
+        skips_epoch_zero: KAFKA-10432.
+        rules: the epoch cache of the broker's version.
+    """
+    first_base = segments[0].base_offset if segments else 0
+    start = first_base if isinstance(log_start_offset, Absent) else max(log_start_offset, first_base)
+    if not segments:
+        start = 0 if isinstance(log_start_offset, Absent) else log_start_offset
+    point = 0 if isinstance(recovery_point, Absent) else recovery_point
+    epochs = checkpoint_epochs
+    kept, scanned = list(segments), []
+    rule = RecoveryRule.CLEAN if segments else RecoveryRule.EMPTY
+    cut_segment: int | Absent = Absent.NOT_APPLICABLE
+    if segments and not clean_shutdown:
+        rule = RecoveryRule.SOUND
+        for index in range(first_scanned([segment.base_offset for segment in segments], point), len(segments)):
+            segment = segments[index]
+            scanned.append(segment.base_offset)
+            sound = tuple(entry for entry in segment.epochs if entry.start_offset < segment.recovered_end_offset)
+            epochs = epochs_after_scan(epochs, sound, skips_epoch_zero=skips_epoch_zero, rules=rules)
+            if segment.is_torn or segment.recovered_end_offset < segment.end_offset:
+                rule, cut_segment = RecoveryRule.CUT, segment.base_offset
+                kept = list(segments[: index + 1])
+                break
+    end = start
+    if kept:
+        last = kept[-1]
+        was_scanned = bool(scanned) and scanned[-1] == last.base_offset
+        end = last.recovered_end_offset if was_scanned else last.end_offset
+    if kept and end < start:
+        rule, kept, end = RecoveryRule.BELOW_LOG_START, [], start
+    log = LogState(
+        epochs=repair_epochs_at_load(epochs, start, end),
+        log_start_offset=start,
+        log_end_offset=end,
+        high_watermark=high_watermark,
+    )
+    kept_bases = {segment.base_offset for segment in kept}
+    return RecoveryOutcome(
+        rule=rule,
+        scanned=tuple(scanned),
+        cut_segment=cut_segment,
+        deleted=tuple(segment.base_offset for segment in segments if segment.base_offset not in kept_bases),
+        log=LogState(
+            epochs=log.epochs,
+            log_start_offset=start,
+            log_end_offset=end,
+            high_watermark=log.loaded_high_watermark,
+        ),
+        recovery_point=end if clean_shutdown else min(point, end),
+    )

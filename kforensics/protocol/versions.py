@@ -1,0 +1,140 @@
+"""From versions to rules: broker version, inter.broker.protocol.version and metadata.version decide who cuts how."""
+
+import re
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.protocol.epochs import (
+    CURRENT_RULES,
+    RULES_BEFORE_1_0_2,
+    RULES_BEFORE_2_0_1,
+    RULES_BEFORE_2_6_1,
+    EpochRules,
+)
+from kforensics.protocol.outcome import ProtocolName
+
+
+class KafkaVersion(NamedTuple):
+    """A release; up to 0.11 the first number says nothing and there are four."""
+
+    major: int
+    minor: int
+    patch: int = 0
+    fix: int = 0
+
+    def __str__(self) -> str:
+        numbers = self if self.major == 0 else self[:3]
+        return ".".join(str(number) for number in numbers)
+
+
+class InterBrokerVersion(NamedTuple):
+    """A protocol level: the release that brought it, and its -IV number, which a bare release leaves at its highest."""
+
+    major: int
+    minor: int
+    patch: int
+    internal: int
+
+
+_HIGHEST_INTERNAL = 99
+_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:\.(\d{1,4}))?")
+_LEVEL = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:\.\d{1,4})?(?:-IV(\d{1,3}))?")
+
+# metadata.version levels (MetadataVersion.java, 4.1): the first level of each release and their number.
+_LEVELS_BY_RELEASE = (
+    ((3, 0), 1, 1),
+    ((3, 1), 0, 1),
+    ((3, 2), 0, 1),
+    ((3, 3), 0, 4),
+    ((3, 4), 0, 1),
+    ((3, 5), 0, 3),
+    ((3, 6), 0, 3),
+    ((3, 7), 0, 5),
+    ((3, 8), 0, 1),
+    ((3, 9), 0, 1),
+    ((4, 0), 0, 4),
+    ((4, 1), 0, 2),
+)
+METADATA_VERSION_LEVELS: dict[int, str] = dict(
+    enumerate(
+        (
+            f"{major}.{minor}-IV{first + index}"
+            for (major, minor), first, count in _LEVELS_BY_RELEASE
+            for index in range(count)
+        ),
+        start=1,
+    )
+)
+"""Feature level of metadata.version to its name; 1 is 3.0-IV1."""
+
+
+def parse_version(text: str) -> KafkaVersion:
+    """A release as in `AppInfo` lines and jar names, whatever follows the numbers.
+
+    Raises:
+        ValueError: no version.
+    """
+    match = _VERSION.match(text)
+    if match is None:
+        message = f"not a Kafka version: {text!r}"
+        raise ValueError(message)
+    return KafkaVersion(*(int(number or 0) for number in match.groups()))
+
+
+def parse_inter_broker_version(text: str) -> InterBrokerVersion:
+    """A level as in `inter.broker.protocol.version`: 0.11.0-IV2, 2.7-IV1, 3.6.
+
+    Raises:
+        ValueError: no level.
+    """
+    match = _LEVEL.fullmatch(text)
+    if match is None:
+        message = f"not an inter-broker protocol version: {text!r}"
+        raise ValueError(message)
+    major, minor, patch, internal = match.groups()
+    # A bare release means its last level; only 0.x levels have a third number that counts.
+    third = int(patch or 0) if int(major) == 0 else 0
+    return InterBrokerVersion(int(major), int(minor), third, _HIGHEST_INTERNAL if internal is None else int(internal))
+
+
+def protocol_of(
+    version: KafkaVersion, inter_broker_version: InterBrokerVersion | Absent = Absent.NOT_WRITTEN
+) -> ProtocolName:
+    """The protocol by which a broker of `version` truncates; without a level the broker speaks its own version's."""
+    if isinstance(inter_broker_version, Absent) or version.major >= 4:
+        patch = version.patch if version.major == 0 else 0
+        inter_broker_version = InterBrokerVersion(version.major, version.minor, patch, _HIGHEST_INTERNAL)
+    if version < (0, 11) or inter_broker_version < (0, 11, 0, 2):
+        return ProtocolName.HW
+    if version < (2, 0) or inter_broker_version < (2, 0, 0, 0):
+        return ProtocolName.KIP_101
+    # 2.7.0 has only the leader's side of truncation on fetch (KAFKA-10487), 2.8.0 also the follower's (KAFKA-10554).
+    if version < (2, 8) or inter_broker_version < (2, 7, 0, 1):
+        return ProtocolName.KIP_279
+    return ProtocolName.KIP_595
+
+
+def epoch_rules_of(version: KafkaVersion) -> EpochRules:
+    """How the epoch cache of a broker of `version` behaves."""
+    if version < (1, 0, 2) or (1, 1) <= version < (1, 1, 1):
+        return RULES_BEFORE_1_0_2
+    if version < (2, 0, 1):
+        return RULES_BEFORE_2_0_1
+    if version < (2, 6, 1):
+        return RULES_BEFORE_2_6_1
+    return CURRENT_RULES
+
+
+def epoch_rules_of_protocol(protocol: ProtocolName) -> EpochRules:
+    """The epoch cache that goes with a protocol where the version is not known: that of its last release."""
+    return RULES_BEFORE_2_0_1 if protocol is ProtocolName.KIP_101 else CURRENT_RULES
+
+
+def unclean_election_by_default(version: KafkaVersion) -> bool:
+    """Whether `unclean.leader.election.enable` is on where nobody set it: until 0.10.2 (KIP-106)."""
+    return version < (0, 11)
+
+
+def advances_only_at_min_isr(version: KafkaVersion) -> bool:
+    """Whether a leader's high watermark waits for min.insync.replicas: since 3.7.0 (KIP-966)."""
+    return version >= (3, 7)
