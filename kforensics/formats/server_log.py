@@ -1,14 +1,14 @@
-r"""Broker logs of 0.8 to 4.x (server.log, state-change.log, controller.log): the lines that tell what happened to a log.
+r"""Broker logs of 0.8 to 4.x (server.log, state-change.log, controller.log): the lines that tell what happened.
 
-    file     = line*                          lines end with LF or CR LF; the last may be torn
-    line     = head identity? message         a text layout: "[2024-05-01 12:00:00,123] INFO [Log partition=t-0, dir=/d] Truncating to offset 6 (class)"
-             | json                           a JSON layout, one object a line
-             | indented                       a stack trace or a value of the configuration
-             | anything else                  counted, never an error
+    file     = line*                       lines end with LF or CR LF; the last may be torn
+    line     = head identity? message      a text layout: "[2024-05-01 12:00:00,123] INFO [Log partition=t-0, dir=/d] …"
+             | json                        a JSON layout, one object a line
+             | indented                    a stack trace or a value of the configuration
+             | anything else               counted, never an error
 
-No checksum covers a log. One expression made of the beginnings of all declared messages runs once over large windows, so that a line nobody cares for
-costs that pass and nothing else. Written by kafka.log.Log, UnifiedLog, LogLoader, ReplicaFetcherThread, Partition, state.change.logger,
-ReplicationControlManager and kin.
+No checksum covers a log. One expression made of the beginnings of all declared messages runs once over large windows, so
+that a line nobody cares for costs that pass and nothing else. Written by kafka.log.Log, UnifiedLog, LogLoader,
+ReplicaFetcherThread, Partition, state.change.logger, ReplicationControlManager and kin.
 """
 
 import re

@@ -1,6 +1,7 @@
 """Lines about a broker's life: start, stop, configuration, log directories, registration (server.log, controller.log).
 
-Fields: `broker`, `broker_epoch`, `incarnation`, `previous_incarnation`, `records` (to clean up an earlier incarnation), `version`, `directory`.
+Fields: `broker`, `broker_epoch`, `incarnation`, `previous_incarnation`, `records` (to clean up an earlier incarnation),
+`version`, `directory`, `reason`.
 """
 
 from kforensics.formats.log_lines.event import LogEventKind as Kind
@@ -8,6 +9,9 @@ from kforensics.formats.log_lines.shape import Shape, number, shape
 
 _DIRECTORY = rb"(?P<directory>[^\n]{1,4096}?)"
 _BROKER = number("broker")
+_DISK_WORK = rb"(?:append|roll|truncat|flush|load|read|writ|delet|renam|creat|clos|lock|check|clean|process)"
+_INCARNATION = rb"(?P<incarnation>[A-Za-z0-9_-]{22})"
+_PREVIOUS = rb"(?P<previous_incarnation>[A-Za-z0-9_-]{22})"
 
 BROKER_SHAPES: tuple[Shape, ...] = (
     shape(Kind.VERSION, b"Kafka version", rb" ?: ?(?P<version>\d[0-9A-Za-z.-]{0,40})"),
@@ -21,9 +25,7 @@ BROKER_SHAPES: tuple[Shape, ...] = (
     shape(
         Kind.LOG_DIR_ERROR,
         b"Error while ",
-        rb"(?P<reason>(?:append|roll|truncat|flush|load|read|writ|delet|renam|creat|clos|lock|check|clean|process)[^\n]{0,300}?) in dir "
-        + _DIRECTORY
-        + rb"(?: \(|\n|$)",
+        rb"(?P<reason>" + _DISK_WORK + rb"[^\n]{0,300}?) in dir " + _DIRECTORY + rb"(?: \(|\n|$)",
     ),
     shape(Kind.LOG_DIR_FAILED, b"Stopping serving replicas in dir ", rb"(?P<directory>[^\s]{1,4096})"),
     shape(Kind.LOG_DIR_FAILED, b"Stopping serving logs in dir ", rb"(?P<directory>[^\s]{1,4096})"),
@@ -33,7 +35,11 @@ BROKER_SHAPES: tuple[Shape, ...] = (
         Kind.BROKER_REGISTERED,
         b"Registering a new incarnation of broker ",
         _BROKER
-        + rb"\. Previous incarnation ID was (?P<previous_incarnation>[A-Za-z0-9_-]{22}); new incarnation ID is (?P<incarnation>[A-Za-z0-9_-]{22})\. +Generated "
+        + rb"\. Previous incarnation ID was "
+        + _PREVIOUS
+        + rb"; new incarnation ID is "
+        + _INCARNATION
+        + rb"\. +Generated "
         + number("records")
         + rb" record\(s\)[^\n]{0,120}? (?:become|is) "
         + number("broker_epoch"),

@@ -28,7 +28,7 @@ _VALUE = re.compile(
 
 
 def parse_configuration(text: bytes) -> dict[str, FieldValue]:
-    """The values that decide what is kept and who leads, by their names in the broker's configuration; secrets are never among them."""
+    """The values that decide what is kept and who leads, by their names; secrets are never among them."""
     end = _END.search(text, 1)
     block = text[: end.start()] if end else text
     return {found["name"].decode("ascii"): _value(found["value"].strip()) for found in _VALUE.finditer(block)}

@@ -109,7 +109,7 @@ class LineCensus(NamedTuple):
     foreign: int = 0
     """Lines that begin like no broker's line: other programs, stack trace heads, torn beginnings."""
     unmatched: int = 0
-    """Messages that begin like an event and go on otherwise: mostly other messages, also torn ones and texts of unknown versions."""
+    """Messages that begin like an event and go on otherwise: other messages, torn ones, texts of unknown versions."""
     not_utf8: int = 0
     with_nul: int = 0
     """Lines with NUL bytes, as a power cut leaves them."""

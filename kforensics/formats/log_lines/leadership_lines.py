@@ -1,7 +1,8 @@
 """Lines about leaders, followers, elections and in-sync replicas (state-change.log, controller.log, server.log).
 
-Fields: `leader`, `leader_epoch`, `previous_leader_epoch`, `partition_epoch`, `isr`; `offset` is the log end of a leader at the start of its epoch and of a
-follower before it truncates; `high_watermark`. A shrink line carries the leader's `high_watermark` and `log_end_offset`.
+Fields: `leader`, `leader_epoch`, `previous_leader_epoch`, `partition_epoch`, `isr`; `high_watermark`; `offset` is the log
+end of a leader at the start of its epoch, and of a follower before it truncates. A shrink line carries the leader's
+`high_watermark` and `log_end_offset`.
 """
 
 from kforensics.formats.log_lines.event import LogEventKind as Kind
@@ -18,11 +19,8 @@ _STATE = (
     rb"|Leader:(?P<old_leader>-?\d+),ISR:(?P<old_isr>(?:\d+,?)*+),?LeaderEpoch:(?P<old_leader_epoch>-?\d+))"
 )
 _STATE_OF = (
-    rb"(?:[A-Za-z]*PartitionState\(topicName='(?P<topic>[A-Za-z0-9._-]{1,249})', partitionIndex=(?P<topic_index>\d{1,9}))?"
-    + _STATE
-    + rb"(?:[^\n]{0,900}? for partition "
-    + ANY_P
-    + rb")?"
+    rb"(?:[A-Za-z]*PartitionState\(topicName='(?P<topic>[A-Za-z0-9._-]{1,249})', "
+    rb"partitionIndex=(?P<topic_index>\d{1,9}))?" + _STATE + rb"(?:[^\n]{0,900}? for partition " + ANY_P + rb")?"
 )
 
 LEADERSHIP_SHAPES: tuple[Shape, ...] = (
@@ -105,12 +103,12 @@ LEADERSHIP_SHAPES: tuple[Shape, ...] = (
         b"No broker in ISR is alive for ",
         ANY_P + rb"\. Elect leader " + number("leader") + rb" from live brokers (?P<replicas>[0-9, ]*)",
     ),
-    # Without an election in it the text says the same: only the recovery state tells (`leader: 1 -> -1` is one that lost its leader).
+    # A partition that merely loses its leader (`leader: 1 -> -1`) is called UNCLEAN too: only the recovery state tells.
     shape(
         Kind.UNCLEAN_ELECTION,
         b"UNCLEAN partition change for ",
-        P
-        + rb" with topic ID (?P<topic_id>[A-Za-z0-9_-]{22}): (?P<diff>[^\n]{0,2000}?leaderRecoveryState: RECOVERED -> RECOVERING[^\n]{0,400})",
+        P + rb" with topic ID (?P<topic_id>[A-Za-z0-9_-]{22}): "
+        rb"(?P<diff>[^\n]{0,2000}?leaderRecoveryState: RECOVERED -> RECOVERING[^\n]{0,400})",
     ),
     shape(
         Kind.PARTITION_CHANGE,

@@ -78,7 +78,7 @@ def parse_message(text: bytes) -> Message | None:
 
 @lru_cache(maxsize=1024)
 def _shapes_for(beginning: bytes) -> tuple[Shape, ...]:
-    """Those that begin so, the longest beginning first; a partition's name begins the shapes without one of their own."""
+    """Those that begin so, the longest beginning first, then those that begin with a partition's name."""
     fitting = [shape for shape in SHAPES if shape.start and beginning.startswith(shape.start)]
     fitting.sort(key=lambda shape: -len(shape.start))
     return (*fitting, *(shape for shape in SHAPES if not shape.start))

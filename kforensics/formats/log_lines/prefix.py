@@ -2,11 +2,12 @@ r"""How a log line begins: time, level, and the identity in brackets that most m
 
     [2024-05-01 12:00:00,123] INFO [UnifiedLog partition=orders-0, dir=/data] Truncating to offset 60 (kafka.log.UnifiedLog)
 
-The default pattern `[%d] %p %m (%c)%n` has been the same from 0.8 to 4.3 (config/log4j.properties, config/log4j2.yaml); operators also run it
-without brackets, with `T` in the time, with a zone, and as JSON (log4j2 JsonLayout and JsonTemplateLayout, ECS, logstash), one object a line.
+The default pattern `[%d] %p %m (%c)%n` has been the same from 0.8 to 4.3 (config/log4j.properties, config/log4j2.yaml);
+operators also run it without brackets, with `T` in the time, with a zone, and as JSON (log4j2 JsonLayout and
+JsonTemplateLayout, ECS, logstash), one object a line.
 """
 
-import datetime
+import datetime as dt
 import json
 import re
 from functools import lru_cache
@@ -21,18 +22,18 @@ IDENTITY = (
 )
 """Up to 0.11 the partition, the broker and the controller name themselves without a bracket around all of it."""
 TEXT_HEAD = rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}(?:Z|[+-]\d\d:?\d\d)?+\]? +" + LEVEL + rb" +"
-"""Where a line of the text layouts begins, without the bracket: also finds lines written into the middle of another one."""
+"""Where a line of the text layouts begins, without the bracket; it finds lines written into another one, too."""
 JSON_HEAD = rb"\"(?:message|msg)\" ?: ?\""
 
 TOPIC_PARTITION = rb"[A-Za-z0-9._-]{1,249}-\d{1,9}"
-_EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
+_EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _TIME = re.compile(rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}\d*(?P<zone>Z|[+-]\d\d:?\d\d)?")
 _IDENTITY_PARTITION = re.compile(
     rb"(?:partition=|Partition |Cache )(?P<name>" + TOPIC_PARTITION + rb")(?![A-Za-z0-9._-])"
 )
 _IDENTITY_OLD_PARTITION = re.compile(rb"Partition \[(?P<topic>[A-Za-z0-9._-]{1,249}),(?P<partition>\d{1,9})\]")
 _IDENTITY_BROKER = re.compile(
-    rb"(?:replicaId=|broker=|[Bb]roker id=|nodeId=|[A-Za-z]+ id=|on [Bb]roker |Kafka Server |KafkaServer id=|^Broker |^Controller |^\[Controller )(?P<id>\d{1,9})"
+    rb"(?:replicaId=|broker=|nodeId=|[A-Za-z]+ id=|on [Bb]roker |Kafka Server |^\[?Broker |^\[?Controller )(?P<id>\d{1,9})"
 )
 _IDENTITY_LEADER = re.compile(rb"(?:leaderId=|ReplicaFetcherThread-\d{1,9}-)(?P<id>\d{1,9})")
 _IDENTITY_DIRECTORY = re.compile(rb", dir=(?P<dir>[^\]\n]{1,4096})")
@@ -67,7 +68,7 @@ def _second_ms(text: bytes) -> int | None:
     year, month, date = int(text[:4]), int(text[5:7]), int(text[8:10])
     hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
     try:
-        days = datetime.date(year, month, date).toordinal() - _EPOCH_DAY
+        days = dt.date(year, month, date).toordinal() - _EPOCH_DAY
     except ValueError:
         return None
     if hour > 23 or minute > 59 or second > 60:

@@ -1,7 +1,7 @@
 """Lines about loading, recovery, watermarks, epochs and log start (server.log).
 
-Fields: `log_end_offset`, `log_start_offset`, `high_watermark`, `offset` (a target or a place in the log), `base_offset` of a segment,
-`position` in bytes, `directory` or `path` as the broker knows it.
+Fields: `log_end_offset`, `log_start_offset`, `high_watermark`, `offset` (a target or a place in the log), `base_offset` of a
+segment, `position` in bytes, `directory` or `path` as the broker knows it.
 """
 
 from kforensics.formats.log_lines.event import LogEventKind as Kind
@@ -51,8 +51,8 @@ RECOVERY_SHAPES: tuple[Shape, ...] = (
     shape(
         Kind.RECOVERY_TRUNCATION,
         b"Found invalid offset during recovery",
-        rb"(?: for log (?P<directory>[^\n]{1,4096}?))?\. Deleting the corrupt segment and creating an empty one with starting offset "
-        + number("offset"),
+        rb"(?: for log (?P<directory>[^\n]{1,4096}?))?"
+        rb"\. Deleting the corrupt segment and creating an empty one with starting offset " + number("offset"),
     ),
     shape(
         Kind.SEGMENTS_DELETED,
@@ -80,7 +80,8 @@ RECOVERY_SHAPES: tuple[Shape, ...] = (
     shape(
         Kind.LOG_LOADED,
         b"Completed load of ",
-        rb"(?:Unified)?Log\(dir=(?P<directory>[^\n,]{1,4096}), (?:topicId=(?P<topic_id>[^,\n]{0,64}), )?topic=[A-Za-z0-9._-]{1,249}, partition=\d+, highWatermark="
+        rb"(?:Unified)?Log\(dir=(?P<directory>[^\n,]{1,4096}), (?:topicId=(?P<topic_id>[^,\n]{0,64}), )?"
+        rb"topic=(?P<topic>[A-Za-z0-9._-]{1,249}), partition=(?P<topic_index>\d{1,9}), highWatermark="
         + number("high_watermark")
         + rb", lastStableOffset=-?\d+, logStartOffset="
         + number("log_start_offset")

@@ -1,4 +1,4 @@
-"""How the text of a message is declared: a beginning that finds it fast, and a pattern whose group names are the fields."""
+"""How a message is declared: a beginning that finds it fast, and a pattern whose group names are the fields."""
 
 import re
 from collections.abc import Callable, Mapping
