@@ -12,11 +12,13 @@ from typer.main import get_command
 
 from kforensics import __version__
 from kforensics.cli.exits import ExitCode
+from kforensics.cli.diff import diff
+from kforensics.cli.ls import ls
 from kforensics.errors import EvidenceError, FormatError, KforensicsError, MissingExtra, UsageError
 
 PROGRAM = "kforensics"
 
-COMMANDS: tuple[Callable[..., None], ...] = ()
+COMMANDS: tuple[Callable[..., None], ...] = (ls, diff)
 
 app = typer.Typer(
     name=PROGRAM,

@@ -221,7 +221,7 @@ def file_input_kind(given: Path, root: Path) -> str:
 
 
 def group_by_node(log_dirs: Iterable[FoundLogDir], folder: str = "") -> Iterator[tuple[str, tuple[FoundLogDir, ...]]]:
-    """Log directories by node: the topmost folder that holds one node only, and its log directories below it."""
+    """Log directories by node: the topmost folder of one node, and its log directories."""
     members = tuple(log_dirs)
     if _is_one_node(members):
         yield folder, members

@@ -1,0 +1,115 @@
+"""`kforensics ls`: what is here."""
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kforensics.cli.exits import exit_code_of
+from kforensics.cli.options import FormatOption, OutOption, OutputFormat, PathsArgument, VerboseOption, require_format
+from kforensics.cli.output import check_out, write_result
+
+if TYPE_CHECKING:
+    from kforensics.evidence.inputs import Inputs
+    from kforensics.evidence.inventory import Inventory
+    from kforensics.findings.model import Finding
+
+
+def ls(
+    *,
+    paths: PathsArgument,
+    output_format: FormatOption = OutputFormat.TEXT,
+    files: Annotated[
+        bool, typer.Option("--files", help="List every file, not only counts by kind (json, jsonl).")
+    ] = False,
+    out: OutOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """List what is here: nodes, log directories, partitions with their offsets, every file by its kind.
+
+    Of each log only the end is read. A dash in the table stands for a value that no checkpoint holds. Directories renamed
+    by the broker keep their suffix: -delete, -future and -stray.
+    """
+    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
+    check_out(out, paths)
+
+    from kforensics.evidence.inputs import find_inputs
+    from kforensics.evidence.inventory import take_inventory
+    from kforensics.findings.inventory import inventory_findings
+
+    inputs = find_inputs(paths, with_server_logs=True)
+    inventory = take_inventory(inputs)
+    findings = inventory_findings(inventory)
+    code = exit_code_of(findings, inventory.problems)
+    match output_format:
+        case OutputFormat.JSON:
+            write_result(_document(inputs, inventory, findings, exit_code=code, files=files), out)
+        case OutputFormat.JSONL:
+            write_result(_lines(inputs, inventory, findings, files=files), out)
+        case _:
+            write_result(_screen(inputs, inventory, findings, colour_to=out is None, verbose=verbose), out)
+    raise typer.Exit(code)
+
+
+def _document(
+    inputs: "Inputs", inventory: "Inventory", findings: "tuple[Finding, ...]", *, exit_code: int, files: bool
+) -> str:
+    from kforensics.render.jsonout import document
+
+    body: dict[str, object] = {
+        "nodes": inventory.nodes,
+        "partitions": inventory.partitions,
+        "directories": inventory.directories,
+        "file_counts": inventory.files,
+        "unknown_files": inventory.unknown,
+    }
+    if files:
+        body["files"] = list(_every_file(inputs))
+    return document(
+        "ls", inputs=inputs.described, findings=findings, problems=inventory.problems, exit_code=exit_code, **body
+    )
+
+
+def _lines(inputs: "Inputs", inventory: "Inventory", findings: "tuple[Finding, ...]", *, files: bool) -> Iterator[str]:
+    from kforensics.render.jsonout import json_line, to_plain
+
+    typed = (
+        ("input", inputs.described),
+        ("node", inventory.nodes),
+        ("partition", inventory.partitions),
+        ("directory", inventory.directories),
+        ("file-count", inventory.files),
+        ("unknown-file", inventory.unknown),
+        ("file", _every_file(inputs) if files else ()),
+        ("finding", findings),
+        ("problem", inventory.problems),
+    )
+    for kind, values in typed:
+        for value in values:
+            yield json_line({"type": kind, **to_plain(value)})
+
+
+def _every_file(inputs: "Inputs") -> Iterator[dict[str, object]]:
+    from kforensics.source.walk import FoundFile
+
+    for index, one in enumerate(inputs.found):
+        for found in one.walk():
+            if isinstance(found, FoundFile):
+                yield {
+                    "input": index,
+                    "path": found.path,
+                    "kind": found.name.kind,
+                    "suffix": found.name.suffix.value,
+                    "bytes": found.length,
+                }
+
+
+def _screen(
+    inputs: "Inputs", inventory: "Inventory", findings: "tuple[Finding, ...]", *, colour_to: bool, verbose: bool
+) -> str:
+    from kforensics.render.inventory import inventory_screen
+    from kforensics.render.text import render_screen, screen_width, wants_colour
+
+    lines = inventory_screen(inventory, inputs.described, findings, width=screen_width(), verbose=verbose)
+    return render_screen(lines, colour=colour_to and wants_colour(sys.stdout))

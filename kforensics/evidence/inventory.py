@@ -1,0 +1,321 @@
+"""What is there: nodes, log directories, partitions with their offsets, every file; of a log only its end is read."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.collect import LogDirState, checkpoint_value, read_log_dir_state
+from kforensics.evidence.inputs import FoundInput, FoundLogDir, Inputs
+from kforensics.evidence.log_tail import LogTail, read_log_tail
+from kforensics.evidence.model import Citation, Problem
+from kforensics.formats.meta_properties import MetaProperties
+from kforensics.formats.partition_metadata import parse_partition_metadata
+from kforensics.source.naming import DirectoryState, FileKind, FileSuffix, PartitionDirectoryName
+from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedLogDir:
+    """One log directory: how it was left, and who it says it belongs to."""
+
+    path: str
+    clean_shutdown: bool
+    broker_epoch: int | Absent
+    node_id: int | Absent
+    cluster_id: str | Absent
+    directory_id: str | Absent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedNode:
+    """One input that is a node."""
+
+    input: int
+    kind: str
+    node_id: int | Absent
+    cluster_id: str | Absent
+    kafka_version_hint: str | Absent
+    clean_shutdown: bool
+    """All of its log directories hold `.kafka_cleanshutdown`, which a mere controller never writes."""
+    log_dirs: tuple[ListedLogDir, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedPartition:
+    """One partition directory; offsets are claims of checkpoints, but for the log end, which is read from the log."""
+
+    input: int
+    path: str
+    log_dir: str
+    topic: str | Absent
+    partition: int | Absent
+    state: str
+    topic_id: str | Absent
+    log_start_offset: int | Absent
+    high_watermark: int | Absent
+    recovery_point: int | Absent
+    log_end_offset: int | Absent
+    last_leader_epoch: int | Absent
+    last_timestamp_ms: int | Absent
+    segments: int
+    deleted_segments: int
+    bytes: int
+    """Of the segments in use."""
+    files: int
+    file_bytes: int
+    """Of all files in the directory, whatever they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileCount:
+    """The files of one kind and suffix in an input."""
+
+    input: int
+    kind: str
+    suffix: str
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherDirectory:
+    """A directory in a log directory that is no partition."""
+
+    input: int
+    path: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownFile:
+    """A file that no broker writes, or that is none: a link, pipe or device."""
+
+    input: int
+    path: str
+    kind: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """All that was found, in the order of the inputs and of names."""
+
+    nodes: tuple[ListedNode, ...] = ()
+    partitions: tuple[ListedPartition, ...] = ()
+    files: tuple[FileCount, ...] = ()
+    directories: tuple[OtherDirectory, ...] = ()
+    unknown: tuple[UnknownFile, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+NO_BROKER_FILE = frozenset({FileKind.UNKNOWN, FileKind.SYMBOLIC_LINK, FileKind.SPECIAL})
+
+
+def take_inventory(inputs: Inputs) -> Inventory:
+    """Go through all inputs once; what can't be read is a problem, and the rest is still listed."""
+    clerk = _Clerk()
+    clerk.problems.extend(inputs.problems)
+    for index, one in enumerate(inputs.found):
+        clerk.list_input(index, one)
+    return Inventory(
+        nodes=tuple(clerk.nodes),
+        partitions=tuple(clerk.partitions),
+        files=tuple(clerk.file_counts()),
+        directories=tuple(clerk.directories),
+        unknown=tuple(clerk.unknown),
+        problems=tuple(clerk.problems),
+    )
+
+
+@dataclass(slots=True)
+class _Partition:
+    """What has been seen of the partition directory that is being walked."""
+
+    directory: FoundDirectory
+    segments: list[tuple[int, str]] = field(default_factory=list)
+    indexes: dict[int, str] = field(default_factory=dict)
+    deleted: int = 0
+    log_bytes: int = 0
+    files: int = 0
+    file_bytes: int = 0
+    metadata_path: str = ""
+
+    def add(self, found: FoundFile) -> None:
+        self.files += 1
+        self.file_bytes += found.length
+        name = found.name
+        if name.kind is FileKind.SEGMENT and name.suffix is FileSuffix.DELETED:
+            self.deleted += 1
+        if name.is_transient:
+            return
+        if name.kind is FileKind.SEGMENT and isinstance(name.base_offset, int):
+            self.segments.append((name.base_offset, found.path))
+            self.log_bytes += found.length
+        elif name.kind is FileKind.OFFSET_INDEX and isinstance(name.base_offset, int):
+            self.indexes[name.base_offset] = found.path
+        elif name.kind is FileKind.PARTITION_METADATA:
+            self.metadata_path = found.path
+
+
+class _Clerk:
+    """Gathers an inventory, input by input."""
+
+    def __init__(self) -> None:
+        self.nodes: list[ListedNode] = []
+        self.partitions: list[ListedPartition] = []
+        self.directories: list[OtherDirectory] = []
+        self.unknown: list[UnknownFile] = []
+        self.problems: list[Problem] = []
+        self._counts: Counter[tuple[int, str, str]] = Counter()
+        self._bytes: Counter[tuple[int, str, str]] = Counter()
+
+    def list_input(self, index: int, one: FoundInput) -> None:
+        """Walk one input."""
+        states = {}
+        for log_dir in one.log_dirs:
+            state, problems = read_log_dir_state(
+                one.root,
+                input_index=index,
+                log_dir=log_dir.path,
+                broker_id=one.described.broker_id,
+                clean_shutdown=log_dir.clean_shutdown,
+            )
+            states[log_dir.path] = state
+            self.problems.extend(problems)
+        if one.log_dirs:
+            self.nodes.append(_node(index, one))
+        open_partition: _Partition | None = None
+        for found in one.walk():
+            match found:
+                case Obstacle():
+                    self.problems.append(Problem(input=index, path=found.path, message=found.message))
+                case FoundDirectory():
+                    self._close(index, one, open_partition, states)
+                    open_partition = _Partition(found) if found.kind is DirectoryKind.PARTITION else None
+                    if open_partition is None:
+                        self.directories.append(OtherDirectory(input=index, path=found.path, kind=found.kind.value))
+                case FoundFile():
+                    self._count(index, found)
+                    if open_partition is not None and found.partition == open_partition.directory:
+                        open_partition.add(found)
+        self._close(index, one, open_partition, states)
+
+    def file_counts(self) -> Iterator[FileCount]:
+        """How many files of each kind each input has."""
+        for key in sorted(self._counts):
+            index, kind, suffix = key
+            yield FileCount(input=index, kind=kind, suffix=suffix, count=self._counts[key], bytes=self._bytes[key])
+
+    def _count(self, index: int, found: FoundFile) -> None:
+        key = (index, found.name.kind.value, found.name.suffix.value)
+        self._counts[key] += 1
+        self._bytes[key] += found.length
+        if found.name.kind in NO_BROKER_FILE:
+            self.unknown.append(
+                UnknownFile(input=index, path=found.path, kind=found.name.kind.value, bytes=found.length)
+            )
+
+    def _close(self, index: int, one: FoundInput, seen: _Partition | None, states: dict[str, LogDirState]) -> None:
+        if seen is None:
+            return
+        directory = seen.directory
+        name = directory.name if isinstance(directory.name, PartitionDirectoryName) else None
+        state = states.get(directory.log_dir)
+        tail = self._tail(index, one, seen)
+        claimed_start = _claim(state, "log_start", name)
+        self.partitions.append(
+            ListedPartition(
+                input=index,
+                path=directory.path or ".",
+                log_dir=directory.log_dir,
+                topic=name.topic if name else Absent.UNKNOWN,
+                partition=name.partition if name else Absent.UNKNOWN,
+                state=name.state.value if name else "unknown",
+                topic_id=self._topic_id(index, one, seen.metadata_path),
+                log_start_offset=_log_start(claimed_start, seen.segments),
+                high_watermark=_claim(state, "high_watermark", name),
+                recovery_point=_claim(state, "recovery_point", name),
+                log_end_offset=tail.log_end_offset if isinstance(tail, LogTail) else tail,
+                last_leader_epoch=tail.leader_epoch if isinstance(tail, LogTail) else tail,
+                last_timestamp_ms=tail.max_timestamp_ms if isinstance(tail, LogTail) else tail,
+                segments=len(seen.segments),
+                deleted_segments=seen.deleted,
+                bytes=seen.log_bytes,
+                files=seen.files,
+                file_bytes=seen.file_bytes,
+            )
+        )
+
+    def _tail(self, index: int, one: FoundInput, seen: _Partition) -> LogTail | Absent:
+        try:
+            return read_log_tail(one, seen.segments, seen.indexes)
+        except EvidenceError as error:
+            self.problems.append(_problem(index, one, error))
+            return Absent.UNREADABLE
+
+    def _topic_id(self, index: int, one: FoundInput, path: str) -> str | Absent:
+        if not path:
+            return Absent.NOT_WRITTEN
+        try:
+            return parse_partition_metadata(one.read_small(path)).topic_id
+        except EvidenceError as error:
+            self.problems.append(_problem(index, one, error))
+        except FormatError as error:
+            message = f"expected {error.expected}, found {error.found}"
+            self.problems.append(Problem(input=index, path=path, message=message, position=error.span.position))
+        return Absent.UNREADABLE
+
+
+def _problem(index: int, one: FoundInput, error: EvidenceError) -> Problem:
+    prefix = f"{one.root}/"
+    path = error.path[len(prefix) :] if error.path.startswith(prefix) else "."
+    return Problem(input=index, path=path, message=error.problem)
+
+
+def _node(index: int, one: FoundInput) -> ListedNode:
+    described = one.described
+    return ListedNode(
+        input=index,
+        kind=described.kind,
+        node_id=described.broker_id,
+        cluster_id=described.cluster_id,
+        kafka_version_hint=described.kafka_version_hint,
+        clean_shutdown=all(log_dir.clean_shutdown for log_dir in one.log_dirs),
+        log_dirs=tuple(_log_dir(log_dir) for log_dir in one.log_dirs),
+    )
+
+
+def _log_dir(log_dir: FoundLogDir) -> ListedLogDir:
+    meta = log_dir.meta
+    return ListedLogDir(
+        path=log_dir.path or ".",
+        clean_shutdown=log_dir.clean_shutdown,
+        broker_epoch=log_dir.broker_epoch,
+        node_id=meta.node_id if isinstance(meta, MetaProperties) else meta,
+        cluster_id=meta.cluster_id if isinstance(meta, MetaProperties) else meta,
+        directory_id=meta.directory_id if isinstance(meta, MetaProperties) else meta,
+    )
+
+
+def _claim(state: LogDirState | None, name: str, partition: PartitionDirectoryName | None) -> int | Absent:
+    if state is None or partition is None:
+        return Absent.UNKNOWN  # the checkpoints stand in the log directory, which is not among the inputs
+    if partition.is_metadata or partition.state not in {DirectoryState.LIVE, DirectoryState.FUTURE}:
+        return Absent.NOT_APPLICABLE  # a line with this name means the live replica, which may be of another topic
+    claimed = checkpoint_value(state, name, partition.topic_partition)
+    return claimed if isinstance(claimed, Absent) else claimed.value
+
+
+def _log_start(claimed: int | Absent, segments: list[tuple[int, str]]) -> int | Absent:
+    """The checkpoint names only logs that start behind the beginning of their first segment."""
+    if not isinstance(claimed, Absent):
+        return claimed
+    return min(base for base, _ in segments) if segments else Absent.NOT_APPLICABLE
+
+
+def cite_meta_properties(listed: ListedNode, log_dir: ListedLogDir) -> Citation:
+    """Where a log directory says who it belongs to."""
+    path = "meta.properties" if log_dir.path == "." else f"{log_dir.path}/meta.properties"
+    return Citation(input=listed.input, path=path)

@@ -1,0 +1,127 @@
+"""What an inventory alone shows: identity, doubled and strange directories, replicas of other topics."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from kforensics.damage import Absent
+from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition, cite_meta_properties
+from kforensics.evidence.model import Citation
+from kforensics.findings.model import Finding, Severity, by_gravity, finding
+from kforensics.units import TopicPartition
+
+
+def inventory_findings(inventory: Inventory) -> tuple[Finding, ...]:
+    """The gravest first."""
+    return by_gravity(
+        (
+            *_disagreements(inventory),
+            *_doubled(inventory),
+            *_strange_directories(inventory),
+            *_other_topics(inventory),
+            *_strays(inventory),
+            *_unknown_files(inventory),
+        )
+    )
+
+
+def _disagreements(inventory: Inventory) -> Iterator[Finding]:
+    for node in inventory.nodes:
+        for what in ("cluster_id", "node_id"):
+            said = {str(value) for one in node.log_dirs if not isinstance(value := getattr(one, what), Absent)}
+            if len(said) > 1:
+                yield finding(
+                    "KF501",
+                    severity=Severity.ERROR,
+                    statement=f"log directories of one node give {what.replace('_', ' ')} {' and '.join(sorted(said))}",
+                    broker_id=node.node_id,
+                    citations=tuple(cite_meta_properties(node, one) for one in node.log_dirs),
+                )
+
+
+def _doubled(inventory: Inventory) -> Iterator[Finding]:
+    live: dict[tuple[int, TopicPartition], list[ListedPartition]] = defaultdict(list)
+    for one in inventory.partitions:
+        if one.state == "live" and (key := _topic_partition(one)) is not None:
+            live[one.input, key].append(one)
+    nodes = {node.input: node for node in inventory.nodes}
+    for (index, key), replicas in live.items():
+        if len(replicas) > 1 and index in nodes:
+            yield finding(
+                "KF502",
+                severity=Severity.ERROR,
+                statement=f"{key} stands in {len(replicas)} log directories of the node",
+                topic_partition=key,
+                broker_id=nodes[index].node_id,
+                citations=tuple(Citation(input=index, path=one.path) for one in replicas),
+            )
+
+
+def _strange_directories(inventory: Inventory) -> Iterator[Finding]:
+    nodes = {node.input: node for node in inventory.nodes}
+    for directory in inventory.directories:
+        if directory.kind in {"unknown", "lost-and-found"}:
+            yield finding(
+                "KF503",
+                severity=Severity.WARNING,
+                statement=f"directory {directory.path} is not named like a partition",
+                broker_id=_node_id(nodes.get(directory.input)),
+                citations=(Citation(input=directory.input, path=directory.path),),
+            )
+
+
+def _other_topics(inventory: Inventory) -> Iterator[Finding]:
+    clusters = {node.input: node.cluster_id for node in inventory.nodes}
+    ids: dict[tuple[object, TopicPartition], dict[str, list[ListedPartition]]] = defaultdict(lambda: defaultdict(list))
+    for one in inventory.partitions:
+        key = _topic_partition(one)
+        if one.state == "live" and key is not None and not isinstance(one.topic_id, Absent):
+            ids[clusters.get(one.input), key][one.topic_id].append(one)
+    for (_, key), by_id in ids.items():
+        if len(by_id) > 1:
+            yield finding(
+                "KF504",
+                severity=Severity.WARNING,
+                statement=f"replicas of {key} belong to {len(by_id)} topics: ids {' and '.join(sorted(by_id))}",
+                topic_partition=key,
+                citations=tuple(
+                    Citation(input=one.input, path=f"{one.path}/partition.metadata")
+                    for _, replicas in sorted(by_id.items())
+                    for one in replicas
+                ),
+            )
+
+
+def _strays(inventory: Inventory) -> Iterator[Finding]:
+    nodes = {node.input: node for node in inventory.nodes}
+    for one in inventory.partitions:
+        if one.state == "stray":
+            key = _topic_partition(one)
+            yield finding(
+                "KF505",
+                severity=Severity.NOTE,
+                statement=f"{one.path} is a stray replica",
+                topic_partition=Absent.UNKNOWN if key is None else key,
+                broker_id=_node_id(nodes.get(one.input)),
+                citations=(Citation(input=one.input, path=one.path),),
+            )
+
+
+def _unknown_files(inventory: Inventory) -> Iterator[Finding]:
+    for unknown in inventory.unknown:
+        if unknown.kind == "unknown":
+            yield finding(
+                "KF506",
+                severity=Severity.NOTE,
+                statement=f"{unknown.path} is no file that a broker writes",
+                citations=(Citation(input=unknown.input, path=unknown.path),),
+            )
+
+
+def _topic_partition(one: ListedPartition) -> TopicPartition | None:
+    if isinstance(one.topic, Absent) or isinstance(one.partition, Absent):
+        return None
+    return TopicPartition(one.topic, one.partition)
+
+
+def _node_id(node: ListedNode | None) -> int | Absent:
+    return Absent.UNKNOWN if node is None else node.node_id

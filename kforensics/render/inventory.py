@@ -1,0 +1,171 @@
+"""The screen of `kforensics ls`: what is here, node by node."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from kforensics.damage import Absent
+from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
+from kforensics.evidence.model import Input
+from kforensics.findings.model import Finding, Severity
+from kforensics.render.escape import escape_text, shorten
+from kforensics.render.text import INDENT, Style, byte_count, columns, counted, listed, wrapped
+
+NUMBERS = frozenset({1, 2, 3, 4, 5, 6, 7})
+"""Columns of the partition table that hold numbers."""
+
+HEADINGS = ("partition", "epoch", "start", "high wm", "recovery", "end", "segments", "bytes")
+MOST_FINDINGS = 20
+
+
+def inventory_screen(
+    inventory: Inventory, inputs: Sequence[Input], findings: Sequence[Finding], *, width: int, verbose: bool = False
+) -> Iterator[Text]:
+    """The answer, then what is odd, then a table a node."""
+    grave = [one for one in findings if one.severity.rank >= Severity.WARNING.rank]
+    style = Style.ANSWER_WARNING if grave or inventory.problems else Style.ANSWER_GOOD
+    yield from wrapped(_answer(inventory, inputs), width=width, style=style)
+    yield from wrapped(_second_line(inventory), width=width)
+    yield from _odd(inventory, findings, inputs, width=width, verbose=verbose)
+    partitions: dict[int, list[ListedPartition]] = {}
+    for one in inventory.partitions:
+        partitions.setdefault(one.input, []).append(one)
+    nodes = {node.input: node for node in inventory.nodes}
+    for index, described in enumerate(inputs):
+        if index in nodes or index in partitions:
+            yield Text()
+            yield from _heading(described, nodes.get(index), width=width)
+            yield from _table(partitions.get(index, []), width=width, verbose=verbose)
+    yield Text()
+    yield from wrapped(_files(inventory), width=width)
+
+
+def _answer(inventory: Inventory, inputs: Sequence[Input]) -> str:
+    kinds = Counter(node.kind for node in inventory.nodes)
+    parts = [
+        counted(kinds[kind], kind if kind != "combined" else "combined node")
+        for kind in ("broker", "controller", "combined")
+        if kinds[kind]
+    ]
+    loose = sum(1 for one in inputs if one.kind == "partition")
+    if loose:
+        parts.append(counted(loose, "single partition directory", "single partition directories"))
+    clusters = {node.cluster_id for node in inventory.nodes if not isinstance(node.cluster_id, Absent)}
+    of_cluster = ""
+    if len(clusters) == 1:
+        of_cluster = f" of cluster {escape_text(next(iter(clusters)))}"
+    elif clusters:
+        of_cluster = f" of {len(clusters)} clusters"
+    size = byte_count(sum(one.bytes for one in inventory.files if one.kind == "segment"))
+    count = counted(sum(one.count for one in inventory.files), "file")
+    if not inventory.partitions:
+        return f"{listed(parts) or 'No node'}{of_cluster}: {count}."
+    replicas = counted(len(inventory.partitions), "replica")
+    named = {(one.topic, one.partition) for one in inventory.partitions}
+    return f"{listed(parts)}{of_cluster}: {replicas} of {counted(len(named), 'partition')}, {size} of log, {count}."
+
+
+def _second_line(inventory: Inventory) -> str:
+    brokers = [node for node in inventory.nodes if node.kind != "controller"]
+    if not brokers:
+        return ""
+    unclean = [node for node in brokers if not node.clean_shutdown]
+    if not unclean:
+        return "Stopped cleanly." if len(brokers) == 1 else f"All {len(brokers)} brokers stopped cleanly."
+    names = listed([_node_name(node.node_id) for node in unclean])
+    who = "The broker" if len(brokers) == 1 else f"{'Brokers' if len(unclean) > 1 else 'Broker'} {names}"
+    return (
+        f"{who} left no clean-shutdown marker: killed, or running when this was copied; a start would recover the logs."
+    )
+
+
+def _odd(
+    inventory: Inventory, findings: Sequence[Finding], inputs: Sequence[Input], *, width: int, verbose: bool
+) -> Iterator[Text]:
+    lines: list[Text] = []
+    for problem in inventory.problems:
+        place = f"{inputs[problem.input].path}/{problem.path}".removesuffix("/.")
+        lines += wrapped(
+            f"{escape_text(place)}: {escape_text(problem.message)}", width=width, indent=INDENT * 2, first=INDENT
+        )
+    if lines:
+        yield Text()
+        yield Text("Could not be read", style=Style.HEADING)
+        yield from lines
+    shown = [one for one in findings if verbose or one.severity.rank >= Severity.WARNING.rank]
+    if shown:
+        yield Text()
+        yield Text("Worth a look", style=Style.HEADING)
+        for one in shown[: None if verbose else MOST_FINDINGS]:
+            place = inputs[one.citations[0].input].path if one.citations else ""
+            words = f"{one.severity}  {escape_text(place)}: {escape_text(one.statement)}. {one.meaning}"
+            yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
+        if len(shown) > MOST_FINDINGS and not verbose:
+            yield Text(f"{INDENT}and {len(shown) - MOST_FINDINGS} more (-v lists them)")
+
+
+def _heading(described: Input, node: ListedNode | None, *, width: int) -> Iterator[Text]:
+    if node is None:
+        yield Text(f"{described.kind} {escape_text(described.path)}", style=Style.HEADING)
+        return
+    yield Text(
+        f"{node.kind} {_node_name(node.node_id)}  {shorten(escape_text(described.path), width - 24)}",
+        style=Style.HEADING,
+    )
+    facts = []
+    if not isinstance(node.kafka_version_hint, Absent):
+        facts.append(f"Kafka {node.kafka_version_hint}")
+    if node.kind != "controller":
+        facts.append("stopped cleanly" if node.clean_shutdown else "no clean stop")
+    facts += [f"broker epoch {one.broker_epoch}" for one in node.log_dirs if not isinstance(one.broker_epoch, Absent)][
+        :1
+    ]
+    if len(node.log_dirs) > 1:
+        facts.append("log directories " + listed([escape_text(one.path) for one in node.log_dirs]))
+    yield from wrapped(" · ".join(facts), width=width, indent=INDENT)
+
+
+def _table(partitions: Sequence[ListedPartition], *, width: int, verbose: bool) -> Iterator[Text]:
+    if not partitions:
+        return
+    rows = [_row(one) for one in partitions]
+    fixed = [max(len(row[place]) for row in (HEADINGS, *rows)) for place in range(1, len(HEADINGS))]
+    room = max(width - len(INDENT) - sum(fixed) - 2 * len(fixed), 16)
+    yield from columns([HEADINGS, *((shorten(row[0], room), *row[1:]) for row in rows)], right=NUMBERS)
+    if verbose:
+        ids = [(one, one.topic_id) for one in partitions if not isinstance(one.topic_id, Absent)]
+        yield from (Text(f"{INDENT}topic id {topic_id}  {escape_text(one.path)}") for one, topic_id in ids)
+
+
+def _row(one: ListedPartition) -> tuple[str, ...]:
+    return (
+        escape_text(one.path),
+        _number(one.last_leader_epoch),
+        _number(one.log_start_offset),
+        _number(one.high_watermark),
+        _number(one.recovery_point),
+        _number(one.log_end_offset),
+        f"{one.segments}+{one.deleted_segments} del" if one.deleted_segments else str(one.segments),
+        byte_count(one.bytes),
+    )
+
+
+def _number(value: int | Absent) -> str:
+    if value is Absent.UNREADABLE:
+        return "unreadable"
+    return "-" if isinstance(value, Absent) else str(value)
+
+
+def _node_name(node_id: int | Absent) -> str:
+    return "of unknown id" if isinstance(node_id, Absent) else str(node_id)
+
+
+def _files(inventory: Inventory) -> str:
+    kinds = Counter[str]()
+    for one in inventory.files:
+        kinds[one.kind.replace("-", " ") + (f" ({one.suffix})" if one.suffix else "")] += one.count
+    total = sum(kinds.values())
+    told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    known = "all of them known" if not inventory.unknown else f"{len(inventory.unknown)} of them not a broker's"
+    return f"{counted(total, 'file')}, {known}: {told}." if total else "No file."
