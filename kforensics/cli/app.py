@@ -11,8 +11,8 @@ import typer
 from typer.main import get_command
 
 from kforensics import __version__
-from kforensics.cli.exits import ExitCode
 from kforensics.cli.diff import diff
+from kforensics.cli.exits import ExitCode
 from kforensics.cli.ls import ls
 from kforensics.errors import EvidenceError, FormatError, KforensicsError, MissingExtra, UsageError
 

@@ -25,12 +25,16 @@ from kforensics.formats.partition_metadata import parse_partition_metadata
 from kforensics.formats.records import Record
 from kforensics.formats.segment import Level, iter_records, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
-from kforensics.source.naming import FileKind, FileSuffix
-from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, walk_partition
+from kforensics.evidence.inputs import FoundInput, Inputs
+from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName, parse_file_name
+from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, join, walk_partition
 from kforensics.units import EpochEntry, TopicPartition
 
 TEXT_LIMIT = 64 << 20
 """Bytes of a checkpoint file that are read; 10^6 partitions need half of it."""
+
+_LINE_BITS = 32
+_READ_SUFFIXES = frozenset({FileSuffix.NONE, FileSuffix.DELETED})
 
 CHECKPOINTS = {
     "high_watermark": "replication-offset-checkpoint",
@@ -49,7 +53,8 @@ class LogDirState:
     log_dir: str
     broker_id: int | Absent
     clean_shutdown: bool
-    checkpoints: Mapping[str, Mapping[TopicPartition, CheckpointValue]] = field(default_factory=dict)
+    checkpoints: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
+    """Offset and line of each partition in one number: a fleet's checkpoints hold millions."""
     unreadable: frozenset[str] = frozenset()
     """Names in `CHECKPOINTS` whose file is there and can't be understood."""
 
@@ -77,10 +82,10 @@ class CollectedReplica:
 def read_log_dir_state(root: Path, *, input_index: int, log_dir: str, broker_id: int | Absent, clean_shutdown: bool) -> tuple[LogDirState, tuple[Problem, ...]]:
     """The checkpoints of one log directory, each value with the line that says it."""
     problems: list[Problem] = []
-    values: dict[str, dict[TopicPartition, CheckpointValue]] = {}
+    values: dict[str, dict[TopicPartition, int]] = {}
     unreadable = set()
     for name, file_name in CHECKPOINTS.items():
-        path = f"{log_dir}/{file_name}" if log_dir else file_name
+        path = join(log_dir, file_name)
         if not (root / path).exists():
             continue
         try:
@@ -91,10 +96,7 @@ def read_log_dir_state(root: Path, *, input_index: int, log_dir: str, broker_id:
             problems.append(_problem(input_index, path, error))
             continue
         values[name] = {
-            TopicPartition(entry.topic, entry.partition): CheckpointValue(
-                value=entry.offset, citation=Citation(input=input_index, path=path, line=entry.line)
-            )
-            for entry in parsed.entries
+            TopicPartition(entry.topic, entry.partition): entry.offset << _LINE_BITS | entry.line for entry in parsed.entries
         }
     state = LogDirState(
         root=root,
@@ -108,13 +110,81 @@ def read_log_dir_state(root: Path, *, input_index: int, log_dir: str, broker_id:
     return state, tuple(problems)
 
 
-def collect_replica(place: PartitionPlace, *, level: Level = Level.CRC) -> CollectedReplica:
-    """Read one partition directory; whatever can't be read becomes a problem, never an exception."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Every partition directory of the inputs, by partition, and what could not be looked at."""
+
+    by_partition: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
+    problems: tuple[Problem, ...]
+
+
+def find_places(inputs: Inputs) -> Places:
+    """The partition directories of all inputs; reads names and checkpoints, no logs."""
+    problems = list(inputs.problems)
+    places: dict[TopicPartition, list[PartitionPlace]] = {}
+    for index, found in enumerate(inputs.found):
+        states = _states(index, found, problems)
+        current: PartitionPlace | None = None
+        length = 0
+        for item in found.walk():
+            match item:
+                case FoundDirectory(name=PartitionDirectoryName() as name):
+                    _keep(places, current, length)
+                    current = PartitionPlace(
+                        state=states[item.log_dir],
+                        path=item.path,
+                        topic_partition=name.topic_partition,
+                        directory_state=name.state.value,
+                    )
+                    length = 0
+                case FoundDirectory():
+                    _keep(places, current, length)
+                    current = None
+                case FoundFile() if item.name.kind is FileKind.SEGMENT and current is not None:
+                    length += item.length
+                case Obstacle():
+                    problems.append(Problem(input=index, path=item.path, message=item.message))
+        _keep(places, current, length)
+    return Places(by_partition={tp: tuple(places[tp]) for tp in sorted(places)}, problems=tuple(problems))
+
+
+def _keep(places: dict[TopicPartition, list[PartitionPlace]], place: PartitionPlace | None, length: int) -> None:
+    if place is not None:
+        places.setdefault(place.topic_partition, []).append(replace(place, length=length))
+
+
+def _states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:
+    if not found.log_dirs:
+        # A partition directory by itself: whatever its log directory says stands outside of the input.
+        return {"": LogDirState(root=found.root, input=index, log_dir="", broker_id=Absent.UNKNOWN, clean_shutdown=False)}
+    states = {}
+    for log_dir in found.log_dirs:
+        states[log_dir.path], met = read_log_dir_state(
+            found.root,
+            input_index=index,
+            log_dir=log_dir.path,
+            broker_id=found.described.broker_id,
+            clean_shutdown=log_dir.clean_shutdown,
+        )
+        problems.extend(met)
+    return states
+
+
+def collect_replica(
+    place: PartitionPlace, *, level: Level = Level.CRC, scanned: Mapping[str, Segment] | None = None
+) -> CollectedReplica:
+    """Read one partition directory; whatever can't be read becomes a problem, never an exception.
+
+    Args:
+        place: the directory.
+        level: how deep batches are checked.
+        scanned: segments that were read already, by path.
+    """
     problems: list[Problem] = []
     state = place.state
     files = _list(place, problems)
-    segments = _segments(place, files, FileSuffix.NONE, level, problems)
-    deleted = _segments(place, files, FileSuffix.DELETED, level, problems)
+    segments = _segments(place, files, FileSuffix.NONE, level, problems, scanned or {})
+    deleted = _segments(place, files, FileSuffix.DELETED, level, problems, scanned or {})
     damage: dict[str, tuple[Damage, ...]] = {}
     replica = Replica(
         input=state.input,
@@ -125,12 +195,12 @@ def collect_replica(place: PartitionPlace, *, level: Level = Level.CRC) -> Colle
         state=place.directory_state,
         topic_id=_topic_id(place, files, problems, damage),
         segments=segments,
-        lineage=_lineage(segments, _value(state, "log_start", place.topic_partition)),
+        lineage=_lineage(segments, checkpoint_value(state, "log_start", place.topic_partition)),
         checkpoint_epochs=_epochs(place, files, problems, damage),
-        high_watermark=_value(state, "high_watermark", place.topic_partition),
-        recovery_point=_value(state, "recovery_point", place.topic_partition),
-        log_start=_value(state, "log_start", place.topic_partition),
-        cleaner_point=_value(state, "cleaner_point", place.topic_partition),
+        high_watermark=checkpoint_value(state, "high_watermark", place.topic_partition),
+        recovery_point=checkpoint_value(state, "recovery_point", place.topic_partition),
+        log_start=checkpoint_value(state, "log_start", place.topic_partition),
+        cleaner_point=checkpoint_value(state, "cleaner_point", place.topic_partition),
         clean_shutdown=state.clean_shutdown,
         producer_snapshots=tuple(
             sorted(
@@ -158,13 +228,38 @@ def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
     return files
 
 
+def segment_paths(place: PartitionPlace) -> tuple[str, ...]:
+    """The segment files of a partition directory that `collect_replica` reads."""
+    return tuple(f.path for f in _list(place, []) if f.name.kind is FileKind.SEGMENT and f.name.suffix in _READ_SUFFIXES)
+
+
+def scan_place(place: PartitionPlace, path: str, level: Level = Level.CRC) -> Segment | None:
+    """One segment file of a partition directory, none where it can't be read."""
+    name = parse_file_name(path.rpartition("/")[2])
+    assert isinstance(name.base_offset, int)
+    try:
+        with open_evidence(place.state.root / path) as file:
+            segment = scan_segment(file, path=path, base_offset=name.base_offset, level=level, mtime_ns=file.mtime_ns)
+            return replace(segment, changed=file.changed())
+    except EvidenceError:
+        return None
+
+
 def _segments(
-    place: PartitionPlace, files: Sequence[FoundFile], suffix: FileSuffix, level: Level, problems: list[Problem]
+    place: PartitionPlace,
+    files: Sequence[FoundFile],
+    suffix: FileSuffix,
+    level: Level,
+    problems: list[Problem],
+    scanned: Mapping[str, Segment],
 ) -> tuple[Segment, ...]:
     wanted = [f for f in files if f.name.kind is FileKind.SEGMENT and f.name.suffix is suffix]
     out = []
     for found in sorted(wanted, key=lambda f: (f.name.base_offset, f.path)):
         assert isinstance(found.name.base_offset, int)
+        if found.path in scanned:
+            out.append(scanned[found.path])
+            continue
         try:
             with open_evidence(place.state.root / found.path) as file:
                 segment = scan_segment(
@@ -193,10 +288,15 @@ def _lineage(segments: Sequence[Segment], log_start: CheckpointValue | Absent) -
     )
 
 
-def _value(state: LogDirState, name: str, partition: TopicPartition) -> CheckpointValue | Absent:
+def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -> CheckpointValue | Absent:
     if name in state.unreadable:
         return Absent.UNREADABLE
-    return state.checkpoints.get(name, {}).get(partition, Absent.NOT_WRITTEN)
+    packed = state.checkpoints.get(name, {}).get(partition)
+    if packed is None:
+        return Absent.NOT_WRITTEN
+    path = join(state.log_dir, CHECKPOINTS[name])
+    citation = Citation(input=state.input, path=path, line=packed & ((1 << _LINE_BITS) - 1))
+    return CheckpointValue(value=packed >> _LINE_BITS, citation=citation)
 
 
 def _epochs(

@@ -1,6 +1,6 @@
 """The reconciler: the replicas of one partition in, verdicts, expected truncations and what-ifs out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -82,7 +82,7 @@ def reconcile_partition(
     facts: ClusterFacts,
     wanted_leader: int | None = None,
     wanted_protocol: ProtocolName | None = None,
-    protocol_hint: ProtocolName | None = None,
+    protocol_hints: Mapping[int, ProtocolName] | None = None,
 ) -> PartitionReport:
     """Judge all replicas of one topic name and partition against its leader.
 
@@ -92,9 +92,9 @@ def reconcile_partition(
         facts: what the metadata log and the consumer groups say.
         wanted_leader: `--leader`.
         wanted_protocol: `--protocol`.
-        protocol_hint: from broker versions in log files.
+        protocol_hints: by broker, from versions in log files.
     """
-    session = _Session(replicas, reader, facts, wanted_protocol, protocol_hint)
+    session = _Session(replicas, reader, facts, wanted_protocol, protocol_hints or {})
     return session.report(wanted_leader)
 
 
@@ -105,13 +105,13 @@ class _Session:
         reader: BatchReader,
         facts: ClusterFacts,
         wanted_protocol: ProtocolName | None,
-        protocol_hint: ProtocolName | None,
+        protocol_hints: Mapping[int, ProtocolName],
     ) -> None:
         self.partition = replicas[0].topic_partition
         self.reader = reader
         self.facts = facts
         self.wanted_protocol = wanted_protocol
-        self.protocol_hint = protocol_hint
+        self.protocol_hints = protocol_hints
         self.set_aside = tuple(r for r in replicas if r.state in {"deleted", "stray"})
         kept = [r for r in replicas if r.state not in {"deleted", "stray"}]
         self.topic_id = self._current_topic_id(kept)
@@ -176,8 +176,12 @@ class _Session:
         return tuple(sorted(set(newest.replicas) - here))
 
     def _protocol(self, follower: LogView) -> ProtocolChoice:
+        broker = follower.replica.broker_id
         return choose_protocol(
-            follower, wanted=self.wanted_protocol, metadata_version=self.facts.metadata_version(), hint=self.protocol_hint
+            follower,
+            wanted=self.wanted_protocol,
+            metadata_version=self.facts.metadata_version(),
+            hint=None if isinstance(broker, Absent) else self.protocol_hints.get(broker),
         )
 
     def _judge_replica(self, view: LogView, leader: LogView, epoch: int, judge: CommitJudge) -> ReplicaReport:

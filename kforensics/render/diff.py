@@ -7,7 +7,10 @@ from typing import Any
 from rich.text import Text
 
 from kforensics.damage import Absent
+from kforensics.evidence.model import Input, Problem
 from kforensics.findings.model import Finding, Severity
+from kforensics.formats.records import Record
+from kforensics.pipeline.diff import DiffResult
 from kforensics.reconcile.committed import CommittedCounts
 from kforensics.reconcile.lineage import LogView
 from kforensics.reconcile.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
@@ -15,6 +18,7 @@ from kforensics.reconcile.truncations import ExpectedTruncation
 from kforensics.render.escape import escape_text
 from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane, scale_of
 from kforensics.render.text import INDENT, Style, counted, listed, wrapped
+from kforensics.units import TopicPartition
 
 _LANE_WIDTH = 36
 _QUIET = frozenset({Verdict.LEADER, Verdict.CONSISTENT, Verdict.BEHIND})
@@ -31,37 +35,54 @@ _WORDS = {
 }
 
 
-def needs_attention(report: PartitionReport) -> bool:
-    """Whether a partition is more than consistent or behind."""
-    return report.verdict not in _QUIET
-
-
 # ---------------------------------------------------------------- text
 
 
-def diff_screen(
-    reports: Sequence[PartitionReport],
-    findings: Sequence[Finding],
-    problems: int,
-    *,
-    verbose: bool,
-    steps: bool,
-    width: int,
-    unicode: bool,
-) -> Iterator[Text | str]:
+def diff_screen(result: DiffResult, *, verbose: bool, steps: bool, width: int, unicode: bool) -> Iterator[Text | str]:
     """The screen: the answer, what to do, a block for each partition that needs attention, and the rest counted."""
-    yield from _answer(reports, findings, problems, width)
-    for report in reports:
-        if verbose or needs_attention(report):
+    yield from _answer(result, width)
+    for one in result.partitions:
+        if one.report is not None:
             yield ""
-            yield from _block(report, [f for f in findings if _is_of(f, report)], steps=steps, width=width, unicode=unicode)
-    yield from _loose_findings(findings, width)
-    yield from _closing(reports, verbose=verbose, width=width)
+            yield from _block(one.report, one.findings, steps=steps, width=width, unicode=unicode)
+    yield from _loose_findings(result.findings, width)
+    yield from _closing(result, verbose=verbose, width=width)
 
 
-def _answer(reports: Sequence[PartitionReport], findings: Sequence[Finding], problems: int, width: int) -> Iterator[Text]:
-    lost, possible, brokers, silent, past = _totals(reports)
-    count = Counter(r.verdict for r in reports)
+def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
+    """The answer and one entry a finding, the gravest first."""
+    yield from _answer(result, width)
+    for item in result.findings:
+        yield from wrapped(f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT)
+
+
+def problem_lines(problems: Sequence[Problem], inputs: Sequence[Input], width: int) -> list[Text | str]:
+    """What could not be read, and where."""
+    lines: list[Text | str] = [""] if problems else []
+    for problem in problems:
+        where = escape_text(inputs[problem.input].path) if problem.input < len(inputs) else ""
+        path = "" if problem.path == "." else f"/{escape_text(problem.path)}"
+        lines += wrapped(f"not read: {where}{path}: {escape_text(problem.message)}", width=width, indent=INDENT * 2, first=INDENT)
+    return lines
+
+
+def record_lines(goners: Iterable[tuple[TopicPartition, int | Absent, Iterable[Record]]], *, show_payload: bool) -> Iterator[Text | str]:
+    """The records that would go, one a line: offset and key, and the value where payloads were asked for."""
+    for partition, broker, records in goners:
+        yield ""
+        yield Text(f"{escape_text(str(partition))}: records that broker {_id(broker)} would cut", style=Style.HEADING)
+        for record in records:
+            key = "null" if record.key is None else escape_text(record.key)
+            value = ""
+            if show_payload:
+                value = "  null" if record.value is None else f"  {escape_text(record.value)}"
+            yield Text(f"{INDENT}{record.offset}  {key}{value}")
+
+
+def _answer(result: DiffResult, width: int) -> Iterator[Text]:
+    reports, findings, problems = result.partitions, result.findings, len(result.problems)
+    lost, possible, brokers, silent, past = _totals(result.reports)
+    count = Counter(one.verdict for one in reports)
     style = Style.ANSWER_BAD
     advice = ""
     if silent:
@@ -118,10 +139,6 @@ def _totals(reports: Sequence[PartitionReport]) -> tuple[int, int, list[int | Ab
         if chosen is not None:
             lost, possible = lost + chosen.lost_certain, possible + chosen.lost_possible
     return lost, possible, sorted(brokers, key=str), silent, past
-
-
-def _is_of(item: Finding, report: PartitionReport) -> bool:
-    return (item.topic, item.partition) == tuple(report.partition)
 
 
 def _block(
@@ -259,8 +276,8 @@ def _loose_findings(findings: Sequence[Finding], width: int) -> Iterator[Text | 
         yield from wrapped(f"{item.severity}: {escape_text(item.statement)}. {escape_text(item.advice)}", width=width, indent=INDENT)
 
 
-def _closing(reports: Sequence[PartitionReport], *, verbose: bool, width: int) -> Iterator[Text | str]:
-    quiet = [r for r in reports if not needs_attention(r)]
+def _closing(result: DiffResult, *, verbose: bool, width: int) -> Iterator[Text | str]:
+    quiet = [one for one in result.partitions if one.report is None]
     if not quiet or verbose:
         return
     count = Counter(r.verdict for r in quiet)

@@ -44,6 +44,30 @@ def document(
     return json.dumps(to_plain(whole), indent=2) + "\n"
 
 
+def document_pieces(
+    command: str,
+    *,
+    inputs: Iterable[Input],
+    findings: Iterable[Finding],
+    problems: Iterable[Problem],
+    exit_code: int,
+    streams: Mapping[str, Iterable[str]],
+    **body: Any,
+) -> Iterator[str]:
+    """The same document piece by piece, for lists too long to hold: `streams` are lists whose items are JSON already."""
+    head = {"schema": f"kforensics/{command}/1", "tool_version": __version__, "inputs": inputs, **body}
+    tail = {"findings": findings, "problems": problems, "exit_code": int(exit_code)}
+    yield json.dumps(to_plain(head), indent=2)[:-2]
+    for name, items in streams.items():
+        yield f',\n  "{name}": ['
+        separator = "\n    "
+        for item in items:
+            yield separator + item
+            separator = ",\n    "
+        yield "]"
+    yield ",\n" + json.dumps(to_plain(tail), indent=2)[2:] + "\n"
+
+
 def json_line(value: Any) -> str:
     """One object of `--format jsonl`, with its line break."""
     return json.dumps(to_plain(value), separators=(", ", ": ")) + "\n"

@@ -1,0 +1,203 @@
+"""`kforensics diff`: the replicas of every partition, compared."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kforensics.cli.options import (
+    FormatOption,
+    JobsOption,
+    OutOption,
+    OutputFormat,
+    PathsArgument,
+    VerboseOption,
+    require_format,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kforensics.evidence.inputs import Inputs
+    from kforensics.pipeline.diff import DiffResult
+
+
+class Protocol(StrEnum):
+    """The truncation protocol that followers speak."""
+
+    HW = "hw"
+    KIP_101 = "kip-101"
+    KIP_279 = "kip-279"
+    KIP_595 = "kip-595"
+
+
+def diff(
+    paths: PathsArgument,
+    *,
+    leader: Annotated[
+        int | None,
+        typer.Option(
+            "--leader",
+            metavar="ID",
+            help="Take this broker as the leader of every partition it holds.",
+            show_default=False,
+        ),
+    ] = None,
+    protocol: Annotated[
+        Protocol | None,
+        typer.Option(
+            "--protocol",
+            help="The truncation protocol of the followers: hw up to 0.10, kip-101 for 0.11 to 1.1, kip-279 for 2.0 to 2.7, kip-595 since 2.8. "
+            "Where it is not given, message formats and cluster metadata decide, and kip-595 is assumed where nothing tells.",
+            show_default=False,
+        ),
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="NAME", help="Only this topic; repeatable.", show_default=False),
+    ] = None,
+    partition: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--partition", "-p", metavar="N", help="Only partitions of this number; repeatable.", show_default=False
+        ),
+    ] = None,
+    only_findings: Annotated[
+        bool, typer.Option("--only-findings", help="One line a finding, without the blocks.")
+    ] = False,
+    explain_steps: Annotated[
+        bool, typer.Option("--explain-steps", help="Show each request and answer of the truncation protocol.")
+    ] = False,
+    show_records: Annotated[
+        bool, typer.Option("--show-records", help="List the offsets and keys of the records that would go.")
+    ] = False,
+    show_payload: Annotated[
+        bool,
+        typer.Option(
+            "--show-payload", help="With --show-records, their values too. Payloads are private: mind where this goes."
+        ),
+    ] = False,
+    output_format: FormatOption = OutputFormat.TEXT,
+    out: OutOption = None,
+    jobs: JobsOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Compare the replicas of every partition: where each will truncate, what differs, and what each possible leader would lose.
+
+    Give the data directories of the brokers of one cluster, and of its controllers where it has them. The first line says what
+    is at risk. Exit code 1 means that something will be cut, differs for good, or is missing.
+    """
+    import sys
+
+    from kforensics.cli.exits import exit_code_of
+    from kforensics.cli.output import check_out, write_result
+    from kforensics.cli.progress import byte_progress
+    from kforensics.errors import UsageError
+    from kforensics.evidence.inputs import find_inputs
+    from kforensics.pipeline.diff import DiffOptions, compare
+    from kforensics.pipeline.facts import gather_facts
+    from kforensics.protocol.truncation import ProtocolName
+
+    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
+    if show_payload and not show_records:
+        raise UsageError("--show-payload goes with --show-records")
+    check_out(out, paths)
+    inputs = find_inputs(paths)
+    options = DiffOptions(
+        leader=leader,
+        protocol=ProtocolName(protocol.value) if protocol else None,
+        topics=frozenset(topic or ()),
+        partitions=frozenset(partition or ()),
+    )
+    as_text = output_format is OutputFormat.TEXT
+    with byte_progress(quiet=not sys.stderr.isatty()) as progress:
+        result = compare(
+            inputs,
+            options,
+            facts=gather_facts(inputs),
+            jobs=jobs,
+            flatten=None if as_text else _flatten,
+            keep_quiet=as_text and verbose,
+            progress=progress,
+        )
+    code = exit_code_of(result.findings, result.problems)
+    if as_text:
+        pieces = _text(
+            result,
+            inputs,
+            only_findings,
+            explain_steps,
+            show_records,
+            show_payload,
+            verbose,
+            coloured=out is None,
+        )
+    else:
+        pieces = _json(result, int(code), lines=output_format is OutputFormat.JSONL)
+    write_result(pieces, out)
+    raise typer.Exit(code)
+
+
+def _flatten(report: object) -> bytes:
+    import json
+    import zlib
+
+    from kforensics.reconcile.partition import PartitionReport
+    from kforensics.render.diff import plain_report
+    from kforensics.render.jsonout import to_plain
+
+    assert isinstance(report, PartitionReport)
+    return zlib.compress(json.dumps(to_plain(plain_report(report))).encode(), 1)
+
+
+def _json(result: "DiffResult", code: int, *, lines: bool) -> "Iterator[str]":
+    import zlib
+
+    from kforensics.render.jsonout import document_pieces, json_line
+
+    items = (zlib.decompress(one.plain).decode() for one in result.partitions if one.plain is not None)
+    if not lines:
+        yield from document_pieces(
+            "diff",
+            inputs=result.inputs,
+            findings=result.findings,
+            problems=result.problems,
+            exit_code=code,
+            streams={"partitions": items},
+        )
+        return
+    for item in items:
+        yield item + "\n"
+    for finding in result.findings:
+        yield json_line(finding)
+    for problem in result.problems:
+        yield json_line(problem)
+
+
+def _text(
+    result: "DiffResult",
+    inputs: "Inputs",
+    only_findings: bool,
+    explain_steps: bool,
+    show_records: bool,
+    show_payload: bool,
+    verbose: bool,
+    *,
+    coloured: bool,
+) -> str:
+    import sys
+
+    from kforensics.render.diff import diff_screen, finding_lines, problem_lines, record_lines
+    from kforensics.pipeline.diff import records_to_go
+    from kforensics.render.text import render_screen, screen_width, speaks_unicode, wants_colour
+
+    width = screen_width()
+    if only_findings:
+        lines = list(finding_lines(result, width))
+    else:
+        lines = list(diff_screen(result, verbose=verbose, steps=explain_steps, width=width, unicode=speaks_unicode()))
+    if show_records:
+        lines += record_lines(records_to_go(result, inputs), show_payload=show_payload)
+    lines += problem_lines(result.problems, result.inputs, width)
+    return render_screen(lines, colour=coloured and wants_colour(sys.stdout))

@@ -1,0 +1,85 @@
+"""Offsets that consumer groups committed, from every replica of `__consumer_offsets` among the inputs."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kforensics.damage import Absent, Span
+from kforensics.errors import EvidenceError
+from kforensics.evidence.collect import PartitionPlace, segment_paths
+from kforensics.evidence.model import Citation
+from kforensics.formats.group_record import parse_group_record
+from kforensics.formats.message_schema import Decoded
+from kforensics.formats.records import Record
+from kforensics.formats.segment import iter_records
+from kforensics.source.mapped import open_evidence
+from kforensics.units import TopicPartition
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+_COMMIT_KEYS = frozenset({"OffsetCommitKey", "LegacyOffsetCommitKey"})
+
+
+class GroupCommitRecord(NamedTuple):
+    """One committed offset as it lies in the log."""
+
+    partition: TopicPartition
+    group: str
+    offset: int
+    leader_epoch: int | Absent
+    """Of the last record consumed, where the client told it (value version 3 and later)."""
+    time_ms: int
+    citation: Citation
+
+
+def walk_group_commits(places: Iterable[PartitionPlace]) -> Iterator[GroupCommitRecord]:
+    """Every offset commit that can be read, in the order of the logs; an unreadable file gives none.
+
+    Commits inside a transaction that was aborted or is still open are left out: they never took effect.
+    """
+    for place in places:
+        if place.topic_partition.topic != OFFSETS_TOPIC:
+            continue
+        for path in segment_paths(place):
+            try:
+                yield from _walk_file(place, path)
+            except EvidenceError:
+                continue
+
+
+def _walk_file(place: PartitionPlace, path: str) -> Iterator[GroupCommitRecord]:
+    pending: dict[int, list[GroupCommitRecord]] = {}
+    with open_evidence(Path(place.state.root) / path) as file:
+        for record in iter_records(file):
+            if not isinstance(record, Record):
+                continue
+            if record.is_control:
+                ended = pending.pop(record.producer_id, [])
+                if record.key is not None and record.key[2:4] == b"\x00\x01":
+                    yield from ended
+                continue
+            commit = _commit_of(record, place, path)
+            if commit is None:
+                continue
+            if record.is_transactional:
+                pending.setdefault(record.producer_id, []).append(commit)
+            else:
+                yield commit
+
+
+def _commit_of(record: Record, place: PartitionPlace, path: str) -> GroupCommitRecord | None:
+    if record.key is None or record.value is None or record.key[:2] not in {b"\x00\x00", b"\x00\x01"}:
+        return None
+    parsed = parse_group_record(record.key, record.value)
+    if not isinstance(parsed.key, Decoded) or not isinstance(parsed.value, Decoded) or parsed.key.name not in _COMMIT_KEYS:
+        return None
+    key, value = parsed.key.fields, parsed.value.fields
+    epoch = value.get("leader_epoch", -1)
+    return GroupCommitRecord(
+        partition=TopicPartition(str(key["topic"]), int(key["partition"])),
+        group=str(key["group"]),
+        offset=int(value["offset"]),
+        leader_epoch=epoch if isinstance(epoch, int) and epoch >= 0 else Absent.NOT_WRITTEN,
+        time_ms=int(value["commit_timestamp"]),
+        citation=Citation(input=place.state.input, path=path, span=Span(record.batch_position, 0)),
+    )

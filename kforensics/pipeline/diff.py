@@ -1,0 +1,280 @@
+"""The comparison of all partitions of the inputs, streamed: what is consistent leaves a line behind, not its batches."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from kforensics.damage import Absent
+from kforensics.evidence.collect import (
+    FileBatchReader,
+    PartitionPlace,
+    collect_replica,
+    find_places,
+    scan_place,
+    segment_paths,
+)
+from kforensics.evidence.inputs import Inputs
+from kforensics.evidence.model import DIGEST_DTYPE, Input, Node, Problem, Replica, Segment
+from kforensics.findings.diff import identity_findings, partition_findings
+from kforensics.findings.model import Finding, Severity, by_gravity
+from kforensics.formats.records import Record
+from kforensics.pipeline.processes import default_jobs, in_chunks, spread
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.facts import ClusterFacts, NoFacts
+from kforensics.reconcile.partition import PartitionReport, Verdict, reconcile_partition
+from kforensics.units import TopicPartition
+
+CHUNK_LENGTH = 64 << 20
+CHUNK_PARTITIONS = 64
+LARGE_PARTITION = 192 << 20
+"""Bytes from which the segments of one partition are read by several processes."""
+SMALL_WORK = 24 << 20
+"""Bytes below which starting processes costs more than it saves."""
+
+QUIET_VERDICTS = frozenset({Verdict.LEADER, Verdict.CONSISTENT, Verdict.BEHIND})
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes read since the last call, and the findings so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffOptions:
+    """What is compared, and against what."""
+
+    leader: int | None = None
+    protocol: ProtocolName | None = None
+    protocol_hints: Mapping[int, ProtocolName] = field(default_factory=dict)
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionResult:
+    """One partition compared; `plain` is what the caller's `flatten` made of the report, `report` is kept where it needs attention."""
+
+    partition: TopicPartition
+    verdict: Verdict
+    report: PartitionReport | None
+    plain: bytes | None
+    findings: tuple[Finding, ...]
+    problems: tuple[Problem, ...]
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffResult:
+    """All partitions compared."""
+
+    inputs: tuple[Input, ...]
+    partitions: tuple[PartitionResult, ...]
+    findings: tuple[Finding, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def reports(self) -> tuple[PartitionReport, ...]:
+        """The reports that were kept, in order of partition."""
+        return tuple(p.report for p in self.partitions if p.report is not None)
+
+
+Flatten = Callable[[PartitionReport], bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shared:
+    groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
+    reader: FileBatchReader
+    facts: ClusterFacts
+    options: DiffOptions
+    flatten: Flatten | None
+    keep_quiet: bool
+
+
+def compare(
+    inputs: Inputs,
+    options: DiffOptions,
+    *,
+    facts: ClusterFacts | None = None,
+    jobs: int | None = None,
+    flatten: Flatten | None = None,
+    keep_quiet: bool = False,
+    progress: Progress | None = None,
+) -> DiffResult:
+    """Compare every partition of the inputs that the options ask for.
+
+    Args:
+        inputs: what was named.
+        options: leader, protocol, which partitions.
+        facts: what the metadata log and the consumer groups say.
+        jobs: processes; one for each core where not given.
+        flatten: makes of each report what is written out, where it was computed; keeps memory small.
+        keep_quiet: keep the reports of consistent partitions too.
+        progress: told of bytes and findings as they come.
+    """
+    places = find_places(inputs)
+    groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
+    shared = _Shared(
+        groups=groups,
+        reader=FileBatchReader([one.root for one in inputs.found]),
+        facts=facts or NoFacts(),
+        options=options,
+        flatten=flatten,
+        keep_quiet=keep_quiet,
+    )
+    results = _run(shared, jobs or default_jobs(), progress)
+    findings = by_gravity(
+        (
+            *identity_findings(inputs.described, nodes_of(inputs)),
+            *(item for result in results for item in result.findings),
+        )
+    )
+    return DiffResult(
+        inputs=inputs.described,
+        partitions=tuple(results),
+        findings=findings,
+        problems=(*places.problems, *(p for result in results for p in result.problems)),
+    )
+
+
+def nodes_of(inputs: Inputs) -> tuple[Node, ...]:
+    """The nodes among the inputs."""
+    return tuple(
+        Node(
+            input=index,
+            node_id=found.described.broker_id,
+            kind=found.described.kind,
+            cluster_id=found.described.cluster_id,
+            log_dirs=(),
+            version_hint=found.described.kafka_version_hint,
+        )
+        for index, found in enumerate(inputs.found)
+        if found.log_dirs
+    )
+
+
+def _is_wanted(partition: TopicPartition, options: DiffOptions) -> bool:
+    if options.topics and partition.topic not in options.topics:
+        return False
+    return not options.partitions or partition.partition in options.partitions
+
+
+def _run(shared: _Shared, jobs: int, progress: Progress | None) -> list[PartitionResult]:
+    weights = [sum(place.length for place in group) for _, group in shared.groups]
+    if sum(weights) < SMALL_WORK and len(weights) < 4 * CHUNK_PARTITIONS:
+        jobs = 1
+    large = [at for at, weight in enumerate(weights) if weight >= LARGE_PARTITION and jobs > 1]
+    scans = _scan_large(shared, large, jobs, progress)
+    small = [at for at in range(len(weights)) if at not in set(large)]
+    chunks = [
+        tuple(small[first:end])
+        for first, end in in_chunks((weights[at] for at in small), weight=CHUNK_LENGTH, most=CHUNK_PARTITIONS)
+    ]
+    results: dict[int, PartitionResult] = {}
+    found = 0
+    for chunk, members in zip(chunks, spread(_compare_chunk, shared, chunks, jobs=jobs), strict=True):
+        results.update(zip(chunk, members, strict=True))
+        found += sum(len(member.findings) for member in members)
+        if progress:
+            progress(sum(member.length for member in members), found)
+    for at in large:
+        results[at] = _compare_one(shared, at, scans.get(at, {}))
+    return [results[at] for at in range(len(weights))]
+
+
+def _scan_large(
+    shared: _Shared, large: Sequence[int], jobs: int, progress: Progress | None
+) -> dict[int, dict[tuple[int, str], Segment]]:
+    tasks = [
+        (at, number, path)
+        for at in large
+        for number, place in enumerate(shared.groups[at][1])
+        for path in segment_paths(place)
+    ]
+    scans: dict[int, dict[tuple[int, str], Segment]] = {}
+    for (at, number, path), segment in zip(tasks, spread(_scan_one, shared, tasks, jobs=jobs), strict=True):
+        if segment is not None:
+            scans.setdefault(at, {})[number, path] = segment
+            if progress:
+                progress(segment.length, 0)
+    return scans
+
+
+def _scan_one(shared: _Shared, task: tuple[int, int, str]) -> Segment | None:
+    at, number, path = task
+    return scan_place(shared.groups[at][1][number], path)
+
+
+def _compare_chunk(shared: _Shared, chunk: Iterable[int]) -> list[PartitionResult]:
+    return [_compare_one(shared, at, {}) for at in chunk]
+
+
+def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:
+    partition, places = shared.groups[at]
+    collected = [
+        collect_replica(place, scanned={path: segment for (n, path), segment in scans.items() if n == number})
+        for number, place in enumerate(places)
+    ]
+    report = reconcile_partition(
+        [one.replica for one in collected],
+        reader=shared.reader,
+        facts=shared.facts,
+        wanted_leader=shared.options.leader,
+        wanted_protocol=shared.options.protocol,
+        protocol_hints=shared.options.protocol_hints,
+    )
+    findings = tuple(partition_findings(report))
+    grave = any(item.severity.rank >= Severity.WARNING.rank for item in findings)
+    keep = shared.keep_quiet or grave or report.verdict not in QUIET_VERDICTS
+    return PartitionResult(
+        partition=partition,
+        verdict=report.verdict,
+        report=without_batches(report) if keep else None,
+        plain=shared.flatten(report) if shared.flatten else None,
+        findings=findings,
+        problems=tuple(problem for one in collected for problem in one.problems),
+        length=sum(place.length for place in places),
+    )
+
+
+def records_to_go(result: DiffResult, inputs: Inputs) -> Iterator[tuple[TopicPartition, int | Absent, Iterator[Record]]]:
+    """For each expected truncation: the partition, the broker, and the records it would cut."""
+    reader = FileBatchReader([one.root for one in inputs.found])
+    for report in result.reports:
+        for replica in report.replicas:
+            if replica.truncation is not None:
+                first, last = replica.truncation.dropped
+                directory = replica.view.replica
+                yield report.partition, directory.broker_id, reader.records(directory, first, last)
+
+
+def without_batches(report: PartitionReport) -> PartitionReport:
+    """The report without batch tables and digests, which only the comparison needs."""
+    slim: dict[int, object] = {}
+
+    def view(one):  # noqa: ANN001, ANN202 - identity matters: a view is slimmed once and stays one object
+        if id(one) not in slim:
+            slim[id(one)] = replace(one, replica=_slim_replica(one.replica), segments=tuple(map(_slim_segment, one.segments)))
+        return slim[id(one)]
+
+    replicas = tuple(
+        replace(r, view=view(r.view), compared_with=view(r.compared_with) if r.compared_with else None) for r in report.replicas
+    )
+    what_if = tuple(
+        replace(w, leader=view(w.leader), truncations=tuple((view(v), cut) for v, cut in w.truncations)) for w in report.what_if
+    )
+    leader = replace(report.leader, view=view(report.leader.view)) if report.leader else None
+    return replace(report, replicas=replicas, what_if=what_if, leader=leader, set_aside=tuple(map(_slim_replica, report.set_aside)))
+
+
+def _slim_replica(replica: Replica) -> Replica:
+    return replace(
+        replica,
+        segments=tuple(map(_slim_segment, replica.segments)),
+        deleted_segments=tuple(map(_slim_segment, replica.deleted_segments)),
+    )
+
+
+def _slim_segment(segment: Segment) -> Segment:
+    return replace(segment, batches=Absent.NOT_WRITTEN, digests=np.zeros(0, dtype=DIGEST_DTYPE))
+
+
