@@ -6,8 +6,8 @@ r"""Broker logs of 0.8 to 4.x (server.log, state-change.log, controller.log): th
              | indented                    a stack trace or a value of the configuration
              | anything else               counted, never an error
 
-No checksum covers a log. One expression made of the beginnings of all declared messages runs once over large windows, so
-that a line nobody cares for costs that pass and nothing else. Written by kafka.log.Log, UnifiedLog, LogLoader,
+No checksum covers a log. One expression made of the beginnings of all declared messages runs once over large windows,
+so that a line nobody cares for costs that pass and nothing else. Written by kafka.log.Log, UnifiedLog, LogLoader,
 ReplicaFetcherThread, Partition, state.change.logger, ReplicationControlManager and kin.
 """
 

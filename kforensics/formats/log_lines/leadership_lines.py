@@ -1,7 +1,7 @@
 """Lines about leaders, followers, elections and in-sync replicas (state-change.log, controller.log, server.log).
 
-Fields: `leader`, `leader_epoch`, `previous_leader_epoch`, `partition_epoch`, `isr`; `high_watermark`; `offset` is the log
-end of a leader at the start of its epoch, and of a follower before it truncates. A shrink line carries the leader's
+Fields: `leader`, `leader_epoch`, `previous_leader_epoch`, `partition_epoch`, `isr`; `high_watermark`; `offset` is the
+log end of a leader at the start of its epoch, and of a follower before it truncates. A shrink line carries the leader's
 `high_watermark` and `log_end_offset`.
 """
 

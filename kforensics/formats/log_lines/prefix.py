@@ -1,8 +1,8 @@
 r"""How a log line begins: time, level, and the identity in brackets that most messages carry.
 
-    [2024-05-01 12:00:00,123] INFO [UnifiedLog partition=orders-0, dir=/data] Truncating to offset 60 (kafka.log.UnifiedLog)
+    [2024-05-01 12:00:00,123] INFO [UnifiedLog partition=orders-0, dir=/data] Truncating to offset 60 (class)
 
-The default pattern `[%d] %p %m (%c)%n` has been the same from 0.8 to 4.3 (config/log4j.properties, config/log4j2.yaml);
+The default pattern `[%d] %p %m (%c)%n` is the same from 0.8 to 4.3 (config/log4j.properties, config/log4j2.yaml);
 operators also run it without brackets, with `T` in the time, with a zone, and as JSON (log4j2 JsonLayout and
 JsonTemplateLayout, ECS, logstash), one object a line.
 """
@@ -33,7 +33,8 @@ _IDENTITY_PARTITION = re.compile(
 )
 _IDENTITY_OLD_PARTITION = re.compile(rb"Partition \[(?P<topic>[A-Za-z0-9._-]{1,249}),(?P<partition>\d{1,9})\]")
 _IDENTITY_BROKER = re.compile(
-    rb"(?:replicaId=|broker=|nodeId=|[A-Za-z]+ id=|on [Bb]roker |Kafka Server |^\[?Broker |^\[?Controller )(?P<id>\d{1,9})"
+    rb"(?:replicaId=|broker=|nodeId=|[A-Za-z]+ id=|on [Bb]roker |Kafka Server |^\[?(?:Broker|Controller) )"
+    rb"(?P<id>\d{1,9})"
 )
 _IDENTITY_LEADER = re.compile(rb"(?:leaderId=|ReplicaFetcherThread-\d{1,9}-)(?P<id>\d{1,9})")
 _IDENTITY_DIRECTORY = re.compile(rb", dir=(?P<dir>[^\]\n]{1,4096})")

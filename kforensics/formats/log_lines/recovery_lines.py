@@ -1,7 +1,7 @@
 """Lines about loading, recovery, watermarks, epochs and log start (server.log).
 
-Fields: `log_end_offset`, `log_start_offset`, `high_watermark`, `offset` (a target or a place in the log), `base_offset` of a
-segment, `position` in bytes, `directory` or `path` as the broker knows it.
+Fields: `log_end_offset`, `log_start_offset`, `high_watermark`, `offset` (a target or a place in the log), `base_offset`
+of a segment, `position` in bytes, `directory` or `path` as the broker knows it.
 """
 
 from kforensics.formats.log_lines.event import LogEventKind as Kind

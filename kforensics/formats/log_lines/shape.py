@@ -38,7 +38,7 @@ ANY_P = rb"(?:" + P + rb"|" + OLD_P + rb")"
 class _Group(NamedTuple):
     """One group of a pattern: which it is, the field it becomes, and how."""
 
-    index: int
+    number: int
     field: str
     convert: Callable[[bytes], FieldValue]
 

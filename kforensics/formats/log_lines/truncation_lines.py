@@ -1,7 +1,7 @@
 """Lines about truncation, most of them in server.log (ReplicaFetcherThread, Log/UnifiedLog, LocalLog, KafkaRaftClient).
 
-Fields: `offset` is the target, the first offset removed; `log_end_offset` the log end before; `high_watermark`; `leader`;
-`leader_epoch` and `end_offset` are the leader's answer; `rule` names what decided.
+Fields: `offset` is the target, the first offset removed; `log_end_offset` the log end before; `high_watermark`;
+`leader`; `leader_epoch` and `end_offset` are the leader's answer; `rule` names what decided.
 """
 
 from kforensics.formats.log_lines.event import LogEventKind as Kind

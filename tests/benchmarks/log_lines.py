@@ -1,0 +1,73 @@
+"""Reads a log of a gigabyte and compares the time with `grep -c Truncat` on the same file.
+
+python tests/benchmarks/log_lines.py [LOG] [--bytes N]     without LOG one is made of the recordings' server logs, noise and all
+"""
+
+import argparse
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+from kforensics.evidence.log_files import read_log_file
+from kforensics.formats.server_log import scan_log
+
+FIXTURES = Path(__file__).parent.parent.parent / "fixtures" / "incidents"
+LIMIT = 15.0
+
+
+def main() -> int:
+    """Print both times and their ratio; exit code 1 where it is above the limit."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("log", nargs="?", type=Path)
+    options.add_argument("--bytes", type=int, default=1 << 30)
+    chosen = options.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        path = chosen.log or make_log(Path(scratch) / "server.log", chosen.bytes)
+        grep = min(timed(lambda: grep_count(path)) for _ in range(3))
+        scan = min(timed(lambda: scan_all(path)) for _ in range(2))
+        read = timed(lambda: read_log_file(path, ".", input_index=0))
+        size = path.stat().st_size
+    print(f"{size / 1e6:,.0f} MB: grep -c Truncat {grep:.2f} s, events {scan:.2f} s ({size / scan / 1e6:,.0f} MB/s)")
+    print(f"ratio {scan / grep:.1f} (limit {LIMIT:.0f}); with what is kept as evidence {read:.2f} s, {read / grep:.1f}")
+    return int(max(scan, read) / grep > LIMIT)
+
+
+def make_log(path: Path, length: int) -> Path:
+    """Server logs of all recordings, one after another, until there are enough bytes."""
+    parts = []
+    for archive in sorted(FIXTURES.glob("*.tar.xz")):
+        with tarfile.open(archive) as tar:
+            logs = (tar.extractfile(member) for member in tar if member.name.endswith("/server.log"))
+            parts.extend(log.read() for log in logs if log is not None)
+    once = b"".join(parts)
+    with path.open("wb") as out:
+        while out.tell() < length:
+            out.write(once)
+    return path
+
+
+def grep_count(path: Path) -> None:
+    """What an operator would do; the output goes to a pipe, since grep stops at the first hit if nobody reads it."""
+    subprocess.run(["grep", "-c", "Truncat", str(path)], stdout=subprocess.PIPE, check=False)
+
+
+def scan_all(path: Path) -> None:
+    """Every event of the file, none kept."""
+    with path.open("rb") as file:
+        for _window in scan_log(iter(lambda: file.read(1 << 20), b"")):
+            pass
+
+
+def timed(work: object) -> float:
+    """Seconds that a call takes."""
+    assert callable(work)
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    sys.exit(main())
