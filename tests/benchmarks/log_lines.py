@@ -37,7 +37,7 @@ def main() -> int:
 
 def make_log(path: Path, length: int) -> Path:
     """Server logs of all recordings, one after another, until there are enough bytes."""
-    parts = []
+    parts: list[bytes] = []
     for archive in sorted(FIXTURES.glob("*.tar.xz")):
         with tarfile.open(archive) as tar:
             logs = (tar.extractfile(member) for member in tar if member.name.endswith("/server.log"))
