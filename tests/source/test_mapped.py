@@ -1,0 +1,134 @@
+import os
+import socket
+from hashlib import sha256
+
+import pytest
+
+from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
+from kforensics.source import mapped
+from kforensics.source.mapped import open_evidence
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(bytes(range(256)) * 16)
+    return path
+
+
+def test_reads_spans_and_is_short_only_at_the_end(file):
+    with open_evidence(file) as evidence:
+        buffer = bytearray(10)
+
+        assert evidence.size == 4096
+        assert evidence.read(0, 4) == b"\x00\x01\x02\x03"
+        assert evidence.read(4090, 100) == bytes(range(250, 256))
+        assert evidence.read(5000, 4) == b""
+        assert evidence.read(-1, 4) == b""
+        assert evidence.read(0, -4) == b""
+        assert evidence.read_into(4092, memoryview(buffer)) == 4
+        assert bytes(buffer[:4]) == bytes(range(252, 256))
+        assert evidence.sha256() == sha256(file.read_bytes()).hexdigest()
+
+
+def test_a_length_is_a_claim(file):
+    with open_evidence(file) as evidence:
+        assert len(evidence.read(0, 2**62)) == 4096
+        assert evidence.read_all(4096) == file.read_bytes()
+        with pytest.raises(EvidenceUnreadable, match="more than"):
+            evidence.read_all(4095)
+
+
+def test_a_file_that_shrinks_gives_short_reads_and_is_called_changed(file):
+    with open_evidence(file) as evidence:
+        assert not evidence.changed()
+
+        os.truncate(file, 100)
+
+        assert len(evidence.read(0, 4096)) == 100
+        assert evidence.changed()
+
+
+def test_a_file_that_is_replaced_or_goes_is_called_changed(file, tmp_path):
+    with open_evidence(file) as evidence:
+        other = tmp_path / "other"
+        other.write_bytes(file.read_bytes())
+        os.utime(other, ns=(evidence.mtime_ns, evidence.mtime_ns))
+        other.rename(file)
+
+        assert evidence.changed()
+
+        file.unlink()
+
+        assert evidence.changed()
+        assert len(evidence.read(0, 4096)) == 4096
+
+
+def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/etc/hostname")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+
+    for name, words in (("pipe", "named pipe"), ("link", "symbolic link"), ("socket", "socket"), (".", "directory")):
+        with pytest.raises(EvidenceUnreadable, match=words):
+            open_evidence(tmp_path / name)
+    with pytest.raises(EvidenceUnreadable, match="character device"):
+        open_evidence("/dev/zero")
+
+
+def test_what_is_not_there_is_also_a_file_not_found_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        open_evidence(tmp_path / "gone")
+    with pytest.raises(EvidenceNotFound):
+        open_evidence(tmp_path / "gone")
+    with pytest.raises(EvidenceUnreadable):
+        open_evidence(tmp_path / "null\0byte")
+    with pytest.raises(EvidenceUnreadable):
+        open_evidence(tmp_path / ("x" * 5000))
+
+
+def test_reading_leaves_the_access_time_where_the_system_lets_it(file):
+    os.utime(file, ns=(1, file.stat().st_mtime_ns))
+
+    with open_evidence(file) as evidence:
+        evidence.read(0, 100)
+
+    assert file.stat().st_atime_ns == 1
+
+
+def test_another_owner_costs_the_access_time_only(file, monkeypatch):
+    real = os.open
+
+    def refuse(path, flags, *rest):
+        if flags & mapped.NO_ACCESS_TIME:
+            raise PermissionError(1, "Operation not permitted")
+        return real(path, flags, *rest)
+
+    monkeypatch.setattr(mapped.os, "open", refuse)
+
+    with open_evidence(file) as evidence:
+        assert evidence.read(0, 1) == b"\x00"
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(5, "I/O error at byte 7"), (13, "no permission"), (116, "can't be read"), (2, "no such file")],
+)
+def test_a_failing_read_says_where(file, monkeypatch, number, words):
+    with open_evidence(file) as evidence:
+
+        def fail(*_):
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(mapped.os, "preadv", fail)
+        with pytest.raises((EvidenceUnreadable, EvidenceNotFound), match=words) as caught:
+            evidence.read(7, 10)
+
+    assert caught.value.path == str(file)
+
+
+def test_closing_twice_is_harmless(file):
+    evidence = open_evidence(file)
+    evidence.close()
+    evidence.close()
