@@ -1,0 +1,93 @@
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from kforensics.cli.exits import ExitCode
+from kforensics.cli.options import FormatOption, JobsOption, OutOption, OutputFormat, PathsArgument, require_format
+from kforensics.errors import UsageError
+
+
+def dump(
+    paths: PathsArgument,
+    *,
+    records: Annotated[bool, typer.Option("--records", help="Show records, not batches.")] = False,
+    show_payload: Annotated[
+        bool, typer.Option("--show-payload", help="Show keys, values and headers of records; implies --records.")
+    ] = False,
+    text: Annotated[bool, typer.Option("--text", help="Show payloads as text where they are UTF-8.")] = False,
+    from_offset: Annotated[
+        int | None, typer.Option("--from-offset", metavar="OFFSET", help="From this offset on.", show_default=False)
+    ] = None,
+    to_offset: Annotated[
+        int | None, typer.Option("--to-offset", metavar="OFFSET", help="Up to this offset.", show_default=False)
+    ] = None,
+    epoch: Annotated[
+        int | None, typer.Option("--epoch", metavar="EPOCH", help="Of this leader epoch only.", show_default=False)
+    ] = None,
+    producer_id: Annotated[
+        int | None, typer.Option("--producer-id", metavar="ID", help="Of this producer only.", show_default=False)
+    ] = None,
+    from_time: Annotated[
+        str | None,
+        typer.Option(
+            "--from-time",
+            metavar="TIME",
+            help="From this time on: ISO 8601, UTC where it names no zone, or milliseconds.",
+            show_default=False,
+        ),
+    ] = None,
+    to_time: Annotated[
+        str | None, typer.Option("--to-time", metavar="TIME", help="Up to this time.", show_default=False)
+    ] = None,
+    output_format: FormatOption = OutputFormat.TEXT,
+    out: OutOption = None,
+    jobs: JobsOption = None,
+) -> None:
+    """Decode any file of a data directory: batches or records, indexes, snapshots, checkpoints.
+
+    Damage is shown in its place. Records of the metadata log and of Kafka's own topics are decoded to named fields.
+    """
+    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
+    from kforensics.cli.dump_run import run_dump
+    from kforensics.cli.output import check_out
+    from kforensics.evidence.dump_items import Selection
+
+    check_out(out, paths)
+    code = run_dump(
+        paths,
+        records=records or show_payload or text,
+        show_payload=show_payload,
+        as_text=text,
+        selection=Selection(
+            from_offset=from_offset,
+            to_offset=to_offset,
+            leader_epoch=epoch,
+            producer_id=producer_id,
+            from_time_ms=parse_time(from_time, "--from-time"),
+            to_time_ms=parse_time(to_time, "--to-time"),
+        ),
+        output_format=output_format,
+        out=out,
+        jobs=jobs,
+    )
+    if code is not ExitCode.NOTHING_FOUND:
+        raise typer.Exit(code)
+
+
+def parse_time(text: str | None, option: str) -> int | None:
+    """Milliseconds since 1970 of a time as people and programs write it."""
+    if text is None:
+        return None
+    if text.lstrip("-").isdecimal():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"{option} {text} is neither ISO 8601, such as 2026-11-21T06:26:13.332Z, nor milliseconds"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000

@@ -1,0 +1,169 @@
+"""Runs `dump`: file after file, item after item, so that nothing is held in memory but what is on its way out."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import typer
+
+from kforensics import __version__
+from kforensics.cli.exits import ExitCode, exit_code_of
+from kforensics.cli.options import OutputFormat
+from kforensics.cli.output import write_result
+from kforensics.damage import Damage, Gravity
+from kforensics.errors import EvidenceError
+from kforensics.evidence.dump_items import DumpItem, Selection, recognised_name, walk_items
+from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs
+from kforensics.evidence.model import Problem
+from kforensics.render.dump import plain_item
+from kforensics.render.dump_text import text_lines
+from kforensics.render.escape import escape_text
+from kforensics.render.jsonout import to_plain
+from kforensics.source.mapped import open_evidence
+from kforensics.source.naming import FileKind, FileName
+from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle
+
+UNOPENED = frozenset({FileKind.SYMBOLIC_LINK, FileKind.SPECIAL})
+
+NOT_DUMPED = {
+    FileKind.UNKNOWN: "neither its name nor its first bytes are those of a file of a data directory",
+    FileKind.LOG_FILE: "a log of a process, not a file of a data directory: `kforensics explain` reads those",
+    FileKind.SERVER_PROPERTIES: "a configuration, not a file of a data directory",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpOptions:
+    """How the content is shown."""
+
+    records: bool
+    show_payload: bool
+    as_text: bool
+    selection: Selection
+    output_format: OutputFormat
+
+
+@dataclass(slots=True)
+class _Looked:
+    """What was met while the content went out."""
+
+    problems: list[Problem] = field(default_factory=list)
+    damaged: bool = False
+
+    def exit_code(self) -> ExitCode:
+        if self.damaged and not self.problems:
+            return ExitCode.FINDINGS
+        return exit_code_of((), self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """One file to dump, and how it is called in the output."""
+
+    input: int
+    path: Path
+    relative: str
+    shown: str
+    name: FileName
+
+
+def run_dump(
+    paths: Sequence[Path],
+    *,
+    records: bool,
+    show_payload: bool,
+    as_text: bool,
+    selection: Selection,
+    output_format: OutputFormat,
+    out: Path | None,
+    jobs: int | None,
+) -> ExitCode:
+    """Write the content of all files that the paths stand for."""
+    options = DumpOptions(
+        records=records, show_payload=show_payload, as_text=as_text, selection=selection, output_format=output_format
+    )
+    inputs = find_inputs(paths)
+    looked = _Looked(problems=list(inputs.problems))
+    targets = list(_targets(inputs, looked))
+    pieces = {OutputFormat.JSONL: _jsonl, OutputFormat.JSON: _json, OutputFormat.TEXT: _text}[output_format]
+    write_result(pieces(inputs, targets, options, looked), out)
+    _report_problems(inputs, looked)
+    return looked.exit_code()
+
+
+def _targets(inputs: Inputs, looked: _Looked) -> Iterator[_Target]:
+    for number, one in enumerate(inputs.found):
+        for found in one.walk():
+            match found:
+                case Obstacle():
+                    looked.problems.append(Problem(input=number, path=found.path, message=found.message))
+                case FoundDirectory():
+                    pass
+                case FoundFile() if found.name.kind not in UNOPENED:
+                    yield _target(number, one, found)
+
+
+def _target(number: int, one: FoundInput, found: FoundFile) -> _Target:
+    whole = found.path == WHOLE_INPUT
+    path = one.root if whole else one.root / found.path
+    shown = one.described.path if whole else f"{one.described.path.rstrip('/')}/{found.path}"
+    return _Target(number, path, found.path, shown, found.name)
+
+
+def _items(target: _Target, options: DumpOptions, looked: _Looked) -> Iterator[DumpItem]:
+    """The items of one file; what goes wrong becomes a problem, and the other files are still read."""
+    try:
+        with open_evidence(target.path) as file:
+            name = recognised_name(file, target.name)
+            if name.kind in NOT_DUMPED and target.relative == WHOLE_INPUT:
+                looked.problems.append(Problem(input=target.input, path=target.relative, message=NOT_DUMPED[name.kind]))
+                return
+            for item in walk_items(file, target.path, name, records=options.records, selection=options.selection):
+                if isinstance(item, Damage) and item.gravity is Gravity.DAMAGE:
+                    looked.damaged = True
+                yield item
+    except EvidenceError as error:
+        looked.problems.append(Problem(input=target.input, path=target.relative, message=error.problem))
+
+
+def _jsonl(_inputs: Inputs, targets: Sequence[_Target], options: DumpOptions, looked: _Looked) -> Iterator[str]:
+    several = len(targets) > 1
+    for target in targets:
+        label = {"file": to_plain(target.shown)} if several else {}
+        for item in _items(target, options, looked):
+            plain = plain_item(item, show_payload=options.show_payload, as_text=options.as_text)
+            yield json.dumps({**plain, **label}) + "\n"
+
+
+def _json(inputs: Inputs, targets: Sequence[_Target], options: DumpOptions, looked: _Looked) -> Iterator[str]:
+    """One document, written as it comes: its end is known only when everything has been read."""
+    head = {
+        "schema": "kforensics/dump/1",
+        "tool_version": __version__,
+        "inputs": [to_plain(one) for one in inputs.described],
+    }
+    yield json.dumps(head)[:-1] + ', "entries": ['
+    before = "\n"
+    for line in _jsonl(inputs, targets, options, looked):
+        yield before + line.rstrip("\n")
+        before = ",\n"
+    tail = {"findings": [], "problems": to_plain(looked.problems), "exit_code": int(looked.exit_code())}
+    yield "\n], " + json.dumps(tail)[1:] + "\n"
+
+
+def _text(_inputs: Inputs, targets: Sequence[_Target], options: DumpOptions, looked: _Looked) -> Iterator[str]:
+    several = len(targets) > 1
+    for number, target in enumerate(targets):
+        if several:
+            yield ("\n" if number else "") + escape_text(target.shown) + "\n"
+        for item in _items(target, options, looked):
+            for line in text_lines(item, show_payload=options.show_payload, as_text=options.as_text):
+                yield line + "\n"
+
+
+def _report_problems(inputs: Inputs, looked: _Looked) -> None:
+    for problem in looked.problems:
+        given = inputs.found[problem.input].described.path
+        where = given if problem.path == WHOLE_INPUT else f"{given}/{problem.path}"
+        typer.echo(f"kforensics: {escape_text(where)}: {escape_text(problem.message)}", err=True)
