@@ -28,8 +28,9 @@ def ls(
 ) -> None:
     """List what is here: nodes, log directories, partitions with their offsets, every file by its kind.
 
-    Of each log only the end is read. A dash in the table stands for a value that no checkpoint holds. Directories renamed
-    by the broker keep their suffix: -delete, -future and -stray.
+    Of each log only the end is read. In the table, epoch is the leader epoch of the last batch, start and end are the
+    log start and log end offset, HW is the high watermark and recovery the recovery point; a dash stands for a value
+    that nothing here holds.
     """
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
     check_out(out, paths)

@@ -15,8 +15,8 @@ from kforensics.render.text import INDENT, Style, byte_count, columns, counted, 
 NUMBERS = frozenset({1, 2, 3, 4, 5, 6, 7})
 """Columns of the partition table that hold numbers."""
 
-HEADINGS = ("partition", "epoch", "start", "high wm", "recovery", "end", "segments", "bytes")
-MOST_FINDINGS = 20
+HEADINGS = ("partition", "epoch", "start", "HW", "recovery", "end", "segs", "bytes")
+MOST_ALIKE = 5
 
 
 def inventory_screen(
@@ -36,7 +36,7 @@ def inventory_screen(
         if index in nodes or index in partitions:
             yield Text()
             yield from _heading(described, nodes.get(index), width=width)
-            yield from _table(partitions.get(index, []), width=width, verbose=verbose)
+            yield from _tables(partitions.get(index, []), nodes.get(index), width=width, verbose=verbose)
     yield Text()
     yield from wrapped(_files(inventory), width=width)
 
@@ -97,12 +97,15 @@ def _odd(
     if shown:
         yield Text()
         yield Text("Worth a look", style=Style.HEADING)
-        for one in shown[: None if verbose else MOST_FINDINGS]:
-            place = inputs[one.citations[0].input].path if one.citations else ""
-            words = f"{one.severity}  {escape_text(place)}: {escape_text(one.statement)}. {one.meaning}"
-            yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
-        if len(shown) > MOST_FINDINGS and not verbose:
-            yield Text(f"{INDENT}and {len(shown) - MOST_FINDINGS} more (-v lists them)")
+        for code in dict.fromkeys(one.code for one in shown):
+            alike = [one for one in shown if one.code == code]
+            for one in alike[: None if verbose else MOST_ALIKE]:
+                words = f"{one.severity}: {escape_text(one.statement)}"
+                yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
+            if len(alike) > MOST_ALIKE and not verbose:
+                yield Text(f"{INDENT}and {len(alike) - MOST_ALIKE} more like these (-v lists them)")
+            meaning = f"{alike[0].meaning} {alike[0].advice}"
+            yield from wrapped(meaning, width=width, indent=INDENT * 2, style=Style.QUIET)
 
 
 def _heading(described: Input, node: ListedNode | None, *, width: int) -> Iterator[Text]:
@@ -121,26 +124,41 @@ def _heading(described: Input, node: ListedNode | None, *, width: int) -> Iterat
     facts += [f"broker epoch {one.broker_epoch}" for one in node.log_dirs if not isinstance(one.broker_epoch, Absent)][
         :1
     ]
-    if len(node.log_dirs) > 1:
-        facts.append("log directories " + listed([escape_text(one.path) for one in node.log_dirs]))
     yield from wrapped(" · ".join(facts), width=width, indent=INDENT)
 
 
-def _table(partitions: Sequence[ListedPartition], *, width: int, verbose: bool) -> Iterator[Text]:
-    if not partitions:
-        return
-    rows = [_row(one) for one in partitions]
-    fixed = [max(len(row[place]) for row in (HEADINGS, *rows)) for place in range(1, len(HEADINGS))]
+def _tables(
+    partitions: Sequence[ListedPartition], node: ListedNode | None, *, width: int, verbose: bool
+) -> Iterator[Text]:
+    """One table a log directory, under its path where that is not the node's own."""
+    by_log_dir: dict[str, list[ListedPartition]] = {}
+    for one in partitions:
+        by_log_dir.setdefault(one.log_dir, []).append(one)
+    clean = {one.path: one.clean_shutdown for one in node.log_dirs} if node else {}
+    rows = {log_dir: [_row(one, log_dir) for one in inside] for log_dir, inside in by_log_dir.items()}
+    every = [HEADINGS, *(row for some in rows.values() for row in some)]
+    fixed = [max(len(row[place]) for row in every) for place in range(1, len(HEADINGS))]
     room = max(width - len(INDENT) - sum(fixed) - 2 * len(fixed), 16)
-    yield from columns([HEADINGS, *((shorten(row[0], room), *row[1:]) for row in rows)], right=NUMBERS)
-    if verbose:
-        ids = [(one, one.topic_id) for one in partitions if not isinstance(one.topic_id, Absent)]
-        yield from (Text(f"{INDENT}topic id {topic_id}  {escape_text(one.path)}") for one, topic_id in ids)
+    names = max(min(len(row[0]), room) for row in every)
+    for log_dir, inside in by_log_dir.items():
+        if log_dir:
+            differs = len(set(clean.values())) > 1
+            state = (", stopped cleanly" if clean.get(log_dir) else ", no clean stop") if differs else ""
+            yield Text(f"{INDENT}log directory {escape_text(log_dir)}{state}")
+        table = [HEADINGS, *((shorten(row[0], room), *row[1:]) for row in rows[log_dir])]
+        yield from columns(table, right=NUMBERS, least=(names, *fixed))
+        if verbose:
+            ids = [(one, one.topic_id) for one in inside if not isinstance(one.topic_id, Absent)]
+            yield from (Text(f"{INDENT}topic id {topic_id}  {escape_text(one.path)}") for one, topic_id in ids)
 
 
-def _row(one: ListedPartition) -> tuple[str, ...]:
+def _row(one: ListedPartition, log_dir: str) -> tuple[str, ...]:
+    if isinstance(one.topic, Absent) or (one.state == "live" and one.path != "."):
+        name = one.path[len(log_dir) :].lstrip("/")
+    else:
+        name = f"{one.topic}-{one.partition}" + (f" {one.state}" if one.state != "live" else "")
     return (
-        escape_text(one.path),
+        escape_text(name),
         _number(one.last_leader_epoch),
         _number(one.log_start_offset),
         _number(one.high_watermark),

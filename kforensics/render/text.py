@@ -98,13 +98,19 @@ def wrapped(text: str, *, width: int, indent: str = "", first: str | None = None
 
 
 def columns(
-    rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset(), indent: str = INDENT, gap: int = 2
+    rows: Sequence[Sequence[str]],
+    *,
+    right: frozenset[int] = frozenset(),
+    indent: str = INDENT,
+    gap: int = 2,
+    least: Sequence[int] = (),
 ) -> list[Text]:
-    """Rows set in columns as wide as their widest cell; those in `right` are flush right."""
+    """Rows set in columns as wide as their widest cell, or as `least` asks; those in `right` are flush right."""
     widths = [
         max((cell_len(row[place]) for row in rows if place < len(row)), default=0)
         for place in range(max(map(len, rows), default=0))
     ]
+    widths[: len(least)] = [max(width, wanted) for width, wanted in zip(widths, least, strict=False)]
     lines = []
     for row in rows:
         cells = [_padded(cell, widths[place], right=place in right) for place, cell in enumerate(row)]

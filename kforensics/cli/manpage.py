@@ -1,0 +1,199 @@
+"""Manual pages and the page of all finding codes, generated: `python -m kforensics.cli.manpage [--check]`."""
+
+import enum
+import re
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+
+from kforensics import __version__
+from kforensics.cli.app import PROGRAM, app
+from kforensics.cli.exits import ExitCode
+from kforensics.findings.catalogue import CATALOGUE
+
+PAGE_DATE = "2026-11-21"
+"""The day of the release that the pages are of: generated pages must not depend on the clock."""
+
+EXIT_STATUS = {
+    ExitCode.NOTHING_FOUND: "Nothing was found.",
+    ExitCode.FINDINGS: "There are findings of severity warning or above.",
+    ExitCode.USAGE: "Options or arguments are wrong.",
+    ExitCode.INCOMPLETE: "Evidence is missing, unreadable or incomplete; this wins over findings.",
+    ExitCode.DEFECT: "A defect in kforensics itself.",
+}
+
+PROMISE = (
+    "Evidence is opened read-only, never locked and never written to; no symbolic link is followed out of an input. "
+    "Results go to standard output, progress and complaints to standard error."
+)
+
+
+def pages() -> dict[str, str]:
+    """Every generated page by its path in the repository."""
+    program = get_command(app)
+    commands: dict[str, Any] = dict(sorted(getattr(program, "commands", {}).items()))
+    made = {f"man/{PROGRAM}.1": _program_page(program, commands)}
+    for name, command in commands.items():
+        made[f"man/{PROGRAM}-{name}.1"] = _command_page(name, command)
+    made["docs/findings.md"] = findings_page()
+    return made
+
+
+def findings_page() -> str:
+    """All finding codes with what they mean, as Markdown."""
+    lines = [
+        "# Findings",
+        "",
+        "Codes are stable: none is reused or changes its meaning. Generated from `kforensics/findings/catalogue.py`.",
+        "",
+    ]
+    for code, kind in sorted(CATALOGUE.items()):
+        references = f" ({', '.join(kind.references)})" if kind.references else ""
+        lines += [f"## {code}: {kind.title}", "", f"{kind.meaning} {kind.advice}{references}", ""]
+    return "\n".join(lines)
+
+
+def _program_page(program: Any, commands: dict[str, Any]) -> str:
+    lines = [
+        *_head(PROGRAM, program.help),
+        ".SH SYNOPSIS",
+        f".B {PROGRAM}",
+        r"[\fIOPTION\fR]",
+        r"\fICOMMAND\fR",
+        r"[\fIARGUMENT\fR ...]",
+    ]
+    lines += [".SH DESCRIPTION", *_paragraphs(program.help), ".PP", _text(PROMISE), ".SH COMMANDS"]
+    for name, command in commands.items():
+        lines += [".TP", rf"\fB{_escape(PROGRAM)} {_escape(name)}\fR", _text(_sentence(command.help))]
+    lines += [".SH OPTIONS", *_options(program.params), *_exit_status()]
+    lines += [".SH SEE ALSO", *_see_also(f"{PROGRAM}-{name}" for name in commands)]
+    return "\n".join(lines) + "\n"
+
+
+def _command_page(name: str, command: Any) -> str:
+    arguments = [parameter for parameter in command.params if not _is_option(parameter)]
+    lines = [
+        *_head(f"{PROGRAM}-{name}", command.help),
+        ".SH SYNOPSIS",
+        rf".B {PROGRAM} {_escape(name)}",
+        r"[\fIOPTION\fR ...]",
+    ]
+    lines += [rf"\fI{_escape(_metavar(argument))}\fR" for argument in arguments]
+    lines += [".SH DESCRIPTION", *_paragraphs(command.help)]
+    for argument in arguments:
+        lines += [".TP", rf"\fI{_escape(_metavar(argument))}\fR", _text(argument.help or "")]
+    lines += [".SH OPTIONS", *_options(command.params), *_exit_status(), ".SH SEE ALSO", *_see_also([PROGRAM])]
+    return "\n".join(lines) + "\n"
+
+
+def _head(name: str, words: str | None) -> list[str]:
+    summary = _sentence(words).rstrip(".")
+    title = _escape(name.upper())
+    return [
+        f'.TH {title} 1 {PAGE_DATE} "{PROGRAM} {__version__}"',
+        ".SH NAME",
+        rf"{_escape(name)} \-",
+        _text(summary),
+    ]
+
+
+def _sentence(words: str | None) -> str:
+    """The first paragraph of a help text as one line."""
+    return " ".join((words or "").strip().split("\n\n")[0].split())
+
+
+def _paragraphs(words: str | None) -> Iterator[str]:
+    for place, paragraph in enumerate(re.split(r"\n\s*\n", (words or "").strip())):
+        if place:
+            yield ".PP"
+        yield _text(" ".join(paragraph.split()))
+
+
+def _options(parameters: Iterable[Any]) -> Iterator[str]:
+    for parameter in parameters:
+        if _is_option(parameter) and not parameter.hidden:
+            yield ".TP"
+            value = "" if parameter.is_flag else rf" \fI{_escape(_metavar(parameter))}\fR"
+            yield (
+                ", ".join(rf"\fB{_escape(option)}\fR" for option in (*parameter.opts, *parameter.secondary_opts))
+                + value
+            )
+            yield _text(_option_help(parameter))
+    yield from (".TP", r"\fB\-h\fR, \fB\-\-help\fR", "Show the help and exit.")
+
+
+def _option_help(parameter: Any) -> str:
+    words = parameter.help or ""
+    choices = _choices(parameter)
+    if choices:
+        words += f" One of {', '.join(choices)}."
+    default = parameter.default
+    if parameter.show_default and not parameter.is_flag and default is not None and not callable(default):
+        words += f" The default is {default.value if isinstance(default, enum.Enum) else default}."
+    return words
+
+
+def _choices(parameter: Any) -> list[str]:
+    annotation = parameter.type_descriptor.annotation
+    is_enum = isinstance(annotation, type) and issubclass(annotation, enum.Enum)
+    return [str(member.value) for member in annotation] if is_enum else []
+
+
+def _metavar(parameter: Any) -> str:
+    return str(parameter.metavar or ("WORD" if _choices(parameter) else parameter.name.upper()))
+
+
+def _is_option(parameter: Any) -> bool:
+    return bool(parameter.opts[0].startswith("-"))
+
+
+def _exit_status() -> Iterator[str]:
+    yield ".SH EXIT STATUS"
+    for code, words in EXIT_STATUS.items():
+        yield from (".TP", rf"\fB{int(code)}\fR", _text(words))
+
+
+def _see_also(names: Iterable[str]) -> list[str]:
+    return [",\n".join(f".BR {_escape(name)} (1)" for name in names).replace("(1),\n", "(1) ,\n")]
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", r"\e").replace("-", r"\-")
+
+
+def _text(words: str) -> str:
+    """Running text, in short lines of which none can be taken for a request."""
+    escaped = re.sub(r"(?<![\w-])-{1,2}(?=\w)", lambda dashes: r"\-" * len(dashes[0]), words.replace("\\", r"\e"))
+    lines = textwrap.wrap(escaped, width=76, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(r"\&" + line if line.startswith((".", "'")) else line for line in lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Write all pages, or with `--check` only say which are not up to date."""
+    root = Path(__file__).parent.parent.parent
+    stale = []
+    for name, text in pages().items():
+        path = root / name
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if "--check" not in arguments:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    gone = [path for path in sorted((root / "man").glob("*.1")) if f"man/{path.name}" not in pages()]
+    stale += [f"man/{path.name}" for path in gone]
+    if "--check" not in arguments:
+        for path in gone:
+            path.unlink()
+        return 0
+    for name in stale:
+        sys.stderr.write(f"{name} is not up to date: run python -m kforensics.cli.manpage\n")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
