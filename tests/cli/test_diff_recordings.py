@@ -1,0 +1,70 @@
+"""`diff` against what the brokers of the recordings did next: their own "Truncating to offset" lines are the truth."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kforensics.damage import Absent
+from kforensics.evidence.inputs import find_inputs
+from kforensics.pipeline.diff import DiffOptions, compare
+from kforensics.pipeline.facts import gather_facts
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.partition import Verdict
+
+RECORDINGS = sorted(p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz"))
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_diff_predicts_what_the_brokers_did(name, incident):
+    root = incident(name)
+    for check in json.loads((root / "checks.json").read_text())["diff"]:
+        result = _compare(root, check)
+        reports = {tuple(report.partition): report for report in result.reports}
+        context = f"{name} {check['snapshot']}"
+
+        assert () == result.problems, context
+        for expected in check.get("truncations", []):
+            report = reports[expected["topic"], expected["partition"]]
+            choice = next(w for w in report.what_if if w.leader.replica.broker_id == expected["leader"])
+            cuts = {view.replica.broker_id: cut.offset for view, cut in choice.truncations}
+            assert expected["offset"] == cuts[expected["broker_id"]], (context, expected)
+            if expected.get("certain_leader"):
+                assert expected["leader"] == report.leader.broker_id, (context, expected)
+        for expected in check.get("divergences", []):
+            report = reports[expected["topic"], expected["partition"]]
+            offsets = {r.divergence.offset for r in report.replicas if r.divergence}
+            assert {expected["offset"]} == offsets, (context, expected)
+            if expected.get("silent"):
+                assert report.verdict is Verdict.SILENT_DIVERGENCE, (context, expected)
+        for topic, partition in check.get("equal", []):
+            assert [] == [r.divergence for r in reports[topic, partition].replicas if r.divergence], (context, topic, partition)
+
+
+def _compare(root, check):
+    options = check.get("options", [])
+    protocol = ProtocolName(options[options.index("--protocol") + 1]) if "--protocol" in options else None
+    snapshot = root / "snapshots" / check["snapshot"]
+    inputs = find_inputs(sorted(snapshot.iterdir()))
+    return compare(inputs, DiffOptions(protocol=protocol), facts=gather_facts(inputs), jobs=1, keep_quiet=True)
+
+
+@pytest.mark.parametrize("name", ["benign-rolling-restart-4.x", "all-codecs-4.x"])
+def test_recordings_where_nothing_was_lost_come_out_calm(name, incident):
+    root = incident(name)
+    inputs = find_inputs([root / "snapshots" / "99-final"])
+
+    result = compare(inputs, DiffOptions(), facts=gather_facts(inputs), jobs=1, keep_quiet=True)
+
+    assert [] == [f.statement for f in result.findings if f.severity.value in {"critical", "error", "warning"}]
+    assert all(r.truncation is None and not isinstance(r.view.log_end_offset, Absent) for p in result.reports for r in p.replicas)
+
+
+def test_a_comparison_in_two_processes_is_the_same(incident):
+    inputs = find_inputs([incident("unclean-election-4.x") / "snapshots" / "03-old-leader-down-live"])
+
+    one = compare(inputs, DiffOptions(), jobs=1)
+    several = compare(inputs, DiffOptions(), jobs=2)
+
+    assert one.findings == several.findings
+    assert [p.verdict for p in one.partitions] == [p.verdict for p in several.partitions]
