@@ -5,11 +5,16 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader
-from kforensics.protocol.truncation import TruncationOutcome, follower_truncation, leader_after_election
+from kforensics.protocol.epochs import CURRENT_RULES, RULES_BEFORE_2_0_1
+from kforensics.protocol.truncation import ProtocolName, TruncationOutcome, follower_truncation, leader_after_election
 from kforensics.reconcile.committed import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.leader import ProtocolChoice
 from kforensics.reconcile.lineage import LogView
 from kforensics.units import OffsetRange
+
+
+_RULES = {ProtocolName.KIP_101: RULES_BEFORE_2_0_1}
+"""Brokers that speak kip-101 are older than 2.0.1, so their epoch caches answer as theirs did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +38,8 @@ def follower_outcome(
     follower: LogView, leader: LogView, *, protocol: ProtocolChoice, new_epoch: int
 ) -> TruncationOutcome:
     """The protocol's answer for one follower, the leader taken as elected now in `new_epoch`."""
-    return follower_truncation(
-        follower.state(), leader_after_election(leader.state(), new_epoch), protocol=protocol.name
-    )
+    elected = leader_after_election(leader.state(), new_epoch)
+    return follower_truncation(follower.state(), elected, protocol=protocol.name, rules=_RULES.get(protocol.name, CURRENT_RULES))
 
 
 def expected_truncation(
