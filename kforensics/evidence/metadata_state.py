@@ -1,0 +1,171 @@
+"""What the KRaft metadata log says of topics, partitions, brokers, configurations and features, and when it said so."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.units import TopicPartition
+
+METADATA_VERSION = "metadata.version"
+"""The feature whose level says which records the cluster writes."""
+
+
+class When(NamedTuple):
+    """The place of a change in the metadata log."""
+
+    offset: int
+    """Of the record; where a snapshot tells it, of the last record that the snapshot covers."""
+    raft_epoch: int
+    """The leader epoch of the metadata log, that of the controller who wrote it."""
+    timestamp_ms: int
+    """When the controller appended it, -1 where the log does not say."""
+    citation: Citation
+    from_snapshot: bool = False
+    """The change happened at this offset or before: only its result is known."""
+
+
+class PartitionState(NamedTuple):
+    """A partition from one metadata record up to the next that names it."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    leader: int | Absent
+    """Not applicable: the partition has no leader."""
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    eligible_leader_replicas: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+    is_recovering: bool
+    """The leader was elected uncleanly and has not yet said that it recovered."""
+    directories: tuple[str, ...]
+    """Directory ids in the order of the replicas; empty before 3.7."""
+    when: When
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition by name."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class TopicState(NamedTuple):
+    """A topic: one id is one life of a name."""
+
+    name: str
+    topic_id: str
+    created: When
+    removed: When | Absent = Absent.NOT_APPLICABLE
+
+    def exists_at(self, offset: int) -> bool:
+        """Whether the topic is there once the records up to and with `offset` are applied."""
+        return self.created.offset <= offset and (isinstance(self.removed, Absent) or self.removed.offset > offset)
+
+
+class BrokerState(NamedTuple):
+    """A broker's registration from one metadata record up to the next that changes it."""
+
+    broker_id: int
+    broker_epoch: int
+    incarnation_id: str | Absent
+    is_registered: bool
+    is_fenced: bool
+    is_in_controlled_shutdown: bool
+    rack: str | Absent
+    end_points: tuple[str, ...]
+    """`listener://host:port` of each."""
+    log_dirs: tuple[str, ...]
+    """Ids of the directories that are online; empty before 3.7."""
+    when: When
+
+
+class ControllerState(NamedTuple):
+    """A controller's registration (3.7 and later)."""
+
+    controller_id: int
+    incarnation_id: str
+    end_points: tuple[str, ...]
+    when: When
+
+
+class ConfigChange(NamedTuple):
+    """One configuration set or, with a value of None, removed."""
+
+    resource_type: int
+    """2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group."""
+    resource_name: str
+    """Empty: the default of all brokers."""
+    name: str
+    value: str | None
+    when: When
+
+
+class FeatureChange(NamedTuple):
+    """The level of a feature; 0 where it was removed."""
+
+    name: str
+    level: int
+    when: When
+
+
+class QuorumChange(NamedTuple):
+    """A controller became the leader of the metadata log."""
+
+    leader_id: int
+    raft_epoch: int
+    voters: tuple[int, ...]
+    when: When
+
+
+class AbortedTransaction(NamedTuple):
+    """Records between two offsets that never counted: their metadata transaction was aborted or not ended."""
+
+    first_offset: int
+    last_offset: int
+    reason: str
+    when: When
+
+
+class SnapshotFile(NamedTuple):
+    """A snapshot of the metadata: it covers every record below `end_offset`."""
+
+    end_offset: int
+    raft_epoch: int
+    last_contained_timestamp_ms: int | Absent
+    citation: Citation
+    is_complete: bool
+    """It ends with a footer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataState:
+    """The metadata once the records up to and with `offset` are applied."""
+
+    offset: int
+    topics: Mapping[str, TopicState]
+    """By topic id."""
+    partitions: Mapping[tuple[str, int], PartitionState]
+    """By topic id and partition."""
+    brokers: Mapping[int, BrokerState]
+    configs: Mapping[tuple[int, str, str], ConfigChange]
+    """By resource type, resource name and configuration name."""
+    features: Mapping[str, int]
+
+    @property
+    def metadata_version(self) -> int | Absent:
+        """The feature level of the metadata, which says what the cluster's Kafka version is at least."""
+        return self.features.get(METADATA_VERSION, Absent.NOT_WRITTEN)
+
+    def topic_named(self, name: str) -> TopicState | None:
+        """The topic that has this name now."""
+        return next((topic for topic in self.topics.values() if topic.name == name), None)
+
+    def partition(self, topic: str, partition: int) -> PartitionState | None:
+        """A partition by the name of its topic."""
+        found = self.topic_named(topic)
+        return None if found is None else self.partitions.get((found.topic_id, partition))
