@@ -58,13 +58,19 @@ def parse_message(data: Buffer, start: int = 0, end: int | None = None) -> tuple
     """The message at `start` and the position behind it; the CRC is not asked."""
     end = len(data) if end is None else end
     if end - start < MESSAGE_HEADER_0.length:
-        raise UnexpectedEnd(Span(start, end - start), expected=f"a message header of {MESSAGE_HEADER_0.length} bytes", found=f"{end - start} bytes")
+        raise UnexpectedEnd(
+            Span(start, end - start),
+            expected=f"a message header of {MESSAGE_HEADER_0.length} bytes",
+            found=f"{end - start} bytes",
+        )
     offset, length, crc, magic, attributes = MESSAGE_HEADER_0.struct.unpack_from(data, start)
     if magic not in SMALLEST_MESSAGE_LENGTH:
         raise FormatError(Span(start + CRC_COVERED_POSITION, 1), expected="magic 0 or 1", found=str(magic))
     room = end - start - LOG_OVERHEAD
     if not SMALLEST_MESSAGE_LENGTH[magic] <= length <= room:
-        raise FormatError(Span(start + 8, 4), expected=f"a length of {SMALLEST_MESSAGE_LENGTH[magic]} to {room}", found=str(length))
+        raise FormatError(
+            Span(start + 8, 4), expected=f"a length of {SMALLEST_MESSAGE_LENGTH[magic]} to {room}", found=str(length)
+        )
     message_end = start + LOG_OVERHEAD + length
     timestamp = -1
     position = start + MESSAGE_HEADER_0.length
@@ -74,7 +80,11 @@ def parse_message(data: Buffer, start: int = 0, end: int | None = None) -> tuple
     key, position = _parse_nullable(data, position, message_end)
     value, position = _parse_nullable(data, position, message_end)
     if position != message_end:
-        raise FormatError(Span(position, message_end - position), expected="the end of the message", found=f"{message_end - position} bytes more")
+        raise FormatError(
+            Span(position, message_end - position),
+            expected="the end of the message",
+            found=f"{message_end - position} bytes more",
+        )
     return Message(offset, magic, attributes, timestamp, key, value, crc), message_end
 
 
@@ -95,50 +105,93 @@ def computed_crc(data: Buffer, start: int, end: int) -> int:
     return crc32(memoryview(data)[start + CRC_COVERED_POSITION : end])
 
 
+class WrapperSummary(NamedTuple):
+    """What a wrapper holds, without its messages."""
+
+    first_offset: int
+    count: int
+
+
 def parse_message_set(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> MessageSet:
     """One whole top-level message and the messages it stands for; spans of errors inside a wrapper are relative to its decompressed value."""
     wrapper, _ = parse_message(data)
-    codec = wrapper.attributes & CODEC_MASK
-    if not codec:
-        return MessageSet(wrapper=wrapper, messages=(wrapper,))
-    if wrapper.value is None:
-        raise FormatError(Span(0, len(data)), expected="a compressed message set", found="null")
-    inner = tuple(_parse_inner(decompress(codec, wrapper.value, output_limit), wrapper.magic))
-    if not inner:
-        raise FormatError(Span(0, len(data)), expected="at least one message in the wrapper", found="none")
-    return MessageSet(wrapper=wrapper, messages=tuple(_absolute(wrapper, inner)))
+    return MessageSet(wrapper=wrapper, messages=tuple(_iter_messages(wrapper, _inner_bytes(wrapper, output_limit))))
 
 
-def _parse_inner(data: Buffer, magic: int) -> Iterator[Message]:
-    position = 0
-    while position < len(data):
-        start = position
-        message, position = parse_message(data, start)
-        if message.magic != magic or message.attributes & CODEC_MASK:
-            found = f"magic {message.magic}, attributes {message.attributes:#04x}"
-            raise FormatError(Span(start, position - start), expected=f"a plain message of magic {magic}", found=found)
-        crc = computed_crc(data, start, position)
-        if crc != message.crc:
-            raise BadChecksum(Span(start, position - start), expected=f"an inner message of crc {message.crc:#010x}", found=f"{crc:#010x}")
-        yield message
-
-
-def _absolute(wrapper: Message, inner: tuple[Message, ...]) -> Iterator[Message]:
-    shift = wrapper.offset - inner[-1].offset if wrapper.magic == 1 else 0
-    is_log_append = wrapper.magic == 1 and bool(wrapper.attributes & TIMESTAMP_TYPE_BIT)
-    for message in inner:
-        timestamp = wrapper.timestamp_ms if is_log_append else message.timestamp_ms
-        yield message._replace(offset=message.offset + shift, timestamp_ms=timestamp)
+def summarize_wrapper(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> WrapperSummary:
+    """Open a wrapper, check what is in it, and keep nothing of it."""
+    wrapper, _ = parse_message(data)
+    inner = _inner_bytes(wrapper, output_limit)
+    first = count = 0
+    for message in _iter_messages(wrapper, inner):
+        if not count:
+            first = message.offset
+        count += 1
+    return WrapperSummary(first, count)
 
 
 def iter_message_records(data: Buffer, batch_position: int, output_limit: int = OUTPUT_LIMIT) -> Iterator[Record]:
     """The records of one whole top-level message."""
-    parsed = parse_message_set(data, output_limit)
-    base_offset = parsed.messages[0].offset
-    for message in parsed.messages:
+    wrapper, _ = parse_message(data)
+    base_offset: int | None = None
+    for message in _iter_messages(wrapper, _inner_bytes(wrapper, output_limit)):
+        if base_offset is None:
+            base_offset = message.offset
         yield Record(
             message.offset, message.timestamp_ms, message.key, message.value, (), -1, batch_position, base_offset, -1, -1, -1, message.magic, False, False
         )
+
+
+def _inner_bytes(wrapper: Message, output_limit: int) -> bytes | None:
+    """The message set in a wrapper, or nothing where the message is a plain one."""
+    codec = wrapper.attributes & CODEC_MASK
+    if not codec:
+        return None
+    if wrapper.value is None:
+        raise FormatError(Span(0, 0), expected="a compressed message set", found="null")
+    inner = decompress(codec, wrapper.value, output_limit)
+    if not inner:
+        raise FormatError(Span(0, 0), expected="at least one message in the wrapper", found="none")
+    return inner
+
+
+def _iter_messages(wrapper: Message, inner: bytes | None) -> Iterator[Message]:
+    """The message itself, or those it wraps with absolute offsets and effective timestamps."""
+    if inner is None:
+        yield wrapper
+        return
+    shift = wrapper.offset - _last_inner_offset(inner) if wrapper.magic == 1 else 0
+    is_log_append = wrapper.magic == 1 and bool(wrapper.attributes & TIMESTAMP_TYPE_BIT)
+    previous_offset = -1
+    position = 0
+    while position < len(inner):
+        start = position
+        message, position = parse_message(inner, start)
+        _check_inner(wrapper, inner, message, Span(start, position - start), previous_offset)
+        previous_offset = message.offset
+        yield message._replace(offset=message.offset + shift, timestamp_ms=wrapper.timestamp_ms if is_log_append else message.timestamp_ms)
+    if wrapper.magic == 0 and previous_offset != wrapper.offset:
+        raise FormatError(Span(0, len(inner)), expected=f"the wrapper's offset {wrapper.offset} on its last message", found=str(previous_offset))
+
+
+def _last_inner_offset(inner: bytes) -> int:
+    """The offset on the last whole message, by the chain of lengths alone."""
+    position = offset = 0
+    while position + MESSAGE_HEADER_0.length <= len(inner):
+        offset, length = MESSAGE_HEADER_0.struct.unpack_from(inner, position)[:2]
+        position += LOG_OVERHEAD + max(length, SMALLEST_MESSAGE_LENGTH[0])
+    return offset
+
+
+def _check_inner(wrapper: Message, inner: bytes, message: Message, span: Span, previous_offset: int) -> None:
+    if message.magic != wrapper.magic or message.attributes & CODEC_MASK:
+        found = f"magic {message.magic}, attributes {message.attributes:#04x}"
+        raise FormatError(span, expected=f"a plain message of magic {wrapper.magic} in the wrapper", found=found)
+    crc = computed_crc(inner, span.position, span.end)
+    if crc != message.crc:
+        raise BadChecksum(span, expected=f"crc {message.crc:#010x} of an inner message, as stored", found=f"{crc:#010x}")
+    if message.offset <= previous_offset:
+        raise FormatError(span, expected=f"an inner offset above {previous_offset}", found=str(message.offset))
 
 
 def encode_message(message: Message) -> bytes:

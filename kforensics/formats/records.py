@@ -22,6 +22,10 @@ SMALLEST_RECORD = 7
 Headers = tuple[tuple[bytes, bytes | None], ...]
 
 
+class CountMismatch(FormatError):
+    """A body holds fewer or more records than its batch says."""
+
+
 class Record(NamedTuple):
     """One record with all that its batch says about it; -1 stands for none, as on disk."""
 
@@ -52,50 +56,111 @@ class BodyRecord(NamedTuple):
     headers: Headers = ()
 
 
+class RecordLayout(NamedTuple):
+    """Where the parts of one record lie in the buffer; lengths are -1 for null."""
+
+    position: int
+    timestamp_delta: int
+    offset_delta: int
+    key_position: int
+    key_length: int
+    value_position: int
+    value_length: int
+    header_position: int
+    header_count: int
+    end: int
+
+
 def parse_body_records(body: Buffer, count: int) -> Iterator[BodyRecord]:
     """The records of an uncompressed body; `FormatError` (spans relative to the body) where a record or the end is not as `count` says."""
-    position = 0
-    end = len(body)
-    for _ in range(count):
-        record, position = _parse_record(body, position, end)
-        yield record
+    for layout in iter_record_layouts(body, 0, len(body), count):
+        yield BodyRecord(
+            layout.timestamp_delta,
+            layout.offset_delta,
+            slice_nullable(body, layout.key_position, layout.key_length),
+            slice_nullable(body, layout.value_position, layout.value_length),
+            parse_headers(body, layout.header_position, layout.end, layout.header_count),
+        )
+
+
+def iter_record_layouts(body: Buffer, start: int, end: int, count: int, last_offset_delta: int | None = None) -> Iterator[RecordLayout]:
+    """The exact reader: every record up to the first that is not as the format says, where `FormatError` is raised.
+
+    With `last_offset_delta`, offset deltas that do not rise or go above it are an error too, once all records are read.
+    """
+    position = start
+    previous_delta = -1
+    misplaced: FormatError | None = None
+    for index in range(count):
+        if position == end:
+            raise CountMismatch(Span(start, end - start), expected=f"{count} records", found=str(index))
+        layout = _parse_layout(body, position, end)
+        yield layout
+        if last_offset_delta is not None and misplaced is None and not previous_delta < layout.offset_delta <= last_offset_delta:
+            expected = f"an offset delta of {previous_delta + 1} to {last_offset_delta}"
+            misplaced = FormatError(Span(position, layout.end - position), expected=expected, found=str(layout.offset_delta))
+        previous_delta = layout.offset_delta
+        position = layout.end
     if position != end:
-        raise FormatError(Span(position, end - position), expected=f"the end of the body after {count} records", found=f"{end - position} bytes")
+        raise CountMismatch(Span(position, end - position), expected=f"the end of the body after {count} records", found=f"{end - position} bytes more")
+    if misplaced is not None:
+        raise misplaced
 
 
-def _parse_record(body: Buffer, start: int, body_end: int) -> tuple[BodyRecord, int]:
+def _parse_layout(body: Buffer, start: int, body_end: int) -> RecordLayout:
     length, position = read_varint(body, start, body_end)
     if not SMALLEST_RECORD - 1 <= length <= body_end - position:
         raise FormatError(Span(start, position - start), expected=f"a record of {SMALLEST_RECORD - 1} to {body_end - position} bytes", found=str(length))
     end = position + length
     timestamp_delta, position = read_varlong(body, position + 1, end)
     offset_delta, position = read_varint(body, position, end)
-    key, position = _parse_nullable(body, position, end)
-    value, position = _parse_nullable(body, position, end)
-    header_count, position = read_varint(body, position, end)
-    if not 0 <= header_count <= (end - position) // 2:
-        raise FormatError(Span(start, end - start), expected=f"0 to {(end - position) // 2} headers", found=str(header_count))
+    key_length, key_position = _read_nullable(body, position, end)
+    value_length, value_position = _read_nullable(body, key_position + max(key_length, 0), end)
+    header_count, header_position = read_varint(body, value_position + max(value_length, 0), end)
+    if not 0 <= header_count <= (end - header_position) // 2:
+        raise FormatError(Span(start, end - start), expected=f"0 to {(end - header_position) // 2} headers", found=str(header_count))
+    behind = skip_headers(body, header_position, end, header_count)
+    if behind != end:
+        raise FormatError(Span(start, end - start), expected=f"{length} bytes of record", found=f"{length - (end - behind)}")
+    return RecordLayout(
+        start, timestamp_delta, offset_delta, key_position, key_length, value_position, value_length, header_position, header_count, end
+    )
+
+
+def skip_headers(body: Buffer, position: int, end: int, count: int) -> int:
+    """The position behind a record's headers."""
+    for _ in range(count):
+        length, behind = _read_nullable(body, position, end)
+        if length < 0:
+            raise FormatError(Span(position, 1), expected="a header name", found="null")
+        length, position = _read_nullable(body, behind + length, end)
+        position += max(length, 0)
+    return position
+
+
+def parse_headers(body: Buffer, position: int, end: int, count: int) -> Headers:
+    """Names and values of a record's headers."""
     headers = []
-    for _ in range(header_count):
-        place = position
-        name, position = _parse_nullable(body, position, end)
-        if name is None:
-            raise FormatError(Span(place, 1), expected="a header name", found="null")
-        content, position = _parse_nullable(body, position, end)
-        headers.append((name, content))
-    if position != end:
-        raise FormatError(Span(start, end - start), expected=f"{length} bytes of record", found=f"{length - (end - position)}")
-    return BodyRecord(timestamp_delta, offset_delta, key, value, tuple(headers)), end
+    for _ in range(count):
+        length, behind = _read_nullable(body, position, end)
+        name = bytes(body[behind : behind + length])
+        length, value_position = _read_nullable(body, behind + len(name), end)
+        headers.append((name, slice_nullable(body, value_position, length)))
+        position = value_position + max(length, 0)
+    return tuple(headers)
 
 
-def _parse_nullable(body: Buffer, start: int, end: int) -> tuple[bytes | None, int]:
-    """Bytes behind a varint length, -1 for null."""
+def slice_nullable(body: Buffer, position: int, length: int) -> bytes | None:
+    """The bytes at a checked place; a length of -1 is null."""
+    return None if length < 0 else bytes(body[position : position + length])
+
+
+def _read_nullable(body: Buffer, start: int, end: int) -> tuple[int, int]:
+    """A varint length of -1 (null) up to what is left, and the position behind it."""
     length, position = read_varint(body, start, end)
-    if length == -1:
-        return None, position
-    if not 0 <= length <= end - position:
+    if not -1 <= length <= end - position:
         raise FormatError(Span(start, position - start), expected=f"-1 to {end - position} bytes", found=str(length))
-    return bytes(body[position : position + length]), position + length
+    return length, position
 
 
 def encode_body_records(records: Iterable[BodyRecord]) -> bytes:

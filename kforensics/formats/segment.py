@@ -1,43 +1,39 @@
 """A `.log` file: record batches and messages of any magic, one behind the other, walked in bounded windows.
 
-The entry kind is decided by byte 16, which is the magic in every version. A walk yields what it understood and what it did not: behind a damaged batch it
-goes on with the next sound one. Kafka: FileRecords, FileLogInputStream, LogSegment.recover.
+The entry kind is decided by byte 16, which is the magic in every version. A walk yields what it understood and what it did not: behind a damaged place it
+goes on with the next sound batch. Kafka: FileRecords, FileLogInputStream, LogSegment.recover.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
 import numpy as np
 
-from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
+from kforensics.damage import Damage, DamageKind, Span
 from kforensics.errors import FormatError
-from kforensics.formats.batch_table import CODEC_MASK, BatchTable, empty_batches
-from kforensics.formats.checksum import crc32c
-from kforensics.formats.message_set import SMALLEST_MESSAGE_LENGTH, computed_crc, iter_message_records, parse_message, parse_message_set
-from kforensics.formats.record_batch import BATCH_HEADER, CRC_COVERED_POSITION, LOG_OVERHEAD, SMALLEST_BATCH_LENGTH, iter_batch_records
+from kforensics.formats.batch_checks import WindowBatches, check_headers, check_records, open_wrappers
+from kforensics.formats.batch_table import BatchTable, empty_batches
+from kforensics.formats.bodies import PAYLOAD_LENGTH
+from kforensics.formats.damaged_places import DamagedPlaces
+from kforensics.formats.entries import SHORTEST_ENTRY, Entries, claimed_length, header_entry, read_entries
+from kforensics.formats.log_order import LogOrder
+from kforensics.formats.message_set import iter_message_records
+from kforensics.formats.record_batch import BATCH_HEADER, iter_batch_records
 from kforensics.formats.records import Record
-from kforensics.units import OffsetRange
+from kforensics.formats.resync import checksums_of, find_sound_batch
+from kforensics.formats.word_buffer import MemoryBytes, SegmentBytes, WordBuffer, read_exactly
+
+__all__ = ["SHORTEST_ENTRY", "Level", "MemoryBytes", "SegmentBytes", "SegmentWindow", "find_batch_start", "iter_records", "walk_segment"]
 
 WINDOW_LENGTH = 16 << 20
 """Bytes of a file that are looked at in one go."""
 
-SHORTEST_ENTRY = 17
-"""Bytes that Kafka needs to see an entry at all: offset, length and magic."""
+LARGEST_HELD = 96 << 20
+"""A larger batch has its checksum proven in pieces and its records left alone."""
 
-
-class SegmentBytes(Protocol):
-    """What a walk needs of a file."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of the file when it was opened."""
-        ...
-
-    def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer from a position; short at the end of the file."""
-        ...
+_OVERHANG = 64 << 10
+"""Bytes read behind the end of a range for the batch that crosses it."""
 
 
 class Level(StrEnum):
@@ -53,205 +49,161 @@ class SegmentWindow:
     """What a run of bytes of a segment holds, in file order."""
 
     span: Span
+    """From the first batch or damage up to where the next window starts."""
     batches: BatchTable
-    """Every batch whose extent is known, also those that fail their checksum (`crc_valid` is false)."""
+    """Every batch whose extent is known, also those that fail their checksum (`crc_valid` is false; at level headers it is not asked)."""
     damage: tuple[Damage, ...]
     record_count: int
     """Records of the batches that pass the checks of the level."""
 
 
-class MemoryBytes:
-    """A segment in memory."""
-
-    def __init__(self, data: bytes) -> None:
-        self._view = memoryview(data)
-        self.size = len(data)
-
-    def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer from a position; short at the end of the data."""
-        part = self._view[position : position + len(buffer)]
-        buffer[: len(part)] = part
-        return len(part)
-
-
 def walk_segment(source: SegmentBytes, *, level: Level, start: int = 0, end: int | None = None) -> Iterator[SegmentWindow]:
-    """Every batch and every damage from `start`, which must be a batch's position, up to the batches that begin before `end`."""
-    limit = source.size if end is None else min(end, source.size)
+    """Every batch and every damage from `start`, a batch's position, on, as far as they begin before `end`.
+
+    The last window's span ends where the next batch begins, at or behind `end`: where a range of a file is walked on its own, that is the seam to check.
+    """
+    walk = _Walk(source, level, source.size if end is None else min(end, source.size))
     position = start
-    previous_last = -1
-    highest_epoch = -1
-    while position < limit:
-        rows: list[tuple[object, ...]] = []
-        damage: list[Damage] = []
-        window_start = position
-        records = 0
-        while position < limit and position - window_start < WINDOW_LENGTH:
-            entry = _read_entry(source, position)
-            if entry is None:
-                found, position = _classify_gap(source, position, previous_last)
-                damage.append(found)
-                continue
-            row, problem, count = _check_entry(entry, position, level)
-            if problem is not None:
-                damage.append(problem)
-            elif row["base_offset"] <= previous_last:
-                damage.append(_order_damage(row, previous_last))
-            if row["crc_valid"] and row["magic"] == 2 and row["partition_leader_epoch"] < highest_epoch:
-                damage.append(
-                    Damage(
-                        span=Span(position, len(entry)),
-                        kind=DamageKind.EPOCH,
-                        expected=f"a leader epoch of at least {highest_epoch}",
-                        found=str(row["partition_leader_epoch"]),
-                    )
-                )
-            if row["crc_valid"]:
-                highest_epoch = max(highest_epoch, int(row["partition_leader_epoch"]))
-                previous_last = int(row["last_offset"])
-            rows.append(tuple(row.tolist()))
-            records += count
-            position += len(entry)
-        table = np.array(rows, dtype=empty_batches().dtype)
-        yield SegmentWindow(span=Span(window_start, position - window_start), batches=table, damage=tuple(damage), record_count=records)
+    while position < walk.limit:
+        window = walk.next_window(position)
+        yield window
+        position = window.span.end
 
 
-def _order_damage(row: np.void, previous_last: int) -> Damage:
-    return Damage(
-        span=Span(int(row["position"]), int(row["length"])),
-        kind=DamageKind.ORDER,
-        expected=f"a base offset above {previous_last}",
-        found=str(row["base_offset"]),
-    )
+def find_batch_start(source: SegmentBytes, position: int) -> int | None:
+    """The first place at or behind a position where a sound batch begins; a record may hold the bytes of one, so the seam wants checking."""
+    found = find_sound_batch(source, position, source.size)
+    return None if found is None else found.position
 
 
-def _read(source: SegmentBytes, position: int, length: int) -> bytes:
-    buffer = bytearray(length)
-    return bytes(buffer[: source.read_into(position, memoryview(buffer))])
+class _Walk:
+    """One pass over a segment or a range of it."""
+
+    def __init__(self, source: SegmentBytes, level: Level, limit: int) -> None:
+        self.limit = limit
+        self._source = source
+        self._level = level
+        self._order = LogOrder()
+        self._places = DamagedPlaces(source)
+        self._window = WordBuffer(0)
+        self._payload = WordBuffer(PAYLOAD_LENGTH if level is Level.RECORDS else 0)
+        # What a length claims is read to be proven wrong; a file of lies must not make that more than linear.
+        self._large_allowance = 4 * source.size + LARGEST_HELD
+
+    def next_window(self, start: int) -> SegmentWindow:
+        """Read from a batch's position on, and judge what is there."""
+        self._load(start, WINDOW_LENGTH)
+        found = _Findings()
+        position = start
+        while position < min(self.limit, self._loaded_end):
+            entries = read_entries(self._window, position - start, self.limit - start, start, with_checksums=self._level is not Level.HEADERS)
+            stop = start + entries.end
+            is_cut = stop < self.limit and self._is_cut(start, stop)
+            if is_cut and stop == start:
+                if self._hold_large_entry(start):
+                    continue
+                entries = self._large_entry(start)
+                stop = start + entries.end
+            kept = self._places.first_unresolved(entries.table, self._order.last_offset)
+            self._accept(entries.part(0, kept), start, found)
+            if kept == len(entries.table):
+                position = stop
+                if is_cut or stop >= min(self.limit, self._loaded_end):
+                    break
+            else:
+                position = int(entries.table["position"][kept])
+                if is_cut and position > start:
+                    break
+            resolution = self._places.resolve(position, entries.part(kept, len(entries.table)), self._order.last_offset)
+            found.tables.append(resolution.table)
+            found.damage += resolution.damage
+            position = resolution.next_position
+        return found.window(Span(start, position - start))
+
+    def _load(self, start: int, length: int) -> None:
+        wanted = min(max(length, self._window.capacity), self.limit - start + _OVERHANG, self._source.size - start)
+        self._window.load(self._source, start, max(wanted, min(length, self._source.size - start)) if length > WINDOW_LENGTH else wanted)
+        self._loaded_end = start + self._window.filled
+        if self._window.filled < wanted:
+            # The file became shorter than it was when opened: what is gone can't be judged.
+            self.limit = min(self.limit, self._loaded_end)
+
+    def _is_cut(self, start: int, stop: int) -> bool:
+        """Whether the entry at `stop` goes on behind what is loaded."""
+        if self._loaded_end >= self._source.size:
+            return False
+        if self._loaded_end - stop < SHORTEST_ENTRY:
+            return True
+        claimed = claimed_length(self._window.view, stop - start)
+        return claimed is not None and self._loaded_end < stop + claimed <= self._source.size
+
+    def _hold_large_entry(self, start: int) -> bool:
+        """Load an entry that is larger than a window, unless it is larger than may be held."""
+        claimed = claimed_length(self._window.view, 0) or 0
+        self._large_allowance -= claimed
+        if claimed > LARGEST_HELD or self._large_allowance < 0:
+            return False
+        self._load(start, claimed + BATCH_HEADER.length)
+        return self._window.filled >= claimed
+
+    def _large_entry(self, start: int) -> Entries:
+        """An entry that can't be held: its header, and its checksum in pieces."""
+        table = header_entry(self._window, start)
+        length = int(table["length"][0])
+        computed: int | None = None
+        if self._level is not Level.HEADERS:
+            stored, computed = checksums_of(self._source, start, length) if self._large_allowance >= 0 else (int(table["crc"][0]), 0)
+            table["crc_valid"] = computed == stored
+        return Entries(table, None if computed is None else np.array([computed], dtype=np.uint32), length)
+
+    def _accept(self, entries: Entries, start: int, found: "_Findings") -> None:
+        """Take batches whose extents are sure, and look into them as deep as the level says."""
+        if not len(entries.table):
+            return
+        found.damage += self._places.isolated(entries, self._order.last_offset)
+        batches = WindowBatches(self._window, self._payload, entries.table, start)
+        if int(entries.table["length"][-1]) > self._window.filled:
+            batches.reject(0, DamageKind.TOO_LARGE, f"a batch of at most {LARGEST_HELD} bytes", f"{entries.table['length'][0]} bytes, of which only the checksum was proven")
+        check_headers(batches)
+        open_wrappers(batches)
+        if self._level is Level.RECORDS:
+            check_records(batches)
+        found.damage += batches.damage
+        found.damage += self._order.check(entries.table[entries.table["crc_valid"]])
+        found.tables.append(entries.table)
+        found.record_count += int(entries.table["count"][batches.sound].sum())
 
 
-def _read_entry(source: SegmentBytes, position: int) -> bytes | None:
-    """The whole entry at a position, or nothing where no whole entry begins."""
-    head = _read(source, position, SHORTEST_ENTRY)
-    if len(head) < SHORTEST_ENTRY:
-        return None
-    magic = head[16]
-    length = int.from_bytes(head[8:12], signed=True)
-    smallest = SMALLEST_BATCH_LENGTH if magic == 2 else SMALLEST_MESSAGE_LENGTH.get(magic)
-    if smallest is None or not smallest <= length <= source.size - position - LOG_OVERHEAD:
-        return None
-    entry = _read(source, position, LOG_OVERHEAD + length)
-    return entry if len(entry) == LOG_OVERHEAD + length else None
+class _Findings:
+    """What a window holds, while it is read."""
 
+    def __init__(self) -> None:
+        self.tables: list[BatchTable] = []
+        self.damage: list[Damage] = []
+        self.record_count = 0
 
-def _check_entry(entry: bytes, position: int, level: Level) -> tuple[np.void, Damage | None, int]:
-    """The row of a whole entry, what is wrong with it, and its records."""
-    row = empty_batches(1)[0]
-    row["position"] = position
-    row["length"] = len(entry)
-    row["segment"] = 0
-    magic = entry[16]
-    damage = None
-    if magic == 2:
-        names = BATCH_HEADER.names
-        header = dict(zip(names, BATCH_HEADER.struct.unpack_from(entry), strict=True))
-        for name in ("base_offset", "partition_leader_epoch", "crc", "attributes", "base_timestamp", "max_timestamp", "producer_id", "producer_epoch"):
-            row[name] = header[name]
-        row["base_sequence"] = header["base_sequence"]
-        row["last_offset"] = header["base_offset"] + header["last_offset_delta"]
-        row["count"] = header["record_count"]
-        computed = crc32c(memoryview(entry)[CRC_COVERED_POSITION:])
-    else:
-        message, _ = parse_message(entry) if level is Level.HEADERS else _message_or_header(entry)
-        row["base_offset"] = row["last_offset"] = message.offset
-        row["crc"] = message.crc
-        row["attributes"] = message.attributes
-        row["partition_leader_epoch"] = row["producer_id"] = row["producer_epoch"] = row["base_sequence"] = -1
-        row["base_timestamp"] = row["max_timestamp"] = message.timestamp_ms
-        row["count"] = 1
-        computed = computed_crc(entry, 0, len(entry))
-    row["magic"] = magic
-    row["crc_valid"] = level is Level.HEADERS or computed == row["crc"]
-    span = Span(position, len(entry))
-    if not row["crc_valid"]:
-        lost = OffsetRange(int(row["base_offset"]), int(row["last_offset"]))
-        checksums = (int(row["crc"]), computed)
-        damage = Damage(
-            span=span,
-            kind=DamageKind.CRC,
-            expected=f"crc {checksums[0]:#010x}, as stored",
-            found=f"{computed:#010x}",
-            offsets_lost=lost,
-            checksums=checksums,
-        )
-        return row, damage, 0
-    try:
-        if magic != 2 and message.attributes & CODEC_MASK:
-            inner = parse_message_set(entry).messages
-            row["base_offset"] = inner[0].offset
-            row["count"] = len(inner)
-        count = int(row["count"])
-        if level is Level.RECORDS:
-            records = iter_batch_records(entry, position) if magic == 2 else iter_message_records(entry, position)
-            count = sum(1 for _ in records)
-    except FormatError as error:
-        lost = OffsetRange(int(row["base_offset"]), int(row["last_offset"]))
-        return row, Damage(span=span, kind=DamageKind.RECORD, expected=error.expected, found=error.found, offsets_lost=lost), 0
-    return row, None, count
-
-
-def _message_or_header(entry: bytes):  # noqa: ANN202
-    try:
-        return parse_message(entry)
-    except FormatError:
-        raise
-
-
-def _classify_gap(source: SegmentBytes, position: int, previous_last: int) -> tuple[Damage, int]:
-    """What stands where no whole entry begins, and where the next sound one does."""
-    rest = source.size - position
-    next_position = _next_sound(source, position + 1, previous_last)
-    if next_position is None:
-        data = _read(source, position, min(rest, WINDOW_LENGTH))
-        if not any(data):
-            kind, found = DamageKind.ZEROS, f"{rest} zero bytes to the end"
-        else:
-            kind, found = DamageKind.TORN, f"{rest} bytes to the end"
-        return Damage(
-            span=Span(position, rest), kind=kind, expected="a batch or the end of the file", found=found, gravity=Gravity.TORN_TAIL, next_good=Absent.NOT_APPLICABLE
-        ), source.size
-    entry = _read_entry(source, next_position)
-    assert entry is not None
-    next_offset = int.from_bytes(entry[:8], signed=True)
-    return Damage(
-        span=Span(position, next_position - position),
-        kind=DamageKind.LENGTH,
-        expected="a batch",
-        found="bytes that are none",
-        offsets_lost=OffsetRange(previous_last + 1, next_offset - 1) if next_offset > previous_last + 1 else Absent.NOT_APPLICABLE,
-        next_good=(next_offset, next_position),
-    ), next_position
-
-
-def _next_sound(source: SegmentBytes, start: int, previous_last: int) -> int | None:
-    for position in range(start, source.size - SHORTEST_ENTRY + 1):
-        entry = _read_entry(source, position)
-        if entry is not None and int.from_bytes(entry[:8], signed=True) > previous_last and _check_entry(entry, position, Level.CRC)[0]["crc_valid"]:
-            return position
-    return None
+    def window(self, span: Span) -> SegmentWindow:
+        """All of it, in file order."""
+        table = self.tables[0] if len(self.tables) == 1 else np.concatenate([empty_batches(), *self.tables])
+        damage = tuple(sorted(self.damage, key=lambda damage: damage.span.position))
+        return SegmentWindow(span=span, batches=table, damage=damage, record_count=self.record_count)
 
 
 def iter_records(source: SegmentBytes, *, start: int = 0, end: int | None = None) -> Iterator[Record | Damage]:
-    """Every record, and every damage in its place."""
+    """Every record, and every damage in its place; of a batch that breaks off, the records before the break."""
     for window in walk_segment(source, level=Level.CRC, start=start, end=end):
-        pending = sorted(window.damage, key=lambda damage: damage.span.position)
+        pending = list(reversed(window.damage))
         for row in window.batches:
             position = int(row["position"])
-            while pending and pending[0].span.position <= position:
-                yield pending.pop(0)
+            is_told = False
+            while pending and pending[-1].span.position <= position:
+                is_told |= pending[-1].span.position == position
+                yield pending.pop()
             if row["crc_valid"]:
-                entry = _read(source, position, int(row["length"]))
+                entry = read_exactly(source, position, int(row["length"]))
                 try:
                     yield from iter_batch_records(entry, position) if row["magic"] == 2 else iter_message_records(entry, position)
                 except FormatError as error:
-                    yield Damage(span=Span(position, len(entry)), kind=DamageKind.RECORD, expected=error.expected, found=error.found)
-        yield from pending
+                    if not is_told:
+                        yield Damage(span=Span(position, len(entry)), kind=DamageKind.RECORD, expected=error.expected, found=error.found)
+        yield from reversed(pending)

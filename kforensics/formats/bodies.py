@@ -1,0 +1,93 @@
+"""The record bodies of a window's batches, decompressed where they are compressed, as lanes for the column reader."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.errors import FormatError
+from kforensics.formats.batch_table import CODEC_MASK, BatchTable
+from kforensics.formats.compression import OUTPUT_LIMIT, OutputLimitReached, decompress_into
+from kforensics.formats.record_batch import BATCH_HEADER
+from kforensics.formats.record_chain import Lanes
+from kforensics.formats.records import SMALLEST_RECORD
+from kforensics.formats.word_buffer import WordBuffer
+
+PAYLOAD_LENGTH = 8 << 20
+"""Bytes decompressed before they are looked at; a larger batch makes it grow up to the output limit."""
+
+
+class Bodies(NamedTuple):
+    """Bodies side by side in one buffer, good until the next ones are asked for."""
+
+    buffer: WordBuffer
+    lanes: Lanes
+
+
+class BodyDamage(NamedTuple):
+    """A batch whose body can't be had."""
+
+    row: int
+    error: FormatError
+
+
+def plain_bodies(window: WordBuffer, table: BatchTable, rows: NDArray[np.int64], file_position: int) -> Bodies:
+    """Uncompressed bodies, where they lie."""
+    batches = table[rows]
+    starts = batches["position"] - file_position
+    return Bodies(window, _lanes(batches, rows, starts + BATCH_HEADER.length, starts + batches["length"]))
+
+
+def compressed_bodies(
+    window: WordBuffer, payload: WordBuffer, table: BatchTable, rows: NDArray[np.int64], file_position: int
+) -> Iterator[Bodies | BodyDamage]:
+    """Compressed bodies in file order, as many at a time as the payload buffer takes."""
+    batches = table[rows]
+    places = (batches["position"] - file_position).tolist()
+    lengths = batches["length"].tolist()
+    codecs = (batches["attributes"] & CODEC_MASK).tolist()
+    ends: list[int] = []
+    first = index = used = 0
+    expansion = 1.0
+    while index < len(rows):
+        body = window.view[places[index] + BATCH_HEADER.length : places[index] + lengths[index]]
+        room = payload.view[used : payload.capacity]
+        outcome: int | FormatError | None = None
+        if not used or expansion * len(body) <= len(room):
+            outcome = _try_decompress(codecs[index], body, room)
+        if isinstance(outcome, int):
+            used += outcome
+            ends.append(used)
+            expansion = max(1.0, outcome / max(len(body), 1))
+            index += 1
+            continue
+        if used:
+            yield _filled(payload, batches, rows, slice(first, index), ends)
+        if isinstance(outcome, OutputLimitReached) and not used and payload.capacity < OUTPUT_LIMIT:
+            payload.ensure(min(payload.capacity * 4, OUTPUT_LIMIT))
+        elif outcome is not None and not (isinstance(outcome, OutputLimitReached) and used):
+            yield BodyDamage(int(rows[index]), outcome)
+            index += 1
+        first, used, ends = index, 0, []
+    if ends:
+        yield _filled(payload, batches, rows, slice(first, index), ends)
+
+
+def _try_decompress(codec: int, body: memoryview, room: memoryview) -> int | FormatError:
+    try:
+        return decompress_into(codec, body, room)
+    except FormatError as error:
+        return error
+
+
+def _filled(payload: WordBuffer, batches: BatchTable, rows: NDArray[np.int64], part: slice, ends: list[int]) -> Bodies:
+    bounds = np.array([0, *ends], dtype=np.int64)
+    payload.filled = ends[-1]
+    return Bodies(payload, _lanes(batches[part], rows[part], bounds[:-1], bounds[1:]))
+
+
+def _lanes(batches: BatchTable, rows: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Lanes:
+    # A count is a claim: what the body can't hold is cut to one more than it can, which the exact reader then finds missing.
+    counts = np.minimum(batches["count"].astype(np.int64), (ends - starts) // SMALLEST_RECORD + 1)
+    return Lanes(rows, starts, ends, np.maximum(counts, 0), batches["last_offset"] - batches["base_offset"])

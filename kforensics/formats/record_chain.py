@@ -1,0 +1,165 @@
+"""Where each record of many batches starts, which only its predecessor knows.
+
+The chain is followed in all batches of a group at the same time, one lane a batch, so that the interpreter runs once per record index; where few lanes
+are left it follows them one by one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.formats.records import SMALLEST_RECORD
+from kforensics.formats.varint_lanes import Flags, Positions, Values, read_varints
+from kforensics.formats.word_buffer import WordBuffer
+
+GROUP_RECORDS = 1 << 16
+"""Records looked at in one go: columns of half a MiB stay in the cache."""
+
+FEW_LANES = 64
+"""Below it one lane after the other is faster than all at once."""
+
+_SMALLEST_LENGTH = SMALLEST_RECORD - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Bodies of batches in one buffer, in file order; `rows` says which batch of the caller's table each one is."""
+
+    rows: NDArray[np.int64]
+    starts: Positions
+    ends: Positions
+    counts: Values
+    last_offset_deltas: Values
+
+    def part(self, first: int, end: int) -> "Lanes":
+        """The lanes from `first` up to `end`."""
+        cut = slice(first, end)
+        return Lanes(self.rows[cut], self.starts[cut], self.ends[cut], self.counts[cut], self.last_offset_deltas[cut])
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Lanes, or a stretch of one long lane, with the places of their records."""
+
+    first_lane: int
+    lanes: Lanes
+    skipped: int
+    """Records of a long lane that came in earlier pieces."""
+    is_rest: bool
+    """The lanes end with this piece."""
+    counts: Values
+    """Records of each lane that are in this piece."""
+    positions: Positions
+    """Behind each record's length."""
+    limits: Positions
+    """Behind each record."""
+    sound: Flags
+    """Of each lane: all its records in this piece were found; of others the places are not to be used."""
+
+
+def chain_pieces(buffer: WordBuffer, lanes: Lanes) -> Iterator[Piece]:
+    """The records of all lanes, in pieces of at most `GROUP_RECORDS`; counts must be checked against the bodies' lengths before."""
+    if not len(lanes.rows):
+        return
+    totals = np.cumsum(lanes.counts)
+    first = 0
+    while first < len(totals):
+        before = int(totals[first] - lanes.counts[first])
+        end = int(np.searchsorted(totals, before + GROUP_RECORDS, side="right"))
+        if end == first:
+            yield from _long_lane_pieces(buffer, lanes, first)
+            end = first + 1
+        else:
+            yield _group_piece(buffer, lanes, first, end)
+        first = end
+
+
+def _long_lane_pieces(buffer: WordBuffer, lanes: Lanes, lane: int) -> Iterator[Piece]:
+    position, end, count = int(lanes.starts[lane]), int(lanes.ends[lane]), int(lanes.counts[lane])
+    for skipped in range(0, count, GROUP_RECORDS):
+        wanted = min(GROUP_RECORDS, count - skipped)
+        positions = np.zeros(wanted, dtype=np.int64)
+        limits = np.zeros(wanted, dtype=np.int64)
+        sound = _follow_lane(buffer.view, position, end, positions, limits)
+        yield Piece(
+            first_lane=lane,
+            lanes=lanes.part(lane, lane + 1),
+            skipped=skipped,
+            is_rest=skipped + wanted == count,
+            counts=np.array([wanted]),
+            positions=positions,
+            limits=limits,
+            sound=np.array([sound]),
+        )
+        if not sound:
+            return
+        position = int(limits[-1])
+
+
+def _group_piece(buffer: WordBuffer, lanes: Lanes, first: int, end: int) -> Piece:
+    group = lanes.part(first, end)
+    slots = np.cumsum(group.counts) - group.counts
+    total = int(group.counts.sum())
+    positions = np.zeros(total, dtype=np.int64)
+    limits = np.zeros(total, dtype=np.int64)
+    sound = np.ones(len(slots), dtype=np.bool_)
+    # Longest lanes first: those still going at any record index are the first so many.
+    order = np.argsort(-group.counts, kind="stable")
+    cursors, ends, places = group.starts[order], group.ends[order], slots[order]
+    falling_counts = -group.counts[order]
+    good = np.ones(len(order), dtype=np.bool_)
+    index = 0
+    while (going := int(np.searchsorted(falling_counts, -index, side="left"))) >= FEW_LANES:
+        if going < len(cursors):
+            cursors, ends, places = cursors[:going], ends[:going], places[:going]
+        lengths, behind, complete = read_varints(buffer.words, cursors)
+        next_cursors = behind + lengths
+        fits = complete & (lengths >= _SMALLEST_LENGTH) & (next_cursors <= ends)
+        if not fits.all():
+            good[:going] &= fits
+            # A lane that ended stays where it is: in bounds, and never called sound again.
+            next_cursors = np.where(fits, next_cursors, cursors)
+        positions[places + index] = behind
+        limits[places + index] = next_cursors
+        cursors = next_cursors
+        index += 1
+    for lane in range(going):
+        if good[lane]:
+            part = slice(int(places[lane]) + index, int(places[lane]) - int(falling_counts[lane]))
+            good[lane] = _follow_lane(buffer.view, int(cursors[lane]), int(ends[lane]), positions[part], limits[part])
+    sound[order] = good
+    return Piece(first, group, 0, True, group.counts, positions, limits, sound)
+
+
+def _follow_lane(view: memoryview, position: int, end: int, positions: Positions, limits: Positions) -> bool:
+    """Fill in the places of as many records as there are slots; false where one of them does not fit."""
+    behind_lengths: list[int] = []
+    behind_records: list[int] = []
+    for _ in range(len(positions)):
+        # A record's length takes one or two bytes up to 8 KiB; what is read past the end lies in the padding and fails the check below.
+        byte = view[position]
+        if byte < 0x80:
+            position += 1
+            length = byte
+        else:
+            second = view[position + 1]
+            length = byte & 0x7F | (second & 0x7F) << 7
+            position += 2
+            shift = 14
+            while second >= 0x80 and shift < 35 and position < end:
+                second = view[position]
+                length |= (second & 0x7F) << shift
+                position += 1
+                shift += 7
+        behind_lengths.append(position)
+        if length & 1:
+            return False
+        position += length >> 1
+        if position > end or length < 2 * _SMALLEST_LENGTH:
+            return False
+        behind_records.append(position)
+    positions[:] = behind_lengths
+    limits[:] = behind_records
+    return True

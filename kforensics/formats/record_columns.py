@@ -1,0 +1,206 @@
+"""Records of many batches at once, as columns: with all starts known, each field of all records is decoded by whole-column arithmetic.
+
+The fast path answers one question surely: *this batch is sound*. A batch of which it can't say so goes to the exact reader in records.py, which finds
+it sound after all or says what is wrong with it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.errors import FormatError
+from kforensics.formats.record_chain import Lanes, Piece, chain_pieces
+from kforensics.formats.records import RecordLayout, iter_record_layouts, skip_headers
+from kforensics.formats.varint_lanes import Flags, Positions, Values, read_varints, read_varlongs, skip_varlongs
+from kforensics.formats.word_buffer import WordBuffer
+
+FEW_RECORDS = 16
+"""Below it headers are read one record after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordColumns:
+    """Records in file order; positions are places in the buffer that holds the bodies, lengths are -1 for null."""
+
+    rows: NDArray[np.int64]
+    """Of each record, the row of its batch."""
+    timestamp_delta: Values
+    offset_delta: Values
+    key_position: Positions
+    key_length: Values
+    value_position: Positions
+    value_length: Values
+    header_position: Positions
+    header_count: Values
+    end: Positions
+
+    def part(self, first: int, end: int) -> "RecordColumns":
+        """The records from `first` up to `end`."""
+        return RecordColumns(*(getattr(self, name)[first:end] for name in self.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class LaneDamage:
+    """What the exact reader says of a lane; the error's span is in the buffer."""
+
+    lane: int
+    error: FormatError
+
+
+def find_damaged_lanes(buffer: WordBuffer, lanes: Lanes) -> list[LaneDamage]:
+    """The lanes whose records are not as the format says."""
+    doubtful: set[int] = set()
+    previous_delta = -1
+    for piece in chain_pieces(buffer, lanes):
+        columns, sound_records = _decode(buffer, piece, with_times=False)
+        sound = _sound_lanes(piece, columns, sound_records, previous_delta if piece.skipped else -1)
+        previous_delta = int(columns.offset_delta[-1]) if len(columns.offset_delta) else -1
+        if not sound.all():
+            doubtful.update((piece.first_lane + np.flatnonzero(~sound)).tolist())
+    return [LaneDamage(lane, error) for lane in sorted(doubtful) if (error := _exact_error(buffer, lanes, lane)) is not None]
+
+
+def iter_columns(buffer: WordBuffer, lanes: Lanes) -> Iterator[RecordColumns | LaneDamage]:
+    """Columns of all records in file order, and each damage behind the readable records of its lane."""
+    previous_delta = -1
+    given_up = -1
+    for piece in chain_pieces(buffer, lanes):
+        if piece.first_lane == given_up:
+            continue
+        columns, sound_records = _decode(buffer, piece, with_times=True)
+        sound = _sound_lanes(piece, columns, sound_records, previous_delta if piece.skipped else -1)
+        previous_delta = int(columns.offset_delta[-1]) if len(columns.offset_delta) else -1
+        if sound.all():
+            yield columns
+            continue
+        ends = np.cumsum(piece.counts).tolist()
+        for lane, end in enumerate(ends):
+            if sound[lane]:
+                yield columns.part(ends[lane - 1] if lane else 0, end)
+            else:
+                given_up = piece.first_lane + lane
+                yield from _exact_columns(buffer, lanes, given_up, piece.skipped)
+
+
+def _decode(buffer: WordBuffer, piece: Piece, *, with_times: bool) -> tuple[RecordColumns, Flags]:
+    """The columns of a piece, and which records are surely as the format says; timestamps cost extra."""
+    words, limits = buffer.words, piece.limits
+    behind_attributes = piece.positions + 1
+    if with_times:
+        timestamp_delta, position, sound = read_varlongs(words, behind_attributes)
+    else:
+        timestamp_delta = behind_attributes
+        position, sound = skip_varlongs(words, behind_attributes)
+    offset_delta, position, complete = read_varints(words, position)
+    sound &= complete
+    key_length, key_position, complete = read_varints(words, position)
+    position = key_position + np.maximum(key_length, 0)
+    sound &= complete & (key_length >= -1) & (position <= limits)
+    # Where a length can't be right the next field is read at the record's end, so that no place leaves the buffer.
+    value_length, value_position, complete = read_varints(words, np.where(sound, position, limits))
+    position = value_position + np.maximum(value_length, 0)
+    sound &= complete & (value_length >= -1) & (position <= limits)
+    header_count, header_position, complete = read_varints(words, np.where(sound, position, limits))
+    sound &= complete & (header_count >= 0)
+    end = _behind_headers(buffer, header_position, header_count, limits, sound) if header_count.any() else header_position
+    sound &= end == limits
+    rows = np.repeat(piece.lanes.rows, piece.counts)
+    columns = RecordColumns(
+        rows, timestamp_delta, offset_delta, key_position, key_length, value_position, value_length, header_position, header_count, limits
+    )
+    return columns, sound
+
+
+def _behind_headers(buffer: WordBuffer, header_position: Positions, header_count: Values, limits: Positions, sound: Flags) -> Positions:
+    """The position behind each record's headers; one that differs from the record's end where they do not fit."""
+    end = header_position.copy()
+    going = np.flatnonzero(sound & (header_count > 0))
+    position, left, limit = header_position[going], header_count[going], limits[going]
+    while len(going) >= FEW_RECORDS:
+        name_length, behind, complete = read_varints(buffer.words, position)
+        position = behind + np.maximum(name_length, 0)
+        fits = complete & (name_length >= 0) & (position <= limit)
+        value_length, behind, complete = read_varints(buffer.words, np.where(fits, position, limit))
+        position = behind + np.maximum(value_length, 0)
+        fits &= complete & (value_length >= -1) & (position <= limit)
+        left = left - 1
+        end[going] = np.where(fits, position, -1)
+        stays = fits & (left > 0)
+        going, position, left, limit = going[stays], position[stays], left[stays], limit[stays]
+    for record, start, count, bound in zip(going.tolist(), position.tolist(), left.tolist(), limit.tolist(), strict=True):
+        try:
+            end[record] = skip_headers(buffer.view, start, bound, count)
+        except FormatError:
+            end[record] = -1
+    return end
+
+
+def _sound_lanes(piece: Piece, columns: RecordColumns, sound_records: Flags, previous_delta: int) -> Flags:
+    """Which lanes hold exactly their records, with offset deltas that rise up to the last one at most."""
+    filled = piece.counts > 0
+    if not filled.all():
+        sound = piece.sound & (piece.lanes.starts == piece.lanes.ends)
+        if not filled.any():
+            return sound
+    else:
+        sound = piece.sound
+    counts = piece.counts[filled]
+    lasts = np.cumsum(counts) - 1
+    firsts = lasts - counts + 1
+    deltas = columns.offset_delta
+    rises = np.empty(len(deltas), dtype=np.bool_)
+    np.greater(deltas[1:], deltas[:-1], out=rises[1:])
+    rises[firsts] = deltas[firsts] > previous_delta
+    rises &= sound_records
+    good = piece.sound[filled] & (deltas[lasts] <= piece.lanes.last_offset_deltas[filled])
+    if piece.is_rest:
+        good &= piece.limits[lasts] == piece.lanes.ends[filled]
+    if not rises.all():
+        good &= np.logical_and.reduceat(rises, firsts)
+    sound = sound.copy()
+    sound[filled] = good
+    return sound
+
+
+def _exact_layouts(buffer: WordBuffer, lanes: Lanes, lane: int) -> Iterator[RecordLayout]:
+    return iter_record_layouts(
+        buffer.view, int(lanes.starts[lane]), int(lanes.ends[lane]), int(lanes.counts[lane]), int(lanes.last_offset_deltas[lane])
+    )
+
+
+def _exact_error(buffer: WordBuffer, lanes: Lanes, lane: int) -> FormatError | None:
+    try:
+        for _ in _exact_layouts(buffer, lanes, lane):
+            pass
+    except FormatError as error:
+        return error
+    return None
+
+
+def _exact_columns(buffer: WordBuffer, lanes: Lanes, lane: int, skip: int) -> Iterator[RecordColumns | LaneDamage]:
+    """A lane's records behind the first `skip`, by the exact reader, and what is wrong with them."""
+    layouts = _exact_layouts(buffer, lanes, lane)
+    error: FormatError | None = None
+    is_done = False
+    while not is_done:
+        taken: list[RecordLayout] = []
+        try:
+            for layout in islice(layouts, 4096):
+                taken.append(layout)  # noqa: PERF402  # what came before an error is kept
+        except FormatError as caught:
+            error = caught
+        is_done = error is not None or not taken
+        skipped = min(skip, len(taken))
+        skip -= skipped
+        if taken[skipped:]:
+            yield _columns_of(taken[skipped:], int(lanes.rows[lane]))
+    if error is not None:
+        yield LaneDamage(lane, error)
+
+
+def _columns_of(layouts: list[RecordLayout], row: int) -> RecordColumns:
+    table = np.array(layouts, dtype=np.int64)
+    return RecordColumns(np.full(len(layouts), row), *(table[:, column] for column in range(1, table.shape[1])))
