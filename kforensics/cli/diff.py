@@ -1,7 +1,6 @@
 """`kforensics diff`: the replicas of every partition, compared."""
 
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -122,6 +121,7 @@ def diff(
             progress=progress,
         )
     code = exit_code_of(result.findings, result.problems)
+    pieces: str | Iterator[str]
     if as_text:
         pieces = _text(
             result,
@@ -144,7 +144,7 @@ def _flatten(report: object) -> bytes:
     import zlib
 
     from kforensics.reconcile.partition import PartitionReport
-    from kforensics.render.diff import plain_report
+    from kforensics.render.diff_plain import plain_report
     from kforensics.render.jsonout import to_plain
 
     assert isinstance(report, PartitionReport)
@@ -188,8 +188,8 @@ def _text(
 ) -> str:
     import sys
 
-    from kforensics.render.diff import diff_screen, finding_lines, problem_lines, record_lines
     from kforensics.pipeline.diff import records_to_go
+    from kforensics.render.diff import diff_screen, finding_lines, problem_lines, record_lines
     from kforensics.render.text import render_screen, screen_width, speaks_unicode, wants_colour
 
     width = screen_width()

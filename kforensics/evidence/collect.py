@@ -8,6 +8,7 @@ import numpy as np
 
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.inputs import FoundInput, Inputs
 from kforensics.evidence.model import (
     BUCKET_OFFSETS,
     CheckpointValue,
@@ -25,7 +26,6 @@ from kforensics.formats.partition_metadata import parse_partition_metadata
 from kforensics.formats.records import Record
 from kforensics.formats.segment import Level, iter_records, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
-from kforensics.evidence.inputs import FoundInput, Inputs
 from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName, parse_file_name
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, join, walk_partition
 from kforensics.units import EpochEntry, TopicPartition
@@ -79,7 +79,9 @@ class CollectedReplica:
     problems: tuple[Problem, ...]
 
 
-def read_log_dir_state(root: Path, *, input_index: int, log_dir: str, broker_id: int | Absent, clean_shutdown: bool) -> tuple[LogDirState, tuple[Problem, ...]]:
+def read_log_dir_state(
+    root: Path, *, input_index: int, log_dir: str, broker_id: int | Absent, clean_shutdown: bool
+) -> tuple[LogDirState, tuple[Problem, ...]]:
     """The checkpoints of one log directory, each value with the line that says it."""
     problems: list[Problem] = []
     values: dict[str, dict[TopicPartition, int]] = {}
@@ -96,7 +98,8 @@ def read_log_dir_state(root: Path, *, input_index: int, log_dir: str, broker_id:
             problems.append(_problem(input_index, path, error))
             continue
         values[name] = {
-            TopicPartition(entry.topic, entry.partition): entry.offset << _LINE_BITS | entry.line for entry in parsed.entries
+            TopicPartition(entry.topic, entry.partition): entry.offset << _LINE_BITS | entry.line
+            for entry in parsed.entries
         }
     state = LogDirState(
         root=root,
@@ -156,7 +159,9 @@ def _keep(places: dict[TopicPartition, list[PartitionPlace]], place: PartitionPl
 def _states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:
     if not found.log_dirs:
         # A partition directory by itself: whatever its log directory says stands outside of the input.
-        return {"": LogDirState(root=found.root, input=index, log_dir="", broker_id=Absent.UNKNOWN, clean_shutdown=False)}
+        return {
+            "": LogDirState(root=found.root, input=index, log_dir="", broker_id=Absent.UNKNOWN, clean_shutdown=False)
+        }
     states = {}
     for log_dir in found.log_dirs:
         states[log_dir.path], met = read_log_dir_state(
@@ -206,7 +211,9 @@ def collect_replica(
             sorted(
                 f.name.base_offset
                 for f in files
-                if f.name.kind is FileKind.PRODUCER_SNAPSHOT and not f.name.is_transient and isinstance(f.name.base_offset, int)
+                if f.name.kind is FileKind.PRODUCER_SNAPSHOT
+                and not f.name.is_transient
+                and isinstance(f.name.base_offset, int)
             )
         ),
         deleted_segments=deleted,
@@ -230,7 +237,9 @@ def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
 
 def segment_paths(place: PartitionPlace) -> tuple[str, ...]:
     """The segment files of a partition directory that `collect_replica` reads."""
-    return tuple(f.path for f in _list(place, []) if f.name.kind is FileKind.SEGMENT and f.name.suffix in _READ_SUFFIXES)
+    return tuple(
+        f.path for f in _list(place, []) if f.name.kind is FileKind.SEGMENT and f.name.suffix in _READ_SUFFIXES
+    )
 
 
 def scan_place(place: PartitionPlace, path: str, level: Level = Level.CRC) -> Segment | None:
@@ -289,6 +298,7 @@ def _lineage(segments: Sequence[Segment], log_start: CheckpointValue | Absent) -
 
 
 def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -> CheckpointValue | Absent:
+    """What one of the `CHECKPOINTS` says of a partition."""
     if name in state.unreadable:
         return Absent.UNREADABLE
     packed = state.checkpoints.get(name, {}).get(partition)
@@ -365,8 +375,14 @@ class FileBatchReader:
         for at, segment in enumerate(replica.segments):
             if not _touches(segment, first_offset, last_offset):
                 continue
-            rows = segment.batches if not isinstance(segment.batches, Absent) else self._read_rows(replica, segment, first_offset, last_offset)
-            rows = rows[(rows["last_offset"] >= first_offset) & (rows["base_offset"] <= last_offset) & rows["crc_valid"]]
+            rows = (
+                segment.batches
+                if not isinstance(segment.batches, Absent)
+                else self._read_rows(replica, segment, first_offset, last_offset)
+            )
+            rows = rows[
+                (rows["last_offset"] >= first_offset) & (rows["base_offset"] <= last_offset) & rows["crc_valid"]
+            ]
             if len(rows):
                 rows = rows.copy()
                 rows["segment"] = at

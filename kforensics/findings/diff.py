@@ -52,7 +52,9 @@ def _replica_findings(report: PartitionReport, replica: ReplicaReport) -> Iterat
     if replica.truncation is not None:
         yield _truncation_finding(report, replica)
         yield from _below_high_watermark(report, replica)
-    if replica.verdict is Verdict.SILENT_DIVERGENCE or (replica.past_end and replica.divergence and _is_silent(replica)):
+    if replica.verdict is Verdict.SILENT_DIVERGENCE or (
+        replica.past_end and replica.divergence and _is_silent(replica)
+    ):
         yield _silent_divergence(report, replica)
     if replica.past_end is not None:
         end = max(r.view.log_end_offset for r in report.replicas)
@@ -92,12 +94,26 @@ def _truncation_finding(report: PartitionReport, replica: ReplicaReport) -> Find
         records += f" and {counts.markers} transaction markers" if counts.markers > 1 else " and 1 transaction marker"
     head = f"{report.partition}: {_broker(broker)} will cut its log from {replica.view.log_end_offset} to {cut.offset}: {records}"
     if lost.certain:
-        code, severity, tail = "KF201", Severity.CRITICAL, f", {lost.certain} of them certainly committed and not on the leader"
+        code, severity, tail = (
+            "KF201",
+            Severity.CRITICAL,
+            f", {lost.certain} of them certainly committed and not on the leader",
+        )
     elif lost.possible:
-        code, severity, tail = "KF202", Severity.ERROR, f", {lost.possible} of them possibly committed and not on the leader"
+        code, severity, tail = (
+            "KF202",
+            Severity.ERROR,
+            f", {lost.possible} of them possibly committed and not on the leader",
+        )
     else:
         code, severity = "KF203", Severity.WARNING
-        tail = ", none of them committed" if counts.no == counts.records else ", all of which the leader holds" if not lost.records else ""
+        tail = (
+            ", none of them committed"
+            if counts.no == counts.records
+            else ", all of which the leader holds"
+            if not lost.records
+            else ""
+        )
     return finding(
         code,
         severity=severity,
@@ -128,7 +144,10 @@ def _below_high_watermark(report: PartitionReport, replica: ReplicaReport) -> It
 def _silent_divergence(report: PartitionReport, replica: ReplicaReport) -> Finding:
     parted = replica.divergence
     assert parted is not None
-    end = min(replica.view.log_end_offset, replica.compared_with.log_end_offset if replica.compared_with else parted.offset + 1)
+    end = min(
+        replica.view.log_end_offset,
+        replica.compared_with.log_end_offset if replica.compared_with else parted.offset + 1,
+    )
     return finding(
         "KF204",
         severity=Severity.CRITICAL,
@@ -145,7 +164,11 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
     broker = view.replica.broker_id
     if view.cut_by_recovery is not None:
         dropped = sum(s.record_count for s in view.replica.segments) - sum(s.record_count for s in view.segments)
-        what = "an unfinished batch at its end" if not dropped else f"{dropped} sound records behind the first batch that fails"
+        what = (
+            "an unfinished batch at its end"
+            if not dropped
+            else f"{dropped} sound records behind the first batch that fails"
+        )
         yield finding(
             "KF210" if dropped else "KF211",
             severity=Severity.ERROR if dropped else Severity.NOTE,

@@ -22,6 +22,7 @@ from kforensics.formats.records import Record
 from kforensics.pipeline.processes import default_jobs, in_chunks, spread
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.facts import ClusterFacts, NoFacts
+from kforensics.reconcile.lineage import LogView
 from kforensics.reconcile.partition import PartitionReport, Verdict, reconcile_partition
 from kforensics.units import TopicPartition
 
@@ -236,7 +237,9 @@ def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segme
     )
 
 
-def records_to_go(result: DiffResult, inputs: Inputs) -> Iterator[tuple[TopicPartition, int | Absent, Iterator[Record]]]:
+def records_to_go(
+    result: DiffResult, inputs: Inputs
+) -> Iterator[tuple[TopicPartition, int | Absent, Iterator[Record]]]:
     """For each expected truncation: the partition, the broker, and the records it would cut."""
     reader = FileBatchReader([one.root for one in inputs.found])
     for report in result.reports:
@@ -249,21 +252,27 @@ def records_to_go(result: DiffResult, inputs: Inputs) -> Iterator[tuple[TopicPar
 
 def without_batches(report: PartitionReport) -> PartitionReport:
     """The report without batch tables and digests, which only the comparison needs."""
-    slim: dict[int, object] = {}
+    # A view stays one object wherever the report names it: readers compare by identity.
+    slim: dict[int, LogView] = {}
 
-    def view(one):  # noqa: ANN001, ANN202 - identity matters: a view is slimmed once and stays one object
+    def view(one: LogView) -> LogView:
         if id(one) not in slim:
-            slim[id(one)] = replace(one, replica=_slim_replica(one.replica), segments=tuple(map(_slim_segment, one.segments)))
+            segments = tuple(map(_slim_segment, one.segments))
+            slim[id(one)] = replace(one, replica=_slim_replica(one.replica), segments=segments)
         return slim[id(one)]
 
     replicas = tuple(
-        replace(r, view=view(r.view), compared_with=view(r.compared_with) if r.compared_with else None) for r in report.replicas
+        replace(r, view=view(r.view), compared_with=view(r.compared_with) if r.compared_with else None)
+        for r in report.replicas
     )
     what_if = tuple(
-        replace(w, leader=view(w.leader), truncations=tuple((view(v), cut) for v, cut in w.truncations)) for w in report.what_if
+        replace(w, leader=view(w.leader), truncations=tuple((view(v), cut) for v, cut in w.truncations))
+        for w in report.what_if
     )
     leader = replace(report.leader, view=view(report.leader.view)) if report.leader else None
-    return replace(report, replicas=replicas, what_if=what_if, leader=leader, set_aside=tuple(map(_slim_replica, report.set_aside)))
+    return replace(
+        report, replicas=replicas, what_if=what_if, leader=leader, set_aside=tuple(map(_slim_replica, report.set_aside))
+    )
 
 
 def _slim_replica(replica: Replica) -> Replica:
@@ -276,5 +285,3 @@ def _slim_replica(replica: Replica) -> Replica:
 
 def _slim_segment(segment: Segment) -> Segment:
     return replace(segment, batches=Absent.NOT_WRITTEN, digests=np.zeros(0, dtype=DIGEST_DTYPE))
-
-

@@ -43,7 +43,7 @@ def in_chunks(weights: Iterable[int], *, weight: int, most: int) -> Iterator[tup
     """Runs of indexes [first, end) whose weights add up to about `weight`, of `most` members at most."""
     first = total = 0
     end = 0
-    for end, one in enumerate(weights, 1):  # noqa: B007 - the last value counts
+    for end, one in enumerate(weights, 1):
         total += one
         if total >= weight or end - first >= most:
             yield first, end

@@ -76,14 +76,20 @@ class CommitJudge:
     """
 
     def __init__(
-        self, views: Sequence[LogView], agree_until: Callable[[LogView, LogView], int], facts: ClusterFacts, reader: BatchReader
+        self,
+        views: Sequence[LogView],
+        agree_until: Callable[[LogView, LogView], int],
+        facts: ClusterFacts,
+        reader: BatchReader,
     ) -> None:
         self._views = views
         self._agree_until = agree_until
         self._facts = facts
         self._reader = reader
         partition = views[0].replica.topic_partition
-        topic_id = next((v.replica.topic_id for v in views if not isinstance(v.replica.topic_id, Absent)), Absent.UNKNOWN)
+        topic_id = next(
+            (v.replica.topic_id for v in views if not isinstance(v.replica.topic_id, Absent)), Absent.UNKNOWN
+        )
         self._leaderships = facts.leaderships(partition, topic_id)
         self._commits = facts.commits
 
@@ -99,7 +105,9 @@ class CommitJudge:
         if certain and split > offsets.first:
             out.append(_run(offsets.first, split - 1, "certain", certain))
         if end > split:
-            out.append(_run(split, end - 1, "possible", _Bound(offset=split, reason=self._why_possible(view), citations=())))
+            out.append(
+                _run(split, end - 1, "possible", _Bound(offset=split, reason=self._why_possible(view), citations=()))
+            )
         if never and end <= offsets.last:
             out.append(_run(end, offsets.last, "no", never))
         return tuple(out)
@@ -122,7 +130,11 @@ class CommitJudge:
             same_until = view.log_end_offset if other is view else self._agree_until(view, other)
             reach = min(recorded.value, same_until)
             who = "its own" if other is view else f"broker {other.replica.broker_id}'s"
-            bounds.append(_Bound(offset=reach, reason=f"below {who} high watermark {recorded.value}", citations=(recorded.citation,)))
+            bounds.append(
+                _Bound(
+                    offset=reach, reason=f"below {who} high watermark {recorded.value}", citations=(recorded.citation,)
+                )
+            )
         return bounds
 
     def _by_groups(self, view: LogView) -> list[_Bound]:
@@ -163,9 +175,13 @@ class CommitJudge:
     def _end_of_term(view: LogView, state: Leadership) -> int | None:
         """Where the leader's term that `state` belongs to ends in its log: epochs rise with every leader, ISR changes keep them."""
         claimed = view.replica.checkpoint_epochs
-        if state.leader_epoch not in {e.leader_epoch for e in (*view.batch_epochs, *(() if isinstance(claimed, Absent) else claimed))}:
+        if state.leader_epoch not in {
+            e.leader_epoch for e in (*view.batch_epochs, *(() if isinstance(claimed, Absent) else claimed))
+        }:
             return None
-        return next((e.start_offset for e in view.batch_epochs if e.leader_epoch > state.leader_epoch), view.log_end_offset)
+        return next(
+            (e.start_offset for e in view.batch_epochs if e.leader_epoch > state.leader_epoch), view.log_end_offset
+        )
 
     def _by_commit_markers(self, view: LogView, offsets: OffsetRange) -> list[_Bound]:
         rows = self._reader.batches(view.replica, offsets.first, offsets.last)
@@ -223,12 +239,18 @@ class CommitJudge:
         if not self._leaderships:
             return "above every recorded high watermark; no metadata tells who was in sync"
         recorded = view.replica.high_watermark
-        known = "no high watermark is recorded" if isinstance(recorded, Absent) else f"above the recorded high watermark {recorded.value}"
+        known = (
+            "no high watermark is recorded"
+            if isinstance(recorded, Absent)
+            else f"above the recorded high watermark {recorded.value}"
+        )
         return f"{known}, which is written every 5 s; nothing speaks against it"
 
 
 def _run(first: int, last: int, certainty: Certainty, bound: _Bound) -> CommittedRun:
-    return CommittedRun(offsets=OffsetRange(first, last), certainty=certainty, reason=bound.reason, citations=bound.citations)
+    return CommittedRun(
+        offsets=OffsetRange(first, last), certainty=certainty, reason=bound.reason, citations=bound.citations
+    )
 
 
 def count_runs(runs: Sequence[CommittedRun], view: LogView, reader: BatchReader) -> tuple[CommittedRun, ...]:

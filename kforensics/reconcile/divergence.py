@@ -127,7 +127,9 @@ def _first_mismatch(left: BatchTable, right: BatchTable) -> int | None:
     return None if len(left) == len(right) else shared
 
 
-def _batch_divergence(one: LogView, other: LogView, offset: int, mine: np.void | None, its: np.void | None) -> Divergence:
+def _batch_divergence(
+    one: LogView, other: LogView, offset: int, mine: np.void | None, its: np.void | None
+) -> Divergence:
     sides = ((one, mine), (other, its))
     holders = [(view, row) for view, row in sides if row is not None and int(row["base_offset"]) == offset]
     citations = tuple(_cite_batch(view, row) for view, row in holders)
@@ -154,17 +156,20 @@ def _cite_batch(view: LogView, row: np.void) -> Citation:
 
 def _compare_records(one: LogView, other: LogView, offsets: OffsetRange, reader: BatchReader) -> Divergence | None:
     missing: list[tuple[int, LogView, Record]] = []
-    for offset, mine, its in _paired(
-        _records(one, offsets, reader), _records(other, offsets, reader)
-    ):
+    for offset, mine, its in _paired(_records(one, offsets, reader), _records(other, offsets, reader)):
         if mine is not None and its is not None:
             if _same_record(mine, its):
                 continue
             detail = f"the record at offset {offset} differs"
-            return _earliest(_unexplained(missing, one, other, reader), Divergence(
-                offset=offset, kind="record", detail=detail,
-                citations=(_cite_record(one, mine), _cite_record(other, its)),
-            ))
+            return _earliest(
+                _unexplained(missing, one, other, reader),
+                Divergence(
+                    offset=offset,
+                    kind="record",
+                    detail=detail,
+                    citations=(_cite_record(one, mine), _cite_record(other, its)),
+                ),
+            )
         holder, record = (one, mine) if mine is not None else (other, its)
         assert record is not None
         missing.append((offset, holder, record))
@@ -186,9 +191,7 @@ def _records(view: LogView, offsets: OffsetRange, reader: BatchReader) -> Iterat
             yield record
 
 
-def _paired(
-    left: Iterator[Record], right: Iterator[Record]
-) -> Iterator[tuple[int, Record | None, Record | None]]:
+def _paired(left: Iterator[Record], right: Iterator[Record]) -> Iterator[tuple[int, Record | None, Record | None]]:
     mine, its = next(left, None), next(right, None)
     while mine is not None or its is not None:
         if its is None or (mine is not None and mine.offset < its.offset):
@@ -224,7 +227,9 @@ def _unexplained(
         if not mine:
             continue
         cleaned = lacking.cleaned_below
-        candidates = [(o, r) for o, r in mine if o < cleaned and not r.is_control and r.value is not None and r.key is not None]
+        candidates = [
+            (o, r) for o, r in mine if o < cleaned and not r.is_control and r.value is not None and r.key is not None
+        ]
         beyond = [(o, r) for o, r in mine if o >= cleaned]
         open_items = beyond + _not_superseded(candidates, holder, lacking, reader)
         if open_items:

@@ -8,6 +8,7 @@ from kforensics.evidence.model import Citation
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.facts import Leadership
 from kforensics.reconcile.lineage import LogView
+from kforensics.units import EpochEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,19 +42,23 @@ def choose_leader(
     if wanted is not None and wanted in by_broker:
         view = by_broker[wanted]
         return LeaderChoice(
-            broker_id=view.replica.broker_id, leader_epoch=last_epoch(view), source="option", reason="as given", view=view
+            broker_id=view.replica.broker_id,
+            leader_epoch=last_epoch(view),
+            source="option",
+            reason="as given",
+            view=view,
         )
     newest = leaderships[-1] if leaderships else None
     note = ""
     if newest is not None:
         led = by_broker.get(newest.leader) if not isinstance(newest.leader, Absent) else None
-        where = "" if isinstance(newest.recorded_at, Absent) else f", offset {newest.recorded_at}"
+        where = "its newest record" if isinstance(newest.recorded_at, Absent) else f"offset {newest.recorded_at}"
         if led is not None:
             return LeaderChoice(
                 broker_id=newest.leader,
                 leader_epoch=newest.leader_epoch,
                 source="metadata",
-                reason=f"metadata log{where}",
+                reason=where,
                 view=led,
                 citations=(newest.citation,),
             )
@@ -79,7 +84,7 @@ def last_epoch(view: LogView) -> int | Absent:
     return max(known) if known else Absent.NOT_APPLICABLE
 
 
-def _claimed(view: LogView) -> tuple:
+def _claimed(view: LogView) -> tuple[EpochEntry, ...]:
     # An epoch that began at the log end is not in the loaded cache any more, but it tells who led last.
     claimed = view.replica.checkpoint_epochs
     return view.epochs if isinstance(claimed, Absent) else claimed or view.epochs

@@ -1,13 +1,13 @@
 """A replica as its broker will have it once the log is loaded: offsets, leader epochs and high watermark that the protocol then acts on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Replica, Segment
-from kforensics.evidence.segments import NO_END_OF_RECOVERY, add_digests
+from kforensics.evidence.segments import NO_END_OF_RECOVERY, add_digests, digest_batches
 from kforensics.protocol import epochs as epoch_rules
 from kforensics.protocol.truncation import LogState
 from kforensics.units import EpochEntry, OffsetRange
@@ -122,14 +122,12 @@ def _recovered(replica: Replica) -> tuple[tuple[Segment, ...], Citation | None]:
 
 def cut_segment(segment: Segment, position: int) -> Segment:
     """The segment as it is when its file ends at `position`, a batch boundary."""
-    from dataclasses import replace
-
-    from kforensics.evidence.segments import digest_batches
-
     if isinstance(segment.batches, Absent):
         # Digests of the tail can't be taken apart again: leave buckets from the cut on to be read.
         end = segment.recovered_end_offset
-        kept = segment.digests if isinstance(end, Absent) else segment.digests[segment.digests["position"] < position][:-1]
+        kept = (
+            segment.digests if isinstance(end, Absent) else segment.digests[segment.digests["position"] < position][:-1]
+        )
         epochs = segment.epochs if isinstance(end, Absent) else tuple(e for e in segment.epochs if e.start_offset < end)
         last = segment.last_offset if isinstance(end, Absent) else end - 1
         return replace(segment, length=position, digests=kept, epochs=epochs, last_offset=last, damage=())
@@ -179,7 +177,9 @@ def _cleaned_below(replica: Replica, segments: tuple[Segment, ...]) -> int:
     point = replica.cleaner_point.value if not isinstance(replica.cleaner_point, Absent) else 0
     for segment in segments[:-1]:
         if is_cleaned(segment):
-            point = max(point, segment.base_offset if isinstance(segment.last_offset, Absent) else segment.last_offset + 1)
+            point = max(
+                point, segment.base_offset if isinstance(segment.last_offset, Absent) else segment.last_offset + 1
+            )
     return point
 
 

@@ -1,7 +1,7 @@
 """The reconciler: the replicas of one partition in, verdicts, expected truncations and what-ifs out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kforensics.damage import Absent
@@ -116,7 +116,7 @@ class _Session:
         kept = [r for r in replicas if r.state not in {"deleted", "stray"}]
         self.topic_id = self._current_topic_id(kept)
         self.strangers = [r for r in kept if not self._is_same_topic(r)]
-        views = [view_replica(r) for r in kept if self._is_same_topic(r)]
+        views = [self._without_stale_mark(view_replica(r)) for r in kept if self._is_same_topic(r)]
         self.live = [v for v in views if v.replica.state == "live"]
         self.future = [v for v in views if v.replica.state == "future"]
         self._divergences: dict[tuple[int, int], Divergence | None] = {}
@@ -132,7 +132,21 @@ class _Session:
         return max(sorted(set(ids)), key=lambda i: (ids.count(i), newest[i]), default=Absent.UNKNOWN)
 
     def _is_same_topic(self, replica: Replica) -> bool:
-        return isinstance(replica.topic_id, Absent) or isinstance(self.topic_id, Absent) or replica.topic_id == self.topic_id
+        return (
+            isinstance(replica.topic_id, Absent)
+            or isinstance(self.topic_id, Absent)
+            or replica.topic_id == self.topic_id
+        )
+
+    def _without_stale_mark(self, view: LogView) -> LogView:
+        """A checkpoint keeps the line of a deleted topic until it is written again: past the log end it is no mark of a new topic of that name."""
+        recorded = view.replica.high_watermark
+        recreated = bool(self.set_aside or self.strangers)
+        if not recreated or isinstance(recorded, Absent) or recorded.value <= view.log_end_offset:
+            return view
+        return replace(
+            view, replica=replace(view.replica, high_watermark=Absent.UNKNOWN), high_watermark=view.log_start_offset
+        )
 
     def divergence(self, one: LogView, other: LogView) -> Divergence | None:
         key = (id(one), id(other))
@@ -244,7 +258,7 @@ class _Session:
             past = not isinstance(recorded, Absent) and recorded.value > end
             if past and not isinstance(recorded, Absent):
                 verdict = max(report.verdict, Verdict.LOST, key=_WORST.__getitem__)
-                report = _with_past_end(report, verdict, recorded)  # noqa: PLW2901
+                report = replace(report, verdict=verdict, past_end=recorded)  # noqa: PLW2901
             out.append(report)
         return out
 
@@ -252,7 +266,9 @@ class _Session:
         if len(self.live) < 2:
             return ()
         epoch = next_epoch([*self.live, *self.future], leader.leader_epoch)
-        return tuple(self._if_led_by(candidate, judge, epoch) for candidate in sorted(self.live, key=lambda v: _order(v.replica)))
+        return tuple(
+            self._if_led_by(candidate, judge, epoch) for candidate in sorted(self.live, key=lambda v: _order(v.replica))
+        )
 
     def _if_led_by(self, candidate: LogView, judge: CommitJudge, epoch: int) -> WhatIf:
         truncations: list[tuple[LogView, ExpectedTruncation]] = []
@@ -290,20 +306,9 @@ def _order(replica: Replica) -> tuple[int, str]:
     return (-1 if isinstance(replica.broker_id, Absent) else replica.broker_id, replica.path)
 
 
-def _with_past_end(report: ReplicaReport, verdict: Verdict, recorded: CheckpointValue) -> ReplicaReport:
-    return ReplicaReport(
-        view=report.view,
-        verdict=verdict,
-        protocol=report.protocol,
-        truncation=report.truncation,
-        divergence=report.divergence,
-        outcome=report.outcome,
-        compared_with=report.compared_with,
-        past_end=recorded,
-    )
-
-
-def _verdict(view: LogView, leader: LogView, divergence: Divergence | None, truncation: ExpectedTruncation | None) -> Verdict:
+def _verdict(
+    view: LogView, leader: LogView, divergence: Divergence | None, truncation: ExpectedTruncation | None
+) -> Verdict:
     if divergence is not None and (truncation is None or divergence.offset < truncation.offset):
         return Verdict.SILENT_DIVERGENCE
     if truncation is not None:

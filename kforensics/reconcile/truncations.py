@@ -12,7 +12,6 @@ from kforensics.reconcile.leader import ProtocolChoice
 from kforensics.reconcile.lineage import LogView
 from kforensics.units import OffsetRange
 
-
 _RULES = {ProtocolName.KIP_101: RULES_BEFORE_2_0_1}
 """Brokers that speak kip-101 are older than 2.0.1, so their epoch caches answer as theirs did."""
 
@@ -39,7 +38,9 @@ def follower_outcome(
 ) -> TruncationOutcome:
     """The protocol's answer for one follower, the leader taken as elected now in `new_epoch`."""
     elected = leader_after_election(leader.state(), new_epoch)
-    return follower_truncation(follower.state(), elected, protocol=protocol.name, rules=_RULES.get(protocol.name, CURRENT_RULES))
+    return follower_truncation(
+        follower.state(), elected, protocol=protocol.name, rules=_RULES.get(protocol.name, CURRENT_RULES)
+    )
 
 
 def expected_truncation(
@@ -59,7 +60,9 @@ def expected_truncation(
     dropped = OffsetRange(first, follower.log_end_offset - 1)
     runs = count_runs(judge.runs(follower, dropped), follower, reader)
     # What the leader holds in the same bytes comes back with the next fetch.
-    gone_from = max(first, min(leader.log_end_offset, divergence_offset if divergence_offset is not None else leader.log_end_offset))
+    gone_from = max(
+        first, min(leader.log_end_offset, divergence_offset if divergence_offset is not None else leader.log_end_offset)
+    )
     lost_range = OffsetRange(gone_from, dropped.last)
     lost = count_runs(judge.runs(follower, lost_range), follower, reader) if lost_range.count > 0 else ()
     return ExpectedTruncation(

@@ -1,23 +1,22 @@
-"""The comparison of replicas as text and as JSON."""
+"""The comparison of replicas as text: a block for each partition that needs attention."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from rich.text import Text
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
-from kforensics.findings.model import Finding, Severity
+from kforensics.findings.model import Finding
 from kforensics.formats.records import Record
 from kforensics.pipeline.diff import DiffResult
-from kforensics.reconcile.committed import CommittedCounts
 from kforensics.reconcile.lineage import LogView
 from kforensics.reconcile.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.reconcile.truncations import ExpectedTruncation
+from kforensics.render.diff_answer import answer_lines
 from kforensics.render.escape import escape_text
 from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane, scale_of
-from kforensics.render.text import INDENT, Style, counted, listed, wrapped
+from kforensics.render.text import INDENT, Style, counted, wrapped
 from kforensics.units import TopicPartition
 
 _LANE_WIDTH = 36
@@ -35,12 +34,9 @@ _WORDS = {
 }
 
 
-# ---------------------------------------------------------------- text
-
-
 def diff_screen(result: DiffResult, *, verbose: bool, steps: bool, width: int, unicode: bool) -> Iterator[Text | str]:
     """The screen: the answer, what to do, a block for each partition that needs attention, and the rest counted."""
-    yield from _answer(result, width)
+    yield from answer_lines(result, width)
     for one in result.partitions:
         if one.report is not None:
             yield ""
@@ -51,9 +47,11 @@ def diff_screen(result: DiffResult, *, verbose: bool, steps: bool, width: int, u
 
 def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
     """The answer and one entry a finding, the gravest first."""
-    yield from _answer(result, width)
+    yield from answer_lines(result, width)
     for item in result.findings:
-        yield from wrapped(f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT)
+        yield from wrapped(
+            f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
+        )
 
 
 def problem_lines(problems: Sequence[Problem], inputs: Sequence[Input], width: int) -> list[Text | str]:
@@ -62,11 +60,15 @@ def problem_lines(problems: Sequence[Problem], inputs: Sequence[Input], width: i
     for problem in problems:
         where = escape_text(inputs[problem.input].path) if problem.input < len(inputs) else ""
         path = "" if problem.path == "." else f"/{escape_text(problem.path)}"
-        lines += wrapped(f"not read: {where}{path}: {escape_text(problem.message)}", width=width, indent=INDENT * 2, first=INDENT)
+        lines += wrapped(
+            f"not read: {where}{path}: {escape_text(problem.message)}", width=width, indent=INDENT * 2, first=INDENT
+        )
     return lines
 
 
-def record_lines(goners: Iterable[tuple[TopicPartition, int | Absent, Iterable[Record]]], *, show_payload: bool) -> Iterator[Text | str]:
+def record_lines(
+    goners: Iterable[tuple[TopicPartition, int | Absent, Iterable[Record]]], *, show_payload: bool
+) -> Iterator[Text | str]:
     """The records that would go, one a line: offset and key, and the value where payloads were asked for."""
     for partition, broker, records in goners:
         yield ""
@@ -77,68 +79,6 @@ def record_lines(goners: Iterable[tuple[TopicPartition, int | Absent, Iterable[R
             if show_payload:
                 value = "  null" if record.value is None else f"  {escape_text(record.value)}"
             yield Text(f"{INDENT}{record.offset}  {key}{value}")
-
-
-def _answer(result: DiffResult, width: int) -> Iterator[Text]:
-    reports, findings, problems = result.partitions, result.findings, len(result.problems)
-    lost, possible, brokers, silent, past = _totals(result.reports)
-    count = Counter(one.verdict for one in reports)
-    style = Style.ANSWER_BAD
-    advice = ""
-    if silent:
-        head = f"REPLICAS DIFFER FOR GOOD: {counted(silent, 'partition')} of {len(reports)} hold different content at the same offset, and no rule will repair it."
-        advice = "Find out which content is right before a leader changes: readers see one or the other. Delete nothing."
-        if lost or possible:
-            head += f" {_at_risk(lost, possible, brokers)}"
-    elif past:
-        head = f"DATA IS MISSING: {counted(past, 'partition')} of {len(reports)} had committed records past the end of every log here."
-        advice = "Look for another replica or snapshot before anything is started."
-    elif lost or possible:
-        head = f"DATA AT RISK: {_at_risk(lost, possible, brokers)} in {count[Verdict.WILL_TRUNCATE]} of {counted(len(reports), 'partition')}."
-        advice = f"Do not start {listed([f'broker {b}' for b in brokers])} before {'its directory is' if len(brokers) == 1 else 'their directories are'} copied. No other replica given here holds these records."
-    elif count[Verdict.WILL_TRUNCATE]:
-        style = Style.ANSWER_WARNING
-        head = f"Nothing committed is at risk: {counted(count[Verdict.WILL_TRUNCATE], 'partition')} of {len(reports)} will cut a tail that the leader holds or that was never committed."
-        advice = "The brokers repair this by themselves when they start."
-    elif any(f.severity.rank >= Severity.WARNING.rank for f in findings):
-        style = Style.ANSWER_WARNING
-        head = f"No replica will be cut, but {counted(sum(f.severity.rank >= Severity.WARNING.rank for f in findings), 'finding')} to look at in {counted(len(reports), 'partition')}."
-    elif reports:
-        style = Style.ANSWER_GOOD
-        head = f"All replicas agree: {counted(len(reports), 'partition')} compared."
-    else:
-        style = Style.ANSWER_WARNING
-        head = "Nothing to compare: no partition was found."
-    yield from wrapped(head, width=width, style=style)
-    if problems:
-        yield from wrapped(f"Incomplete: {counted(problems, 'thing')} could not be read (listed below); what they hold is not judged.", width=width)
-    if advice:
-        yield from wrapped(advice, width=width)
-
-
-def _at_risk(lost: int, possible: int, brokers: Sequence[int | Absent]) -> str:
-    who = listed([f"broker {b}" for b in brokers])
-    if lost:
-        also = f" (and {possible} possibly committed)" if possible else ""
-        return f"{who} will discard {counted(lost, 'committed record')}{also}"
-    return f"{who} will discard {counted(possible, 'record')} that may have been committed"
-
-
-def _totals(reports: Sequence[PartitionReport]) -> tuple[int, int, list[int | Absent], int, int]:
-    lost = possible = silent = past = 0
-    brokers: set[int | Absent] = set()
-    for report in reports:
-        silent += any(r.verdict is Verdict.SILENT_DIVERGENCE for r in report.replicas)
-        past += any(r.past_end is not None for r in report.replicas)
-        for replica in report.replicas:
-            if replica.truncation is not None and replica.view.replica.state == "live":
-                gone = replica.truncation.lost
-                if gone.certain or gone.possible:
-                    brokers.add(replica.view.replica.broker_id)
-        chosen = next((w for w in report.what_if if report.leader and w.leader is report.leader.view), None)
-        if chosen is not None:
-            lost, possible = lost + chosen.lost_certain, possible + chosen.lost_possible
-    return lost, possible, sorted(brokers, key=str), silent, past
 
 
 def _block(
@@ -154,9 +94,15 @@ def _block(
     head = f"{name}  {led}"
     yield Text(f"{head}{' ' * max(width - len(head) - len(verdict), 2)}{verdict}", style=Style.HEADING)
     if leader is not None:
-        yield from wrapped(f"leader from {leader.source}: {leader.reason}", width=width, indent=INDENT * 2, first=INDENT)
+        origin = {"option": "as given", "metadata": "from the metadata log", "inferred": "inferred"}[leader.source]
+        reason = "" if leader.source == "option" else f": {leader.reason}"
+        yield from wrapped(f"leader {origin}{reason}", width=width, indent=INDENT * 2, first=INDENT)
     lanes = [_lane(replica) for replica in report.replicas]
-    drawn = [lane for lane, replica in zip(lanes, report.replicas, strict=True) if replica.verdict is not Verdict.DIFFERENT_TOPIC]
+    drawn = [
+        lane
+        for lane, replica in zip(lanes, report.replicas, strict=True)
+        if replica.verdict is not Verdict.DIFFERENT_TOPIC
+    ]
     scale = scale_of(drawn, _LANE_WIDTH)
     marks = UNICODE_MARKS if unicode else ASCII_MARKS
     numbers = max((len(str(v)) for lane in lanes for v in (lane.start, lane.end)), default=1)
@@ -169,7 +115,9 @@ def _block(
     yield from _other_leaders(report, width)
     for item in findings:
         if item.code not in {"KF201", "KF202", "KF203", "KF204"}:
-            yield from wrapped(f"{item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT)
+            yield from wrapped(
+                f"{item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
+            )
 
 
 def _lane(replica: ReplicaReport) -> Lane:
@@ -197,7 +145,9 @@ def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, rep
         yield Text(f"{INDENT}{name:<11} another topic of this name: id {escape_text(str(view.replica.topic_id))}")
         return
     style = Style.ANSWER_WARNING if replica.verdict not in _QUIET else Style.PLAIN
-    yield Text(f"{INDENT}{name:<11} {lane.start:>{numbers}} {drawn} {lane.end:<{numbers}}  HW {mark}{role}", style=style)
+    yield Text(
+        f"{INDENT}{name:<11} {lane.start:>{numbers}} {drawn} {lane.end:<{numbers}}  HW {mark}{role}", style=style
+    )
 
 
 def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[Text]:
@@ -209,13 +159,23 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
         records = counted(cut.counts.records, "record")
         if cut.counts.markers:
             records += f" and {counted(cut.counts.markers, 'transaction marker')}"
-        yield from _labelled("cut", f"{who} at {cut.offset}: {records} ({cut.dropped.first}..{cut.dropped.last})", width)
+        yield from _labelled(
+            "cut", f"{who} at {cut.offset}: {records} ({cut.dropped.first}..{cut.dropped.last})", width
+        )
         for run in cut.runs:
             if run.records or run.markers:
-                certainty = {"certain": "certainly committed", "possible": "possibly committed", "no": "not committed"}[run.certainty]
-                yield from _labelled("", f"{run.records} {certainty} ({run.offsets.first}..{run.offsets.last}): {escape_text(run.reason)}", width)
+                certainty = {"certain": "certainly committed", "possible": "possibly committed", "no": "not committed"}[
+                    run.certainty
+                ]
+                yield from _labelled(
+                    "",
+                    f"{run.records} {certainty} ({run.offsets.first}..{run.offsets.last}): {escape_text(run.reason)}",
+                    width,
+                )
         if cut.lost.records < cut.counts.records:
-            yield from _labelled("", f"the leader holds {cut.counts.records - cut.lost.records} of them: they are copied again", width)
+            yield from _labelled(
+                "", f"the leader holds {cut.counts.records - cut.lost.records} of them: they are copied again", width
+            )
         yield from _labelled("rule", f"{cut.protocol.name} ({cut.protocol.reason}), {cut.outcome.rule}", width)
         if not steps and cut.outcome.steps:
             deciding = [s for s in cut.outcome.steps if not isinstance(s.truncate_to, Absent)]
@@ -226,10 +186,14 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
             yield from _labelled("steps" if number == 1 else "", f"{number}. {who}: {step.sentence()}", width)
     if replica.divergence is not None and replica.verdict is Verdict.SILENT_DIVERGENCE:
         yield from _labelled(
-            "differs", f"{who} from offset {replica.divergence.offset} on ({replica.divergence.kind}): {escape_text(replica.divergence.detail)}", width
+            "differs",
+            f"{who} from offset {replica.divergence.offset} on ({replica.divergence.kind}): {escape_text(replica.divergence.detail)}",
+            width,
         )
     if replica.past_end is not None:
-        yield from _labelled("missing", f"{who} recorded high watermark {replica.past_end.value}, past the end of every log", width)
+        yield from _labelled(
+            "missing", f"{who} recorded high watermark {replica.past_end.value}, past the end of every log", width
+        )
 
 
 def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
@@ -242,15 +206,24 @@ def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
         parts = [_cut_words(view, cut) for view, cut in choice.truncations]
         if choice.kept_divergent:
             parts.append(f"{counted(choice.kept_divergent, 'replica')} would keep other content")
-        yield from _labelled("if led by", f"{_id(choice.leader.replica.broker_id)}: {'; '.join(parts) or 'nothing is cut'}", width)
+        yield from _labelled(
+            "if led by", f"{_id(choice.leader.replica.broker_id)}: {'; '.join(parts) or 'nothing is cut'}", width
+        )
     best = min(report.what_if, key=_loss_of)
     worst = max(report.what_if, key=_loss_of)
     if _loss_of(worst)[:2] != (0, 0):
         losses = ", ".join(
-            f"{_id(w.leader.replica.broker_id)} loses {w.lost_certain} certain and {w.lost_possible} possible" for w in sorted(report.what_if, key=_loss_of)
+            f"{_id(w.leader.replica.broker_id)} loses {w.lost_certain} certain and {w.lost_possible} possible"
+            for w in sorted(report.what_if, key=_loss_of)
         )
         equal = _loss_of(best)[:3] == _loss_of(worst)[:3]
-        yield from _labelled("least", losses if not equal else f"every leader loses the same: {best.lost_certain} certain, {best.lost_possible} possible", width)
+        yield from _labelled(
+            "least",
+            losses
+            if not equal
+            else f"every leader loses the same: {best.lost_certain} certain, {best.lost_possible} possible",
+            width,
+        )
 
 
 def _cut_words(view: LogView, cut: ExpectedTruncation) -> str:
@@ -273,7 +246,9 @@ def _loose_findings(findings: Sequence[Finding], width: int) -> Iterator[Text | 
     if loose:
         yield ""
     for item in loose:
-        yield from wrapped(f"{item.severity}: {escape_text(item.statement)}. {escape_text(item.advice)}", width=width, indent=INDENT)
+        yield from wrapped(
+            f"{item.severity}: {escape_text(item.statement)}. {escape_text(item.advice)}", width=width, indent=INDENT
+        )
 
 
 def _closing(result: DiffResult, *, verbose: bool, width: int) -> Iterator[Text | str]:
@@ -281,131 +256,22 @@ def _closing(result: DiffResult, *, verbose: bool, width: int) -> Iterator[Text 
     if not quiet or verbose:
         return
     count = Counter(r.verdict for r in quiet)
-    parts = [f"{count[v]} {w}" for v, w in ((Verdict.CONSISTENT, "consistent"), (Verdict.BEHIND, "behind and catching up"), (Verdict.LEADER, "with one replica here")) if count[v]]
+    parts = [
+        f"{count[v]} {w}"
+        for v, w in (
+            (Verdict.CONSISTENT, "consistent"),
+            (Verdict.BEHIND, "behind and catching up"),
+            (Verdict.LEADER, "with one replica here"),
+        )
+        if count[v]
+    ]
     yield ""
-    yield from wrapped(f"{counted(len(quiet), 'partition')} need nothing: {', '.join(parts)} (-v lists them).", width=width, style=Style.QUIET)
+    yield from wrapped(
+        f"{counted(len(quiet), 'partition')} need nothing: {', '.join(parts)} (-v lists them).",
+        width=width,
+        style=Style.QUIET,
+    )
 
 
 def _id(broker_id: int | Absent) -> str:
     return "?" if isinstance(broker_id, Absent) else str(broker_id)
-
-
-# ---------------------------------------------------------------- JSON
-
-
-def plain_reports(reports: Iterable[PartitionReport]) -> list[dict[str, Any]]:
-    """The `partitions` of the JSON document."""
-    return [plain_report(report) for report in reports]
-
-
-def plain_report(report: PartitionReport) -> dict[str, Any]:
-    """One partition as the promise of `docs/json.md` has it."""
-    leader = report.leader
-    return {
-        "topic": report.partition.topic,
-        "partition": report.partition.partition,
-        "topic_id": report.topic_id,
-        "leader": Absent.UNKNOWN
-        if leader is None
-        else {
-            "broker_id": leader.broker_id,
-            "leader_epoch": leader.leader_epoch,
-            "source": leader.source,
-            "reason": leader.reason,
-            "citations": leader.citations,
-        },
-        "verdict": report.verdict,
-        "replicas": [_plain_replica(replica) for replica in report.replicas],
-        "what_if": [_plain_what_if(choice) for choice in report.what_if],
-        "missing_replicas": report.missing_replicas,
-    }
-
-
-def _plain_replica(report: ReplicaReport) -> dict[str, Any]:
-    view, replica = report.view, report.view.replica
-    protocol = report.protocol
-    return {
-        "broker_id": replica.broker_id,
-        "input": replica.input,
-        "path": replica.path,
-        "state": replica.state,
-        "topic_id": replica.topic_id,
-        "log_start_offset": view.log_start_offset,
-        "local_log_start_offset": view.content_start_offset,
-        "log_end_offset": view.log_end_offset,
-        "high_watermark": _number(replica.high_watermark),
-        "recovery_point": _number(replica.recovery_point),
-        "epochs": view.batch_epochs,
-        "checkpoint_epochs": replica.checkpoint_epochs,
-        "verdict": report.verdict,
-        "protocol": protocol if isinstance(protocol, Absent) else protocol.name,
-        "protocol_reason": protocol if isinstance(protocol, Absent) else protocol.reason,
-        "expected_truncation": _plain_truncation(report.truncation),
-        "first_divergence": Absent.NOT_APPLICABLE
-        if report.divergence is None
-        else {
-            "offset": report.divergence.offset,
-            "kind": report.divergence.kind,
-            "detail": report.divergence.detail,
-            "citations": report.divergence.citations,
-        },
-    }
-
-
-def _number(value: Any) -> Any:
-    return value if isinstance(value, Absent) else value.value
-
-
-def _plain_truncation(cut: ExpectedTruncation | None) -> Any:
-    if cut is None:
-        return Absent.NOT_APPLICABLE
-    return {
-        "offset": cut.offset,
-        "rule": cut.outcome.rule,
-        "steps": [{**_plain_step(step), "sentence": step.sentence()} for step in cut.outcome.steps],
-        "records": cut.counts.records,
-        "markers": cut.counts.markers,
-        "committed": _plain_counts(cut.counts),
-        "lost": _plain_counts(cut.lost),
-        "below_high_watermark": cut.outcome.below_high_watermark,
-        "full_restart": cut.outcome.full_restart,
-        "runs": [
-            {
-                "first_offset": run.offsets.first,
-                "last_offset": run.offsets.last,
-                "records": run.records,
-                "committed": run.certainty,
-                "reason": run.reason,
-                "citations": run.citations,
-            }
-            for run in cut.runs
-        ],
-    }
-
-
-def _plain_step(step: Any) -> dict[str, Any]:
-    names = ("kind", "fetch_offset", "requested_epoch", "answer_epoch", "answer_offset", "own_epoch", "own_offset", "log_end_offset", "truncate_to", "rule")
-    return {name: getattr(step, name) for name in names}
-
-
-def _plain_counts(counts: CommittedCounts) -> dict[str, int]:
-    return {"certain": counts.certain, "possible": counts.possible, "no": counts.no}
-
-
-def _plain_what_if(choice: WhatIf) -> dict[str, Any]:
-    return {
-        "leader": choice.leader.replica.broker_id,
-        "truncations": [
-            {
-                "broker_id": view.replica.broker_id,
-                "offset": cut.offset,
-                "rule": cut.outcome.rule,
-                "records": cut.counts.records,
-                "committed": _plain_counts(cut.counts),
-            }
-            for view, cut in choice.truncations
-        ],
-        "lost_certain": choice.lost_certain,
-        "lost_possible": choice.lost_possible,
-        "kept_divergent": choice.kept_divergent,
-    }

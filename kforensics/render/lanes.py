@@ -1,6 +1,6 @@
 """A lane: one replica's log drawn to scale, with its leader epochs, what will be cut, and what differs.
 
-    0 ━━━━━━━e0━━━━━━━╳╳╳╳╳╳╳╳ 103
+0 ━━━━━━━e0━━━━━━━╳╳╳╳╳╳╳╳ 103
 """
 
 from collections.abc import Sequence
@@ -43,8 +43,8 @@ def scale_of(lanes: Sequence[Lane], width: int) -> Scale:
     last = max((lane.end for lane in lanes), default=1)
     points = [p for lane in lanes for p in (lane.end, lane.cut_from, lane.differs_from) if p is not None]
     low = min(points, default=first)
-    if last - low < (last - first) // 4:
-        first = max(first, last - 4 * max(last - low, 1))
+    if 0 < last - low < (last - first) // 4:
+        first = max(first, last - 4 * (last - low))
     return Scale(first=first, last=max(last, first + 1), width=width)
 
 

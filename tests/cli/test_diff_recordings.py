@@ -12,7 +12,9 @@ from kforensics.pipeline.facts import gather_facts
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.partition import Verdict
 
-RECORDINGS = sorted(p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz"))
+RECORDINGS = sorted(
+    p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz")
+)
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
@@ -38,7 +40,11 @@ def test_diff_predicts_what_the_brokers_did(name, incident):
             if expected.get("silent"):
                 assert report.verdict is Verdict.SILENT_DIVERGENCE, (context, expected)
         for topic, partition in check.get("equal", []):
-            assert [] == [r.divergence for r in reports[topic, partition].replicas if r.divergence], (context, topic, partition)
+            assert [] == [r.divergence for r in reports[topic, partition].replicas if r.divergence], (
+                context,
+                topic,
+                partition,
+            )
 
 
 def _compare(root, check):
@@ -57,7 +63,11 @@ def test_recordings_where_nothing_was_lost_come_out_calm(name, incident):
     result = compare(inputs, DiffOptions(), facts=gather_facts(inputs), jobs=1, keep_quiet=True)
 
     assert [] == [f.statement for f in result.findings if f.severity.value in {"critical", "error", "warning"}]
-    assert all(r.truncation is None and not isinstance(r.view.log_end_offset, Absent) for p in result.reports for r in p.replicas)
+    assert all(
+        r.truncation is None and not isinstance(r.view.log_end_offset, Absent)
+        for p in result.reports
+        for r in p.replicas
+    )
 
 
 def test_a_comparison_in_two_processes_is_the_same(incident):

@@ -22,13 +22,17 @@ def test_a_longer_log_does_not_differ():
 
 
 def test_the_same_bytes_in_another_epoch_differ():
-    found = divergence(replica(1, [batch(0, 9, 0), batch(10, 12, 0, 7)]), replica(2, [batch(0, 9, 0), batch(10, 12, 1, 7)]))
+    found = divergence(
+        replica(1, [batch(0, 9, 0), batch(10, 12, 0, 7)]), replica(2, [batch(0, 9, 0), batch(10, 12, 1, 7)])
+    )
 
     assert (10, "epoch") == (found.offset, found.kind)
 
 
 def test_other_content_in_the_same_epoch_differs():
-    found = divergence(replica(1, [batch(0, 9, 0), batch(10, 12, 0, 7)]), replica(2, [batch(0, 9, 0), batch(10, 12, 0, 8)]))
+    found = divergence(
+        replica(1, [batch(0, 9, 0), batch(10, 12, 0, 7)]), replica(2, [batch(0, 9, 0), batch(10, 12, 0, 8)])
+    )
 
     assert (10, "content") == (found.offset, found.kind)
     assert {1, 2} == {citation.input for citation in found.citations}
@@ -39,7 +43,9 @@ def test_a_log_that_starts_later_is_compared_from_there():
 
 
 def test_a_hole_without_compaction_differs():
-    found = divergence(replica(1, [batch(0, 9, 0), batch(10, 19, 0), batch(20, 29, 0)]), replica(2, [batch(0, 9, 0), batch(20, 29, 0)]))
+    found = divergence(
+        replica(1, [batch(0, 9, 0), batch(10, 19, 0), batch(20, 29, 0)]), replica(2, [batch(0, 9, 0), batch(20, 29, 0)])
+    )
 
     assert (10, "content") == (found.offset, found.kind)
 
@@ -48,7 +54,15 @@ def test_compacted_logs_with_equal_survivors_do_not_differ():
     one = replica(1, [batch(0, 4, 0, 50), batch(5, 9, 0)], cleaned=5)
     other = replica(2, [batch(2, 4, 0, 51, count=2), batch(5, 9, 0)], cleaned=5, base=0)
     records = {
-        "b1/t-0": [record(0, b"a"), record(1, b"b"), record(2, b"a"), record(3, b"c"), record(4, b"d"), record(6, b"b"), record(7, b"d")],
+        "b1/t-0": [
+            record(0, b"a"),
+            record(1, b"b"),
+            record(2, b"a"),
+            record(3, b"c"),
+            record(4, b"d"),
+            record(6, b"b"),
+            record(7, b"d"),
+        ],
         "b2/t-0": [record(2, b"a"), record(3, b"c"), record(6, b"b"), record(7, b"d")],
     }
 

@@ -30,7 +30,16 @@ class Facts(NoFacts):
 
 
 def leadership(leader, epoch, isr, at, *, unclean=False):
-    return Leadership(leader=leader, leader_epoch=epoch, isr=frozenset(isr), replicas=(1, 2), unclean=unclean, recorded_at=at, time_ms=at, citation=HERE)
+    return Leadership(
+        leader=leader,
+        leader_epoch=epoch,
+        isr=frozenset(isr),
+        replicas=(1, 2),
+        unclean=unclean,
+        recorded_at=at,
+        time_ms=at,
+        citation=HERE,
+    )
 
 
 def judge(*replicas, facts=None, records=None, **options):
@@ -65,7 +74,9 @@ def test_what_each_leader_would_lose():
 
 
 def test_a_leader_alone_in_sync_committed_what_it_wrote():
-    facts = Facts(states=(leadership(1, 0, {1, 2}, 10), leadership(1, 0, {1}, 20), leadership(2, 1, {2}, 30, unclean=True)))
+    facts = Facts(
+        states=(leadership(1, 0, {1, 2}, 10), leadership(1, 0, {1}, 20), leadership(2, 1, {2}, 30, unclean=True))
+    )
 
     cut = report_of(judge(OLD_LEADER, NEW_LEADER, facts=facts), 1).truncation
 
@@ -103,7 +114,16 @@ def test_a_group_that_read_in_the_same_epoch_proves_commitment():
 
 
 def test_a_commit_marker_proves_the_transaction_before_it():
-    old = replica(1, [batch(0, 59, 0), batch(60, 69, 0, 7, attributes=16, producer=5), batch(70, 70, 0, 9, attributes=48, producer=5), batch(71, 80, 0)], high_watermark=60)
+    old = replica(
+        1,
+        [
+            batch(0, 59, 0),
+            batch(60, 69, 0, 7, attributes=16, producer=5),
+            batch(70, 70, 0, 9, attributes=48, producer=5),
+            batch(71, 80, 0),
+        ],
+        high_watermark=60,
+    )
     marker = record(70, b"\x00\x00\x00\x01", b"\x00" * 6, control=True, transactional=True, producer=5)
 
     cut = report_of(judge(old, NEW_LEADER, records={"b1/t-0": [marker]}), 1).truncation
@@ -128,7 +148,9 @@ def test_a_cut_to_the_high_watermark_leaves_divergence_behind():
 
 def test_a_topic_of_another_id_is_never_compared():
     old = replica(1, [batch(0, 9, 0, 5)], topic_id="A" * 21 + "x")
-    report = judge(old, replica(2, [batch(0, 3, 0, 6)], topic_id="B" * 22), replica(3, [batch(0, 3, 0, 6)], topic_id="B" * 22))
+    report = judge(
+        old, replica(2, [batch(0, 3, 0, 6)], topic_id="B" * 22), replica(3, [batch(0, 3, 0, 6)], topic_id="B" * 22)
+    )
 
     assert Verdict.DIFFERENT_TOPIC is report_of(report, 1).verdict
     assert Verdict.CONSISTENT is report_of(report, 3).verdict or Verdict.LEADER is report_of(report, 3).verdict
