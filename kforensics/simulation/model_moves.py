@@ -1,0 +1,113 @@
+"""The actions of the models: what can happen next, grouped by the parts of a state that they look at.
+
+A move names what happens and the parts it changes, so that the explorer can remember it for every state with the same
+parts.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kforensics.protocol.visibility import follower_high_watermark
+from kforensics.simulation.model_values import (
+    NOBODY,
+    ModelController,
+    ModelRecord,
+    ModelReplica,
+    ModelSize,
+    Request,
+)
+from kforensics.simulation.models import ReplicationModel, Side, presumes
+
+
+class Move(NamedTuple):
+    """Something that can happen, and what it leaves; `None` is left as it is."""
+
+    action: str
+    replica: ModelReplica | None = None
+    controller: ModelController | None = None
+
+
+def controller_moves(controller: ModelController, size: ModelSize) -> Iterator[Move]:
+    """What the controller can decide: take a replica out of the ISR, or elect a member of it."""
+    if len(controller.requests) > size.max_epoch:
+        return
+    leader, isr = controller.leader, controller.isr
+    for replica in range(size.replicas):
+        if leader == replica:
+            rest = isr if isr == {replica} else isr - {replica}
+            yield Move(f"controller: leader {replica} is gone", controller=_send(controller, NOBODY, rest))
+        elif replica in isr:
+            shrunk = _send(controller, leader, isr - {replica})
+            yield Move(f"controller: replica {replica} leaves the ISR", controller=shrunk)
+    for replica in sorted(isr):
+        if replica != leader:
+            yield Move(f"controller: elects replica {replica}", controller=_send(controller, replica, isr))
+
+
+def own_moves(side: Side, controller: ModelController, size: ModelSize) -> Iterator[Move]:
+    """What a replica does by itself: become leader, write."""
+    index, replica = side
+    for leader_epoch, request in enumerate(controller.requests):
+        if request.leader == index and leader_epoch > replica.leader_epoch:
+            leading = replica._replace(leader_epoch=leader_epoch, leader=index, isr=request.isr)
+            yield Move(f"replica {index} becomes leader in epoch {leader_epoch}", leading)
+    if presumes(side) and controller.next_record < size.max_records and replica.log_end_offset < size.max_log:
+        record = ModelRecord(controller.next_record, replica.leader_epoch)
+        yield Move(
+            f"leader {index} writes record {record.record_id}",
+            replica._replace(log=(*replica.log, record)),
+            controller._replace(next_record=record.record_id + 1),
+        )
+
+
+def follower_moves(
+    model: ReplicationModel, leader: Side, follower: Side, controller: ModelController
+) -> Iterator[Move]:
+    """What a follower does with a leader: fetch, follow a request, cut late. The follower changes."""
+    own, other = follower.replica, leader.replica
+    end = own.log_end_offset
+    if end < other.log_end_offset and model.may_fetch(leader, follower):
+        # The models know no empty answer: a fetch that brings no record does not happen, nor moves the high watermark.
+        log = (*own.log, other.log[end])
+        copied = own._replace(log=log, high_watermark=follower_high_watermark(len(log), other.high_watermark))
+        yield Move(f"replica {follower.broker} fetches from {leader.broker}", copied)
+    for leader_epoch, request in enumerate(controller.requests):
+        takes = request.leader == leader.broker and leader_epoch > own.leader_epoch
+        if takes and model.may_follow(leader, leader_epoch):
+            following = model.following(own, other, request, leader_epoch)
+            if following is not None:
+                cut = own.log_end_offset - following.log_end_offset
+                words = f"replica {follower.broker} follows {leader.broker} in epoch {leader_epoch}"
+                yield Move(f"{words} and cuts to {following.log_end_offset}" if cut else words, following)
+    late = model.cut_late(leader, follower)
+    if late is not None:
+        yield Move(f"replica {follower.broker} finds that it differs and cuts to {late.log_end_offset}", late)
+
+
+def isr_moves(model: ReplicationModel, leader: Side, follower: Side, controller: ModelController) -> Iterator[Move]:
+    """What a leader does about a follower's place in the ISR; only the true leader can. The leader changes."""
+    index, replica = leader
+    is_true = controller.leader == index and presumes(leader) and replica.leader_epoch == controller.leader_epoch
+    if not is_true:
+        return
+    if follower.broker in replica.isr:
+        if model.may_leave_isr(leader, follower):
+            isr = replica.isr - {follower.broker}
+            words = f"leader {index} takes {follower.broker} out of the ISR"
+            yield Move(words, replica._replace(isr=isr), controller._replace(isr=isr))
+    elif model.may_join_isr(leader, follower):
+        isr = replica.isr | {follower.broker}
+        words = f"leader {index} takes {follower.broker} into the ISR"
+        yield Move(words, replica._replace(isr=isr), controller._replace(isr=isr))
+
+
+def raised_high_watermark(leader: Side) -> Move:
+    """The leader's high watermark goes up by one; whether it may is asked of every member of its ISR."""
+    raised = leader.replica.high_watermark + 1
+    return Move(
+        f"leader {leader.broker} raises its high watermark to {raised}", leader.replica._replace(high_watermark=raised)
+    )
+
+
+def _send(controller: ModelController, leader: int, isr: frozenset[int]) -> ModelController:
+    return controller._replace(isr=isr, requests=(*controller.requests, Request(leader, isr)))

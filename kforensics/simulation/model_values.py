@@ -1,0 +1,105 @@
+"""The state of the published replication models: one partition, its replicas, the controller, and all requests sent.
+
+The models are J. Gustafson's (kafka-specification): a state is the log and belief of each replica, the controller's
+truth, and the LeaderAndIsr requests, which are never lost and may be taken late.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+NOBODY = -1
+"""No leader."""
+BEFORE_ALL_EPOCHS = -1
+"""The epoch of a replica that has not taken any request."""
+
+
+class ModelRecord(NamedTuple):
+    """A record: its number among all records ever written, and the epoch of the leader that wrote it."""
+
+    record_id: int
+    leader_epoch: int
+
+
+class ModelReplica(NamedTuple):
+    """What one replica holds and believes."""
+
+    log: tuple[ModelRecord, ...]
+    high_watermark: int
+    leader_epoch: int
+    leader: int
+    isr: frozenset[int]
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the next record."""
+        return len(self.log)
+
+
+class Request(NamedTuple):
+    """A LeaderAndIsr request; its epoch is its place among all requests."""
+
+    leader: int
+    isr: frozenset[int]
+
+
+class ModelController(NamedTuple):
+    """What the controller has decided, and the number of the next record to be written."""
+
+    isr: frozenset[int]
+    requests: tuple[Request, ...]
+    next_record: int
+
+    @property
+    def leader(self) -> int:
+        """The leader by the last request."""
+        return self.requests[-1].leader if self.requests else NOBODY
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch of the last request."""
+        return len(self.requests) - 1
+
+
+class ModelState(NamedTuple):
+    """One state of a model."""
+
+    replicas: tuple[ModelReplica, ...]
+    controller: ModelController
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSize:
+    """The bounds that make a model finite."""
+
+    replicas: int
+    max_log: int
+    """Records a log can hold."""
+    max_records: int
+    """Records ever written."""
+    max_epoch: int
+    """The highest leader epoch; the lowest is 0."""
+
+    def initial_state(self) -> ModelState:
+        """Empty logs, no leader, everybody in the controller's ISR."""
+        replica = ModelReplica(log=(), high_watermark=0, leader_epoch=BEFORE_ALL_EPOCHS, leader=NOBODY, isr=frozenset())
+        everybody = frozenset(range(self.replicas))
+        return ModelState(
+            replicas=(replica,) * self.replicas,
+            controller=ModelController(isr=everybody, requests=(), next_record=0),
+        )
+
+
+def common_prefix_length(first: tuple[ModelRecord, ...], second: tuple[ModelRecord, ...]) -> int:
+    """How many records both logs hold alike from the start."""
+    length = 0
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            break
+        length += 1
+    return length
+
+
+def agrees_below_high_watermark(leader: ModelReplica, member: ModelReplica) -> bool:
+    """Whether `member` holds what `leader` holds at every offset below the leader's high watermark."""
+    end = leader.high_watermark
+    return len(leader.log) >= end and leader.log[:end] == member.log[:end]

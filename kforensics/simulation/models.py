@@ -1,0 +1,229 @@
+"""The five replication models: who may copy from whom, who counts as caught up, and where a follower cuts.
+
+    hw               until 0.10     cut to the own high watermark
+    kip-101          0.11 to 1.1    cut to where the leader's epochs leave the follower's last one
+    kip-279          2.0            cut behind the last record both hold
+    kip-320-first-try  a draft      no cut when following, a late one when a fetch does not fit
+    kip-320          2.1 and later  as kip-279, and leader and follower must be in the same epoch
+
+A rule takes a leader and a follower by place and value: `Side`.
+"""
+
+from abc import ABC
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kforensics.simulation.model_values import ModelReplica, Request
+
+
+class Side(NamedTuple):
+    """A replica, and which one it is."""
+
+    broker: int
+    replica: ModelReplica
+
+
+def presumes(leader: Side) -> bool:
+    """Whether a replica takes itself for the leader."""
+    return leader.replica.leader == leader.broker
+
+
+def follows(follower: Side, leader: Side) -> bool:
+    """Whether a replica believes in a leader, whatever the epoch."""
+    return follower.replica.leader == leader.broker
+
+
+def shares_epoch(leader: Side, follower: Side) -> bool:
+    """Whether leader and follower agree who leads and in which epoch: the fence of KIP-320."""
+    return (
+        presumes(leader) and follows(follower, leader) and leader.replica.leader_epoch == follower.replica.leader_epoch
+    )
+
+
+def last_match(follower: ModelReplica, leader: ModelReplica) -> int:
+    """Behind the last offset at which both hold the same record."""
+    for offset in range(min(follower.log_end_offset, leader.log_end_offset), 0, -1):
+        if follower.log[offset - 1] == leader.log[offset - 1]:
+            return offset
+    return 0
+
+
+class ReplicationModel(ABC):
+    """What the models before fencing share; a follower believes in a leader or not, epochs are not compared."""
+
+    name: str
+
+    def may_fetch(self, leader: Side, follower: Side) -> bool:
+        """Whether the leader answers the follower's fetch with records."""
+        return presumes(leader) and follows(follower, leader)
+
+    def is_caught_up(self, leader: Side, follower: Side, end: int) -> bool:
+        """Whether the follower holds the log up to `end`."""
+        return follows(follower, leader) and min(leader.replica.log_end_offset, follower.replica.log_end_offset) >= end
+
+    def may_leave_isr(self, leader: Side, follower: Side) -> bool:
+        """Whether the leader may take the follower out of the ISR."""
+        return not self.is_caught_up(leader, follower, leader.replica.log_end_offset)
+
+    def may_join_isr(self, leader: Side, follower: Side) -> bool:
+        """Whether the leader may take the follower into the ISR."""
+        return self.is_caught_up(leader, follower, leader.replica.high_watermark)
+
+    def counts_for_high_watermark(self, leader: Side, member: Side) -> bool:
+        """Whether a member of the ISR holds the record at the leader's high watermark."""
+        has_record = member.replica.log_end_offset > leader.replica.high_watermark
+        return presumes(leader) and follows(member, leader) and has_record
+
+    def may_follow(self, leader: Side, leader_epoch: int) -> bool:
+        """Whether a follower can take a request for `leader_epoch` while the leader is as it is."""
+        del leader, leader_epoch
+        return True
+
+    def truncate_to(self, follower: ModelReplica, leader: ModelReplica) -> int:
+        """Where a follower cuts when it takes a request; above its log end it can't take the request."""
+        return last_match(follower, leader)
+
+    def following(
+        self, follower: ModelReplica, leader: ModelReplica, request: Request, epoch: int
+    ) -> ModelReplica | None:
+        """The follower once it has taken a request, or nothing where it can't."""
+        truncate_to = self.truncate_to(follower, leader)
+        if truncate_to > follower.log_end_offset:
+            return None
+        return ModelReplica(
+            log=follower.log[:truncate_to],
+            high_watermark=min(truncate_to, follower.high_watermark),
+            leader_epoch=epoch,
+            leader=request.leader,
+            isr=request.isr,
+        )
+
+    def cut_late(self, leader: Side, follower: Side) -> ModelReplica | None:
+        """The follower after it found out by a fetch that its log does not fit, or nothing."""
+        del leader, follower
+        return None
+
+
+class HighWatermarkModel(ReplicationModel):
+    """Before 0.11: a follower cuts to its own high watermark."""
+
+    name = "hw"
+
+    def truncate_to(self, follower: ModelReplica, leader: ModelReplica) -> int:
+        """The own high watermark, whatever the leader holds."""
+        del leader
+        return follower.high_watermark
+
+
+class Kip101Model(ReplicationModel):
+    """0.11: a follower cuts to where the leader's log leaves the follower's last epoch."""
+
+    name = "kip-101"
+
+    def truncate_to(self, follower: ModelReplica, leader: ModelReplica) -> int:
+        """The leader's end of the follower's last epoch; the high watermark where the leader knows none above it."""
+        if not follower.log:
+            return 0
+        last_epoch = follower.log[-1].leader_epoch
+        if not leader.log:
+            return follower.high_watermark
+        if leader.log[-1].leader_epoch == last_epoch:
+            return leader.log_end_offset
+        above = (offset for offset, record in enumerate(leader.log) if record.leader_epoch > last_epoch)
+        return next(above, follower.high_watermark)
+
+
+class Kip279Model(ReplicationModel):
+    """2.0: a follower cuts behind the last record that both hold."""
+
+    name = "kip-279"
+
+
+class Kip320FirstTryModel(ReplicationModel):
+    """A draft that was not adopted: fetches compare the last epoch, and a follower cuts only once one does not fit."""
+
+    name = "kip-320-first-try"
+
+    def is_caught_up(self, leader: Side, follower: Side, end: int) -> bool:
+        """Whether both hold a record before `end` of the same epoch."""
+        if not (presumes(leader) and follows(follower, leader)):
+            return False
+        if end == 0:
+            return True
+        if min(leader.replica.log_end_offset, follower.replica.log_end_offset) < end:
+            return False
+        return leader.replica.log[end - 1].leader_epoch == follower.replica.log[end - 1].leader_epoch
+
+    def may_fetch(self, leader: Side, follower: Side) -> bool:
+        """Whether the follower's last record fits."""
+        return self.is_caught_up(leader, follower, follower.replica.log_end_offset)
+
+    def may_join_isr(self, leader: Side, follower: Side) -> bool:
+        """Whether it is caught up to the high watermark, which must have reached the leader's own epoch."""
+        caught_up = self.is_caught_up(leader, follower, leader.replica.high_watermark)
+        return caught_up and high_watermark_is_current(leader.replica)
+
+    def counts_for_high_watermark(self, leader: Side, member: Side) -> bool:
+        """Whether leader and member hold a record of the same epoch at the high watermark."""
+        return self.is_caught_up(leader, member, leader.replica.high_watermark + 1)
+
+    def following(self, follower: ModelReplica, leader: ModelReplica, request: Request, epoch: int) -> ModelReplica:
+        """The follower takes the request and leaves its log alone."""
+        del leader
+        return follower._replace(leader_epoch=epoch, leader=request.leader, isr=request.isr)
+
+    def cut_late(self, leader: Side, follower: Side) -> ModelReplica | None:
+        """Cut as KIP-279 does, where the follower is longer or its last epoch is another."""
+        own, other = follower.replica, leader.replica
+        if not (presumes(leader) and follows(follower, leader) and own.log):
+            return None
+        end = own.log_end_offset
+        if end <= other.log_end_offset and own.log[-1].leader_epoch == other.log[end - 1].leader_epoch:
+            return None
+        truncate_to = last_match(own, other)
+        return own._replace(log=own.log[:truncate_to], high_watermark=min(own.high_watermark, truncate_to))
+
+
+class Kip320Model(ReplicationModel):
+    """2.1 and later: as KIP-279, and nothing happens between replicas that are not in the same epoch."""
+
+    name = "kip-320"
+
+    def may_fetch(self, leader: Side, follower: Side) -> bool:
+        """Whether both are in the same epoch."""
+        return shares_epoch(leader, follower)
+
+    def may_leave_isr(self, leader: Side, follower: Side) -> bool:
+        """Whether the follower is in another epoch or behind."""
+        is_behind = follower.replica.log_end_offset < leader.replica.log_end_offset
+        return not shares_epoch(leader, follower) or is_behind
+
+    def may_join_isr(self, leader: Side, follower: Side) -> bool:
+        """Whether it is in the same epoch and at the high watermark, which must have reached the leader's own epoch."""
+        reaches = follower.replica.log_end_offset >= leader.replica.high_watermark
+        return shares_epoch(leader, follower) and reaches and high_watermark_is_current(leader.replica)
+
+    def counts_for_high_watermark(self, leader: Side, member: Side) -> bool:
+        """Whether both are in the same epoch and hold the record at the high watermark."""
+        needed = leader.replica.high_watermark
+        both = min(leader.replica.log_end_offset, member.replica.log_end_offset)
+        return shares_epoch(leader, member) and both > needed
+
+    def may_follow(self, leader: Side, leader_epoch: int) -> bool:
+        """Whether the leader has taken the same request."""
+        return presumes(leader) and leader.replica.leader_epoch == leader_epoch
+
+
+def high_watermark_is_current(leader: ModelReplica) -> bool:
+    """Whether the high watermark has reached what the leader wrote in its own epoch, or its log end."""
+    high_watermark = leader.high_watermark
+    if high_watermark == leader.log_end_offset:
+        return True
+    return high_watermark < leader.log_end_offset and leader.log[high_watermark].leader_epoch == leader.leader_epoch
+
+
+MODELS: Mapping[str, ReplicationModel] = {
+    model.name: model
+    for model in (HighWatermarkModel(), Kip101Model(), Kip279Model(), Kip320FirstTryModel(), Kip320Model())
+}
+"""The models by the names of the command line."""
