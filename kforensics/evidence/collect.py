@@ -126,7 +126,7 @@ def find_places(inputs: Inputs) -> Places:
     problems = list(inputs.problems)
     places: dict[TopicPartition, list[PartitionPlace]] = {}
     for index, found in enumerate(inputs.found):
-        states = _states(index, found, problems)
+        states = log_dir_states(index, found, problems)
         current: PartitionPlace | None = None
         length = 0
         for item in found.walk():
@@ -156,7 +156,8 @@ def _keep(places: dict[TopicPartition, list[PartitionPlace]], place: PartitionPl
         places.setdefault(place.topic_partition, []).append(replace(place, length=length))
 
 
-def _states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:
+def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:
+    """The checkpoints of every log directory of an input, by its path; what can't be read goes to `problems`."""
     if not found.log_dirs:
         # A partition directory by itself: whatever its log directory says stands outside of the input.
         return {
@@ -186,12 +187,34 @@ def collect_replica(
         scanned: segments that were read already, by path.
     """
     problems: list[Problem] = []
-    state = place.state
     files = _list(place, problems)
     segments = _segments(place, files, FileSuffix.NONE, level, problems, scanned or {})
     deleted = _segments(place, files, FileSuffix.DELETED, level, problems, scanned or {})
+    replica = stitch_replica(_read_directory(place, files, problems), segments, deleted)
+    return CollectedReplica(replica=replica, problems=tuple(problems))
+
+
+def collect_directory(place: PartitionPlace) -> CollectedReplica:
+    """All that a partition directory says but for its segments, which `stitch_replica` adds."""
+    problems: list[Problem] = []
+    files = _list(place, problems)
+    return CollectedReplica(replica=_read_directory(place, files, problems), problems=tuple(problems))
+
+
+def stitch_replica(directory: Replica, segments: Sequence[Segment], deleted: Sequence[Segment]) -> Replica:
+    """A partition directory together with its segments, each in the order of their base offsets."""
+    segments = tuple(sorted(segments, key=lambda one: (one.base_offset, one.path)))
+    deleted = tuple(sorted(deleted, key=lambda one: (one.base_offset, one.path)))
+    return replace(
+        directory, segments=segments, deleted_segments=deleted, lineage=_lineage(segments, directory.log_start)
+    )
+
+
+def _read_directory(place: PartitionPlace, files: Sequence[FoundFile], problems: list[Problem]) -> Replica:
+    state = place.state
     damage: dict[str, tuple[Damage, ...]] = {}
-    replica = Replica(
+    log_start = checkpoint_value(state, "log_start", place.topic_partition)
+    return Replica(
         input=state.input,
         broker_id=state.broker_id,
         path=place.path,
@@ -199,12 +222,12 @@ def collect_replica(
         topic_partition=place.topic_partition,
         state=place.directory_state,
         topic_id=_topic_id(place, files, problems, damage),
-        segments=segments,
-        lineage=_lineage(segments, checkpoint_value(state, "log_start", place.topic_partition)),
+        segments=(),
+        lineage=_lineage((), log_start),
         checkpoint_epochs=_epochs(place, files, problems, damage),
         high_watermark=checkpoint_value(state, "high_watermark", place.topic_partition),
         recovery_point=checkpoint_value(state, "recovery_point", place.topic_partition),
-        log_start=checkpoint_value(state, "log_start", place.topic_partition),
+        log_start=log_start,
         cleaner_point=checkpoint_value(state, "cleaner_point", place.topic_partition),
         clean_shutdown=state.clean_shutdown,
         producer_snapshots=tuple(
@@ -216,10 +239,8 @@ def collect_replica(
                 and isinstance(f.name.base_offset, int)
             )
         ),
-        deleted_segments=deleted,
         damage=damage,
     )
-    return CollectedReplica(replica=replica, problems=tuple(problems))
 
 
 def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:

@@ -96,6 +96,11 @@ class Segment:
     changed: bool = False
     """The file changed or vanished while it was read."""
     mtime_ns: int = 0
+    recovered_batch_count: int = 0
+    recovered_record_count: int = 0
+    """Before the first batch that fails: what recovery would keep."""
+    is_thinned: bool = False
+    """Some batches lack records that they were written with, as a cleaner leaves them (magic 2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +134,8 @@ class Replica:
     """Segments renamed `.deleted`: content that outlives a truncation or retention."""
     damage: Mapping[str, tuple[Damage, ...]] = field(default_factory=dict)
     """Of files other than segments, by path relative to the input."""
+    is_at_hand: bool = True
+    """Its bytes can be read; else only what was extracted from them is here."""
 
     def cite(self, name: str = "", span: Span | Absent = Absent.NOT_APPLICABLE, line: int | Absent = Absent.NOT_APPLICABLE) -> Citation:
         """A citation of a file in the replica's directory, or of the directory."""

@@ -48,6 +48,9 @@ class _Summary:
         self.last_offset: int | Absent = Absent.NOT_APPLICABLE
         self.recovered_end: int | Absent = Absent.NOT_APPLICABLE
         self.valid_length = 0
+        self.recovered_batches = 0
+        self.recovered_records = 0
+        self.is_thinned = False
         self.first_bad: int | None = None
         self.epochs: list[EpochEntry] = []
         self.magics: set[int] = set()
@@ -70,6 +73,10 @@ class _Summary:
         last = int(sound["last_offset"].max())
         self.last_offset = last if isinstance(self.last_offset, Absent) else max(self.last_offset, last)
         before = sound if self.first_bad is None else sound[sound["position"] < self.first_bad]
+        self.recovered_batches += len(before)
+        self.recovered_records += int(before["count"].sum())
+        modern = sound[sound["magic"] == 2]
+        self.is_thinned |= bool((modern["count"] < modern["last_offset"] - modern["base_offset"] + 1).any())
         if len(before):
             self.recovered_end = int(before["last_offset"][-1]) + 1
             self.valid_length = int(before["position"][-1] + before["length"][-1])
@@ -113,6 +120,9 @@ class _Summary:
             batches=(np.concatenate(self.tables) if self.tables else empty_batches()) if kept else Absent.NOT_WRITTEN,
             damage=tuple(self.damage),
             mtime_ns=mtime_ns,
+            recovered_batch_count=self.recovered_batches,
+            recovered_record_count=self.recovered_records,
+            is_thinned=self.is_thinned,
         )
 
 

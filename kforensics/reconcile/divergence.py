@@ -15,6 +15,7 @@ from kforensics.damage import Absent, Span
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Citation
 from kforensics.formats.batch_table import BatchTable
 from kforensics.formats.records import Record
+from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.lineage import LogView
 from kforensics.units import OffsetRange
 
@@ -47,14 +48,15 @@ def first_divergence(one: LogView, other: LogView, reader: BatchReader) -> Diver
     common = common_range(one, other)
     if common is None:
         return None
-    for first, last in _suspect_ranges(one, other, common):
-        found = _compare_range(one, other, OffsetRange(first, last), reader)
+    at_hand = one.replica.is_at_hand and other.replica.is_at_hand
+    for suspect in suspect_ranges(one, other, common):
+        found = _compare_range(one, other, suspect, reader) if at_hand else _by_digests(one, other, suspect, common)
         if found is not None:
             return found
     return None
 
 
-def _suspect_ranges(one: LogView, other: LogView, common: OffsetRange) -> Iterator[OffsetRange]:
+def suspect_ranges(one: LogView, other: LogView, common: OffsetRange) -> Iterator[OffsetRange]:
     """Runs of offsets, of bounded size, whose digests do not already prove them equal."""
     left, right = one.digests(), other.digests()
     buckets = np.union1d(left["bucket"], right["bucket"])
@@ -69,6 +71,38 @@ def _suspect_ranges(one: LogView, other: LogView, common: OffsetRange) -> Iterat
         run.append(bucket)
     if run:
         yield _clip(run, common)
+
+
+def _by_digests(one: LogView, other: LogView, suspect: OffsetRange, common: OffsetRange) -> Divergence | None:
+    """What epochs and digests alone prove where bytes of a log are not at hand: an offset of another epoch, or a bucket that both hold whole."""
+    parted = _first_other_epoch(one, other, suspect)
+    if parted is not None:
+        detail = f"leader epoch {_epoch_words(one, parted)} here, {_epoch_words(other, parted)} there"
+        return Divergence(offset=parted, kind="epoch", detail=detail, citations=())
+    if min(_magic(one), _magic(other)) < 2:
+        return None
+    for bucket in range(suspect.first // BUCKET_OFFSETS, suspect.last // BUCKET_OFFSETS + 1):
+        first, last = bucket * BUCKET_OFFSETS, (bucket + 1) * BUCKET_OFFSETS - 1
+        is_whole = common.first <= first and last <= common.last
+        if is_whole and first >= max(one.cleaned_below, other.cleaned_below):
+            detail = f"the digests of offsets {first} to {last} differ; the bytes are not at hand here: drill on the node itself"
+            return Divergence(offset=first, kind="content", detail=detail, citations=())
+    return None
+
+
+def _first_other_epoch(one: LogView, other: LogView, within: OffsetRange) -> int | None:
+    starts = {entry.start_offset for view in (one, other) for entry in view.batch_epochs}
+    offsets = sorted({within.first, *(start for start in starts if within.first < start <= within.last)})
+    return next((o for o in offsets if epoch_at(one.batch_epochs, o) != epoch_at(other.batch_epochs, o)), None)
+
+
+def _epoch_words(view: LogView, offset: int) -> str:
+    epoch = epoch_at(view.batch_epochs, offset)
+    return "none" if isinstance(epoch, Absent) else str(epoch)
+
+
+def _magic(view: LogView) -> int:
+    return 2 if isinstance(view.oldest_magic, Absent) else view.oldest_magic
 
 
 def _same_digest(left: np.ndarray, right: np.ndarray, bucket: int) -> bool:

@@ -123,14 +123,7 @@ def _recovered(replica: Replica) -> tuple[tuple[Segment, ...], Citation | None]:
 def cut_segment(segment: Segment, position: int) -> Segment:
     """The segment as it is when its file ends at `position`, a batch boundary."""
     if isinstance(segment.batches, Absent):
-        # Digests of the tail can't be taken apart again: leave buckets from the cut on to be read.
-        end = segment.recovered_end_offset
-        kept = (
-            segment.digests if isinstance(end, Absent) else segment.digests[segment.digests["position"] < position][:-1]
-        )
-        epochs = segment.epochs if isinstance(end, Absent) else tuple(e for e in segment.epochs if e.start_offset < end)
-        last = segment.last_offset if isinstance(end, Absent) else end - 1
-        return replace(segment, length=position, digests=kept, epochs=epochs, last_offset=last, damage=())
+        return _cut_summary(segment, position)
     rows = segment.batches[segment.batches["position"] < position]
     end = int(rows["last_offset"][-1]) + 1 if len(rows) else segment.base_offset
     return replace(
@@ -144,6 +137,27 @@ def cut_segment(segment: Segment, position: int) -> Segment:
         epochs=tuple(e for e in segment.epochs if e.start_offset < end),
         digests=digest_batches(rows),
         batches=rows,
+        damage=(),
+    )
+
+
+def _cut_summary(segment: Segment, position: int) -> Segment:
+    """The same for a segment whose table was not kept, from what was counted up to its first batch that fails."""
+    end = segment.recovered_end_offset
+    is_empty = isinstance(end, Absent)
+    last = segment.base_offset if isinstance(end, Absent) else end
+    # The digest of the bucket that the cut goes through can't be taken apart: leave it to be read.
+    kept = segment.digests[segment.digests["position"] < position][:-1]
+    return replace(
+        segment,
+        length=position,
+        valid_length=position,
+        first_offset=Absent.NOT_APPLICABLE if is_empty else segment.first_offset,
+        last_offset=Absent.NOT_APPLICABLE if is_empty else last - 1,
+        batch_count=segment.recovered_batch_count,
+        record_count=segment.recovered_record_count,
+        epochs=tuple(e for e in segment.epochs if e.start_offset < last),
+        digests=kept,
         damage=(),
     )
 
@@ -185,10 +199,7 @@ def _cleaned_below(replica: Replica, segments: tuple[Segment, ...]) -> int:
 
 def is_cleaned(segment: Segment) -> bool:
     """Whether batches of the segment lack records that they were written with (magic 2: count below the last offset delta + 1)."""
-    if isinstance(segment.batches, Absent):
-        return False
-    rows = segment.batches[segment.batches["magic"] == 2]
-    return bool((rows["count"] < rows["last_offset"] - rows["base_offset"] + 1).any())
+    return segment.is_thinned
 
 
 def _damaged_ranges(replica: Replica, segments: tuple[Segment, ...]) -> tuple[DamagedRange, ...]:

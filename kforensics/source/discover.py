@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, NotADataDir
+from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import kind_of_mode
 from kforensics.source.naming import LOG_DIR_MARKERS, FileKind, parse_file_name, parse_partition_directory
 from kforensics.source.walk import Listing, Obstacle, join, list_directory
@@ -181,6 +182,8 @@ class _Search:
 
 
 def _resolve(given: Path) -> Path:
+    if isinstance(given, ForeignPath):
+        return given
     try:
         return Path(os.path.realpath(given, strict=True))
     except FileNotFoundError as error:
@@ -193,6 +196,8 @@ def _resolve(given: Path) -> Path:
 
 def _mode(given: Path, root: Path) -> int:
     try:
-        return root.lstat().st_mode
+        return root.mode() if isinstance(root, ForeignPath) else root.lstat().st_mode
+    except FileNotFoundError as error:
+        raise EvidenceNotFound(str(given), "there is no such file or directory", ("a mistyped path",)) from error
     except OSError as error:
         raise EvidenceUnreadable(str(given), f"it can't be looked at: {error.strerror}") from error

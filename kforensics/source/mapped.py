@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
+from kforensics.source.foreign import ForeignPath
 
 OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 NO_ACCESS_TIME = getattr(os, "O_NOATIME", 0)  # Linux only, and only for the owner of the file
@@ -42,7 +43,7 @@ class EvidenceFile:
                     break
                 filled += count
         except OSError as error:
-            raise _unreadable(self.path, error, f" at byte {position + filled}") from error
+            raise unreadable(self.path, error, f" at byte {position + filled}") from error
         return filled
 
     def read(self, position: int, length: int) -> bytes:
@@ -99,11 +100,13 @@ class EvidenceFile:
 
 def open_evidence(path: Path | str) -> EvidenceFile:
     """Open a regular file for reading; anything else, or one that can't be opened, is an `EvidenceError`."""
+    if isinstance(path, ForeignPath):
+        return path.open_as_evidence()
     path = Path(path)
     try:
         descriptor = _open(path)
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     try:
         _require_regular(path, os.fstat(descriptor).st_mode)
         return EvidenceFile(path, descriptor)
@@ -139,7 +142,7 @@ def _open(path: Path) -> int:
     return os.open(path, OPEN_FLAGS)
 
 
-def _unreadable(path: Path, error: OSError | ValueError, where: str = "") -> EvidenceNotFound | EvidenceUnreadable:
+def unreadable(path: Path, error: OSError | ValueError, where: str = "") -> EvidenceNotFound | EvidenceUnreadable:
     number = error.errno if isinstance(error, OSError) else None
     match number:
         case errno.ENOENT | errno.ENOTDIR:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.source.foreign import ForeignPath
 from kforensics.source.naming import (
     LOST_AND_FOUND,
     FileKind,
@@ -65,7 +66,7 @@ class Obstacle(NamedTuple):
 Found = FoundDirectory | FoundFile | Obstacle
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Entry:
     """One name in a directory, with what the file system says of it."""
 
@@ -91,6 +92,8 @@ class Listing:
 def list_directory(root: Path, relative: str) -> Listing:
     """What a directory holds, sorted by name; every failure is a value."""
     folder = root / relative
+    if isinstance(folder, ForeignPath):
+        return _list_foreign(folder, relative)
     entries = []
     obstacles = []
     try:
@@ -110,6 +113,14 @@ def list_directory(root: Path, relative: str) -> Listing:
         obstacles.append(Obstacle(relative or ".", f"the directory can't be listed: {error.strerror}"))
     entries.sort(key=lambda entry: entry.name)
     return Listing(tuple(entries), tuple(obstacles))
+
+
+def _list_foreign(folder: ForeignPath, relative: str) -> Listing:
+    try:
+        entries = sorted(Entry(*entry) for entry in folder.entries())
+    except OSError as error:
+        return Listing((), (Obstacle(relative or ".", f"the directory can't be listed: {error.strerror or error}"),))
+    return Listing(tuple(entries))
 
 
 def may_vanish(name: str) -> bool:

@@ -1,0 +1,45 @@
+"""Paths on storage that is no local file system: whoever knows the storage opens, lists and describes what is there.
+
+They are paths by name, so everything that joins, splits and shows paths works on them; only the three places that touch
+the disk ask them instead of the operating system.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kforensics.source.mapped import EvidenceFile
+
+
+class ForeignEntry(NamedTuple):
+    """One name in a directory: `mode` is a directory's or a regular file's, as in `stat`."""
+
+    name: str
+    mode: int
+    length: int
+    mtime_ns: int
+
+
+class ForeignPath(type(Path())):  # type: ignore[misc] # the concrete class of this system, which pathlib chooses at run time
+    """A path that does its own reading."""
+
+    def open_as_evidence(self) -> "EvidenceFile":
+        """The file, open for reading; an `EvidenceError` where that can't be."""
+        raise NotImplementedError
+
+    def entries(self) -> Iterator[ForeignEntry]:
+        """What stands in the directory; an `OSError` where it can't be listed."""
+        raise NotImplementedError
+
+    def mode(self) -> int:
+        """What it is, as in `stat`; a `FileNotFoundError` where nothing is there."""
+        raise NotImplementedError
+
+    def exists(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - such storage has no links
+        """Whether anything is there."""
+        try:
+            self.mode()
+        except OSError:
+            return False
+        return True
