@@ -380,6 +380,7 @@ def _version_floor(
         ("log-start-offset-checkpoint" in files, (0, 11), "log-start-offset-checkpoint"),
         (DirectoryState.DELETED in states, (0, 10, 2), "deleted directories"),
         (isinstance(meta, MetaProperties) and not isinstance(meta.cluster_id, Absent), (0, 10, 1), "cluster.id"),
+        (any(name.endswith(".timeindex") for name in inside), (0, 10, 1), "time indexes"),
         ("meta.properties" in files, (0, 8, 2), "meta.properties"),
         ("recovery-point-offset-checkpoint" in files, (0, 8, 1), "recovery-point-offset-checkpoint"),
     ]

@@ -5,9 +5,13 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.inputs import FoundInput
+from kforensics.formats.entries import SHORTEST_ENTRY
 from kforensics.formats.offset_index import INDEX_ENTRY_LENGTH
-from kforensics.formats.segment import Level, SegmentBytes, walk_segment
+from kforensics.formats.record_batch import LOG_OVERHEAD
+from kforensics.formats.segment import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile
+
+NEWEST_MAGIC = 2
 
 NO_EPOCH = -1
 """How batch tables write that a batch has no leader epoch."""
@@ -32,7 +36,7 @@ def read_log_tail(one: FoundInput, segments: list[tuple[int, str]], indexes: dic
     last_base = max(base for base, _ in segments)
     for base_offset, path in sorted(segments, reverse=True):
         with one.open(path) as segment:
-            start = _indexed_start(one, indexes.get(base_offset), segment.size)
+            start = _indexed_start(one, indexes.get(base_offset), segment, base_offset) if segment.size else 0
             tail = _tail_from(segment, start) or (_tail_from(segment, 0) if start else None)
         if tail is not None:
             # An empty segment behind it was rolled at its base offset, which is then the end.
@@ -40,8 +44,10 @@ def read_log_tail(one: FoundInput, segments: list[tuple[int, str]], indexes: dic
     return LogTail(last_base, Absent.NOT_APPLICABLE, Absent.NOT_APPLICABLE)
 
 
-def _tail_from(segment: SegmentBytes, start: int) -> LogTail | None:
+def _tail_from(segment: EvidenceFile, start: int) -> LogTail | None:
     tail = None
+    if not segment.size:
+        return None
     for window in walk_segment(segment, level=Level.CRC, start=start):
         sound = window.batches[window.batches["crc_valid"]]
         if not len(sound):
@@ -56,18 +62,24 @@ def _tail_from(segment: SegmentBytes, start: int) -> LogTail | None:
     return tail
 
 
-def _indexed_start(one: FoundInput, index_path: str | None, segment_length: int) -> int:
-    """The position that the last entry of an offset index names; 0 where there is none to go by."""
+def _indexed_start(one: FoundInput, index_path: str | None, segment: EvidenceFile, base_offset: int) -> int:
+    """The position that the last entry of an offset index names; 0 where there is none, or no batch seems to stand there."""
     if index_path is None:
         return 0
     try:
         with one.open(index_path) as index:
-            return _last_position(index, segment_length)
+            position = _last_position(index)
     except EvidenceError:
         return 0
+    head = segment.read(position, SHORTEST_ENTRY)
+    if not 0 < position < segment.size or len(head) < SHORTEST_ENTRY:
+        return 0
+    offset, length, magic = int.from_bytes(head[:8], signed=True), int.from_bytes(head[8:12], signed=True), head[16]
+    fits = 0 < length <= segment.size - position - LOG_OVERHEAD
+    return position if offset >= base_offset and fits and magic <= NEWEST_MAGIC else 0
 
 
-def _last_position(index: EvidenceFile, segment_length: int) -> int:
+def _last_position(index: EvidenceFile) -> int:
     # Positions rise to the last entry and are zero in the preallocated rest: the border is found by halving.
     low, high = 0, index.size // INDEX_ENTRY_LENGTH
     while low < high:
@@ -76,8 +88,7 @@ def _last_position(index: EvidenceFile, segment_length: int) -> int:
             low = middle + 1
         else:
             high = middle
-    position = _position(index, low - 1) if low else 0
-    return position if 0 < position < segment_length else 0
+    return _position(index, low - 1) if low else 0
 
 
 def _position(index: EvidenceFile, entry: int) -> int:

@@ -134,7 +134,7 @@ _REMOTE_INDEX = re.compile(
 )
 _SUFFIXED = re.compile(r"(?P<plain>.+)\.(?P<suffix>deleted|cleaned|swap|tmp|part)", re.ASCII | re.DOTALL)
 _LOG_FILE = re.compile(
-    r"(server|state-change|controller|log-cleaner|broker[a-zA-Z0-9_-]*|kafka[a-zA-Z0-9_-]*)\.(log|out)([.-][A-Za-z0-9_.-]+)?",
+    r"(server|state-change|controller|log-cleaner|broker(-?[0-9]+)?|kafka[a-zA-Z0-9_-]*)\.(log|out)([.-][A-Za-z0-9_.-]+)?",
     re.ASCII,
 )
 _PROPERTIES = re.compile(r"(server|broker|controller|kraft|kafka|log4j2?)[A-Za-z0-9_-]*\.properties", re.ASCII)

@@ -1,0 +1,202 @@
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+import typer
+
+from kforensics import __version__
+from kforensics.cli import app as app_module
+from kforensics.cli.app import defect_words, error_words, run
+from kforensics.cli.exits import ExitCode, exit_code_of
+from kforensics.cli.options import OutputFormat, require_format
+from kforensics.cli.output import check_out, write_result
+from kforensics.damage import Span
+from kforensics.errors import BadChecksum, MissingExtra, NotADataDir, UsageError
+from kforensics.evidence.model import Problem
+from kforensics.findings.model import Severity, finding
+
+PROGRAM = [sys.executable, "-m", "kforensics"]
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """A command `fail` that raises what it is given."""
+
+    def install(error):
+        def fail() -> None:
+            raise error
+
+        app = typer.Typer(no_args_is_help=True)
+        app.callback()(lambda: None)
+        app.command()(fail)
+        monkeypatch.setattr(app_module, "app", app)
+
+    return install
+
+
+def test_version(capsys):
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"kforensics {__version__}\n"
+
+
+def test_no_command_shows_the_help(capsys):
+    assert run([]) == ExitCode.USAGE
+    assert "Usage: kforensics" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--nonsense"], "kforensics: No such option: --nonsense"),
+        (["ls"], "Missing argument"),
+        (["ls", "--format", "xml", "."], "'xml' is not one of"),
+        (["ls", "--format", "html", "."], "--format html is not offered by this command"),
+        (["frobnicate"], "No such command 'frobnicate'"),
+    ],
+)
+def test_wrong_usage_is_2_in_words(capsys, arguments, words):
+    assert run(arguments) == ExitCode.USAGE
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert captured.out == ""
+
+
+def test_an_error_says_what_where_and_why(capsys, failing):
+    failing(NotADataDir("b\x1b[2J1", "not a data directory", ("it was written by Redpanda",)))
+
+    assert run(["fail"]) == ExitCode.INCOMPLETE
+    assert capsys.readouterr().err == (
+        "kforensics: b\\x1b[2J1: not a data directory\n  likely: it was written by Redpanda\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (UsageError("these do not go together"), 2, "kforensics: these do not go together"),
+        (MissingExtra("html", "a report in HTML"), 2, "pip install 'kforensics[html]'"),
+        (BadChecksum(Span(8, 4), expected="1", found="2"), 3, "at byte 8, 4 bytes: expected 1, found 2"),
+        (KeyboardInterrupt(), 130, "stopped"),
+        (BrokenPipeError(), 141, ""),
+        (ZeroDivisionError("x\x1b" + "y" * 1000), 4, "a defect in kforensics"),
+        (RecursionError(), 4, "a defect in kforensics"),
+        (OSError(5, "Input/output error"), 4, "a defect in kforensics"),
+    ],
+)
+def test_every_error_has_its_code_and_no_traceback(capsys, failing, error, code, words):
+    failing(error)
+
+    assert run(["fail"]) == code
+    err = capsys.readouterr().err
+    assert words in err
+    assert "Traceback" not in err
+    assert "\x1b" not in err
+
+
+def test_a_defect_is_one_line_and_names_the_place(capsys, monkeypatch, failing):
+    failing(ValueError("boom"))
+
+    assert run(["fail"]) == ExitCode.DEFECT
+    assert capsys.readouterr().err.count("\n") == 1
+    monkeypatch.setenv("KFORENSICS_TRACEBACK", "1")
+    assert run(["fail"]) == ExitCode.DEFECT
+    assert "ValueError: boom" in capsys.readouterr().err
+
+    with pytest.raises(TypeError) as caught:
+        write_result(7)  # type: ignore[arg-type]
+    assert "kforensics/cli/output.py:" in defect_words(caught.value)
+
+
+def test_words_of_an_error_without_causes():
+    assert error_words(NotADataDir("a", "an empty directory")) == "kforensics: a: an empty directory"
+
+
+def test_exit_codes():
+    note = finding("KF505", severity=Severity.NOTE, statement="x")
+    warning = finding("KF504", severity=Severity.WARNING, statement="x")
+    problem = Problem(input=0, path="x", message="x")
+
+    assert exit_code_of([], []) == 0
+    assert exit_code_of([note], []) == 0
+    assert exit_code_of([note, warning], []) == 1
+    assert exit_code_of([warning], [problem]) == 3
+
+
+def test_a_format_that_is_not_offered():
+    require_format(OutputFormat.JSON, OutputFormat.TEXT, OutputFormat.JSON)
+    with pytest.raises(UsageError, match="it has text, json"):
+        require_format(OutputFormat.HTML, OutputFormat.TEXT, OutputFormat.JSON)
+
+
+def test_an_output_file_is_new_and_outside_of_the_evidence(tmp_path):
+    evidence = tmp_path / "broker-1"
+    (evidence / "deep").mkdir(parents=True)
+    (tmp_path / "taken").write_text("x")
+    (tmp_path / "link").symlink_to(evidence)
+
+    check_out(None, [evidence])
+    check_out(tmp_path / "new", [evidence])
+    for out, words in (
+        (tmp_path / "taken", "exists"),
+        (tmp_path / "nowhere" / "new", "no directory"),
+        (evidence / "new", "inside the evidence"),
+        (evidence / "deep" / "new", "inside the evidence"),
+        (tmp_path / "link" / "new", "inside the evidence"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            check_out(out, [evidence])
+
+    write_result(["a", "b"], tmp_path / "new")
+    assert (tmp_path / "new").read_text() == "ab"
+    with pytest.raises(UsageError, match="can't be written"):
+        write_result("c", tmp_path / "new")
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(fixtures):
+    tree = fixtures / "unclean-election"
+    with subprocess.Popen(
+        [*PROGRAM, "ls", "--format", "json", "--files", tree], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+
+        assert process.stderr.read() == b""
+        assert process.wait() == ExitCode.PIPE_CLOSED
+
+
+def test_a_narrow_encoding_is_no_error(fixtures):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "60"}
+
+    done = subprocess.run(
+        [*PROGRAM, "ls", fixtures / "unclean-election"], capture_output=True, check=False, env=environment
+    )
+
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+
+
+def test_the_help_is_quick_and_loads_nothing_heavy():
+    script = (
+        "import sys\nfrom kforensics.cli.app import run\nrun(['--help'])\n"
+        "print([m for m in ('numpy', 'pyarrow', 'pyspark', 'jinja2', 'construct', 'crcmod') if m in sys.modules], file=sys.stderr)"
+    )
+    durations = []
+    for _ in range(3):
+        started = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+        durations.append(time.perf_counter() - started)
+
+    assert done.stderr == b"[]\n"
+    assert min(durations) < 1.0  # 0.25 s where nothing else runs
+
+
+def test_the_installed_script_is_the_module(fixtures):
+    module = subprocess.run(
+        [*PROGRAM, "ls", "--format", "json", fixtures / "unclean-election"], capture_output=True, check=True
+    )
+
+    assert json.loads(module.stdout)["exit_code"] == 0

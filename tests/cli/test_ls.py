@@ -1,0 +1,292 @@
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kforensics.cli.app import run
+
+
+@pytest.fixture
+def ls(capsys):
+    def call(*arguments):
+        code = run(["ls", *map(str, arguments)])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def listed(ls):
+    def call(*arguments):
+        code, out, err = ls(*arguments, "--format", "json")
+        assert err == ""
+        return code, json.loads(out)
+
+    return call
+
+
+def by_partition(document):
+    return {(one["input"], one["path"]): one for one in document["partitions"]}
+
+
+def codes(document):
+    return [one["code"] for one in document["findings"]]
+
+
+def test_an_unclean_election(fixtures, untouched, listed):
+    tree = fixtures / "unclean-election"
+
+    with untouched(tree):
+        code, document = listed(tree)
+
+    assert code == document["exit_code"] == 0
+    assert document["schema"] == "kforensics/ls/1"
+    assert document["findings"] == document["problems"] == document["unknown_files"] == document["directories"] == []
+    assert [(node["kind"], node["node_id"], node["clean_shutdown"]) for node in document["nodes"]] == [
+        ("broker", 1, False),
+        ("broker", 2, False),
+        ("broker", 3, False),
+        ("controller", 100, False),
+    ]
+    assert by_partition(document)[0, "orders-0"] == {
+        "input": 0,
+        "path": "orders-0",
+        "log_dir": "",
+        "topic": "orders",
+        "partition": 0,
+        "state": "live",
+        "topic_id": by_partition(document)[1, "orders-0"]["topic_id"],
+        "log_start_offset": 0,
+        "high_watermark": 60,
+        "recovery_point": {"absent": "not-written"},
+        "log_end_offset": 103,
+        "last_leader_epoch": 0,
+        "last_timestamp_ms": by_partition(document)[0, "orders-0"]["last_timestamp_ms"],
+        "segments": 1,
+        "deleted_segments": 0,
+        "bytes": 23418,
+        "files": 5,
+        "file_bytes": by_partition(document)[0, "orders-0"]["file_bytes"],
+    }
+    assert sum(one["count"] for one in document["file_counts"]) == sum(1 for path in tree.rglob("*") if path.is_file())
+
+
+def test_log_ends_are_those_that_brokers_gave(incident, listed):
+    # After a clean stop the recovery point and the high watermark stand at the log end.
+    code, document = listed(incident("benign-rolling-restart-4.x") / "snapshots" / "99-final")
+
+    assert code == 0
+    compared = 0
+    for one in document["partitions"]:
+        if isinstance(one["recovery_point"], int):
+            assert one["log_end_offset"] == one["recovery_point"], one["path"]
+            compared += 1
+    assert compared > 20
+    assert all(node["clean_shutdown"] for node in document["nodes"] if node["kind"] == "broker")
+
+
+@pytest.mark.parametrize("name", ["tiered-3.9", "power-cut-2.8", "hw-divergence-0.10", "kraft-quorum-3x"])
+def test_every_file_of_a_recording_is_accounted_for(incident, untouched, listed, name):
+    tree = incident(name) / "snapshots" / "99-final"
+
+    with untouched(tree):
+        code, document = listed(tree, "--files")
+
+    assert code == 0
+    assert document["problems"] == document["unknown_files"] == []
+    assert len(document["files"]) == sum(1 for path in tree.rglob("*") if path.is_file())
+    assert all(isinstance(one["log_end_offset"], int) for one in document["partitions"])
+    inputs = [one["path"] for one in document["inputs"]]
+    assert all(Path(inputs[one["input"]], one["path"]).is_file() for one in document["files"])
+
+
+def test_a_tiered_log_starts_before_its_local_part(incident, listed):
+    _, document = listed(incident("tiered-3.9") / "snapshots" / "99-final" / "broker-1")
+
+    one = by_partition(document)[0, "archive-0"]
+    assert (one["log_start_offset"], one["high_watermark"], one["log_end_offset"]) == (0, 300, 300)
+    assert [one["kind"] for one in document["directories"]] == ["remote-index-cache"]
+
+
+def test_topics_of_one_name_and_directories_out_of_use(incident, listed, ls):
+    tree = next((incident("recreated-topic-4.x") / "snapshots").glob("03-*"))
+
+    code, document = listed(tree)
+
+    assert code == 1
+    assert codes(document) == ["KF504"] * 3
+    assert {(one["topic"], one["partition"]) for one in document["findings"]} == {("inventory", n) for n in range(3)}
+    states = [one["state"] for one in document["partitions"]]
+    assert (states.count("live"), states.count("deleted")) == (21, 10)
+    deleted = next(one for one in document["partitions"] if one["state"] == "deleted")
+    assert deleted["high_watermark"] == {"absent": "not-applicable"}
+
+    _, text, _ = ls(tree)
+    assert "warning: replicas of inventory-0 belong to 2 topics" in text
+    assert "inventory-0 deleted" in text
+    assert "log directory data-0" in text
+
+
+def test_the_screen(fixtures, ls):
+    code, out, err = ls(fixtures / "unclean-election")
+
+    lines = out.splitlines()
+    assert code == 0
+    assert err == ""
+    assert lines[0].startswith("3 brokers and 1 controller of cluster 6It1kTHbTjKY3LNflMZizQ: 22 replicas of 7")
+    assert any(line.split() == ["orders-0", "0", "0", "60", "-", "103", "1", "23", "KB"] for line in lines)
+    assert "\x1b" not in out
+    assert all(len(line) <= 80 for line in lines)
+    assert "138 files, all of them known:" in out
+
+
+def test_verbose_adds_topic_ids(fixtures, ls):
+    _, out, _ = ls("-v", fixtures / "unclean-election" / "broker-1")
+
+    assert "topic id " in out
+
+
+def test_lines_of_json(fixtures, ls):
+    _, out, _ = ls(fixtures / "unclean-election", "--format", "jsonl", "--files")
+
+    types = [json.loads(line)["type"] for line in out.splitlines()]
+    assert types.count("file") == 138
+    assert types.count("partition") == 22
+    assert types[:4] == ["input"] * 4
+
+
+def test_a_file_and_a_partition_directory_by_themselves(fixtures, listed, ls):
+    broker = fixtures / "unclean-election" / "broker-1"
+
+    _, single = listed(broker / "orders-0" / "00000000000000000000.log")
+    _, partition = listed(broker / "orders-0")
+    _, text, _ = ls(broker / "orders-0")
+
+    assert [(one["kind"], one["count"]) for one in single["file_counts"]] == [("segment", 1)]
+    assert partition["partitions"][0]["log_end_offset"] == 103
+    assert partition["partitions"][0]["high_watermark"] == {"absent": "unknown"}
+    assert "orders-0" in text
+    assert text.startswith("1 single partition directory")
+
+
+def test_odd_things_in_a_log_directory(fixtures, tmp_path, untouched, listed, ls):
+    tree = tmp_path / "broker-1"
+    shutil.copytree(fixtures / "unclean-election" / "broker-1" / "orders-0", tree / "orders-0")
+    shutil.copytree(tree / "orders-0", tree / f"orders-1.{'0' * 32}-stray")
+    (tree / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    (tree / "lost+found").mkdir()
+    (tree / "back\x1b[2Jup").mkdir()
+    (tree / "back\x1b[2Jup" / "x").write_text("")
+    os.mkfifo(tree / "orders-0" / "pipe")
+
+    with untouched(tree):
+        code, document = listed(tree)
+        _, text, _ = ls(tree, "-v")
+
+    assert code == 1
+    assert codes(document) == ["KF503", "KF503", "KF506", "KF505"]
+    assert [one["kind"] for one in document["unknown_files"]] == ["unknown", "special"]
+    assert "\x1b" not in text
+    assert "back\\x1b[2Jup" in text
+
+
+def test_disks_that_disagree_and_a_partition_on_two(fixtures, tmp_path, listed):
+    source = fixtures / "unclean-election" / "broker-1" / "orders-0"
+    for disk, partitions in (("a", "012"), ("b", "034")):
+        for number in partitions:
+            shutil.copytree(source, tmp_path / disk / f"orders-{number}")
+        (tmp_path / disk / "meta.properties").write_text("version=0\nbroker.id=1\n")
+
+    code, document = listed(tmp_path)
+
+    assert code == 1
+    assert codes(document) == ["KF502"]
+    assert [one["path"] for one in document["findings"][0]["citations"]] == ["a/orders-0", "b/orders-0"]
+
+
+def test_what_can_not_be_read_is_told_and_the_rest_is_listed(fixtures, tmp_path, listed, ls, monkeypatch):
+    tree = tmp_path / "broker-1"
+    shutil.copytree(fixtures / "unclean-election" / "broker-1", tree, ignore=lambda *_: ["__cluster_metadata-0"])
+    (tree / "replication-offset-checkpoint").write_bytes(b"\xff\xff")
+    (tree / "orders-1" / "partition.metadata").write_bytes(b"nonsense")
+    (tree / "orders-2" / "00000000000000000000.log").unlink()
+    (tree / "orders-2" / "00000000000000000000.log").symlink_to("/etc/passwd")
+
+    code, document = listed(tree)
+    _, text, _ = ls(tree)
+
+    assert code == 3
+    assert {one["path"] for one in document["problems"]} == {
+        "replication-offset-checkpoint",
+        "orders-1/partition.metadata",
+        "orders-2/00000000000000000000.log",
+    }
+    partitions = by_partition(document)
+    assert partitions[0, "orders-0"]["high_watermark"] == {"absent": "unreadable"}
+    assert partitions[0, "orders-1"]["topic_id"] == {"absent": "unreadable"}
+    assert partitions[0, "orders-3"]["log_end_offset"] == 81
+    assert "Could not be read" in text
+
+
+def test_a_log_end_behind_damage_and_without_index(fixtures, tmp_path, listed):
+    source = fixtures / "unclean-election" / "broker-1" / "orders-0"
+    for name in ("no-index-0", "foreign-index-0", "torn-0", "rolled-0", "nothing-0"):
+        shutil.copytree(source, tmp_path / name)
+    log, index = "00000000000000000000.log", "00000000000000000000.index"
+    (tmp_path / "no-index-0" / index).unlink()
+    (tmp_path / "foreign-index-0" / index).write_bytes((7).to_bytes(4) + (1234).to_bytes(4))
+    with (tmp_path / "torn-0" / log).open("ab") as file:
+        file.write(bytes(4096))
+    (tmp_path / "rolled-0" / "00000000000000000110.log").write_bytes(b"")
+    (tmp_path / "nothing-0" / log).write_bytes(b"")
+
+    code, document = listed(tmp_path)
+
+    ends = {one["topic"]: (one["log_end_offset"], one["last_leader_epoch"]) for one in document["partitions"]}
+    assert code == 0
+    assert ends == {
+        "foreign-index": (103, 0),
+        "no-index": (103, 0),
+        "nothing": (0, {"absent": "not-applicable"}),
+        "rolled": (110, 0),
+        "torn": (103, 0),
+    }
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda path: None, "there is no such file or directory"),
+        (lambda path: path.mkdir(), "an empty directory"),
+        (
+            lambda path: (
+                (path / "controller" / "0_0").mkdir(parents=True) or (path / "controller/0_0/0-1-v1.log").touch()
+            ),
+            "Redpanda",
+        ),
+    ],
+)
+def test_what_is_no_data_directory_is_one_clear_sentence(tmp_path, ls, make, words):
+    make(tmp_path / "given")
+
+    code, out, err = ls(tmp_path / "given")
+
+    assert (code, out) == (3, "")
+    assert words in err
+    assert str(tmp_path / "given") in err
+
+
+def test_a_result_in_a_file(fixtures, tmp_path, ls):
+    out = tmp_path / "result.json"
+
+    code, printed, _ = ls(fixtures / "unclean-election", "--format", "json", "-o", out)
+
+    assert (code, printed) == (0, "")
+    assert json.loads(out.read_text())["schema"] == "kforensics/ls/1"
+    code, _, err = ls(fixtures / "unclean-election", "-o", out)
+    assert code == 2
+    assert "exists" in err

@@ -1,0 +1,63 @@
+import shutil
+import subprocess
+
+import pytest
+
+from kforensics.cli import manpage
+from kforensics.cli.app import app
+from kforensics.findings.catalogue import CATALOGUE
+from tests.conftest import ROOT
+
+
+def test_pages_are_up_to_date():
+    stale = [
+        name
+        for name, text in manpage.pages().items()
+        if not (ROOT / name).is_file() or (ROOT / name).read_text() != text
+    ]
+
+    assert stale == []
+    assert manpage.main(["--check"]) == 0
+
+
+def test_every_command_and_option_has_words():
+    for command in app.registered_commands:
+        assert command.callback is not None
+        page = manpage.pages()[f"man/kforensics-{command.name or command.callback.__name__}.1"]
+        lines = page.splitlines()
+        empty = [lines[at - 1] for at, line in enumerate(lines) if not line]
+
+        assert empty == []
+
+
+def test_every_code_is_on_the_page_of_findings():
+    page = manpage.findings_page()
+
+    assert all(f"## {code}: " in page for code in CATALOGUE)
+
+
+@pytest.mark.skipif(shutil.which("mandoc") is None, reason="mandoc is not installed")
+def test_pages_are_sound():
+    done = subprocess.run(
+        ["mandoc", "-Tlint", *sorted(ROOT.glob("man/*.1"))], capture_output=True, text=True, check=False
+    )
+
+    assert done.stdout == ""
+
+
+def test_stale_pages_are_told_then_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(manpage, "__file__", str(tmp_path / "kforensics" / "cli" / "manpage.py"))
+    (tmp_path / "man").mkdir()
+    (tmp_path / "man" / "kforensics-gone.1").write_text("")
+
+    assert manpage.main(["--check"]) == 1
+    assert "man/kforensics-gone.1 is not up to date" in capsys.readouterr().err
+    assert manpage.main([]) == 0
+    assert manpage.main(["--check"]) == 0
+    assert not (tmp_path / "man" / "kforensics-gone.1").exists()
+
+
+def test_text_is_never_taken_for_a_request():
+    assert manpage._text(".log files").startswith("\\&.log")
+    assert manpage._text("use --format json, -o") == "use \\-\\-format json, \\-o"
+    assert manpage._text("a well-known \\ one") == "a well-known \\e one"
