@@ -34,19 +34,17 @@ class BodyDamage(NamedTuple):
 
 def plain_bodies(window: WordBuffer, table: BatchTable, rows: NDArray[np.int64], file_position: int) -> Bodies:
     """Uncompressed bodies, where they lie."""
-    batches = table[rows]
-    starts = batches["position"] - file_position
-    return Bodies(window, _lanes(batches, rows, starts + BATCH_HEADER.length, starts + batches["length"]))
+    starts = table["position"][rows] - file_position
+    return Bodies(window, _lanes(table, rows, starts + BATCH_HEADER.length, starts + table["length"][rows]))
 
 
 def compressed_bodies(
     window: WordBuffer, payload: WordBuffer, table: BatchTable, rows: NDArray[np.int64], file_position: int
 ) -> Iterator[Bodies | BodyDamage]:
     """Compressed bodies in file order, as many at a time as the payload buffer takes."""
-    batches = table[rows]
-    places = (batches["position"] - file_position).tolist()
-    lengths = batches["length"].tolist()
-    codecs = (batches["attributes"] & CODEC_MASK).tolist()
+    places = (table["position"][rows] - file_position).tolist()
+    lengths = table["length"][rows].tolist()
+    codecs = (table["attributes"][rows] & CODEC_MASK).tolist()
     ends: list[int] = []
     first = index = used = 0
     expansion = 1.0
@@ -63,7 +61,7 @@ def compressed_bodies(
             index += 1
             continue
         if used:
-            yield _filled(payload, batches, rows, slice(first, index), ends)
+            yield _filled(payload, table, rows[first:index], ends)
         if isinstance(outcome, OutputLimitReached) and not used and payload.capacity < OUTPUT_LIMIT:
             payload.ensure(min(payload.capacity * 4, OUTPUT_LIMIT))
         elif outcome is not None and not (isinstance(outcome, OutputLimitReached) and used):
@@ -71,7 +69,7 @@ def compressed_bodies(
             index += 1
         first, used, ends = index, 0, []
     if ends:
-        yield _filled(payload, batches, rows, slice(first, index), ends)
+        yield _filled(payload, table, rows[first:index], ends)
 
 
 def _try_decompress(codec: int, body: memoryview, room: memoryview) -> int | FormatError:
@@ -81,13 +79,13 @@ def _try_decompress(codec: int, body: memoryview, room: memoryview) -> int | For
         return error
 
 
-def _filled(payload: WordBuffer, batches: BatchTable, rows: NDArray[np.int64], part: slice, ends: list[int]) -> Bodies:
+def _filled(payload: WordBuffer, table: BatchTable, rows: NDArray[np.int64], ends: list[int]) -> Bodies:
     bounds = np.array([0, *ends], dtype=np.int64)
     payload.filled = ends[-1]
-    return Bodies(payload, _lanes(batches[part], rows[part], bounds[:-1], bounds[1:]))
+    return Bodies(payload, _lanes(table, rows, bounds[:-1], bounds[1:]))
 
 
-def _lanes(batches: BatchTable, rows: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Lanes:
+def _lanes(table: BatchTable, rows: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Lanes:
     # A count is a claim: what the body can't hold is cut to one more than it can, which the exact reader then finds missing.
-    counts = np.minimum(batches["count"].astype(np.int64), (ends - starts) // SMALLEST_RECORD + 1)
-    return Lanes(rows, starts, ends, np.maximum(counts, 0), batches["last_offset"] - batches["base_offset"])
+    counts = np.minimum(table["count"][rows].astype(np.int64), (ends - starts) // SMALLEST_RECORD + 1)
+    return Lanes(rows, starts, ends, np.maximum(counts, 0), table["last_offset"][rows] - table["base_offset"][rows])

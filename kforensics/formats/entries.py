@@ -20,7 +20,8 @@ SHORTEST_ENTRY = 17
 SMALLEST_LENGTH = {**SMALLEST_MESSAGE_LENGTH, 2: SMALLEST_BATCH_LENGTH}
 """What the length of an entry can't be below, by magic."""
 
-_LENGTH_AND_MAGIC = Struct(">i4xb").unpack_from
+_LENGTH = Struct(">8xI").unpack_from
+_LENGTH_AND_MAGIC = Struct(">8xi4xb").unpack_from
 _SAME_NAMES = ("base_offset", "partition_leader_epoch", "crc", "attributes", "base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence")
 
 
@@ -44,11 +45,12 @@ def read_entries(window: WordBuffer, start: int, stop: int, file_position: int, 
     headers = window.headers[starts].view(BATCH_HEADER.dtype)
     magic = headers["magic"]
     is_plain = bool((magic == 2).all())
-    too_short = headers["batch_length"] < (SMALLEST_BATCH_LENGTH if is_plain else np.array(_SMALLEST_BY_MAGIC)[magic])
-    if too_short.any():
-        kept = int(np.argmax(too_short))
+    possible = headers["batch_length"] >= (SMALLEST_BATCH_LENGTH if is_plain else _SMALLEST_BY_MAGIC[magic])
+    if not possible.all():
+        kept = int(np.argmin(possible))
         end = positions[kept]
         positions, starts, headers, magic = positions[:kept], starts[:kept], headers[:kept], magic[:kept]
+        is_plain = bool((magic == 2).all())
     table = _table(headers, starts, file_position)
     if not is_plain:
         _set_message_columns(table, headers, np.flatnonzero(magic < 2))
@@ -59,12 +61,13 @@ def read_entries(window: WordBuffer, start: int, stop: int, file_position: int, 
     return Entries(table, computed, end)
 
 
-_SMALLEST_BY_MAGIC = [SMALLEST_LENGTH[magic] for magic in (0, 1, 2)]
+# Indexed by the magic as int8, from the end for negative ones; no length is large enough for a magic that does not exist.
+_SMALLEST_BY_MAGIC = np.array([SMALLEST_LENGTH.get(magic, 1 << 31) for magic in range(256)])
 
 
 def claimed_length(view: memoryview, place: int) -> int | None:
     """Bytes of the entry at a place, if what it says of itself can be."""
-    length, magic = _LENGTH_AND_MAGIC(view, place + 8)
+    length, magic = _LENGTH_AND_MAGIC(view, place)
     return length + LOG_OVERHEAD if magic in SMALLEST_LENGTH and length >= SMALLEST_LENGTH[magic] else None
 
 
@@ -78,13 +81,16 @@ def header_entry(window: WordBuffer, file_position: int) -> BatchTable:
 
 
 def _follow(view: memoryview, position: int, last: int, stop: int) -> tuple[list[int], int]:
-    """Places of the entries of the length chain, and where it breaks or leaves the window."""
+    """Places of the entries of the length chain, and where it leaves the window.
+
+    The loop runs once a batch and asks for no more than that it goes on: a length read as unsigned can't lead back. What the entries say of themselves is
+    asked of all at once afterwards.
+    """
     positions: list[int] = []
     append = positions.append
     while position <= last:
-        length, magic = _LENGTH_AND_MAGIC(view, position + 8)
-        end = position + length + LOG_OVERHEAD
-        if end > stop or length < _SMALLEST_BY_MAGIC[0] or not 0 <= magic <= 2:
+        end = position + _LENGTH(view, position)[0] + LOG_OVERHEAD
+        if end > stop:
             break
         append(position)
         position = end

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kforensics.errors import FormatError
 from kforensics.formats.records import SMALLEST_RECORD
+from kforensics.formats.varint import read_varint
 from kforensics.formats.varint_lanes import Flags, Positions, Values, read_varints
 from kforensics.formats.word_buffer import WordBuffer
 
@@ -82,7 +84,7 @@ def _long_lane_pieces(buffer: WordBuffer, lanes: Lanes, lane: int) -> Iterator[P
         wanted = min(GROUP_RECORDS, count - skipped)
         positions = np.zeros(wanted, dtype=np.int64)
         limits = np.zeros(wanted, dtype=np.int64)
-        sound = _follow_lane(buffer.view, position, end, positions, limits)
+        sound = _follow_lane(buffer, position, end, positions, limits)
         yield Piece(
             first_lane=lane,
             lanes=lanes.part(lane, lane + 1),
@@ -128,38 +130,36 @@ def _group_piece(buffer: WordBuffer, lanes: Lanes, first: int, end: int) -> Piec
     for lane in range(going):
         if good[lane]:
             part = slice(int(places[lane]) + index, int(places[lane]) - int(falling_counts[lane]))
-            good[lane] = _follow_lane(buffer.view, int(cursors[lane]), int(ends[lane]), positions[part], limits[part])
+            good[lane] = _follow_lane(buffer, int(cursors[lane]), int(ends[lane]), positions[part], limits[part])
     sound[order] = good
     return Piece(first, group, 0, True, group.counts, positions, limits, sound)
 
 
-def _follow_lane(view: memoryview, position: int, end: int, positions: Positions, limits: Positions) -> bool:
+def _follow_lane(buffer: WordBuffer, start: int, end: int, positions: Positions, limits: Positions) -> bool:
     """Fill in the places of as many records as there are slots; false where one of them does not fit."""
-    behind_lengths: list[int] = []
-    behind_records: list[int] = []
-    for _ in range(len(positions)):
-        # A record's length takes one or two bytes up to 8 KiB; what is read past the end lies in the padding and fails the check below.
-        byte = view[position]
-        if byte < 0x80:
-            position += 1
-            length = byte
-        else:
-            second = view[position + 1]
-            length = byte & 0x7F | (second & 0x7F) << 7
-            position += 2
-            shift = 14
-            while second >= 0x80 and shift < 35 and position < end:
-                second = view[position]
-                length |= (second & 0x7F) << shift
-                position += 1
-                shift += 7
-        behind_lengths.append(position)
-        if length & 1:
-            return False
-        position += length >> 1
-        if position > end or length < 2 * _SMALLEST_LENGTH:
-            return False
-        behind_records.append(position)
-    positions[:] = behind_lengths
-    limits[:] = behind_records
-    return True
+    content = buffer.content
+    behind: list[int] = []
+    append = behind.append
+    position = start
+    try:
+        # As little as possible for each record: the length, in one or two bytes up to 8 KiB. Whether all fit is asked of all at once.
+        for _ in range(len(positions)):
+            byte = content[position]
+            if byte < 0x80:
+                position += 1 + (byte >> 1)
+            else:
+                second = content[position + 1]
+                if second < 0x80:
+                    position += 2 + ((second << 7 | byte & 0x7F) >> 1)
+                else:
+                    length, position = read_varint(content, position, end)
+                    position += length
+            append(position)
+    except (IndexError, FormatError):
+        return False
+    limits[:] = behind
+    starts = np.concatenate(([start], limits[:-1]))
+    if position > end or (starts < 0).any():
+        return False
+    lengths, positions[:], complete = read_varints(buffer.words, starts)
+    return bool((complete & (lengths >= _SMALLEST_LENGTH)).all())

@@ -27,7 +27,7 @@ class SegmentBytes(Protocol):
 class WordBuffer:
     """Bytes with three views of them; `filled` of them are content, the rest is stale and only ever read to be thrown away."""
 
-    __slots__ = ("capacity", "filled", "headers", "view", "words")
+    __slots__ = ("capacity", "content", "filled", "headers", "view", "words")
 
     def __init__(self, capacity: int) -> None:
         self.filled = 0
@@ -35,7 +35,8 @@ class WordBuffer:
 
     def _allocate(self, capacity: int) -> None:
         self.capacity = capacity
-        self.view = memoryview(bytearray(capacity + PADDING))
+        self.content = bytearray(capacity + PADDING)
+        self.view = memoryview(self.content)
         self.words: NDArray[np.uint64] = np.ndarray((capacity + PADDING - 8,), "<u8", buffer=self.view, strides=(1,))
         self.headers: NDArray[Any] = np.ndarray((capacity,), f"V{HEADER_LENGTH}", buffer=self.view, strides=(1,))
 
@@ -44,7 +45,7 @@ class WordBuffer:
         if capacity > self.capacity:
             self.filled = 0
             # The old buffer goes first: both at once would double the peak.
-            del self.view, self.words, self.headers
+            del self.content, self.view, self.words, self.headers
             self._allocate(capacity)
 
     def load(self, source: SegmentBytes, position: int, length: int) -> int:
