@@ -28,7 +28,7 @@ def plain_environment(monkeypatch):
 
 
 def test_a_screen_has_no_escape_off_a_terminal():
-    lines = [Text("DATA AT RISK", style="bold red"), "orders-0 [red]  ", Text("x" * 300)]
+    lines: list[Text | str] = [Text("DATA AT RISK", style="bold red"), "orders-0 [red]  ", Text("x" * 300)]
 
     assert render_screen(lines) == "DATA AT RISK\norders-0 [red]\n" + "x" * 300 + "\n"
     assert "\x1b[1;31mDATA AT RISK" in render_screen(lines, colour=True)

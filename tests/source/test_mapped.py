@@ -105,7 +105,7 @@ def test_another_owner_costs_the_access_time_only(file, monkeypatch):
             raise PermissionError(1, "Operation not permitted")
         return real(path, flags, *rest)
 
-    monkeypatch.setattr(mapped.os, "open", refuse)
+    monkeypatch.setattr("kforensics.source.mapped.os.open", refuse)
 
     with open_evidence(file) as evidence:
         assert evidence.read(0, 1) == b"\x00"
@@ -121,7 +121,7 @@ def test_a_failing_read_says_where(file, monkeypatch, number, words):
         def fail(*_):
             raise OSError(number, os.strerror(number))
 
-        monkeypatch.setattr(mapped.os, "preadv", fail)
+        monkeypatch.setattr("kforensics.source.mapped.os.preadv", fail)
         with pytest.raises((EvidenceUnreadable, EvidenceNotFound), match=words) as caught:
             evidence.read(7, 10)
 

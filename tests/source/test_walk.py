@@ -126,7 +126,7 @@ def test_a_directory_that_can_not_be_listed_is_an_obstacle(log_dir, monkeypatch)
             raise PermissionError(13, "Permission denied")
         return real(path)
 
-    monkeypatch.setattr(walk.os, "scandir", refuse)
+    monkeypatch.setattr("kforensics.source.walk.os.scandir", refuse)
 
     found = list(walk_log_dir(log_dir))
 
@@ -160,7 +160,7 @@ def test_what_vanishes_is_an_obstacle_unless_brokers_take_it_away_by_themselves(
         def __exit__(self, *_):
             pass
 
-    monkeypatch.setattr(walk.os, "scandir", lambda _: Scan())
+    monkeypatch.setattr("kforensics.source.walk.os.scandir", lambda _: Scan())
 
     listing = list_directory(tmp_path, "data")
 
