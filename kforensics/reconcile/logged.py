@@ -1,0 +1,40 @@
+"""Events of all log files in one order of time, each with the node that wrote it and its time in UTC."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.evidence.log_files import LogFile
+from kforensics.evidence.model import Citation
+from kforensics.formats.log_lines.event import LogEvent
+from kforensics.reconcile.clocks import Clock
+from kforensics.units import TopicPartition
+
+
+class LoggedEvent(NamedTuple):
+    """One event, placed: who wrote it, when in UTC, and where that can be checked."""
+
+    event: LogEvent
+    node_id: int | Absent
+    time_ms: int | Absent
+    citation: Citation
+
+
+def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[LoggedEvent, ...]:
+    """All events by time; lines of one file keep their order, and a line without a time stands behind the one before it."""
+    keyed = []
+    for at, (file, clock) in enumerate(zip(files, clocks, strict=True)):
+        latest = 0
+        for number, event in enumerate(file.events):
+            time_ms = clock.utc_ms(event)
+            # A clock that jumps back must not tear a file's own order apart.
+            latest = max(latest, time_ms) if isinstance(time_ms, int) else latest
+            node = file.node_id if isinstance(event.broker_id, Absent) else event.broker_id
+            keyed.append(((latest, at, number), LoggedEvent(event, node, time_ms, file.cite(event))))
+    keyed.sort(key=lambda pair: pair[0])
+    return tuple(item for _, item in keyed)
+
+
+def events_of(events: Sequence[LoggedEvent], partition: TopicPartition) -> Iterator[LoggedEvent]:
+    """The events about one partition."""
+    return (item for item in events if item.event.topic_partition == partition)

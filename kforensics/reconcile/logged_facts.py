@@ -1,0 +1,155 @@
+"""Leaders, in-sync replicas and settings as brokers and ZooKeeper-era controllers logged them, where no metadata log tells."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.formats.log_lines.event import LogEvent
+from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
+from kforensics.reconcile.facts import ClusterFacts, GroupCommit, Leadership
+from kforensics.reconcile.logged import LoggedEvent
+from kforensics.units import TopicPartition
+
+_WITH_STATE = frozenset({Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LEADER_START})
+_WITH_CHANGE = frozenset({Kind.UNCLEAN_ELECTION, Kind.PARTITION_CHANGE})
+_WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedFacts:
+    """`ClusterFacts` that ask the metadata first and the log lines where it says nothing of a partition."""
+
+    metadata: ClusterFacts
+    by_partition: Mapping[TopicPartition, tuple[Leadership, ...]] = field(default_factory=dict)
+    broker_min_insync: int | Absent = Absent.UNKNOWN
+    """The highest `min.insync.replicas` that any broker started with."""
+
+    def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
+        """From the metadata log, else from log lines."""
+        return self.metadata.leaderships(partition, topic_id) or self.by_partition.get(partition, ())
+
+    def topic_id(self, topic: str) -> str | Absent:
+        """From the metadata log."""
+        return self.metadata.topic_id(topic)
+
+    def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
+        """Of consumer groups."""
+        return self.metadata.commits(partition)
+
+    def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
+        """From the metadata log."""
+        return self.metadata.unclean_restarts(broker_id)
+
+    def metadata_version(self) -> int | Absent:
+        """From the metadata log."""
+        return self.metadata.metadata_version()
+
+    def min_insync_replicas(self, topic: str) -> int:
+        """The higher of what metadata and brokers' start lines say; a topic's own setting shows only in the metadata."""
+        known = self.metadata.min_insync_replicas(topic)
+        return known if isinstance(self.broker_min_insync, Absent) else max(known, self.broker_min_insync)
+
+
+def facts_from_logs(events: Sequence[LoggedEvent], metadata: ClusterFacts) -> LoggedFacts:
+    """The facts with the leaderships that lines tell of filled in."""
+    configured = [
+        value
+        for item in events
+        if item.event.kind is Kind.CONFIGURATION and isinstance(value := item.event.number("min.insync.replicas"), int)
+    ]
+    return LoggedFacts(
+        metadata=metadata,
+        by_partition=logged_leaderships(events),
+        broker_min_insync=max(configured, default=Absent.UNKNOWN),
+    )
+
+
+def logged_leaderships(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[Leadership, ...]]:
+    """The states of each partition, oldest first; what repeats or is older than what is known adds nothing."""
+    states: dict[TopicPartition, list[Leadership]] = {}
+    for item in events:
+        partition = item.event.topic_partition
+        if isinstance(partition, Absent):
+            continue
+        known = states.setdefault(partition, [])
+        state = _next_state(known[-1] if known else None, item)
+        if state is not None:
+            known.append(state)
+    return {partition: tuple(known) for partition, known in states.items() if known}
+
+
+def _next_state(current: Leadership | None, item: LoggedEvent) -> Leadership | None:
+    event = item.event
+    if event.kind in _WITH_CHANGE and isinstance(diff := event.fields.get("diff"), str):
+        return _changed(current, item, parse_partition_change(diff))
+    if event.kind in _WITH_STATE:
+        return _elected(current, item)
+    if event.kind not in _WITH_ISR or current is None or item.node_id != current.leader:
+        return None
+    isr = event.brokers("isr" if event.kind is Kind.ISR_UPDATED else "to_isr")
+    if isinstance(isr, Absent) or frozenset(isr) == current.isr or not isr:
+        return None
+    return _leadership(item, leader=current.leader, leader_epoch=current.leader_epoch, isr=isr, unclean=False)
+
+
+def _elected(current: Leadership | None, item: LoggedEvent) -> Leadership | None:
+    event = item.event
+    epoch, isr = event.number("leader_epoch"), event.brokers("isr")
+    leader = item.node_id if event.kind is Kind.LEADER_START else event.number("leader")
+    if not isinstance(epoch, int) or epoch < 0 or isinstance(leader, Absent):
+        return None
+    has_leader = leader >= 0
+    if current is not None and epoch <= current.leader_epoch:
+        is_same = epoch < current.leader_epoch or current.leader == leader or not has_leader
+        if is_same and (isinstance(isr, Absent) or frozenset(isr) == current.isr or epoch < current.leader_epoch):
+            return None
+        if is_same and not _is_controllers(event):
+            # A broker that starts late repeats the ISR of the time of its request.
+            return None
+    # Brokers do not hear of every ISR change of a KRaft controller: only a controller's own words show who was in sync.
+    unclean = has_leader and event.kind is not Kind.LEADER_START and _was_out_of_sync(current, leader, epoch)
+    value = leader if has_leader else Absent.NOT_APPLICABLE
+    return _leadership(item, leader=value, leader_epoch=epoch, isr=isr, unclean=unclean)
+
+
+def _changed(current: Leadership | None, item: LoggedEvent, change: PartitionChange) -> Leadership | None:
+    epoch = change.leader_epoch
+    if isinstance(epoch, Absent) or (
+        current is not None and epoch <= current.leader_epoch and not change.is_recovering
+    ):
+        return None
+    if current is not None and (epoch < current.leader_epoch or (epoch == current.leader_epoch and current.unclean)):
+        return None
+    known = Absent.UNKNOWN if current is None else current.leader
+    leader = known if isinstance(change.leader, Absent) else change.leader
+    if isinstance(leader, int) and leader < 0:
+        leader = Absent.NOT_APPLICABLE
+    return _leadership(item, leader=leader, leader_epoch=epoch, isr=change.isr, unclean=change.is_recovering)
+
+
+def _is_controllers(event: LogEvent) -> bool:
+    return event.kind in {Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED}
+
+
+def _was_out_of_sync(current: Leadership | None, leader: int, epoch: int) -> bool:
+    if current is None or isinstance(current.isr, Absent) or epoch == current.leader_epoch:
+        return False
+    return bool(current.isr) and leader not in current.isr
+
+
+def _leadership(
+    item: LoggedEvent, *, leader: int | Absent, leader_epoch: int, isr: tuple[int, ...] | Absent, unclean: bool
+) -> Leadership:
+    citation: Citation = item.citation
+    return Leadership(
+        leader=leader,
+        leader_epoch=leader_epoch,
+        isr=isr if isinstance(isr, Absent) else frozenset(isr),
+        replicas=Absent.UNKNOWN,
+        unclean=unclean,
+        recorded_at=Absent.NOT_APPLICABLE,
+        time_ms=item.time_ms,
+        citation=citation,
+    )
