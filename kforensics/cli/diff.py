@@ -95,14 +95,13 @@ def diff(
     from kforensics.errors import UsageError
     from kforensics.evidence.inputs import find_inputs
     from kforensics.pipeline.diff import DiffOptions, compare
-    from kforensics.pipeline.facts import gather_facts
     from kforensics.protocol.truncation import ProtocolName
 
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
     if show_payload and not show_records:
         raise UsageError("--show-payload goes with --show-records")
     check_out(out, paths)
-    inputs = find_inputs(paths)
+    inputs = find_inputs(paths, with_server_logs=True)
     options = DiffOptions(
         leader=leader,
         protocol=ProtocolName(protocol.value) if protocol else None,
@@ -114,7 +113,6 @@ def diff(
         result = compare(
             inputs,
             options,
-            facts=gather_facts(inputs),
             jobs=jobs,
             flatten=None if as_text else _flatten,
             keep_quiet=as_text and verbose,

@@ -19,9 +19,10 @@ from kforensics.evidence.model import DIGEST_DTYPE, Input, Node, Problem, Replic
 from kforensics.findings.diff import identity_findings, partition_findings
 from kforensics.findings.model import Finding, Severity, by_gravity
 from kforensics.formats.records import Record
+from kforensics.pipeline.facts import gather_facts
 from kforensics.pipeline.processes import default_jobs, in_chunks, spread
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.facts import ClusterFacts, NoFacts
+from kforensics.reconcile.facts import ClusterFacts
 from kforensics.reconcile.lineage import LogView
 from kforensics.reconcile.partition import PartitionReport, Verdict, reconcile_partition
 from kforensics.units import TopicPartition
@@ -95,7 +96,6 @@ def compare(
     inputs: Inputs,
     options: DiffOptions,
     *,
-    facts: ClusterFacts | None = None,
     jobs: int | None = None,
     flatten: Flatten | None = None,
     keep_quiet: bool = False,
@@ -106,18 +106,19 @@ def compare(
     Args:
         inputs: what was named.
         options: leader, protocol, which partitions.
-        facts: what the metadata log and the consumer groups say.
         jobs: processes; one for each core where not given.
         flatten: makes of each report what is written out, where it was computed; keeps memory small.
         keep_quiet: keep the reports of consistent partitions too.
         progress: told of bytes and findings as they come.
     """
     places = find_places(inputs)
+    gathered = gather_facts(inputs, places)
+    options = replace(options, protocol_hints={**gathered.protocol_hints, **options.protocol_hints})
     groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
     shared = _Shared(
         groups=groups,
         reader=FileBatchReader([one.root for one in inputs.found]),
-        facts=facts or NoFacts(),
+        facts=gathered.facts,
         options=options,
         flatten=flatten,
         keep_quiet=keep_quiet,
@@ -133,7 +134,7 @@ def compare(
         inputs=inputs.described,
         partitions=tuple(results),
         findings=findings,
-        problems=(*places.problems, *(p for result in results for p in result.problems)),
+        problems=(*places.problems, *gathered.problems, *(p for result in results for p in result.problems)),
     )
 
 

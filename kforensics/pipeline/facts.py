@@ -1,50 +1,105 @@
-"""Facts about the cluster that stand beside the replicas: the metadata log and the consumer groups among the inputs."""
+"""Facts about the cluster that stand beside the replicas: metadata log, consumer groups and broker logs among the inputs, read once."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from kforensics.damage import Absent
-from kforensics.evidence.collect import PartitionPlace, Places, find_places
+from kforensics.errors import EvidenceError
+from kforensics.evidence.collect import PartitionPlace, Places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, walk_group_commits
 from kforensics.evidence.inputs import Inputs
-from kforensics.reconcile.facts import ClusterFacts, GroupCommit, Leadership
+from kforensics.evidence.log_files import LogFile, read_log_file
+from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
+from kforensics.evidence.model import Problem
+from kforensics.formats.log_lines.event import LogEventKind
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.versions import parse_version, protocol_of
+from kforensics.reconcile.cluster_facts import KnownFacts
+from kforensics.reconcile.facts import GroupCommit
+from kforensics.source.naming import FileKind
+from kforensics.source.walk import FoundFile
 from kforensics.units import TopicPartition
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatheredFacts:
-    """What the inputs say of leaders, in-sync replicas, topic ids and committed consumer offsets; each is read when it is first asked for."""
+    """What is known beyond the replicas, and what could not be read of it."""
 
-    def __init__(self, offsets_places: tuple[PartitionPlace, ...]) -> None:
-        self._offsets_places = offsets_places
-        self._commits: Mapping[TopicPartition, tuple[GroupCommit, ...]] | None = None
+    facts: KnownFacts
+    histories: tuple[MetadataHistory, ...]
+    """Every node's copy of the metadata log."""
+    log_files: tuple[LogFile, ...]
+    protocol_hints: Mapping[int, ProtocolName]
+    """By broker, from the versions in its log files."""
+    problems: tuple[Problem, ...]
 
-    def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:  # noqa: ARG002
-        """Every recorded state of the partition, oldest first."""
-        return ()
 
-    def topic_id(self, topic: str) -> str | Absent:  # noqa: ARG002
-        """The id under which the metadata log knows the topic now."""
-        return Absent.UNKNOWN
+def gather_facts(inputs: Inputs, places: Places) -> GatheredFacts:
+    """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for."""
+    histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
+    log_files, problems = read_log_files(inputs)
+    offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
+    newest = newest_log(histories)
+    return GatheredFacts(
+        facts=KnownFacts(newest, log_files, CommittedOffsets(offsets)),
+        histories=histories,
+        log_files=log_files,
+        protocol_hints=protocol_hints(log_files),
+        problems=tuple(problems),
+    )
 
-    def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:  # noqa: ARG002
-        """Offsets in the metadata log where the broker registered anew without a clean shutdown before."""
-        return ()
 
-    def metadata_version(self) -> int | Absent:
-        """The feature level `metadata.version` of the cluster."""
-        return Absent.UNKNOWN
+def read_log_files(inputs: Inputs) -> tuple[tuple[LogFile, ...], list[Problem]]:
+    """Every broker log among the inputs."""
+    out: list[LogFile] = []
+    problems: list[Problem] = []
+    for index, found in enumerate(inputs.found):
+        if found.described.kind not in {"log-files", FileKind.LOG_FILE.value}:
+            continue
+        for item in found.walk():
+            if not isinstance(item, FoundFile) or item.name.kind not in {FileKind.LOG_FILE, FileKind.UNKNOWN}:
+                continue
+            try:
+                log_file = read_log_file(found.root, item.path, input_index=index)
+            except EvidenceError as error:
+                problems.append(Problem(input=index, path=item.path, message=error.problem))
+                continue
+            if log_file is not None:
+                out.append(log_file)
+                problems.extend(log_file.problems)
+    return tuple(out), problems
 
-    def min_insync_replicas(self, topic: str) -> int:  # noqa: ARG002
-        """The topic's or the cluster's `min.insync.replicas`, else Kafka's default of 1."""
-        return 1
 
-    def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
-        """The highest offset that each group committed in each leader epoch."""
-        if self._commits is None:
-            self._commits = _highest_commits(self._offsets_places)
-        return self._commits.get(partition, ())
+def protocol_hints(log_files: tuple[LogFile, ...]) -> dict[int, ProtocolName]:
+    """The protocol of each broker by the version that its log names last."""
+    hints: dict[int, ProtocolName] = {}
+    for log_file in log_files:
+        for event in log_file.events:
+            text = event.fields.get("version")
+            if (
+                event.kind is LogEventKind.VERSION
+                and isinstance(text, str)
+                and not isinstance(log_file.node_id, Absent)
+            ):
+                hints[log_file.node_id] = protocol_of(parse_version(text))
+    return hints
+
+
+class CommittedOffsets:
+    """Consumer groups' committed offsets by partition, read from the logs when the first partition is asked for."""
+
+    def __init__(self, places: tuple[PartitionPlace, ...]) -> None:
+        self._places = places
+        self._known: dict[TopicPartition, tuple[GroupCommit, ...]] | None = None
+
+    def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
+        if self._known is None:
+            self._known = _highest_commits(self._places)
+        return self._known.get(partition, ())
 
 
 def _highest_commits(places: tuple[PartitionPlace, ...]) -> dict[TopicPartition, tuple[GroupCommit, ...]]:
+    """The highest offset that each group committed in each leader epoch."""
     best: dict[tuple[TopicPartition, str, int | Absent], GroupCommitRecord] = {}
     for commit in walk_group_commits(places):
         key = (commit.partition, commit.group, commit.leader_epoch)
@@ -52,20 +107,12 @@ def _highest_commits(places: tuple[PartitionPlace, ...]) -> dict[TopicPartition,
             best[key] = commit
     out: dict[TopicPartition, list[GroupCommit]] = {}
     for commit in best.values():
-        out.setdefault(commit.partition, []).append(
-            GroupCommit(
-                group=commit.group,
-                offset=commit.offset,
-                leader_epoch=commit.leader_epoch,
-                time_ms=commit.time_ms,
-                citation=commit.citation,
-            )
+        found = GroupCommit(
+            group=commit.group,
+            offset=commit.offset,
+            leader_epoch=commit.leader_epoch,
+            time_ms=commit.time_ms,
+            citation=commit.citation,
         )
+        out.setdefault(commit.partition, []).append(found)
     return {partition: tuple(commits) for partition, commits in out.items()}
-
-
-def gather_facts(inputs: Inputs, places: Places | None = None) -> ClusterFacts:
-    """The facts that the inputs hold; `places` where they were found before."""
-    known = places or find_places(inputs)
-    offsets = tuple(place for tp, group in known.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
-    return GatheredFacts(offsets)

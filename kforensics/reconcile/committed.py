@@ -117,6 +117,7 @@ class CommitJudge:
             *self._by_high_watermarks(view),
             *self._by_groups(view),
             *self._by_sole_isr(view),
+            *self._by_isr_copies(view),
             *self._by_commit_markers(view, offsets),
         ]
         return max(bounds, key=lambda bound: bound.offset, default=None)
@@ -169,6 +170,23 @@ class CommitJudge:
                     citations=(state.citation,),
                 )
             )
+        return bounds
+
+    def _by_isr_copies(self, view: LogView) -> list[_Bound]:
+        """What every member of the ISR that ended a leader's term holds was committed in that term."""
+        by_broker = {other.replica.broker_id: other for other in self._views if other.replica.state == "live"}
+        bounds = []
+        for state, following in zip_longest(self._leaderships, self._leaderships[1:]):
+            ends_term = following is None or following.leader_epoch != state.leader_epoch
+            if not ends_term or state.leader != view.replica.broker_id or isinstance(state.isr, Absent):
+                continue
+            members = [by_broker.get(member) for member in sorted(state.isr) if member != state.leader]
+            if not members or None in members:
+                continue
+            reach = min(self._agree_until(view, member) for member in members if member is not None)
+            names = ", ".join(str(member) for member in sorted(state.isr))
+            reason = f"all of the ISR [{names}] of leader epoch {state.leader_epoch} hold it"
+            bounds.append(_Bound(offset=reach, reason=reason, citations=(state.citation,)))
         return bounds
 
     @staticmethod

@@ -55,8 +55,8 @@ class ClusterFacts(Protocol):
         """Offsets in the metadata log where the broker registered anew without a clean shutdown before."""
         ...
 
-    def metadata_version(self) -> int | Absent:
-        """The feature level `metadata.version` of the cluster."""
+    def has_metadata_log(self) -> bool:
+        """Whether the cluster keeps its metadata in a log of its own (KRaft)."""
         ...
 
     def min_insync_replicas(self, topic: str) -> int:
@@ -86,9 +86,9 @@ class NoFacts:
         """None."""
         return self.empty
 
-    def metadata_version(self) -> int | Absent:
-        """Unknown."""
-        return Absent.UNKNOWN
+    def has_metadata_log(self) -> bool:
+        """Unknown, so no."""
+        return False
 
     def min_insync_replicas(self, topic: str) -> int:  # noqa: ARG002
         """Kafka's default."""

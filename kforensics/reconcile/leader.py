@@ -102,7 +102,7 @@ def _strength(view: LogView) -> tuple[int, int, int, int]:
 
 
 def choose_protocol(
-    follower: LogView, *, wanted: ProtocolName | None, metadata_version: int | Absent, hint: ProtocolName | None = None
+    follower: LogView, *, wanted: ProtocolName | None, is_kraft: bool, hint: ProtocolName | None = None
 ) -> ProtocolChoice:
     """The protocol from the option, else from the message format, the broker version or the feature level, else kip-595."""
     if wanted is not None:
@@ -112,7 +112,7 @@ def choose_protocol(
         return ProtocolChoice(name=ProtocolName.HW, reason=f"message format {newest} carries no leader epochs")
     if hint is not None:
         return ProtocolChoice(name=hint, reason="broker version in the log files")
-    if not isinstance(metadata_version, Absent):
+    if is_kraft:
         return ProtocolChoice(name=ProtocolName.KIP_595, reason="KRaft cluster")
     return ProtocolChoice(name=ProtocolName.KIP_595, reason="assumed: nothing tells the broker version")
 

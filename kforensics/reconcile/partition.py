@@ -194,7 +194,7 @@ class _Session:
         return choose_protocol(
             follower,
             wanted=self.wanted_protocol,
-            metadata_version=self.facts.metadata_version(),
+            is_kraft=self.facts.has_metadata_log(),
             hint=None if isinstance(broker, Absent) else self.protocol_hints.get(broker),
         )
 

@@ -267,7 +267,7 @@ def _closing(result: DiffResult, *, verbose: bool, width: int) -> Iterator[Text 
     ]
     yield ""
     yield from wrapped(
-        f"{counted(len(quiet), 'partition')} need nothing: {', '.join(parts)} (-v lists them).",
+        f"{counted(len(quiet), 'partition needs', 'partitions need')} nothing: {', '.join(parts)} (-v lists them).",
         width=width,
         style=Style.QUIET,
     )

@@ -8,7 +8,6 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.evidence.inputs import find_inputs
 from kforensics.pipeline.diff import DiffOptions, compare
-from kforensics.pipeline.facts import gather_facts
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.partition import Verdict
 
@@ -52,7 +51,7 @@ def _compare(root, check):
     protocol = ProtocolName(options[options.index("--protocol") + 1]) if "--protocol" in options else None
     snapshot = root / "snapshots" / check["snapshot"]
     inputs = find_inputs(sorted(snapshot.iterdir()))
-    return compare(inputs, DiffOptions(protocol=protocol), facts=gather_facts(inputs), jobs=1, keep_quiet=True)
+    return compare(inputs, DiffOptions(protocol=protocol), jobs=1, keep_quiet=True)
 
 
 @pytest.mark.parametrize("name", ["benign-rolling-restart-4.x", "all-codecs-4.x"])
@@ -60,7 +59,7 @@ def test_recordings_where_nothing_was_lost_come_out_calm(name, incident):
     root = incident(name)
     inputs = find_inputs([root / "snapshots" / "99-final"])
 
-    result = compare(inputs, DiffOptions(), facts=gather_facts(inputs), jobs=1, keep_quiet=True)
+    result = compare(inputs, DiffOptions(), jobs=1, keep_quiet=True)
 
     assert [] == [f.statement for f in result.findings if f.severity.value in {"critical", "error", "warning"}]
     assert all(
