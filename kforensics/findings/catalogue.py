@@ -18,6 +18,89 @@ class FindingKind:
 
 
 CATALOGUE: dict[str, FindingKind] = {
+    "KF101": FindingKind(
+        title="bytes of a log that can't be read",
+        meaning="Brokers do not look at closed segments: a fetch that reaches this place fails or, without check.crcs, hands out wrong bytes.",
+        advice="Copy this directory before anything else. A restart repairs nothing here; replace the replica from one that is intact.",
+    ),
+    "KF102": FindingKind(
+        title="batches that do not follow each other",
+        meaning="Each batch is sound by its checksum, which does not cover base offset and leader epoch; lookups and truncation go wrong here.",
+        advice="Compare with another replica before this one leads; do not rename or edit segments in place.",
+    ),
+    "KF103": FindingKind(
+        title="an index that contradicts its log",
+        meaning="Lookups by offset or time start at a wrong place; brokers since 2.3 do not notice it when they load the log.",
+        advice="With the broker stopped, an index can be set aside: the broker rebuilds it from the log.",
+        references=("KAFKA-7283",),
+    ),
+    "KF104": FindingKind(
+        title="a transaction index that contradicts its log",
+        meaning="Consumers with read_committed see records of aborted transactions, or miss committed ones.",
+        advice="With the broker stopped, the index can be set aside: recovery of the segment rebuilds it from the log.",
+        references=("KIP-98",),
+    ),
+    "KF105": FindingKind(
+        title="a producer snapshot that contradicts its log",
+        meaning="The broker judges duplicates and open transactions by it after a start.",
+        advice="With the broker stopped, the snapshot can be set aside: the broker takes an older one and the log.",
+        references=("KIP-98", "KAFKA-9892"),
+    ),
+    "KF106": FindingKind(
+        title="a leader epoch checkpoint that is wrong",
+        meaning="The broker truncates by this file: a wrong line can cut off committed records, a malformed one takes the log directory offline.",
+        advice="Do not start the broker on it before the directory is copied; compare it with the epochs of the batches.",
+        references=("KIP-101", "KAFKA-16541"),
+    ),
+    "KF107": FindingKind(
+        title="an offset checkpoint that is wrong",
+        meaning="A malformed line makes the broker drop the file or take the log directory offline; an offset above the log end tells of records that are gone.",
+        advice="Look at the other replicas before the broker is started: they may hold what is missing here.",
+    ),
+    "KF108": FindingKind(
+        title="a small file of a node that is malformed",
+        meaning="The broker refuses to start, or takes the partition's directory offline.",
+        advice="Compare with the same file of a healthy directory; keep the original.",
+    ),
+    "KF109": FindingKind(
+        title="a metadata snapshot that is not whole",
+        meaning="A controller can't load it; without an older one and the log behind it the node has to fetch it again.",
+        advice="Keep the snapshots and logs of the other controllers.",
+        references=("KIP-630",),
+    ),
+    "KF110": FindingKind(
+        title="the unfinished end of a log",
+        meaning="The broker was running or was killed: recovery cuts the log here at the next start, and nothing before it is touched.",
+        advice="Nothing has to be done; what stood behind is on the other replicas if it was committed.",
+    ),
+    "KF111": FindingKind(
+        title="derived files that the broker rebuilds",
+        meaning="After a crash indexes and snapshots lag behind or run ahead of the log; a start recomputes them.",
+        advice="Nothing has to be done.",
+    ),
+    "KF112": FindingKind(
+        title="files that are stale by design",
+        meaning="Checkpoints are written now and then, or not before a clean stop; loading repairs them.",
+        advice="Nothing has to be done. Numbers above the log end can tell of lost records: `kforensics diff` compares the replicas.",
+        references=("KAFKA-16541",),
+    ),
+    "KF113": FindingKind(
+        title="leader epochs that fall within a log",
+        meaning="Two histories stand in one log: a truncation stopped at the wrong place, and this replica differs from others for good.",
+        advice="Compare the replicas with `kforensics diff`, and decide which history counts before any of them is deleted.",
+        references=("KIP-279",),
+    ),
+    "KF114": FindingKind(
+        title="indexes that are not there",
+        meaning="The broker rebuilds a missing index when it loads the log; that takes time, and loses nothing.",
+        advice="Nothing has to be done.",
+    ),
+    "KF115": FindingKind(
+        title="one topic, several topic ids on a node",
+        meaning="Some of its partitions are left from a topic that was deleted and created again under its name.",
+        advice="The id in the cluster metadata says which are current; keep the others until it is clear that nothing of them is needed.",
+        references=("KIP-516",),
+    ),
     "KF201": FindingKind(
         title="a replica will discard committed records",
         meaning="Consumers could read these records and acks=all producers were told they were safe. After the cut no replica of the comparison holds them.",
@@ -146,5 +229,30 @@ CATALOGUE: dict[str, FindingKind] = {
         title="one node is given more than once",
         meaning="Two states of one node, or a restored volume under a wrong id: they are not two replicas.",
         advice="Give one state of each node; earlier states belong to `explain --before`.",
+    ),
+    "KF511": FindingKind(
+        title="content differs from the seal",
+        meaning="The evidence was altered after it was sealed, or the seal is of something else.",
+        advice="Conclude nothing from these files; take a copy that still agrees with the seal.",
+    ),
+    "KF512": FindingKind(
+        title="something sealed is missing",
+        meaning="It was deleted, renamed or left out of the copy.",
+        advice="Look for the original or another copy before anything is concluded from what is left.",
+    ),
+    "KF513": FindingKind(
+        title="something is here that was not sealed",
+        meaning="It was added after the evidence was sealed; nothing vouches for it.",
+        advice="Find out where it comes from, and leave it out of conclusions.",
+    ),
+    "KF514": FindingKind(
+        title="times or permissions differ from the seal, the content does not",
+        meaning="Usual after a copy that did not keep them.",
+        advice="Nothing to do; rely on the sealed times, not on those of the copy.",
+    ),
+    "KF515": FindingKind(
+        title="the signature of a seal does not hold",
+        meaning="The manifest or its signature was altered, or another key signed it.",
+        advice="Do not rely on the manifest; get it and the public key again from who sealed the evidence.",
     ),
 }

@@ -35,6 +35,13 @@ class CheckpointEntry(NamedTuple):
     partition: int
     offset: int
     line: int = 0
+    position: int = 0
+    length: int = 0
+
+    @property
+    def span(self) -> Span:
+        """The bytes of the line."""
+        return Span(self.position, self.length)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +146,7 @@ def _parse_entry(line: TextLine, damage: DamageList) -> CheckpointEntry | None:
             line=line.number,
         )
         return None
-    return CheckpointEntry(topic, partition, offset, line.number)
+    return CheckpointEntry(topic, partition, offset, line.number, line.position, len(line.content))
 
 
 def span_of_line(data: bytes | memoryview, number: int) -> Span:

@@ -1,0 +1,165 @@
+"""`kforensics verify`: every file against its format and its neighbours."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kforensics.cli.exits import exit_code_of
+from kforensics.cli.options import (
+    FormatOption,
+    JobsOption,
+    OutOption,
+    OutputFormat,
+    PathsArgument,
+    QuietOption,
+    require_format,
+)
+from kforensics.cli.output import check_out, write_result
+
+if TYPE_CHECKING:
+    from kforensics.evidence.consistency import Verification
+    from kforensics.evidence.inputs import Inputs
+    from kforensics.findings.model import Finding
+    from kforensics.reconcile.intact import IntactReplicas
+
+
+class VerifyLevel(StrEnum):
+    HEADERS = "headers"
+    CRC = "crc"
+    RECORDS = "records"
+
+
+LevelOption = Annotated[
+    VerifyLevel,
+    typer.Option(
+        "--level",
+        help="How deep batches are looked into: headers, checksums too, or every record.",
+        case_sensitive=False,
+    ),
+]
+
+
+def verify(
+    *,
+    paths: PathsArgument,
+    level: LevelOption = VerifyLevel.RECORDS,
+    output_format: FormatOption = OutputFormat.TEXT,
+    jobs: JobsOption = None,
+    out: OutOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Check every file against its format and against its neighbours.
+
+    Checksums, batch order, leader epochs, lengths and counts; indexes, transactions, producer snapshots and checkpoints
+    against the log; names against content. Behind a damaged batch it goes on with the next good one. Where another
+    replica among the inputs holds a damaged range intact, it is named. Exit code 0 says that nothing is damaged.
+    """
+    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
+    check_out(out, paths)
+
+    from kforensics.evidence.consistency import verify_inputs
+    from kforensics.evidence.inputs import find_inputs
+    from kforensics.findings.verify import verify_findings
+    from kforensics.formats.segment import Level
+    from kforensics.reconcile.intact import IntactReplicas
+
+    inputs = find_inputs(paths)
+    with _progress(inputs, quiet=quiet) as advance:
+        verification = verify_inputs(inputs, level=Level(level.value), jobs=jobs or _cores(), progress=advance)
+    intact = IntactReplicas(verification.partitions, inputs.described)
+    findings = verify_findings(verification, intact, inputs.described)
+    code = exit_code_of(findings, verification.problems)
+    if not quiet:
+        match output_format:
+            case OutputFormat.JSON:
+                write_result(_document(inputs, verification, intact, findings, level=level, exit_code=code), out)
+            case OutputFormat.JSONL:
+                write_result(_lines(inputs, verification, intact, findings, exit_code=code), out)
+            case _:
+                write_result(_screen(inputs, verification, intact, findings, level=level, colour_to=out is None), out)
+    raise typer.Exit(code)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _progress(inputs: "Inputs", *, quiet: bool) -> "Iterator[Callable[[int], None]]":
+    if quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from kforensics.cli.progress import byte_progress
+    from kforensics.evidence.consistency import segment_bytes
+
+    with byte_progress(quiet=False, total=segment_bytes(inputs)) as advance:
+        yield lambda count: advance(count, 0) if advance else None
+
+
+def _document(
+    inputs: "Inputs",
+    verification: "Verification",
+    intact: "IntactReplicas",
+    findings: "tuple[Finding, ...]",
+    *,
+    level: VerifyLevel,
+    exit_code: int,
+) -> str:
+    from kforensics.render.jsonout import document
+    from kforensics.render.verify_rows import file_row, totals
+
+    return document(
+        "verify",
+        inputs=inputs.described,
+        findings=findings,
+        problems=verification.problems,
+        exit_code=exit_code,
+        level=level.value,
+        totals=totals(verification),
+        files=[file_row(report, intact) for report in verification.files],
+    )
+
+
+def _lines(
+    inputs: "Inputs",
+    verification: "Verification",
+    intact: "IntactReplicas",
+    findings: "tuple[Finding, ...]",
+    *,
+    exit_code: int,
+) -> "Iterator[str]":
+    from kforensics.render.jsonout import json_line, to_plain
+    from kforensics.render.verify_rows import file_row, totals
+
+    typed = (
+        ("input", inputs.described),
+        ("file", (file_row(report, intact) for report in verification.files)),
+        ("finding", findings),
+        ("problem", verification.problems),
+        ("totals", ({**totals(verification), "exit_code": exit_code},)),
+    )
+    for kind, values in typed:
+        for value in values:
+            yield json_line({"type": kind, **to_plain(value)})
+
+
+def _screen(
+    inputs: "Inputs",
+    verification: "Verification",
+    intact: "IntactReplicas",
+    findings: "tuple[Finding, ...]",
+    *,
+    level: VerifyLevel,
+    colour_to: bool,
+) -> str:
+    from kforensics.render.text import render_screen, screen_width, wants_colour
+    from kforensics.render.verify import verify_screen
+
+    width = screen_width()
+    lines = verify_screen(verification, intact, inputs.described, findings, level=level.value, width=width)
+    return render_screen(lines, colour=colour_to and wants_colour(sys.stdout))

@@ -1,0 +1,145 @@
+"""What is known about one partition directory before its files are read, and what is said of each file afterwards."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
+from kforensics.evidence.model import CheckpointValue
+from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName
+from kforensics.source.walk import FoundFile
+from kforensics.units import TopicPartition
+
+__all__ = [
+    "CheckedPartition",
+    "FileKind",  # for conclusions, which do not import what opens files
+    "FileReport",
+    "FileState",
+    "PartitionContext",
+    "Remark",
+    "SoundRange",
+    "base_offset_of",
+    "mismatch",
+    "state_of",
+]
+
+
+class FileState(StrEnum):
+    """The verdict on one file."""
+
+    INTACT = "intact"
+    TORN_TAIL = "torn-tail"
+    DAMAGED = "damaged"
+    UNREADABLE = "unreadable"
+    UNCHECKED = "unchecked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReport:
+    """One file, checked; `path` is relative to the input."""
+
+    input: int
+    path: str
+    kind: FileKind
+    length: int
+    state: FileState
+    batches: int | Absent = Absent.NOT_APPLICABLE
+    records: int | Absent = Absent.NOT_APPLICABLE
+    damage: tuple[Damage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """Something about a partition that is no damage of a file there: worth a note."""
+
+    path: str
+    statement: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionContext:
+    """One partition directory with what its log directory says of it; small enough to be sent to another process."""
+
+    input: int
+    root: Path
+    path: str
+    directory: PartitionDirectoryName | Absent
+    files: tuple[FoundFile, ...]
+    clean_shutdown: bool | Absent
+    """Unknown where the log directory around the partition is not among the inputs."""
+    high_watermark: CheckpointValue | Absent = Absent.UNKNOWN
+    recovery_point: CheckpointValue | Absent = Absent.UNKNOWN
+    log_start: CheckpointValue | Absent = Absent.UNKNOWN
+    cleaner_point: CheckpointValue | Absent = Absent.UNKNOWN
+
+    @property
+    def topic_partition(self) -> TopicPartition | Absent:
+        """The partition, where the directory's name tells it."""
+        return Absent.UNKNOWN if isinstance(self.directory, Absent) else self.directory.topic_partition
+
+    @property
+    def is_metadata(self) -> bool:
+        """Whether this is the KRaft log, which a node always recovers in full."""
+        return not isinstance(self.directory, Absent) and self.directory.is_metadata
+
+    def may_recover(self, end_offset: int) -> bool:
+        """Whether the next start would scan a segment that ends at the offset; true where nothing speaks against it."""
+        if self.is_metadata:
+            return True
+        if self.clean_shutdown is True:
+            return False
+        return isinstance(self.recovery_point, Absent) or self.recovery_point.value <= end_offset
+
+    def of_kind(self, kind: FileKind, suffix: FileSuffix = FileSuffix.NONE) -> tuple[FoundFile, ...]:
+        """The directory's files of a kind in the order of their offsets."""
+        chosen = [file for file in self.files if file.name.kind is kind and file.name.suffix is suffix]
+        return tuple(sorted(chosen, key=lambda file: (base_offset_of(file), file.path)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedPartition:
+    """Every file of one partition directory, checked, and what else there is to say."""
+
+    context: PartitionContext
+    reports: tuple[FileReport, ...]
+    remarks: tuple[Remark, ...] = ()
+    elsewhere: tuple[tuple[str, Damage], ...] = ()
+    """Damage in files outside of the directory: checkpoint lines that contradict the log."""
+    problems: tuple[tuple[str, str], ...] = ()
+    """Path and what could not be read."""
+    coverage: tuple["SoundRange", ...] = ()
+    topic_id: str | Absent = Absent.NOT_WRITTEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoundRange:
+    """Offsets of one segment between its first and last sound batch, and those of them that are lost."""
+
+    first_offset: int
+    last_offset: int
+    lost: tuple[tuple[int, int], ...] = field(default=())
+    epochs: tuple[tuple[int, int], ...] = field(default=())
+    """Leader epochs and their first offsets, in file order."""
+
+
+def base_offset_of(file: FoundFile) -> int:
+    """The offset in a file's name."""
+    return file.name.base_offset if isinstance(file.name.base_offset, int) else -1
+
+
+def state_of(damage: Iterable[Damage]) -> FileState:
+    """The verdict that follows from what was met; what is stale by design leaves a file intact."""
+    gravities = {place.gravity for place in damage}
+    if Gravity.DAMAGE in gravities:
+        return FileState.DAMAGED
+    if gravities & {Gravity.TORN_TAIL, Gravity.REBUILDABLE}:
+        return FileState.TORN_TAIL
+    return FileState.INTACT
+
+
+def mismatch(
+    span: Span, *, expected: str, found: str, gravity: Gravity, kind: DamageKind = DamageKind.MISMATCH
+) -> Damage:
+    """A place that contradicts a neighbouring file."""
+    return Damage(span=span, kind=kind, expected=expected, found=found, gravity=gravity)

@@ -1,0 +1,330 @@
+"""One partition directory against itself: every file against its format, and each against its neighbours."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kforensics.damage import Absent, Damage, Gravity, Span
+from kforensics.errors import EvidenceError
+from kforensics.evidence.checks.checkpoints import check_checkpoints
+from kforensics.evidence.checks.context import (
+    CheckedPartition,
+    FileReport,
+    FileState,
+    PartitionContext,
+    Remark,
+    base_offset_of,
+    mismatch,
+    state_of,
+)
+from kforensics.evidence.checks.epochs import check_epochs, settle_fallen_epochs
+from kforensics.evidence.checks.indexes import check_offset_index, check_time_index, padding_damage
+from kforensics.evidence.checks.metadata_snapshot import scan_metadata_snapshot
+from kforensics.evidence.checks.producers import ProducerHistory, check_snapshot, check_txn_index, replay
+from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, scan_segment_file
+from kforensics.evidence.checks.segments import ScannedSegment, check_segments, grade_tail, sound_range
+from kforensics.evidence.checks.small_files import PARSERS, limit_of, lock_damage, understand
+from kforensics.evidence.model import CheckpointValue
+from kforensics.formats.partition_metadata import PartitionMetadata
+from kforensics.formats.producer_snapshot import ProducerEntry, ProducerSnapshot
+from kforensics.formats.quorum_state import QuorumState
+from kforensics.formats.segment import Level
+from kforensics.source.mapped import open_evidence
+from kforensics.source.naming import FileKind, FileSuffix
+from kforensics.source.walk import FoundFile
+
+Progress = Callable[[int], None]
+
+Scans = Mapping[str, SegmentScan]
+"""Segments that were walked already, by path."""
+
+
+def scan_tasks(context: PartitionContext, level: Level) -> list[tuple[FoundFile, ScanTask]]:
+    """What has to be walked of a partition: its segments, with the indexes beside them."""
+    by_name = {
+        (file.name.kind, base_offset_of(file)): file for file in context.files if file.name.suffix is FileSuffix.NONE
+    }
+    cuts = tuple(sorted({base_offset_of(file) for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)}))
+    live = context.of_kind(FileKind.SEGMENT)
+    tasks = []
+    for at, file in enumerate(live):
+        base = base_offset_of(file)
+        after = base_offset_of(live[at + 1]) if at + 1 < len(live) else None
+        tasks.append(
+            (
+                file,
+                ScanTask(
+                    path=context.root / file.path,
+                    base_offset=base,
+                    level=level,
+                    index_path=_path(context, by_name.get((FileKind.OFFSET_INDEX, base))),
+                    time_index_path=_path(context, by_name.get((FileKind.TIME_INDEX, base))),
+                    cuts=tuple(cut for cut in cuts if cut >= base and (after is None or cut <= after)),
+                ),
+            )
+        )
+    tasks += [
+        (file, ScanTask(path=context.root / file.path, base_offset=base_offset_of(file), level=level))
+        for file in context.files
+        if file.name.kind is FileKind.SEGMENT and file.name.suffix is not FileSuffix.NONE
+    ]
+    return tasks
+
+
+def _path(context: PartitionContext, file: FoundFile | None) -> Path | None:
+    return None if file is None else context.root / file.path
+
+
+def check_partition(
+    context: PartitionContext, *, level: Level, scans: Scans | None = None, progress: Progress = lambda _: None
+) -> CheckedPartition:
+    """Check every file of a partition directory; whatever can't be read becomes a problem, never an exception."""
+    return _PartitionCheck(context, level, scans or {}, progress).run()
+
+
+@dataclass(slots=True)
+class _Findings:
+    damage: dict[str, list[Damage]] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    unreadable: set[str] = field(default_factory=set)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
+
+    def add(self, path: str, damage: Iterable[Damage]) -> None:
+        self.damage.setdefault(path, []).extend(damage)
+
+    def fail(self, path: str, error: EvidenceError) -> None:
+        self.unreadable.add(path)
+        self.problems.append((path, error.problem))
+
+
+class _PartitionCheck:
+    def __init__(self, context: PartitionContext, level: Level, scans: Scans, progress: Progress) -> None:
+        self._context = context
+        self._level = level
+        self._scans = scans
+        self._progress = progress
+        self._found = _Findings()
+
+    def run(self) -> CheckedPartition:
+        segments = self._scan_segments()
+        for file in self._context.files:
+            self._read_alone(file)
+        self._check_segments(segments)
+        self._check_indexes(segments)
+        self._check_producers(segments)
+        self._check_epochs(segments)
+        elsewhere = () if not segments else check_checkpoints(self._context, segments)
+        ranges = [found for segment in segments if (found := sound_range(segment)) is not None]
+        return CheckedPartition(
+            context=self._context,
+            reports=tuple(self._report(file) for file in self._context.files),
+            remarks=tuple(self._found.remarks),
+            elsewhere=elsewhere,
+            problems=tuple(self._found.problems),
+            coverage=tuple(ranges),
+            topic_id=self._topic_id(),
+        )
+
+    def _scan_segments(self) -> list[ScannedSegment]:
+        live = []
+        for file, task in scan_tasks(self._context, self._level):
+            scan = self._scans.get(file.path)
+            if scan is None:
+                try:
+                    scan = scan_segment_file(task, self._progress)
+                except EvidenceError as error:
+                    self._found.fail(file.path, error)
+                    continue
+            segment = ScannedSegment(file=file, scan=scan)
+            self._found.counts[file.path] = (scan.batch_count, scan.record_count)
+            if scan.changed and not file.name.is_transient:
+                self._found.problems.append(
+                    (file.path, "it changed while it was read: what is said of it may not hold")
+                )
+            if file.name.suffix is FileSuffix.NONE:
+                live.append(segment)
+            else:
+                self._found.add(
+                    file.path, (grade_tail(self._context, segment, place, is_last=True) for place in scan.damage)
+                )
+        return live
+
+    def _read_alone(self, file: FoundFile) -> None:
+        kind = file.name.kind
+        try:
+            if kind in PARSERS:
+                with open_evidence(self._context.root / file.path) as evidence:
+                    value, damage = understand(kind, evidence.read_all(limit_of(kind)))
+                self._found.values[file.path] = value
+                self._found.add(file.path, damage)
+            elif kind is FileKind.METADATA_SNAPSHOT and file.name.suffix is not FileSuffix.PART:
+                with open_evidence(self._context.root / file.path) as evidence:
+                    scan = scan_metadata_snapshot(evidence, level=self._level)
+                self._found.counts[file.path] = (scan.batch_count, scan.record_count)
+                self._found.add(file.path, scan.damage)
+            elif kind is FileKind.LOCK:
+                self._found.add(file.path, lock_damage(file.length))
+        except EvidenceError as error:
+            if not file.name.is_transient:
+                self._found.fail(file.path, error)
+
+    def _check_segments(self, segments: list[ScannedSegment]) -> None:
+        for segment, damage in zip(segments, check_segments(self._context, segments), strict=True):
+            self._found.add(segment.file.path, damage)
+
+    def _check_indexes(self, segments: list[ScannedSegment]) -> None:
+        for at, segment in enumerate(segments):
+            is_recovered = self._context.may_recover(segment.end_offset)
+            is_closed = at < len(segments) - 1
+            for kind, check in ((FileKind.OFFSET_INDEX, check_offset_index), (FileKind.TIME_INDEX, check_time_index)):
+                file = self._neighbour(segment, kind)
+                if file is None:
+                    self._note_missing(segment, kind)
+                    continue
+                value = self._found.values.get(file.path)
+                if value is None:
+                    continue
+                damage = check(value, segment.scan, segment.base_offset, is_recovered=is_recovered)
+                self._found.damage[file.path] = [
+                    *damage,
+                    *padding_damage(value.zero_tail, is_closed=is_closed, is_recovered=is_recovered),
+                ]
+
+    def _note_missing(self, segment: ScannedSegment, kind: FileKind) -> None:
+        if not segment.scan.size or (kind is FileKind.TIME_INDEX and segment.scan.magics <= {0, 1}):
+            return  # written with the first record; brokers up to 0.10.0 have no time index
+        name = segment.file.path.rpartition("/")[2]
+        self._found.remarks.append(
+            Remark(
+                path=segment.file.path, statement=f"{name} has no {kind}: the broker rebuilds it when it loads the log"
+            )
+        )
+
+    def _neighbour(self, segment: ScannedSegment, kind: FileKind) -> FoundFile | None:
+        return next((file for file in self._context.of_kind(kind) if base_offset_of(file) == segment.base_offset), None)
+
+    def _check_producers(self, segments: list[ScannedSegment]) -> None:
+        if not segments:
+            return
+        snapshots = {
+            base_offset_of(file): file
+            for file in self._context.of_kind(FileKind.PRODUCER_SNAPSHOT)
+            if isinstance(self._found.values.get(file.path), ProducerSnapshot)
+        }
+        start = segments[0].base_offset
+        end = max(segment.end_offset for segment in segments)
+        # What lies between the last batch and a snapshot above it was cut with a batch: the state there is that of the end.
+        cuts = sorted(offset for offset in snapshots if start < offset <= end)
+        history = replay(
+            (event for segment in segments for event in segment.scan.producer_events),
+            start=self._state_at(snapshots.get(start)),
+            cuts=cuts,
+        )
+        log_start = (
+            max(start, self._context.log_start.value) if isinstance(self._context.log_start, CheckpointValue) else start
+        )
+        has_holes = any(
+            not isinstance(place.offsets_lost, Absent) or place.span.position < segment.scan.valid_end
+            for segment in segments
+            for place in segment.scan.damage
+        )
+        is_compacted = self._is_compacted(segments) or has_holes
+        for offset in cuts:
+            file = snapshots[offset]
+            value = self._found.values[file.path]
+            if value.crc_valid:
+                gravity = Gravity.REBUILDABLE if self._context.may_recover(offset) else Gravity.DAMAGE
+                damage = check_snapshot(
+                    value, history.states[offset], log_start=log_start, is_compacted=is_compacted, gravity=gravity
+                )
+                self._found.add(file.path, damage)
+        self._check_txn_indexes(segments, history, log_start, is_compacted=is_compacted)
+
+    def _state_at(self, file: FoundFile | None) -> Mapping[int, ProducerEntry]:
+        if file is None:
+            return {}
+        return {entry.producer_id: entry for entry in self._found.values[file.path].entries}
+
+    def _is_compacted(self, segments: list[ScannedSegment]) -> bool:
+        cleaned = isinstance(self._context.cleaner_point, CheckpointValue) and self._context.cleaner_point.value > 0
+        return cleaned or any(segment.scan.has_empty_batch for segment in segments)
+
+    def _check_txn_indexes(
+        self, segments: list[ScannedSegment], history: ProducerHistory, log_start: int, *, is_compacted: bool
+    ) -> None:
+        for segment in segments:
+            file = self._neighbour(segment, FileKind.TXN_INDEX)
+            if file is None or self._found.values.get(file.path) is None:
+                continue
+            gravity = Gravity.REBUILDABLE if self._context.may_recover(segment.end_offset) else Gravity.DAMAGE
+            damage = check_txn_index(
+                self._found.values[file.path],
+                history,
+                base_offset=segment.base_offset,
+                end_offset=segment.end_offset,
+                log_start=log_start,
+                is_compacted=is_compacted,
+                gravity=gravity,
+            )
+            self._found.add(file.path, damage)
+
+    def _check_epochs(self, segments: list[ScannedSegment]) -> None:
+        for file in self._context.of_kind(FileKind.LEADER_EPOCH_CHECKPOINT):
+            value = self._found.values.get(file.path)
+            if value is None or not segments:
+                continue
+            self._found.add(file.path, check_epochs(self._context, value, segments))
+            for segment in segments:
+                path = segment.file.path
+                self._found.damage[path] = list(
+                    settle_fallen_epochs(value, segment.scan.epoch_runs, self._found.damage[path])
+                )
+        for file in self._context.of_kind(FileKind.QUORUM_STATE):
+            state = self._found.values.get(file.path)
+            highest = max((run.leader_epoch for segment in segments for run in segment.scan.epoch_runs), default=-1)
+            if isinstance(state, QuorumState) and isinstance(state.leader_epoch, int) and state.leader_epoch < highest:
+                expected = f"a leader epoch of {highest} or above, as the metadata log has it"
+                self._found.add(
+                    file.path,
+                    (
+                        mismatch(
+                            Span(0, file.length),
+                            expected=expected,
+                            found=f"leader epoch {state.leader_epoch}",
+                            gravity=Gravity.DAMAGE,
+                        ),
+                    ),
+                )
+
+    def _topic_id(self) -> str | Absent:
+        for file in self._context.of_kind(FileKind.PARTITION_METADATA):
+            value = self._found.values.get(file.path)
+            return value.topic_id if isinstance(value, PartitionMetadata) else Absent.UNREADABLE
+        return Absent.NOT_WRITTEN
+
+    def _report(self, file: FoundFile) -> FileReport:
+        path, kind = file.path, file.name.kind
+        damage = tuple(sorted(self._found.damage.get(path, ()), key=lambda place: place.span))
+        if path in self._found.unreadable:
+            state = FileState.UNREADABLE
+        elif kind in PARSERS or kind in _CHECKED or path in self._found.counts:
+            state = state_of(damage)
+        else:
+            state = FileState.UNCHECKED
+        batches, records = self._found.counts.get(path, (None, None))
+        return FileReport(
+            input=self._context.input,
+            path=path,
+            kind=kind,
+            length=file.length,
+            state=state,
+            batches=Absent.NOT_APPLICABLE if batches is None else batches,
+            records=Absent.NOT_APPLICABLE if records is None else records,
+            damage=damage,
+        )
+
+
+_CHECKED = frozenset({FileKind.LOCK})

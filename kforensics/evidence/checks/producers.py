@@ -1,0 +1,220 @@
+"""Producer snapshots and aborted transactions, recomputed from the log.
+
+The state after the batches below an offset is what `<offset>.snapshot` must say: per producer its last batch and its
+open transaction (Kafka:
+`ProducerStateManager`, `ProducerAppendInfo`). Producers that expired, and such whose batches retention or
+DeleteRecords took, may be missing from either
+side; compaction keeps the last batch of a producer, but not its timestamp. Where the log no longer begins at its
+first record the replay starts from the
+snapshot there.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kforensics.damage import Damage, DamageKind, Gravity, Span
+from kforensics.evidence.checks.context import mismatch
+from kforensics.evidence.checks.producer_events import NONE, Cut, DataRun, Marker, ProducerEvent
+from kforensics.formats.offset_index import entry_span
+from kforensics.formats.producer_snapshot import (
+    SNAPSHOT_ENTRY_LENGTH,
+    SNAPSHOT_HEADER_LENGTH,
+    ProducerEntry,
+    ProducerSnapshot,
+)
+from kforensics.formats.text_lines import DamageList
+from kforensics.formats.txn_index import TXN_ENTRY_LENGTH, TxnIndex
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerHistory:
+    """The state at each offset asked for, and the transactions that ended."""
+
+    states: Mapping[int, Mapping[int, ProducerEntry]]
+    aborted: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """Producer and first offset (-1: without records, or begun before the log) by the offset of the ABORT marker."""
+    committed: frozenset[tuple[int, int]] = frozenset()
+    """Producer and offset of COMMIT markers."""
+
+
+def replay(
+    events: Iterable[ProducerEvent], *, start: Mapping[int, ProducerEntry], cuts: Sequence[int]
+) -> ProducerHistory:
+    """Fold events in log order.
+
+    Args:
+        events: of all segments, one behind the other.
+        start: the state before the first of them.
+        cuts: offsets at which the state is kept; those that no batch reaches get the last state.
+    """
+    state = dict(start)
+    states: dict[int, Mapping[int, ProducerEntry]] = {}
+    aborted: dict[int, tuple[int, int]] = {}
+    committed: set[tuple[int, int]] = set()
+    for event in events:
+        match event:
+            case Cut(offset):
+                for cut in cuts:
+                    if cut <= offset and cut not in states:
+                        states[cut] = dict(state)
+            case DataRun():
+                state[event.producer_id] = _after_data(state.get(event.producer_id), event)
+            case Marker():
+                before = state.get(event.producer_id)
+                first = NONE if before is None else before.current_transaction_first_offset
+                if event.is_abort:
+                    aborted[event.offset] = (event.producer_id, first)
+                else:
+                    committed.add((event.producer_id, event.offset))
+                state[event.producer_id] = _after_marker(before, event)
+    for cut in cuts:
+        states.setdefault(cut, dict(state))
+    return ProducerHistory(states=states, aborted=aborted, committed=frozenset(committed))
+
+
+def _after_data(before: ProducerEntry | None, run: DataRun) -> ProducerEntry:
+    open_first = NONE if before is None else before.current_transaction_first_offset
+    return ProducerEntry(
+        run.producer_id,
+        run.producer_epoch,
+        run.last_sequence,
+        run.last_offset,
+        run.offset_delta,
+        run.timestamp,
+        NONE if before is None else before.coordinator_epoch,
+        run.transaction_first_offset if open_first == NONE else open_first,
+    )
+
+
+def _after_marker(before: ProducerEntry | None, marker: Marker) -> ProducerEntry:
+    if before is None or before.producer_epoch != marker.producer_epoch:
+        return ProducerEntry(
+            marker.producer_id, marker.producer_epoch, NONE, NONE, 0, marker.timestamp, marker.coordinator_epoch, NONE
+        )
+    return before._replace(
+        timestamp=marker.timestamp, coordinator_epoch=marker.coordinator_epoch, current_transaction_first_offset=NONE
+    )
+
+
+def check_snapshot(
+    snapshot: ProducerSnapshot,
+    state: Mapping[int, ProducerEntry],
+    *,
+    log_start: int,
+    is_compacted: bool,
+    gravity: Gravity,
+) -> tuple[Damage, ...]:
+    """Producers whose last batch or open transaction is not the log's.
+
+    Args:
+        snapshot: as read.
+        state: recomputed.
+        log_start: the first offset the log holds: older batches can't be recomputed.
+        is_compacted: whether the cleaner has been over these offsets.
+        gravity: of a difference.
+    """
+    damage = DamageList()
+    for at, entry in enumerate(snapshot.entries):
+        recomputed = state.get(entry.producer_id)
+        span = Span(SNAPSHOT_HEADER_LENGTH + at * SNAPSHOT_ENTRY_LENGTH, SNAPSHOT_ENTRY_LENGTH)
+        if recomputed is None:
+            if entry.last_offset >= log_start and not is_compacted:
+                damage.add(
+                    span, DamageKind.MISMATCH, expected="a producer with a batch in the log", found=_shown(entry)
+                )
+            continue
+        if _differs(entry, recomputed, log_start=log_start, is_compacted=is_compacted):
+            damage.add(
+                span, DamageKind.MISMATCH, expected=_shown(recomputed) + ", as the log has it", found=_shown(entry)
+            )
+    return tuple(
+        mismatch(place.span, expected=place.expected, found=place.found, gravity=gravity) for place in damage.as_tuple()
+    )
+
+
+def _differs(entry: ProducerEntry, recomputed: ProducerEntry, *, log_start: int, is_compacted: bool) -> bool:
+    if entry.producer_epoch != recomputed.producer_epoch and not is_compacted:
+        return True
+    if (
+        recomputed.last_offset == NONE
+    ):  # only markers are left of it: its data was compacted away, or came before the log
+        return False
+    if (entry.last_offset, entry.last_sequence, entry.offset_delta) != (
+        recomputed.last_offset,
+        recomputed.last_sequence,
+        recomputed.offset_delta,
+    ):
+        return True
+    first, recomputed_first = entry.current_transaction_first_offset, recomputed.current_transaction_first_offset
+    return first != recomputed_first and not is_compacted and min(first, recomputed_first) >= log_start
+
+
+def _shown(entry: ProducerEntry) -> str:
+    open_first = entry.current_transaction_first_offset
+    transaction = "" if open_first == NONE else f", transaction open since {open_first}"
+    return f"producer {entry.producer_id} epoch {entry.producer_epoch}: sequence {entry.last_sequence} at offset {entry.last_offset}{transaction}"
+
+
+def check_txn_index(
+    index: TxnIndex,
+    history: ProducerHistory,
+    *,
+    base_offset: int,
+    end_offset: int,
+    log_start: int,
+    is_compacted: bool,
+    gravity: Gravity,
+) -> tuple[Damage, ...]:
+    """Entries without their ABORT marker, and markers without their entry.
+
+    Args:
+        index: of one segment.
+        history: of the whole log.
+        base_offset: of the segment.
+        end_offset: behind its last batch.
+        log_start: the first offset the log holds.
+        is_compacted: whether the cleaner may have taken markers away.
+        gravity: of a difference.
+    """
+    damage = DamageList()
+    for at, entry in enumerate(index.entries):
+        span = entry_span(at, TXN_ENTRY_LENGTH)
+        marker = history.aborted.get(entry.last_offset)
+        where = f"entry {at}: producer {entry.producer_id}, offsets {entry.first_offset} to {entry.last_offset}"
+        if marker is None:
+            if not base_offset <= entry.last_offset < end_offset:
+                damage.add(
+                    span,
+                    DamageKind.INDEX,
+                    expected=f"the offset of a marker in {base_offset}..{end_offset - 1}",
+                    found=where,
+                )
+            elif not is_compacted:
+                damage.add(span, DamageKind.INDEX, expected="the offset of an abort marker", found=where)
+        elif marker[0] != entry.producer_id or (
+            marker[1] >= log_start and marker[1] != entry.first_offset and not is_compacted
+        ):
+            damage.add(
+                span,
+                DamageKind.INDEX,
+                expected=f"producer {marker[0]}, from offset {marker[1]}, as the log has it",
+                found=where,
+            )
+    listed = {entry.last_offset for entry in index.entries}
+    missing = [
+        offset
+        for offset, (_, first) in history.aborted.items()
+        if base_offset <= offset < end_offset and first != NONE and offset not in listed
+    ]
+    for offset in sorted(missing):
+        end = len(index.entries) * TXN_ENTRY_LENGTH
+        damage.add(
+            Span(end, 0),
+            DamageKind.INDEX,
+            expected=f"an entry for the transaction aborted at offset {offset}",
+            found="no entry",
+        )
+    return tuple(
+        mismatch(place.span, kind=DamageKind.INDEX, expected=place.expected, found=place.found, gravity=gravity)
+        for place in damage.as_tuple()
+    )

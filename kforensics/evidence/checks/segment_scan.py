@@ -1,0 +1,279 @@
+"""One pass over a segment, or over a part of one: what its neighbours need to be checked against it, in memory that does not grow with the file."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.damage import Damage, DamageKind, Gravity, Span
+from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.checks.index_lookups import NO_BATCH, OffsetLookups, PositionLookups
+from kforensics.evidence.checks.producer_events import ProducerEvent, ProducerEvents, parse_marker
+from kforensics.formats.batch_table import BatchTable
+from kforensics.formats.offset_index import parse_offset_index
+from kforensics.formats.record_batch import iter_batch_records
+from kforensics.formats.segment import Level, walk_segment
+from kforensics.formats.time_index import parse_time_index
+from kforensics.source.mapped import EvidenceFile, open_evidence
+
+INDEX_LIMIT = 1 << 30
+"""Bytes of an index that are read; brokers preallocate 10 MiB."""
+
+MOST_EPOCH_RUNS = 65_536
+"""Runs of one leader epoch that are kept of one segment: sound logs have a handful, since epochs only rise."""
+
+MOST_DAMAGE = 10_000
+"""Damaged places of one segment that are kept one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanTask:
+    """A segment, or the part of one from a batch's position to another's."""
+
+    path: Path
+    base_offset: int
+    level: Level
+    index_path: Path | None = None
+    time_index_path: Path | None = None
+    cuts: tuple[int, ...] = ()
+    """Offsets of producer snapshots that the segment can hold batches of."""
+    start: int = 0
+    end: int | None = None
+
+
+@dataclass(slots=True)
+class EpochRun:
+    """Batches of one leader epoch in a row: their lowest base offset, highest last offset, and where the first stands."""
+
+    leader_epoch: int
+    first_offset: int
+    last_offset: int
+    position: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentScan:
+    """What one pass has found."""
+
+    start: int
+    stop: int
+    """Where the walk ended: behind its last batch or damage."""
+    size: int
+    mtime_ns: int
+    changed: bool
+    batch_count: int
+    record_count: int
+    first_offset: int | None
+    """Of the first sound batch."""
+    first_span: Span
+    last_offset: int | None
+    """The highest of all sound batches."""
+    valid_end: int
+    """The position behind the last sound batch."""
+    magics: frozenset[int]
+    epoch_runs: tuple[EpochRun, ...]
+    damage: tuple[Damage, ...]
+    index_base_offsets: NDArray[np.int64]
+    time_found: NDArray[np.int64]
+    time_highest: NDArray[np.int64]
+    highest_timestamp: int
+    producer_events: tuple[ProducerEvent, ...]
+    has_empty_batch: bool
+    """A batch without records, as compaction leaves it."""
+
+
+def scan_segment_file(task: ScanTask, progress: Callable[[int], None] = lambda _: None) -> SegmentScan:
+    """Walk the segment once.
+
+    Args:
+        task: what to walk.
+        progress: told the bytes of every window.
+
+    Raises:
+        EvidenceError: the segment can't be opened or read; an index that can't be is left out here.
+    """
+    with open_evidence(task.path) as file:
+        collector = _Collector(task, file)
+        for window in walk_segment(file, level=task.level, start=task.start, end=task.end):
+            collector.add(window.batches, window.damage, window.record_count, window.span)
+            progress(window.span.length)
+        return collector.finish(changed=file.changed())
+
+
+def _index_positions(path: Path | None) -> NDArray[np.int64]:
+    return _entries(path, lambda data: parse_offset_index(data).entries["position"])
+
+
+def _time_offsets(path: Path | None, base_offset: int) -> NDArray[np.int64]:
+    return _entries(path, lambda data: parse_time_index(data).entries["relative_offset"].astype(np.int64) + base_offset)
+
+
+def _entries(path: Path | None, parse: Callable[[bytes], NDArray[np.int64]]) -> NDArray[np.int64]:
+    if path is not None:
+        try:
+            with open_evidence(path) as file:
+                return parse(file.read_all(INDEX_LIMIT)).astype(np.int64)
+        except EvidenceError:
+            pass  # named where the index itself is checked
+    return np.zeros(0, dtype=np.int64)
+
+
+class _Collector:
+    def __init__(self, task: ScanTask, file: EvidenceFile) -> None:
+        self._task = task
+        self._file = file
+        self._stop = task.start
+        self._batch_count = 0
+        self._record_count = 0
+        self._first_offset: int | None = None
+        self._first_span = Span(0, 0)
+        self._last_offset: int | None = None
+        self._valid_end = task.start
+        self._magics: set[int] = set()
+        self._runs: list[EpochRun] = []
+        self._damage: list[Damage] = []
+        self._positions = PositionLookups(_index_positions(task.index_path))
+        self._times = OffsetLookups(_time_offsets(task.time_index_path, task.base_offset))
+        self._producers = ProducerEvents(task.cuts, self._read_marker)
+        self._has_empty_batch = False
+
+    def add(self, batches: BatchTable, damage: tuple[Damage, ...], record_count: int, span: Span) -> None:
+        self._stop = span.end
+        self._record_count += record_count
+        self._damage.extend(damage[: MOST_DAMAGE - len(self._damage)])
+        self._batch_count += len(batches)
+        self._positions.add(batches)
+        self._times.add(batches)
+        sound = batches if batches["crc_valid"].all() else batches[batches["crc_valid"]]
+        if not len(sound):
+            return
+        if self._first_offset is None:
+            self._first_offset = int(sound["base_offset"][0])
+            self._first_span = Span(int(sound["position"][0]), int(sound["length"][0]))
+        last = int(sound["last_offset"].max())
+        self._last_offset = last if self._last_offset is None else max(self._last_offset, last)
+        self._valid_end = int(sound["position"][-1]) + int(sound["length"][-1])
+        self._magics.update(np.unique(sound["magic"]).tolist())
+        self._has_empty_batch = self._has_empty_batch or bool((sound["count"] == 0).any())
+        self._add_epochs(sound)
+        self._producers.add(sound)
+
+    def _add_epochs(self, sound: BatchTable) -> None:
+        epochs = sound["partition_leader_epoch"]
+        if epochs[0] == epochs[-1] and bool((epochs == epochs[0]).all()):
+            starts = [0]
+        else:
+            starts = [0, *(np.flatnonzero(epochs[1:] != epochs[:-1]) + 1).tolist()]
+        for at, end in zip(starts, [*starts[1:], len(sound)], strict=True):
+            self._add_run(sound[at:end])
+
+    def _add_run(self, rows: BatchTable) -> None:
+        epoch = int(rows["partition_leader_epoch"][0])
+        first, last = int(rows["base_offset"].min()), int(rows["last_offset"].max())
+        if self._runs and self._runs[-1].leader_epoch == epoch:
+            run = self._runs[-1]
+            run.first_offset, run.last_offset = min(run.first_offset, first), max(run.last_offset, last)
+        elif epoch >= 0 and len(self._runs) < MOST_EPOCH_RUNS:
+            self._runs.append(EpochRun(epoch, first, last, int(rows["position"][0]), int(rows["length"][0])))
+
+    def _read_marker(self, position: int, length: int) -> tuple[int, int] | None:
+        try:
+            for record in iter_batch_records(self._file.read(position, min(length, 4096)), position):
+                return parse_marker(record.key, record.value)
+        except FormatError:
+            pass  # a control batch that does not decode is damage of the segment, named there
+        return None
+
+    def finish(self, *, changed: bool) -> SegmentScan:
+        return SegmentScan(
+            start=self._task.start,
+            stop=self._stop,
+            size=self._file.size,
+            mtime_ns=self._file.mtime_ns,
+            changed=changed,
+            batch_count=self._batch_count,
+            record_count=self._record_count,
+            first_offset=self._first_offset,
+            first_span=self._first_span,
+            last_offset=self._last_offset,
+            valid_end=self._valid_end,
+            magics=frozenset(self._magics),
+            epoch_runs=tuple(self._runs),
+            damage=tuple(self._damage),
+            index_base_offsets=self._positions.base_offsets,
+            time_found=self._times.timestamps,
+            time_highest=self._times.highest_so_far,
+            highest_timestamp=self._times.highest,
+            producer_events=self._producers.finish(),
+            has_empty_batch=self._has_empty_batch,
+        )
+
+
+def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
+    """Two parts of one segment, of which the right begins where the left ended, as one; the seam is checked like any two batches."""
+    damage = (*left.damage, *_seam_damage(left, right), *right.damage)
+    runs = list(left.epoch_runs)
+    later = list(right.epoch_runs)
+    if runs and later and runs[-1].leader_epoch == later[0].leader_epoch:
+        last, first = runs[-1], later.pop(0)
+        runs[-1] = EpochRun(
+            last.leader_epoch,
+            min(last.first_offset, first.first_offset),
+            max(last.last_offset, first.last_offset),
+            last.position,
+            last.length,
+        )
+    is_left = left.time_found != NO_BATCH
+    return replace(
+        left,
+        stop=right.stop,
+        changed=left.changed or right.changed,
+        batch_count=left.batch_count + right.batch_count,
+        record_count=left.record_count + right.record_count,
+        first_offset=right.first_offset if left.first_offset is None else left.first_offset,
+        first_span=right.first_span if left.first_offset is None else left.first_span,
+        last_offset=_highest(left.last_offset, right.last_offset),
+        valid_end=left.valid_end if right.last_offset is None else right.valid_end,
+        magics=left.magics | right.magics,
+        epoch_runs=(*runs, *later),
+        damage=damage,
+        index_base_offsets=np.maximum(left.index_base_offsets, right.index_base_offsets),
+        time_found=np.where(is_left, left.time_found, right.time_found),
+        time_highest=np.where(is_left, left.time_highest, np.maximum(right.time_highest, left.highest_timestamp)),
+        highest_timestamp=max(left.highest_timestamp, right.highest_timestamp),
+        producer_events=(*left.producer_events, *right.producer_events),
+        has_empty_batch=left.has_empty_batch or right.has_empty_batch,
+    )
+
+
+def _highest(left: int | None, right: int | None) -> int | None:
+    return max((value for value in (left, right) if value is not None), default=None)
+
+
+def _seam_damage(left: SegmentScan, right: SegmentScan) -> tuple[Damage, ...]:
+    found: list[Damage] = []
+    if left.last_offset is not None and right.first_offset is not None and right.first_offset <= left.last_offset:
+        found.append(
+            Damage(
+                span=right.first_span,
+                kind=DamageKind.ORDER,
+                expected=f"a base offset above {left.last_offset}",
+                found=str(right.first_offset),
+            )
+        )
+    highest = max((run.leader_epoch for run in left.epoch_runs), default=-1)
+    if right.epoch_runs and right.epoch_runs[0].leader_epoch < highest:
+        run = right.epoch_runs[0]
+        found.append(
+            Damage(
+                span=Span(run.position, run.length),
+                kind=DamageKind.EPOCH,
+                expected=f"a leader epoch of at least {highest}",
+                found=str(run.leader_epoch),
+                gravity=Gravity.DAMAGE,
+            )
+        )
+    return tuple(found)

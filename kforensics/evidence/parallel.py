@@ -1,0 +1,172 @@
+"""Work spread over processes that are forked when it is worth it; a result does not depend on how many there are.
+
+Forked processes share what has been imported and planned, so starting them costs some milliseconds. Tasks are handed
+out largest first, one by one.
+"""
+
+import os
+import pickle
+import selectors
+import signal
+import struct
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+from kforensics.errors import EvidenceError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+Progress = Callable[[int], None]
+"""Told the bytes that were read since it was last told."""
+
+WORTH_A_PROCESS = 24 << 20
+"""Bytes to read for which a second process pays."""
+
+_TOKEN = struct.Struct(">i")
+_FRAME = struct.Struct(">Q")
+_MOST_TOKENS = 8192  # the pipe takes 64 KiB before its writer would wait
+_REPORT_EVERY = 64 << 20
+
+
+def spread(
+    work: Callable[[Task, Progress], Result],
+    tasks: Sequence[Task],
+    *,
+    weights: Sequence[int],
+    jobs: int,
+    progress: Progress = lambda _: None,
+) -> list[Result]:
+    """The results of all tasks, in their order.
+
+    Args:
+        work: a function of a task; it may be called in another process.
+        tasks: what it is called with.
+        weights: bytes each task reads.
+        jobs: the most processes to use.
+        progress: called in this process.
+    """
+    processes = min(jobs, len(tasks), max(sum(weights) // WORTH_A_PROCESS, 1))
+    if processes < 2 or not hasattr(os, "fork"):
+        return [work(task, progress) for task in tasks]
+    order = sorted(range(len(tasks)), key=lambda at: -weights[at])
+    size = -(-len(order) // _MOST_TOKENS)
+    groups = [order[at : at + size] for at in range(0, len(order), size)]
+    return _Spread(work, tasks, groups, progress).run(processes)
+
+
+class _Spread(Generic[Task, Result]):
+    def __init__(
+        self,
+        work: Callable[[Task, Progress], Result],
+        tasks: Sequence[Task],
+        groups: list[list[int]],
+        progress: Progress,
+    ) -> None:
+        self._work = work
+        self._tasks = tasks
+        self._groups = groups
+        self._progress = progress
+        self._results: dict[int, Result] = {}
+
+    def run(self, processes: int) -> list[Result]:
+        read_token, write_token = os.pipe()
+        os.write(write_token, b"".join(_TOKEN.pack(at) for at in range(len(self._groups))))
+        children: dict[int, int] = {}  # pipe to process
+        try:
+            for _ in range(processes):
+                pipe, child = self._start(read_token, write_token, tuple(children))
+                children[pipe] = child
+            os.close(write_token)
+            write_token = -1
+            self._gather(list(children))
+        finally:
+            for descriptor in (read_token, write_token):
+                if descriptor >= 0:
+                    os.close(descriptor)
+            _reap(children)
+        for at, task in enumerate(self._tasks):
+            if at not in self._results:  # its process was killed: whatever the reason, the task is done here
+                self._results[at] = self._work(task, self._progress)
+        return [self._results[at] for at in range(len(self._tasks))]
+
+    def _start(self, read_token: int, write_token: int, others: Sequence[int]) -> tuple[int, int]:
+        read_result, write_result = os.pipe()
+        child = os.fork()
+        if child:
+            os.close(write_result)
+            return read_result, child
+        code = 1
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            for descriptor in (read_result, write_token, *others):
+                os.close(descriptor)
+            self._serve(read_token, write_result)
+            code = 0
+        finally:
+            os._exit(code)  # nothing of the parent's is to be flushed or closed twice
+        raise AssertionError
+
+    def _serve(self, read_token: int, write_result: int) -> None:
+        pending = 0
+
+        def report(count: int) -> None:
+            nonlocal pending
+            pending += count
+            if pending >= _REPORT_EVERY:
+                _send(write_result, ("bytes", pending))
+                pending = 0
+
+        while len(token := os.read(read_token, _TOKEN.size)) == _TOKEN.size:
+            for at in self._groups[_TOKEN.unpack(token)[0]]:
+                try:
+                    result: tuple[str, Any] = ("result", (at, self._work(self._tasks[at], report)))
+                except EvidenceError as error:
+                    result = ("error", error)
+                _send(write_result, result)
+        _send(write_result, ("bytes", pending))
+
+    def _gather(self, pipes: list[int]) -> None:
+        with selectors.DefaultSelector() as selector:
+            buffers = {pipe: bytearray() for pipe in pipes}
+            for pipe in pipes:
+                selector.register(pipe, selectors.EVENT_READ)
+            while buffers:
+                for key, _ in selector.select():
+                    data = os.read(key.fd, 1 << 20)
+                    if not data:
+                        selector.unregister(key.fd)
+                        del buffers[key.fd]
+                        continue
+                    buffers[key.fd] += data
+                    self._take_frames(buffers[key.fd])
+
+    def _take_frames(self, buffer: bytearray) -> None:
+        while len(buffer) >= _FRAME.size:
+            length = _FRAME.unpack_from(buffer)[0]
+            if len(buffer) < _FRAME.size + length:
+                return
+            what, value = pickle.loads(bytes(buffer[_FRAME.size : _FRAME.size + length]))  # noqa: S301  # from our own child
+            del buffer[: _FRAME.size + length]
+            if what == "error":
+                raise value
+            if what == "bytes":
+                self._progress(value)
+            else:
+                self._results[value[0]] = value[1]
+
+
+def _send(descriptor: int, message: tuple[str, Any]) -> None:
+    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    view = memoryview(_FRAME.pack(len(data)) + data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _reap(children: dict[int, int]) -> None:
+    for pipe, child in children.items():
+        os.close(pipe)
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGTERM)
+        os.waitpid(child, 0)

@@ -1,0 +1,173 @@
+"""Findings of `verify`: what of the files is damaged, what a crash left behind, what the broker repairs by itself."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from kforensics.damage import Absent, Damage, DamageKind, Gravity
+from kforensics.evidence.checks.context import FileKind, FileReport, PartitionContext
+from kforensics.evidence.consistency import Verification
+from kforensics.evidence.model import Citation, Input
+from kforensics.findings.model import Finding, Severity, by_gravity, finding
+from kforensics.reconcile.intact import Holder, IntactReplicas
+from kforensics.units import OffsetRange, TopicPartition
+
+MOST_OF_A_FILE = 100
+"""Damaged places of one file that become findings of their own; the file's row lists all."""
+
+MOST_CITED = 50
+"""Files that a finding about many of them cites; the files' rows name all."""
+
+_SEQUENCE_KINDS = frozenset({DamageKind.ORDER, DamageKind.EPOCH, DamageKind.NAME})
+
+_CODES = {
+    FileKind.OFFSET_INDEX: ("KF103", Severity.WARNING),
+    FileKind.TIME_INDEX: ("KF103", Severity.WARNING),
+    FileKind.TXN_INDEX: ("KF104", Severity.WARNING),
+    FileKind.PRODUCER_SNAPSHOT: ("KF105", Severity.WARNING),
+    FileKind.LEADER_EPOCH_CHECKPOINT: ("KF106", Severity.ERROR),
+    FileKind.OFFSET_CHECKPOINT: ("KF107", Severity.WARNING),
+    FileKind.METADATA_SNAPSHOT: ("KF109", Severity.ERROR),
+}
+_OF_SMALL_FILES = ("KF108", Severity.ERROR)
+
+_REPAIRED = {
+    Gravity.REBUILDABLE: ("KF111", "index or producer snapshot", "indexes or producer snapshots"),
+    Gravity.STALE: ("KF112", "checkpoint or log", "checkpoints or logs"),
+}
+
+
+def verify_findings(verification: Verification, intact: IntactReplicas, inputs: Sequence[Input]) -> tuple[Finding, ...]:
+    """Every finding, the gravest first; what brokers repair by themselves is one note a kind."""
+    found: list[Finding] = []
+    repaired: dict[Gravity, list[FileReport]] = defaultdict(list)
+    for report in verification.files:
+        found += _file_findings(report, intact, inputs)
+        for gravity in _REPAIRED:
+            if any(place.gravity is gravity and not _is_history(report, place) for place in report.damage):
+                repaired[gravity].append(report)
+    found += _repaired_findings(repaired)
+    found += _remark_findings(verification)
+    found += _topic_id_findings(verification, inputs)
+    return by_gravity(tuple(found))
+
+
+def _is_history(report: FileReport, place: Damage) -> bool:
+    return report.kind is FileKind.SEGMENT and place.kind is DamageKind.EPOCH and place.gravity is Gravity.STALE
+
+
+def _file_findings(report: FileReport, intact: IntactReplicas, inputs: Sequence[Input]) -> Iterator[Finding]:
+    owner = intact.owner(report.input, report.path)
+    context = None if owner is None else owner.context
+    for place in report.damage[:MOST_OF_A_FILE]:
+        holders = () if owner is None else intact.holders(owner, place)
+        if _is_history(report, place):
+            code, severity = "KF113", Severity.WARNING
+        elif place.gravity is Gravity.TORN_TAIL:
+            code, severity = "KF110", Severity.NOTE
+        elif place.gravity is not Gravity.DAMAGE:
+            continue
+        elif report.kind is FileKind.SEGMENT:
+            code, severity = ("KF102" if place.kind in _SEQUENCE_KINDS else "KF101"), Severity.ERROR
+        else:
+            code, severity = _CODES.get(report.kind, _OF_SMALL_FILES)
+        yield finding(
+            code,
+            severity=severity,
+            statement=_statement(report, place, inputs),
+            advice=_advice(holders),
+            topic_partition=_partition_of(context),
+            broker_id=inputs[report.input].broker_id,
+            offsets=place.offsets_lost,
+            citations=(Citation(input=report.input, path=report.path, span=place.span),),
+        )
+
+
+def _statement(report: FileReport, place: Damage, inputs: Sequence[Input]) -> str:
+    lost = place.offsets_lost
+    offsets = f", offsets {lost.first}..{lost.last}" if isinstance(lost, OffsetRange) else ""
+    where = (
+        f"{report.path} of {who(inputs[report.input])}, byte {place.span.position}, {place.span.length} bytes{offsets}"
+    )
+    return f"{where}: {place.kind}: expected {place.expected}, found {place.found}"
+
+
+def who(described: Input) -> str:
+    """A node in words."""
+    return (
+        f"{described.kind} at {described.path}"
+        if isinstance(described.broker_id, Absent)
+        else f"broker {described.broker_id}"
+    )
+
+
+def _advice(holders: Sequence[Holder]) -> str:
+    if not holders:
+        return ""
+    names = " and ".join(
+        holder.path if isinstance(holder.broker_id, Absent) else f"broker {holder.broker_id}" for holder in holders
+    )
+    return (
+        f"Held intact by {names}: keep a copy of it, and do not let this replica become leader before it is replaced."
+    )
+
+
+def _partition_of(context: PartitionContext | None) -> TopicPartition | Absent:
+    return Absent.NOT_APPLICABLE if context is None else context.topic_partition
+
+
+def _repaired_findings(repaired: dict[Gravity, list[FileReport]]) -> Iterator[Finding]:
+    for gravity, (code, one, many) in _REPAIRED.items():
+        reports = repaired.get(gravity, [])
+        if reports:
+            count = f"1 {one} is" if len(reports) == 1 else f"{len(reports)} {many} are"
+            what = (
+                "out of step with the log, and rebuilt from it at the next start"
+                if gravity is Gravity.REBUILDABLE
+                else "behind or ahead of each other, as brokers leave and repair them"
+            )
+            yield finding(
+                code,
+                severity=Severity.NOTE,
+                statement=f"{count} {what}",
+                citations=tuple(
+                    Citation(
+                        input=report.input,
+                        path=report.path,
+                        span=next(place.span for place in report.damage if place.gravity is gravity),
+                    )
+                    for report in reports[:MOST_CITED]
+                ),
+            )
+
+
+def _remark_findings(verification: Verification) -> Iterator[Finding]:
+    remarks = [(one.context, remark) for one in verification.partitions for remark in one.remarks]
+    if remarks:
+        count = "1 index is" if len(remarks) == 1 else f"{len(remarks)} indexes are"
+        yield finding(
+            "KF114",
+            severity=Severity.NOTE,
+            statement=f"{count} missing: {remarks[0][1].statement}",
+            citations=tuple(
+                Citation(input=context.input, path=remark.path) for context, remark in remarks[:MOST_CITED]
+            ),
+        )
+
+
+def _topic_id_findings(verification: Verification, inputs: Sequence[Input]) -> Iterable[Finding]:
+    ids: dict[tuple[int, str], dict[str, list[PartitionContext]]] = defaultdict(lambda: defaultdict(list))
+    for one in verification.partitions:
+        directory = one.context.directory
+        if not isinstance(one.topic_id, Absent) and not isinstance(directory, Absent) and directory.state == "live":
+            ids[one.context.input, directory.topic][one.topic_id].append(one.context)
+    for (index, topic), by_id in ids.items():
+        if len(by_id) > 1:
+            yield finding(
+                "KF115",
+                severity=Severity.NOTE,
+                statement=f"partitions of {topic} on {who(inputs[index])} have {len(by_id)} topic ids: {', '.join(sorted(by_id))}",
+                broker_id=inputs[index].broker_id,
+                citations=tuple(
+                    Citation(input=index, path=f"{contexts[0].path}/partition.metadata") for contexts in by_id.values()
+                ),
+            )
