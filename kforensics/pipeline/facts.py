@@ -14,8 +14,11 @@ from kforensics.evidence.model import Problem
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import parse_version, protocol_of
+from kforensics.reconcile.clocks import choose_clocks
 from kforensics.reconcile.cluster_facts import KnownFacts
-from kforensics.reconcile.facts import GroupCommit
+from kforensics.reconcile.facts import ClusterFacts, GroupCommit
+from kforensics.reconcile.logged import order_events
+from kforensics.reconcile.logged_facts import facts_from_logs
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import FoundFile
 from kforensics.units import TopicPartition
@@ -25,7 +28,7 @@ from kforensics.units import TopicPartition
 class GatheredFacts:
     """What is known beyond the replicas, and what could not be read of it."""
 
-    facts: KnownFacts
+    facts: ClusterFacts
     histories: tuple[MetadataHistory, ...]
     """Every node's copy of the metadata log."""
     log_files: tuple[LogFile, ...]
@@ -40,8 +43,9 @@ def gather_facts(inputs: Inputs, places: Places) -> GatheredFacts:
     log_files, problems = read_log_files(inputs)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     newest = newest_log(histories)
+    events = order_events(log_files, choose_clocks(log_files, {}))
     return GatheredFacts(
-        facts=KnownFacts(newest, log_files, CommittedOffsets(offsets)),
+        facts=facts_from_logs(events, KnownFacts(newest, CommittedOffsets(offsets))),
         histories=histories,
         log_files=log_files,
         protocol_hints=protocol_hints(log_files),
@@ -93,6 +97,7 @@ class CommittedOffsets:
         self._known: dict[TopicPartition, tuple[GroupCommit, ...]] | None = None
 
     def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
+        """What groups committed in the partition."""
         if self._known is None:
             self._known = _highest_commits(self._places)
         return self._known.get(partition, ())

@@ -1,20 +1,16 @@
-"""Leaders, in-sync replicas and restarts out of the metadata log, or out of broker logs where there is none."""
+"""Leaders, in-sync replicas, restarts and settings out of the metadata log; `logged_facts` adds what broker logs tell."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from kforensics.damage import Absent
-from kforensics.evidence.log_files import LogFile
 from kforensics.evidence.metadata_log import MetadataHistory
 from kforensics.evidence.metadata_state import BrokerState, PartitionState
-from kforensics.formats.log_lines.event import LogEvent, LogEventKind
 from kforensics.reconcile.facts import GroupCommit, Leadership
 from kforensics.units import TopicPartition
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
-
-_ISR_CHANGES = frozenset({LogEventKind.ISR_SHRINK, LogEventKind.ISR_EXPAND, LogEventKind.ISR_UPDATED})
 
 Commits = Callable[[TopicPartition], tuple[GroupCommit, ...]]
 
@@ -24,13 +20,11 @@ class KnownFacts:
 
     Args:
         history: the newest metadata log among the inputs, where there is one.
-        log_files: broker logs; they tell of leaders where no metadata log does.
         commits: committed consumer offsets of a partition.
     """
 
-    def __init__(self, history: MetadataHistory | None, log_files: Sequence[LogFile], commits: Commits) -> None:
+    def __init__(self, history: MetadataHistory | None, commits: Commits) -> None:
         self._history = history
-        self._from_logs: Mapping[TopicPartition, tuple[Leadership, ...]] = leaderships_in_logs(log_files)
         self._commits = commits
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
@@ -45,7 +39,7 @@ class KnownFacts:
                 return tuple(
                     _leadership(before, state) for before, state in pairwise((None, *states)) if state is not None
                 )
-        return self._from_logs.get(partition, ())
+        return ()
 
     def topic_id(self, topic: str) -> str | Absent:
         """The id under which the metadata log knows the topic now."""
@@ -110,46 +104,3 @@ def _unannounced_restarts(states: Iterable[BrokerState]) -> Iterable[int]:
         if is_new and before is not None and not before.is_in_controlled_shutdown:
             yield state.when.offset
         before = state
-
-
-def leaderships_in_logs(log_files: Iterable[LogFile]) -> dict[TopicPartition, tuple[Leadership, ...]]:
-    """What leaders wrote into their own logs about their terms and their ISR, by partition, in order of epoch and time."""
-    found: dict[TopicPartition, list[Leadership]] = {}
-    for log_file in log_files:
-        terms: dict[TopicPartition, Leadership] = {}
-        for event in log_file.events:
-            partition = event.topic_partition
-            node = log_file.node_id if isinstance(event.broker_id, Absent) else event.broker_id
-            if isinstance(partition, Absent) or isinstance(node, Absent):
-                continue
-            state = _state_in_log(event, node, terms.get(partition), log_file)
-            if state is not None:
-                terms[partition] = state
-                found.setdefault(partition, []).append(state)
-    return {partition: tuple(sorted(states, key=_by_epoch_and_time)) for partition, states in found.items()}
-
-
-def _by_epoch_and_time(state: Leadership) -> tuple[int, int]:
-    return (state.leader_epoch, 0 if isinstance(state.time_ms, Absent) else state.time_ms)
-
-
-def _state_in_log(event: LogEvent, node: int, term: Leadership | None, log_file: LogFile) -> Leadership | None:
-    if event.kind is LogEventKind.LEADER_START:
-        epoch = event.number("leader_epoch")
-        if isinstance(epoch, Absent):
-            return None
-    elif event.kind in _ISR_CHANGES and term is not None:
-        epoch = term.leader_epoch
-    else:
-        return None
-    isr = event.brokers("isr")
-    return Leadership(
-        leader=node,
-        leader_epoch=epoch,
-        isr=Absent.UNKNOWN if isinstance(isr, Absent) else frozenset(isr),
-        replicas=Absent.UNKNOWN,
-        unclean=False,
-        recorded_at=Absent.NOT_APPLICABLE,
-        time_ms=event.time_ms,
-        citation=log_file.cite(event),
-    )

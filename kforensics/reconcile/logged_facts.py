@@ -42,9 +42,9 @@ class LoggedFacts:
         """From the metadata log."""
         return self.metadata.unclean_restarts(broker_id)
 
-    def metadata_version(self) -> int | Absent:
-        """From the metadata log."""
-        return self.metadata.metadata_version()
+    def has_metadata_log(self) -> bool:
+        """Whether the cluster keeps its metadata in a log of its own."""
+        return self.metadata.has_metadata_log()
 
     def min_insync_replicas(self, topic: str) -> int:
         """The higher of what metadata and brokers' start lines say; a topic's own setting shows only in the metadata."""
