@@ -14,11 +14,13 @@ from kforensics import __version__
 from kforensics.cli.diff import diff
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.ls import ls
+from kforensics.cli.seal import seal
+from kforensics.cli.verify import verify
 from kforensics.errors import EvidenceError, FormatError, KforensicsError, MissingExtra, UsageError
 
 PROGRAM = "kforensics"
 
-COMMANDS: tuple[Callable[..., None], ...] = (ls, diff)
+COMMANDS: tuple[Callable[..., None], ...] = (ls, diff, verify, seal)
 
 app = typer.Typer(
     name=PROGRAM,

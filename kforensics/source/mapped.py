@@ -65,7 +65,7 @@ class EvidenceFile:
     def sha256(self) -> str:
         """The hash of the bytes, as hexadecimal digits."""
         digest = hashlib.sha256()
-        buffer = memoryview(bytearray(WINDOW_LENGTH))
+        buffer = memoryview(bytearray(min(WINDOW_LENGTH, self.size + 1)))  # most files are small
         position = 0
         while count := self.read_into(position, buffer):
             digest.update(buffer[:count])

@@ -1,0 +1,77 @@
+"""Everything below a path, whatever it is: for a seal, which must miss nothing and follows nothing.
+
+The order is that of path components, so that two walks over the same tree can be merged without holding either.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kforensics.source.walk import Obstacle, join, may_vanish
+
+ITSELF = "."
+"""The path of a root that is no directory."""
+
+
+class TreeEntry(NamedTuple):
+    """One thing below a root; `status` is of itself, never of what a symbolic link points to."""
+
+    path: str
+    status: os.stat_result
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether it is a file with content that can be read."""
+        return stat.S_ISREG(self.status.st_mode)
+
+
+def walk_tree(root: Path) -> Iterator[TreeEntry | Obstacle]:
+    """Files, directories, links and all else below the root, by path components; the root itself where it is no directory."""
+    try:
+        status = root.lstat()
+    except OSError as error:
+        yield Obstacle(ITSELF, f"it can't be looked at: {error.strerror}")
+        return
+    if not stat.S_ISDIR(status.st_mode):
+        yield TreeEntry(ITSELF, status)
+        return
+    names: list[Iterator[str]] = []
+    folders: list[str] = []
+
+    def enter(folder: str) -> Iterator[Obstacle]:
+        try:
+            with os.scandir(root / folder) as scan:
+                listed = sorted(item.name for item in scan)
+        except OSError as error:
+            yield Obstacle(folder or ITSELF, f"the directory can't be listed: {error.strerror}")
+        else:
+            names.append(iter(listed))
+            folders.append(folder)
+
+    yield from enter("")
+    while names:
+        name = next(names[-1], None)
+        if name is None:
+            names.pop()
+            folders.pop()
+            continue
+        path = join(folders[-1], name)
+        try:
+            status = (root / path).lstat()
+        except FileNotFoundError:
+            if not may_vanish(name):
+                yield Obstacle(path, "it vanished while its directory was read")
+            continue
+        except OSError as error:
+            yield Obstacle(path, f"it can't be looked at: {error.strerror}")
+            continue
+        yield TreeEntry(path, status)
+        if stat.S_ISDIR(status.st_mode):
+            yield from enter(path)
+
+
+def link_target(path: Path) -> str:
+    """Where a symbolic link points to, as it says."""
+    return str(path.readlink())
