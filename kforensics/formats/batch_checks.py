@@ -70,10 +70,17 @@ def check_headers(batches: WindowBatches) -> None:
     body_lengths = table["length"].astype(np.int64) - BATCH_HEADER.length
     is_batch = batches.sound & (table["magic"] == 2)
     wrong_codec = codecs > np.where(table["magic"] == 2, Codec.ZSTD, Codec.LZ4)
-    wrong_count = is_batch & ((deltas < 0) | (counts < 0) | (counts > deltas + 1) | ((codecs == 0) & (counts * SMALLEST_RECORD > body_lengths)))
+    wrong_count = is_batch & (
+        (deltas < 0)
+        | (counts < 0)
+        | (counts > deltas + 1)
+        | ((codecs == 0) & (counts * SMALLEST_RECORD > body_lengths))
+    )
     for row in np.flatnonzero(batches.sound & (wrong_codec | wrong_count)).tolist():
         if wrong_codec[row]:
-            batches.reject(row, DamageKind.UNSUPPORTED, "a known codec", f"codec {codecs[row]} in magic {table['magic'][row]}")
+            batches.reject(
+                row, DamageKind.UNSUPPORTED, "a known codec", f"codec {codecs[row]} in magic {table['magic'][row]}"
+            )
         elif deltas[row] < 0:
             batches.reject(row, DamageKind.COUNT, "a last offset delta of 0 or more", str(deltas[row]))
         else:
@@ -95,7 +102,7 @@ def open_wrappers(batches: WindowBatches) -> None:
             batches.reject_body(row, error)
         else:
             table["base_offset"][row] = summary.first_offset
-            table["count"][row] = summary.count
+            table["count"][row] = summary.message_count
 
 
 def check_records(batches: WindowBatches) -> None:
@@ -139,4 +146,6 @@ def _check_messages(batches: WindowBatches) -> None:
     fits &= (value_lengths >= -1) & (values + 4 + np.maximum(value_lengths, 0) == ends)
     for index in np.flatnonzero(~fits).tolist():
         found = f"key length {key_lengths[index]}, value length {value_lengths[index]}"
-        batches.reject(int(rows[index]), DamageKind.RECORD, f"key and value in {ends[index] - keys[index]} bytes", found)
+        batches.reject(
+            int(rows[index]), DamageKind.RECORD, f"key and value in {ends[index] - keys[index]} bytes", found
+        )

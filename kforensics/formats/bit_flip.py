@@ -15,9 +15,9 @@ CRC32_REFLECTED = 0xEDB88320
 
 
 class FlippedBit(NamedTuple):
-    """A bit of the covered bytes: the byte's index and the bit in it, 0 the lowest."""
+    """A bit of the covered bytes: the byte's place among them and the bit in it, 0 the lowest."""
 
-    index: int
+    place: int
     bit: int
 
 
@@ -34,7 +34,12 @@ def locate_flipped_bit(syndrome: int, length: int, polynomial: int = CRC32C_REFL
             behind, bit = divmod(distance - 1, 8)
             if 0 <= behind < length:
                 return FlippedBit(length - 1 - behind, 7 - bit)
-        syndrome = tables[0][syndrome & 0xFF] ^ tables[1][syndrome >> 8 & 0xFF] ^ tables[2][syndrome >> 16 & 0xFF] ^ tables[3][syndrome >> 24]
+        syndrome = (
+            tables[0][syndrome & 0xFF]
+            ^ tables[1][syndrome >> 8 & 0xFF]
+            ^ tables[2][syndrome >> 16 & 0xFF]
+            ^ tables[3][syndrome >> 24]
+        )
     return None
 
 

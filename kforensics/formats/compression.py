@@ -40,7 +40,7 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
-class OutputLimitReached(FormatError):
+class OutputLimitReached(FormatError):  # noqa: N818  # named like its siblings in errors.py
     """The output is larger than allowed: a bomb, or the caller's buffer is small."""
 
 
@@ -92,7 +92,9 @@ def _snappy_into(data: memoryview, output: memoryview) -> int:
         length = int.from_bytes(data[position : position + 4], signed=True)
         position += 4
         if not 0 <= length <= len(data) - position:
-            raise FormatError(Span(position - 4, 4), expected=f"a block of at most {len(data) - position} bytes", found=str(length))
+            raise FormatError(
+                Span(position - 4, 4), expected=f"a block of at most {len(data) - position} bytes", found=str(length)
+            )
         written += _snappy_block_into(data[position : position + length], output, written)
         position += length
     return written

@@ -12,9 +12,10 @@ from kforensics.damage import Damage, DamageKind, Span
 from kforensics.errors import FormatError
 from kforensics.formats.batch_table import CODEC_MASK, BatchTable, empty_batches
 from kforensics.formats.diagnosis import Header, Neighbours, batch_damage, is_likely, read_header, run_damage
-from kforensics.formats.entries import Entries
+from kforensics.formats.entries import SMALLEST_LENGTH, Entries
 from kforensics.formats.message_set import summarize_wrapper
-from kforensics.formats.resync import SoundBatch, find_sound_batch
+from kforensics.formats.record_batch import LOG_OVERHEAD
+from kforensics.formats.resync import OFFSET_REACH, Expectation, SoundBatch, find_sound_batch
 from kforensics.formats.word_buffer import SegmentBytes, read_exactly
 from kforensics.units import OffsetRange
 
@@ -22,6 +23,9 @@ MOST_PLACES = 1000
 """Damaged places told one by one; beyond them they are summed up a MiB at a time."""
 
 _STRIDE = 1 << 20
+
+_LARGEST_WRAPPER = 1_000_012
+"""Bytes of a message at most, as brokers of magic 0 and 1 are set up (`message.max.bytes` and the 12 bytes before it)."""
 
 
 class Resolution(NamedTuple):
@@ -39,6 +43,8 @@ class DamagedPlaces:
     def __init__(self, source: SegmentBytes) -> None:
         self._source = source
         self._told = 0
+        self.follows_wrapper = False
+        """The sound batch before is a wrapper message."""
 
     def first_unresolved(self, table: BatchTable, last_offset: int) -> int:
         """The first bad row that the chain of lengths does not lead out of: behind it no row is good, or a sound batch begins within it."""
@@ -51,7 +57,7 @@ class DamagedPlaces:
             if end - first == 1:
                 continue
             begin, behind = int(table["position"][first]), int(table["position"][end])
-            hidden = find_sound_batch(self._source, begin + 1, behind, last_offset if last_offset >= 0 else None)
+            hidden = find_sound_batch(self._source, begin + 1, behind, self._expectation(begin, last_offset))
             if hidden is not None and hidden.position not in table["position"][first:end]:
                 return first
         return unresolved
@@ -81,11 +87,10 @@ class DamagedPlaces:
         """A place where the chain of lengths breaks; `entries` are the bad ones from there on, as far as a chain can be followed."""
         self._told += 1
         search_from = position + (1 if self._told < MOST_PLACES else _STRIDE)
-        near = last_offset if last_offset >= 0 else None
-        sound = find_sound_batch(self._source, search_from, self._source.size, near)
+        sound = find_sound_batch(self._source, search_from, self._source.size, self._expectation(position, last_offset))
         chain_end = int(entries.table["position"][-1] + entries.table["length"][-1]) if len(entries.table) else position
         if sound is None:
-            return self._resolve_tail(position, entries, chain_end, last_offset)
+            return self._resolve_tail(position, entries, last_offset)
         around = Neighbours(last_offset, sound, first_offset(self._source, sound))
         bounds = [*entries.table["position"].tolist(), chain_end]
         if sound.position in bounds[1:]:
@@ -93,7 +98,21 @@ class DamagedPlaces:
             return Resolution(entries.table[:kept], self._told_one_by_one(entries, kept, around), sound.position)
         return Resolution(empty_batches(), [run_damage(self._source, position, sound.position, around)], sound.position)
 
-    def _resolve_tail(self, position: int, entries: Entries, chain_end: int, last_offset: int) -> Resolution:
+    def _expectation(self, position: int, last_offset: int) -> Expectation:
+        """What the sound batches before a damaged place, or else its own header where it makes sense, say of what may follow."""
+        header = read_header(self._source, position)
+        is_wrapper, length = self.follows_wrapper, None
+        if header is not None and header.is_message:
+            is_wrapper = header.is_wrapper
+            if header.length >= SMALLEST_LENGTH[header.magic] + LOG_OVERHEAD:
+                length = header.length
+            if last_offset < 0 and header.base_offset < OFFSET_REACH:
+                # A wrapper's offset is that of its last message: inner ones, relative or not, are not above it.
+                last_offset = header.base_offset
+        plain_from = position + (length or _LARGEST_WRAPPER) if is_wrapper else 0
+        return Expectation(last_offset if last_offset >= 0 else None, plain_from)
+
+    def _resolve_tail(self, position: int, entries: Entries, last_offset: int) -> Resolution:
         """No sound batch follows: batches that are likely by their offsets, then the rest up to the end."""
         around = Neighbours(last_offset, None, None)
         size = self._source.size
@@ -145,7 +164,9 @@ def _runs(flags: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[int, 
 
 
 def _header(row: np.void) -> Header:
-    return Header(int(row["base_offset"]), int(row["length"]), int(row["magic"]), int(row["last_offset"]))
+    return Header(
+        int(row["base_offset"]), int(row["length"]), int(row["magic"]), int(row["last_offset"]), int(row["attributes"])
+    )
 
 
 def _around(last_offset: int, behind: np.void | None) -> Neighbours:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from kforensics.damage import Absent, BitFlip, Cause, Damage, DamageKind, Gravity, Span
+from kforensics.formats.batch_table import CODEC_MASK
 from kforensics.formats.bit_flip import CRC32_REFLECTED, CRC32C_REFLECTED, locate_flipped_bit
 from kforensics.formats.entries import SHORTEST_ENTRY, SMALLEST_LENGTH
 from kforensics.formats.log_order import flip_between
@@ -14,6 +15,8 @@ from kforensics.units import OffsetRange
 
 PAGE_LENGTH = 4096
 SECTOR_LENGTH = 512
+_SHORTEST_ZEROS = 16
+_MESSAGE_ATTRIBUTES = 0x0F
 _LOOKED_INTO = 1 << 20
 """Bytes of a damaged run in which a cause is looked for."""
 
@@ -35,6 +38,17 @@ class Header(NamedTuple):
     """The whole entry, offset and length included."""
     magic: int
     last_offset: int
+    attributes: int
+
+    @property
+    def is_message(self) -> bool:
+        """It makes sense as a message of magic 0 or 1, whatever its length says."""
+        return self.magic in (0, 1) and self.base_offset >= 0 and 0 <= self.attributes <= _MESSAGE_ATTRIBUTES
+
+    @property
+    def is_wrapper(self) -> bool:
+        """As a message it names a codec."""
+        return self.attributes & CODEC_MASK > 0
 
 
 def read_header(source: SegmentBytes, position: int) -> Header | None:
@@ -46,19 +60,25 @@ def read_header(source: SegmentBytes, position: int) -> Header | None:
     length = int.from_bytes(head[8:12], signed=True) + LOG_OVERHEAD
     magic = int.from_bytes(head[16:17], signed=True)
     last_offset = base_offset
+    attributes = int.from_bytes(head[SHORTEST_ENTRY : SHORTEST_ENTRY + 1], signed=True)
     if magic not in (0, 1) and len(head) == BATCH_HEADER.length:
-        delta = BATCH_HEADER.struct.unpack(head)[6]
-        last_offset = base_offset + delta
-    return Header(base_offset, length, magic, last_offset)
+        fields = BATCH_HEADER.struct.unpack(head)
+        attributes, last_offset = fields[5], base_offset + fields[6]
+    return Header(base_offset, length, magic, last_offset, attributes)
 
 
 def is_likely(header: Header, near_offset: int) -> bool:
     """Whether the offsets could follow those known before."""
     near = near_offset if near_offset >= 0 else header.base_offset
-    return 0 <= header.base_offset <= header.last_offset and abs(header.base_offset - near) < OFFSET_REACH > header.last_offset - header.base_offset
+    return (
+        0 <= header.base_offset <= header.last_offset
+        and abs(header.base_offset - near) < OFFSET_REACH > header.last_offset - header.base_offset
+    )
 
 
-def batch_damage(source: SegmentBytes, position: int, header: Header, stored: int, computed: int, around: Neighbours) -> Damage:
+def batch_damage(
+    source: SegmentBytes, position: int, header: Header, stored: int, computed: int, around: Neighbours
+) -> Damage:
     """A batch whose extent is known and whose checksum does not hold."""
     span = Span(position, header.length)
     if (wrong_magic := _wrong_magic(source, span, header, around)) is not None:
@@ -116,8 +136,17 @@ def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neigh
     lost: OffsetRange | Absent = Absent.UNKNOWN
     expected = "a batch or the end of the file"
     if is_zero(source, span):
-        kind, found, lost = DamageKind.ZEROS, f"{span.length} zero bytes up to the end of the file", Absent.NOT_APPLICABLE
-    elif header is not None and header.magic in SMALLEST_LENGTH and header.length > span.length and is_likely(header, around.last_offset):
+        kind, found, lost = (
+            DamageKind.ZEROS,
+            f"{span.length} zero bytes up to the end of the file",
+            Absent.NOT_APPLICABLE,
+        )
+    elif (
+        header is not None
+        and header.magic in SMALLEST_LENGTH
+        and header.length > span.length
+        and is_likely(header, around.last_offset)
+    ):
         kind, expected, found = DamageKind.TORN, f"a batch of {header.length} bytes", f"its first {span.length} bytes"
         if header.base_offset > around.last_offset and (header.magic < 2 or span.length >= BATCH_HEADER.length):
             lost = OffsetRange(header.base_offset, header.last_offset)
@@ -125,11 +154,21 @@ def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neigh
         kind, found = DamageKind.TORN, f"{span.length} bytes, too few for a batch"
     else:
         kind, found = DamageKind.TORN, f"{span.length} bytes that are no batch, up to the end of the file"
-    cause = Cause(kind="torn-write", detail="the file ends within a batch") if kind is DamageKind.TORN and header is None else zero_page(source, span)
+    cause = (
+        Cause(kind="torn-write", detail="the file ends within a batch")
+        if kind is DamageKind.TORN and header is None
+        else zero_page(source, span)
+    )
     if kind is DamageKind.TORN and expected.endswith("bytes"):
         cause = Cause(kind="torn-write", detail="the file ends within a batch")
     return Damage(
-        span=span, kind=kind, expected=expected, found=found, gravity=Gravity.TORN_TAIL, offsets_lost=lost, cause=cause or Absent.UNKNOWN
+        span=span,
+        kind=kind,
+        expected=expected,
+        found=found,
+        gravity=Gravity.TORN_TAIL,
+        offsets_lost=lost,
+        cause=cause or Absent.UNKNOWN,
     )
 
 
@@ -159,14 +198,23 @@ def _wrong_magic(source: SegmentBytes, span: Span, header: Header, around: Neigh
             return _header_damage(DamageKind.MAGIC, span, header, around, (header.magic, 2), flip)
     if header.magic not in (0, 1):
         stored, computed = checksums_of(source, span.position, span.length, magic=1)
-        place = locate_flipped_bit(stored ^ computed, span.length - MESSAGE_CRC_COVERED, CRC32_REFLECTED)
-        if place is not None and place.index == 0:
-            wanted = header.magic ^ 1 << place.bit
-            return _header_damage(DamageKind.MAGIC, span, header, around, (header.magic, wanted), flip_between(position, 1, header.magic, wanted))
+        flipped = locate_flipped_bit(stored ^ computed, span.length - MESSAGE_CRC_COVERED, CRC32_REFLECTED)
+        if flipped is not None and flipped.place == 0:
+            wanted = header.magic ^ 1 << flipped.bit
+            return _header_damage(
+                DamageKind.MAGIC,
+                span,
+                header,
+                around,
+                (header.magic, wanted),
+                flip_between(position, 1, header.magic, wanted),
+            )
     return None
 
 
-def _header_damage(kind: DamageKind, span: Span, header: Header, around: Neighbours, values: tuple[int, int], flip: BitFlip | None) -> Damage:
+def _header_damage(
+    kind: DamageKind, span: Span, header: Header, around: Neighbours, values: tuple[int, int], flip: BitFlip | None
+) -> Damage:
     found, wanted = values
     detail = f"the checksum holds with the {kind} {wanted}"
     return Damage(
@@ -188,17 +236,21 @@ def _flip_in_batch(source: SegmentBytes, position: int, header: Header, stored: 
         flip = flip_between(position + (CRC_POSITION if is_batch else LOG_OVERHEAD), 4, stored, computed)
         return Cause(kind="bit-flip", detail="one flipped bit in the checksum itself; the rest is whole", flip=flip)
     polynomial = CRC32C_REFLECTED if is_batch else CRC32_REFLECTED
-    place = locate_flipped_bit(stored ^ computed, header.length - covered, polynomial)
-    if place is None:
+    flipped = locate_flipped_bit(stored ^ computed, header.length - covered, polynomial)
+    if flipped is None:
         return None
-    where = position + covered + place.index
+    where = position + covered + flipped.place
     byte = read_exactly(source, where, 1)[0]
-    flip = BitFlip(where, place.bit, byte, byte ^ 1 << place.bit)
-    return Cause(kind="bit-flip", detail=f"one flipped bit explains the checksum: byte {flip.expected:#04x} became {byte:#04x}", flip=flip)
+    flip = BitFlip(where, flipped.bit, byte, byte ^ 1 << flipped.bit)
+    return Cause(
+        kind="bit-flip",
+        detail=f"one flipped bit explains the checksum: byte {flip.expected:#04x} became {byte:#04x}",
+        flip=flip,
+    )
 
 
 def zero_page(source: SegmentBytes, span: Span) -> Cause | None:
-    """Zeros from one sector boundary of the file to another, or to the end of the run."""
+    """Zeros from one sector boundary of the file to another, or from one to the end of the run."""
     data = read_exactly(source, span.position, min(span.length, _LOOKED_INTO))
     for unit in (PAGE_LENGTH, SECTOR_LENGTH):
         first = -span.position % unit
@@ -208,8 +260,14 @@ def zero_page(source: SegmentBytes, span: Span) -> Cause | None:
                 while end + unit <= len(data) and not any(data[end : end + unit]):
                     end += unit
                 name = "page" if unit == PAGE_LENGTH else "sector"
-                detail = f"{end - start} zero bytes from byte {span.position + start} on, aligned to {name}s of {unit} bytes"
+                detail = (
+                    f"{end - start} zero bytes from byte {span.position + start} on, aligned to {name}s of {unit} bytes"
+                )
                 return Cause(kind="zero-page", detail=detail)
+    last_boundary = (span.end - 1) // SECTOR_LENGTH * SECTOR_LENGTH - span.position
+    if len(data) == span.length and 0 <= last_boundary <= len(data) - _SHORTEST_ZEROS and not any(data[last_boundary:]):
+        detail = f"zeros from byte {span.position + last_boundary} on, where a sector of {SECTOR_LENGTH} bytes begins"
+        return Cause(kind="zero-page", detail=detail)
     return None
 
 
@@ -233,14 +291,17 @@ def _shift(span: Span, header: Header | None, around: Neighbours) -> Cause | Non
     if moved == 0 or moved % SECTOR_LENGTH:
         return None
     direction = "later" if moved > 0 else "earlier"
-    return Cause(kind="shift", detail=f"the next batch begins {abs(moved)} bytes {direction} than the length of this one says")
+    return Cause(
+        kind="shift", detail=f"the next batch begins {abs(moved)} bytes {direction} than the length of this one says"
+    )
 
 
 def _offsets_lost(header: Header | None, around: Neighbours) -> OffsetRange | Absent:
     """What the header claims, where it fits between the neighbours; else all that lies between them."""
     behind = around.next_base_offset
-    if header is not None and around.last_offset < header.base_offset <= header.last_offset and (behind is None or header.last_offset < behind):
-        if behind is not None or is_likely(header, around.last_offset):
+    if header is not None and around.last_offset < header.base_offset <= header.last_offset:
+        fits = is_likely(header, around.last_offset) if behind is None else header.last_offset < behind
+        if fits:
             return OffsetRange(header.base_offset, header.last_offset)
     if behind is None:
         return Absent.UNKNOWN

@@ -22,7 +22,17 @@ SMALLEST_LENGTH = {**SMALLEST_MESSAGE_LENGTH, 2: SMALLEST_BATCH_LENGTH}
 
 _LENGTH = Struct(">8xI").unpack_from
 _LENGTH_AND_MAGIC = Struct(">8xi4xb").unpack_from
-_SAME_NAMES = ("base_offset", "partition_leader_epoch", "crc", "attributes", "base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence")
+_SAME_NAMES = (
+    "base_offset",
+    "partition_leader_epoch",
+    "crc",
+    "attributes",
+    "base_timestamp",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+)
 
 
 class Entries(NamedTuple):
@@ -56,7 +66,9 @@ def read_entries(window: WordBuffer, start: int, stop: int, file_position: int, 
         _set_message_columns(table, headers, np.flatnonzero(magic < 2))
     computed = None
     if with_checksums:
-        computed = np.array(_checksums(window.view, [*positions, end], None if is_plain else magic.tolist()), dtype=np.uint32)
+        computed = np.array(
+            _checksums(window.view, [*positions, end], None if is_plain else magic.tolist()), dtype=np.uint32
+        )
         table["crc_valid"] = computed == table["crc"]
     return Entries(table, computed, end)
 
@@ -101,7 +113,9 @@ def _checksums(view: memoryview, bounds: list[int], magics: list[int] | None) ->
     if magics is None:
         return [crc32c(view[start + CRC_COVERED_POSITION : end]) for start, end in pairwise(bounds)]
     return [
-        crc32c(view[start + CRC_COVERED_POSITION : end]) if magic == 2 else crc32(view[start + MESSAGE_CRC_COVERED : end])
+        crc32c(view[start + CRC_COVERED_POSITION : end])
+        if magic == 2
+        else crc32(view[start + MESSAGE_CRC_COVERED : end])
         for (start, end), magic in zip(pairwise(bounds), magics, strict=True)
     ]
 

@@ -39,7 +39,9 @@ class LogOrder:
             return []
         base, last = table["base_offset"], table["last_offset"]
         reached = np.maximum.accumulate(np.concatenate(([self.last_offset], last)))
-        epochs = np.concatenate(([self.leader_epoch], table["partition_leader_epoch"][table["partition_leader_epoch"] >= 0]))
+        epochs = np.concatenate(
+            ([self.leader_epoch], table["partition_leader_epoch"][table["partition_leader_epoch"] >= 0])
+        )
         offsets_rise = bool((base > reached[:-1]).all() and (last >= base).all())
         epochs_rise = bool((epochs[1:] >= epochs[:-1]).all())
         if offsets_rise and epochs_rise:
@@ -75,12 +77,22 @@ class LogOrder:
                 self.leader_epoch = batch.leader_epoch
             elif batch.leader_epoch >= 0:
                 before = batches[index - 2].leader_epoch if index > 1 else -1
-                if index and before <= batch.leader_epoch < batches[index - 1].leader_epoch and before != batches[index - 1].leader_epoch:
+                if (
+                    index
+                    and before <= batch.leader_epoch < batches[index - 1].leader_epoch
+                    and before != batches[index - 1].leader_epoch
+                ):
                     # One batch alone stands above its neighbours: it is the wrong one, not all that follow.
-                    damage.append(_epoch_damage(batches[index - 1], batch.leader_epoch, f"a leader epoch of at most {batch.leader_epoch}"))
+                    damage.append(
+                        _epoch_damage(
+                            batches[index - 1], batch.leader_epoch, f"a leader epoch of at most {batch.leader_epoch}"
+                        )
+                    )
                     self.leader_epoch = batch.leader_epoch
                 else:
-                    damage.append(_epoch_damage(batch, self.leader_epoch, f"a leader epoch of at least {self.leader_epoch}"))
+                    damage.append(
+                        _epoch_damage(batch, self.leader_epoch, f"a leader epoch of at least {self.leader_epoch}")
+                    )
                     if index + 1 < len(batches) and batches[index + 1].leader_epoch < self.leader_epoch:
                         self.leader_epoch = batch.leader_epoch
         return damage

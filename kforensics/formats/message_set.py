@@ -109,7 +109,7 @@ class WrapperSummary(NamedTuple):
     """What a wrapper holds, without its messages."""
 
     first_offset: int
-    count: int
+    message_count: int
 
 
 def parse_message_set(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> MessageSet:
@@ -138,7 +138,20 @@ def iter_message_records(data: Buffer, batch_position: int, output_limit: int = 
         if base_offset is None:
             base_offset = message.offset
         yield Record(
-            message.offset, message.timestamp_ms, message.key, message.value, (), -1, batch_position, base_offset, -1, -1, -1, message.magic, False, False
+            message.offset,
+            message.timestamp_ms,
+            message.key,
+            message.value,
+            (),
+            -1,
+            batch_position,
+            base_offset,
+            -1,
+            -1,
+            -1,
+            message.magic,
+            False,
+            False,
         )
 
 
@@ -169,9 +182,15 @@ def _iter_messages(wrapper: Message, inner: bytes | None) -> Iterator[Message]:
         message, position = parse_message(inner, start)
         _check_inner(wrapper, inner, message, Span(start, position - start), previous_offset)
         previous_offset = message.offset
-        yield message._replace(offset=message.offset + shift, timestamp_ms=wrapper.timestamp_ms if is_log_append else message.timestamp_ms)
+        yield message._replace(
+            offset=message.offset + shift, timestamp_ms=wrapper.timestamp_ms if is_log_append else message.timestamp_ms
+        )
     if wrapper.magic == 0 and previous_offset != wrapper.offset:
-        raise FormatError(Span(0, len(inner)), expected=f"the wrapper's offset {wrapper.offset} on its last message", found=str(previous_offset))
+        raise FormatError(
+            Span(0, len(inner)),
+            expected=f"the wrapper's offset {wrapper.offset} on its last message",
+            found=str(previous_offset),
+        )
 
 
 def _last_inner_offset(inner: bytes) -> int:
@@ -189,7 +208,9 @@ def _check_inner(wrapper: Message, inner: bytes, message: Message, span: Span, p
         raise FormatError(span, expected=f"a plain message of magic {wrapper.magic} in the wrapper", found=found)
     crc = computed_crc(inner, span.position, span.end)
     if crc != message.crc:
-        raise BadChecksum(span, expected=f"crc {message.crc:#010x} of an inner message, as stored", found=f"{crc:#010x}")
+        raise BadChecksum(
+            span, expected=f"crc {message.crc:#010x} of an inner message, as stored", found=f"{crc:#010x}"
+        )
     if message.offset <= previous_offset:
         raise FormatError(span, expected=f"an inner offset above {previous_offset}", found=str(message.offset))
 

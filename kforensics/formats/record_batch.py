@@ -136,7 +136,10 @@ def build_record_batch(
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
-        records=tuple(BodyRecord(timestamp - base_timestamp, delta, key, value) for delta, (timestamp, key, value) in enumerate(given)),
+        records=tuple(
+            BodyRecord(timestamp - base_timestamp, delta, key, value)
+            for delta, (timestamp, key, value) in enumerate(given)
+        ),
     )
 
 
@@ -150,7 +153,21 @@ def batch_body(data: Buffer, attributes: int, output_limit: int = OUTPUT_LIMIT) 
 def iter_batch_records(data: Buffer, batch_position: int, output_limit: int = OUTPUT_LIMIT) -> Iterator[Record]:
     """The records of one whole batch; `FormatError` where the body is not as its header says."""
     header = BATCH_HEADER.struct.unpack_from(data)
-    base_offset, _, leader_epoch, magic, _, attributes, _, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count = header
+    (
+        base_offset,
+        _,
+        leader_epoch,
+        magic,
+        _,
+        attributes,
+        _,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    ) = header
     is_log_append = bool(attributes & TIMESTAMP_TYPE_BIT)
     is_transactional = bool(attributes & TRANSACTIONAL_BIT)
     is_control = bool(attributes & CONTROL_BIT)

@@ -60,7 +60,9 @@ def find_damaged_lanes(buffer: WordBuffer, lanes: Lanes) -> list[LaneDamage]:
         previous_delta = int(columns.offset_delta[-1]) if len(columns.offset_delta) else -1
         if not sound.all():
             doubtful.update((piece.first_lane + np.flatnonzero(~sound)).tolist())
-    return [LaneDamage(lane, error) for lane in sorted(doubtful) if (error := _exact_error(buffer, lanes, lane)) is not None]
+    return [
+        LaneDamage(lane, error) for lane in sorted(doubtful) if (error := _exact_error(buffer, lanes, lane)) is not None
+    ]
 
 
 def iter_columns(buffer: WordBuffer, lanes: Lanes) -> Iterator[RecordColumns | LaneDamage]:
@@ -105,16 +107,29 @@ def _decode(buffer: WordBuffer, piece: Piece, *, with_times: bool) -> tuple[Reco
     sound &= complete & (value_length >= -1) & (position <= limits)
     header_count, header_position, complete = read_varints(words, np.where(sound, position, limits))
     sound &= complete & (header_count >= 0)
-    end = _behind_headers(buffer, header_position, header_count, limits, sound) if header_count.any() else header_position
+    end = (
+        _behind_headers(buffer, header_position, header_count, limits, sound) if header_count.any() else header_position
+    )
     sound &= end == limits
     rows = np.repeat(piece.lanes.rows, piece.counts)
     columns = RecordColumns(
-        rows, timestamp_delta, offset_delta, key_position, key_length, value_position, value_length, header_position, header_count, limits
+        rows,
+        timestamp_delta,
+        offset_delta,
+        key_position,
+        key_length,
+        value_position,
+        value_length,
+        header_position,
+        header_count,
+        limits,
     )
     return columns, sound
 
 
-def _behind_headers(buffer: WordBuffer, header_position: Positions, header_count: Values, limits: Positions, sound: Flags) -> Positions:
+def _behind_headers(
+    buffer: WordBuffer, header_position: Positions, header_count: Values, limits: Positions, sound: Flags
+) -> Positions:
     """The position behind each record's headers; one that differs from the record's end where they do not fit."""
     end = header_position.copy()
     going = np.flatnonzero(sound & (header_count > 0))
@@ -130,7 +145,9 @@ def _behind_headers(buffer: WordBuffer, header_position: Positions, header_count
         end[going] = np.where(fits, position, -1)
         stays = fits & (left > 0)
         going, position, left, limit = going[stays], position[stays], left[stays], limit[stays]
-    for record, start, count, bound in zip(going.tolist(), position.tolist(), left.tolist(), limit.tolist(), strict=True):
+    for record, start, count, bound in zip(
+        going.tolist(), position.tolist(), left.tolist(), limit.tolist(), strict=True
+    ):
         try:
             end[record] = skip_headers(buffer.view, start, bound, count)
         except FormatError:
@@ -140,13 +157,10 @@ def _behind_headers(buffer: WordBuffer, header_position: Positions, header_count
 
 def _sound_lanes(piece: Piece, columns: RecordColumns, sound_records: Flags, previous_delta: int) -> Flags:
     """Which lanes hold exactly their records, with offset deltas that rise up to the last one at most."""
+    sound: Flags = piece.sound & (piece.lanes.starts == piece.lanes.ends)
     filled = piece.counts > 0
-    if not filled.all():
-        sound = piece.sound & (piece.lanes.starts == piece.lanes.ends)
-        if not filled.any():
-            return sound
-    else:
-        sound = piece.sound
+    if not filled.any():
+        return sound
     counts = piece.counts[filled]
     lasts = np.cumsum(counts) - 1
     firsts = lasts - counts + 1
@@ -160,14 +174,17 @@ def _sound_lanes(piece: Piece, columns: RecordColumns, sound_records: Flags, pre
         good &= piece.limits[lasts] == piece.lanes.ends[filled]
     if not rises.all():
         good &= np.logical_and.reduceat(rises, firsts)
-    sound = sound.copy()
     sound[filled] = good
     return sound
 
 
 def _exact_layouts(buffer: WordBuffer, lanes: Lanes, lane: int) -> Iterator[RecordLayout]:
     return iter_record_layouts(
-        buffer.view, int(lanes.starts[lane]), int(lanes.ends[lane]), int(lanes.counts[lane]), int(lanes.last_offset_deltas[lane])
+        buffer.view,
+        int(lanes.starts[lane]),
+        int(lanes.ends[lane]),
+        int(lanes.counts[lane]),
+        int(lanes.last_offset_deltas[lane]),
     )
 
 

@@ -22,7 +22,7 @@ SMALLEST_RECORD = 7
 Headers = tuple[tuple[bytes, bytes | None], ...]
 
 
-class CountMismatch(FormatError):
+class CountMismatch(FormatError):  # noqa: N818  # named like its siblings in errors.py
     """A body holds fewer or more records than its batch says."""
 
 
@@ -83,7 +83,9 @@ def parse_body_records(body: Buffer, count: int) -> Iterator[BodyRecord]:
         )
 
 
-def iter_record_layouts(body: Buffer, start: int, end: int, count: int, last_offset_delta: int | None = None) -> Iterator[RecordLayout]:
+def iter_record_layouts(
+    body: Buffer, start: int, end: int, count: int, last_offset_delta: int | None = None
+) -> Iterator[RecordLayout]:
     """The exact reader: every record up to the first that is not as the format says, where `FormatError` is raised.
 
     With `last_offset_delta`, offset deltas that do not rise or go above it are an error too, once all records are read.
@@ -96,13 +98,23 @@ def iter_record_layouts(body: Buffer, start: int, end: int, count: int, last_off
             raise CountMismatch(Span(start, end - start), expected=f"{count} records", found=str(index))
         layout = _parse_layout(body, position, end)
         yield layout
-        if last_offset_delta is not None and misplaced is None and not previous_delta < layout.offset_delta <= last_offset_delta:
+        if (
+            last_offset_delta is not None
+            and misplaced is None
+            and not previous_delta < layout.offset_delta <= last_offset_delta
+        ):
             expected = f"an offset delta of {previous_delta + 1} to {last_offset_delta}"
-            misplaced = FormatError(Span(position, layout.end - position), expected=expected, found=str(layout.offset_delta))
+            misplaced = FormatError(
+                Span(position, layout.end - position), expected=expected, found=str(layout.offset_delta)
+            )
         previous_delta = layout.offset_delta
         position = layout.end
     if position != end:
-        raise CountMismatch(Span(position, end - position), expected=f"the end of the body after {count} records", found=f"{end - position} bytes more")
+        raise CountMismatch(
+            Span(position, end - position),
+            expected=f"the end of the body after {count} records",
+            found=f"{end - position} bytes more",
+        )
     if misplaced is not None:
         raise misplaced
 
@@ -110,7 +122,11 @@ def iter_record_layouts(body: Buffer, start: int, end: int, count: int, last_off
 def _parse_layout(body: Buffer, start: int, body_end: int) -> RecordLayout:
     length, position = read_varint(body, start, body_end)
     if not SMALLEST_RECORD - 1 <= length <= body_end - position:
-        raise FormatError(Span(start, position - start), expected=f"a record of {SMALLEST_RECORD - 1} to {body_end - position} bytes", found=str(length))
+        raise FormatError(
+            Span(start, position - start),
+            expected=f"a record of {SMALLEST_RECORD - 1} to {body_end - position} bytes",
+            found=str(length),
+        )
     end = position + length
     timestamp_delta, position = read_varlong(body, position + 1, end)
     offset_delta, position = read_varint(body, position, end)
@@ -118,12 +134,25 @@ def _parse_layout(body: Buffer, start: int, body_end: int) -> RecordLayout:
     value_length, value_position = _read_nullable(body, key_position + max(key_length, 0), end)
     header_count, header_position = read_varint(body, value_position + max(value_length, 0), end)
     if not 0 <= header_count <= (end - header_position) // 2:
-        raise FormatError(Span(start, end - start), expected=f"0 to {(end - header_position) // 2} headers", found=str(header_count))
+        raise FormatError(
+            Span(start, end - start), expected=f"0 to {(end - header_position) // 2} headers", found=str(header_count)
+        )
     behind = skip_headers(body, header_position, end, header_count)
     if behind != end:
-        raise FormatError(Span(start, end - start), expected=f"{length} bytes of record", found=f"{length - (end - behind)}")
+        raise FormatError(
+            Span(start, end - start), expected=f"{length} bytes of record", found=f"{length - (end - behind)}"
+        )
     return RecordLayout(
-        start, timestamp_delta, offset_delta, key_position, key_length, value_position, value_length, header_position, header_count, end
+        start,
+        timestamp_delta,
+        offset_delta,
+        key_position,
+        key_length,
+        value_position,
+        value_length,
+        header_position,
+        header_count,
+        end,
     )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kforensics.formats.batch_table import CODEC_MASK
 from kforensics.formats.checksum import crc32, crc32c
+from kforensics.formats.compression import Codec
 from kforensics.formats.entries import SHORTEST_ENTRY, SMALLEST_LENGTH
 from kforensics.formats.message_set import CRC_COVERED_POSITION as MESSAGE_CRC_COVERED
 from kforensics.formats.record_batch import BATCH_HEADER, CRC_COVERED_POSITION, LOG_OVERHEAD
@@ -37,8 +38,22 @@ class SoundBatch(NamedTuple):
     """Of a wrapper: the offset of its last message."""
 
 
-def find_sound_batch(source: SegmentBytes, start: int, end: int, near_offset: int | None = None) -> SoundBatch | None:
-    """The first batch that begins in `start` … `end` - 1 and whose checksum holds, with offsets not far from a known one."""
+class Expectation(NamedTuple):
+    """What is known of the log before the place where the search starts."""
+
+    last_offset: int | None = None
+    """Offsets are not far from it; messages of magic 0 and 1 lie above it, or they are the inner ones of a wrapper."""
+    plain_from: int = 0
+    """The position from which a plain message of magic 0 or 1 is believed: before it one may lie in a damaged wrapper, as it was stored."""
+
+
+NOTHING_KNOWN = Expectation()
+
+
+def find_sound_batch(
+    source: SegmentBytes, start: int, end: int, expected: Expectation = NOTHING_KNOWN
+) -> SoundBatch | None:
+    """The first batch that begins in `start` … `end` - 1, is as expected, and whose checksum holds."""
     end = min(end, source.size)
     allowance = _PROOF_ALLOWANCE
     window = WordBuffer(min(SEARCH_LENGTH, max(end - start, 0)) + BATCH_HEADER.length)
@@ -46,7 +61,7 @@ def find_sound_batch(source: SegmentBytes, start: int, end: int, near_offset: in
         length = min(SEARCH_LENGTH, end - start)
         window.load(source, start, length + BATCH_HEADER.length)
         allowance += _PROOF_FACTOR * length
-        for place in _candidates(window, length, source.size - start, near_offset).tolist():
+        for place in _candidates(window, length, start, source.size, expected).tolist():
             batch = _described(window.view, place, start)
             if batch.length <= allowance:
                 allowance -= batch.length
@@ -58,31 +73,35 @@ def find_sound_batch(source: SegmentBytes, start: int, end: int, near_offset: in
 
 def _described(view: memoryview, place: int, start: int) -> SoundBatch:
     base_offset = int.from_bytes(view[place : place + 8], signed=True)
-    return SoundBatch(start + place, int.from_bytes(view[place + 8 : place + 12], signed=True) + LOG_OVERHEAD, base_offset)
+    return SoundBatch(
+        start + place, int.from_bytes(view[place + 8 : place + 12], signed=True) + LOG_OVERHEAD, base_offset
+    )
 
 
-def _candidates(window: WordBuffer, length: int, rest: int, near_offset: int | None) -> NDArray[np.int64]:
-    """Places in the window where a plausible header stands."""
+def _candidates(window: WordBuffer, length: int, start: int, size: int, expected: Expectation) -> NDArray[np.int64]:
+    """Places in the window, which is at `start` in the file, where a plausible header stands."""
     octets = np.frombuffer(window.view, dtype=np.uint8)
     reach = min(length, window.filled - SHORTEST_ENTRY + 1)
     if reach <= 0:
         return np.empty(0, dtype=np.int64)
     places = np.flatnonzero(octets[16 : 16 + reach] <= 2)
-    # The top byte of a length is small: most places fall here, before whole headers are gathered.
-    places = places[octets[places + 8] < 0x80]
-    lengths = np.ndarray((reach,), ">i4", buffer=window.view, offset=8, strides=(1,))[places].astype(np.int64)
-    smallest = np.array([SMALLEST_LENGTH[magic] for magic in (0, 1, 2)])[octets[places + 16]]
-    kept = (lengths >= smallest) & (lengths + LOG_OVERHEAD <= rest - places)
-    places = places[kept]
-    offsets = np.ndarray((reach,), ">i8", buffer=window.view, strides=(1,))[places].astype(np.int64)
-    kept = offsets >= 0
-    if near_offset is not None:
-        kept &= (offsets > near_offset - OFFSET_REACH) & (offsets < near_offset + OFFSET_REACH)
-    places = places[kept]
+    # The top bytes of offset and length are small: most places fall here, before whole headers are gathered.
+    places = places[(octets[places + 8] < 0x80) & (octets[places] < 0x80)]
     headers = window.headers[places].view(BATCH_HEADER.dtype)
-    is_batch = headers["magic"] == 2
-    message_attributes = octets[places + 17]
-    return places[np.where(is_batch, _is_plausible_batch(headers), message_attributes <= 0x0F)]
+    magic, offsets = headers["magic"], headers["base_offset"].astype(np.int64)
+    lengths = headers["batch_length"].astype(np.int64)
+    kept = (lengths >= _SMALLEST[magic]) & (lengths + LOG_OVERHEAD <= size - start - places)
+    attributes = octets[places + 17]
+    is_message = (attributes <= 0x0F) & (attributes & CODEC_MASK <= Codec.LZ4)
+    is_message &= (attributes & CODEC_MASK > 0) | (places + start >= expected.plain_from)
+    if expected.last_offset is not None:
+        kept &= abs(offsets - expected.last_offset) < OFFSET_REACH
+        is_message &= offsets > expected.last_offset
+    found: NDArray[np.int64] = places[kept & np.where(magic == 2, _is_plausible_batch(headers), is_message)]
+    return found
+
+
+_SMALLEST = np.array([SMALLEST_LENGTH[magic] for magic in (0, 1, 2)])
 
 
 def _is_plausible_batch(headers: NDArray[np.void]) -> NDArray[np.bool_]:
@@ -106,7 +125,9 @@ def checksums_of(source: SegmentBytes, position: int, length: int, magic: int | 
     buffer = memoryview(bytearray(min(_PROOF_PIECE, length)))
     filled = source.read_into(position, buffer)
     is_batch = (buffer[16] if magic is None else magic) == 2
-    crc_position, covered = (BATCH_HEADER.position_of("crc"), CRC_COVERED_POSITION) if is_batch else (12, MESSAGE_CRC_COVERED)
+    crc_position, covered = (
+        (BATCH_HEADER.position_of("crc"), CRC_COVERED_POSITION) if is_batch else (12, MESSAGE_CRC_COVERED)
+    )
     checksum = crc32c if is_batch else crc32
     stored = int.from_bytes(buffer[crc_position : crc_position + 4])
     computed = checksum(buffer[covered:filled])

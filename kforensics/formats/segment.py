@@ -13,7 +13,7 @@ import numpy as np
 from kforensics.damage import Damage, DamageKind, Span
 from kforensics.errors import FormatError
 from kforensics.formats.batch_checks import WindowBatches, check_headers, check_records, open_wrappers
-from kforensics.formats.batch_table import BatchTable, empty_batches
+from kforensics.formats.batch_table import CODEC_MASK, BatchTable, empty_batches
 from kforensics.formats.bodies import PAYLOAD_LENGTH
 from kforensics.formats.damaged_places import DamagedPlaces
 from kforensics.formats.entries import SHORTEST_ENTRY, Entries, claimed_length, header_entry, read_entries
@@ -24,7 +24,17 @@ from kforensics.formats.records import Record
 from kforensics.formats.resync import checksums_of, find_sound_batch
 from kforensics.formats.word_buffer import MemoryBytes, SegmentBytes, WordBuffer, read_exactly
 
-__all__ = ["SHORTEST_ENTRY", "Level", "MemoryBytes", "SegmentBytes", "SegmentWindow", "find_batch_start", "iter_records", "walk_segment"]
+__all__ = [
+    "SHORTEST_ENTRY",
+    "Level",
+    "MemoryBytes",
+    "SegmentBytes",
+    "SegmentWindow",
+    "find_batch_start",
+    "iter_records",
+    "iter_window_records",
+    "walk_segment",
+]
 
 WINDOW_LENGTH = 16 << 20
 """Bytes of a file that are looked at in one go."""
@@ -57,7 +67,9 @@ class SegmentWindow:
     """Records of the batches that pass the checks of the level."""
 
 
-def walk_segment(source: SegmentBytes, *, level: Level, start: int = 0, end: int | None = None) -> Iterator[SegmentWindow]:
+def walk_segment(
+    source: SegmentBytes, *, level: Level, start: int = 0, end: int | None = None
+) -> Iterator[SegmentWindow]:
     """Every batch and every damage from `start`, a batch's position, on, as far as they begin before `end`.
 
     The last window's span ends where the next batch begins, at or behind `end`: where a range of a file is walked on its own, that is the seam to check.
@@ -96,7 +108,13 @@ class _Walk:
         found = _Findings()
         position = start
         while position < min(self.limit, self._loaded_end):
-            entries = read_entries(self._window, position - start, self.limit - start, start, with_checksums=self._level is not Level.HEADERS)
+            entries = read_entries(
+                self._window,
+                position - start,
+                self.limit - start,
+                start,
+                with_checksums=self._level is not Level.HEADERS,
+            )
             stop = start + entries.end
             is_cut = stop < self.limit and self._is_cut(start, stop)
             if is_cut and stop == start:
@@ -122,7 +140,11 @@ class _Walk:
 
     def _load(self, start: int, length: int) -> None:
         wanted = min(max(length, self._window.capacity), self.limit - start + _OVERHANG, self._source.size - start)
-        self._window.load(self._source, start, max(wanted, min(length, self._source.size - start)) if length > WINDOW_LENGTH else wanted)
+        self._window.load(
+            self._source,
+            start,
+            max(wanted, min(length, self._source.size - start)) if length > WINDOW_LENGTH else wanted,
+        )
         self._loaded_end = start + self._window.filled
         if self._window.filled < wanted:
             # The file became shorter than it was when opened: what is gone can't be judged.
@@ -152,7 +174,9 @@ class _Walk:
         length = int(table["length"][0])
         computed: int | None = None
         if self._level is not Level.HEADERS:
-            stored, computed = checksums_of(self._source, start, length) if self._large_allowance >= 0 else (int(table["crc"][0]), 0)
+            stored, computed = (
+                checksums_of(self._source, start, length) if self._large_allowance >= 0 else (int(table["crc"][0]), 0)
+            )
             table["crc_valid"] = computed == stored
         return Entries(table, None if computed is None else np.array([computed], dtype=np.uint32), length)
 
@@ -163,13 +187,21 @@ class _Walk:
         found.damage += self._places.isolated(entries, self._order.last_offset)
         batches = WindowBatches(self._window, self._payload, entries.table, start)
         if int(entries.table["length"][-1]) > self._window.filled:
-            batches.reject(0, DamageKind.TOO_LARGE, f"a batch of at most {LARGEST_HELD} bytes", f"{entries.table['length'][0]} bytes, of which only the checksum was proven")
+            batches.reject(
+                0,
+                DamageKind.TOO_LARGE,
+                f"a batch of at most {LARGEST_HELD} bytes",
+                f"{entries.table['length'][0]} bytes, of which only the checksum was proven",
+            )
         check_headers(batches)
         open_wrappers(batches)
         if self._level is Level.RECORDS:
             check_records(batches)
         found.damage += batches.damage
-        found.damage += self._order.check(entries.table[entries.table["crc_valid"]])
+        sound = entries.table[entries.table["crc_valid"]]
+        found.damage += self._order.check(sound)
+        if len(sound):
+            self._places.follows_wrapper = bool(sound["magic"][-1] < 2 and sound["attributes"][-1] & CODEC_MASK)
         found.tables.append(entries.table)
         found.record_count += int(entries.table["count"][batches.sound].sum())
 
@@ -192,18 +224,30 @@ class _Findings:
 def iter_records(source: SegmentBytes, *, start: int = 0, end: int | None = None) -> Iterator[Record | Damage]:
     """Every record, and every damage in its place; of a batch that breaks off, the records before the break."""
     for window in walk_segment(source, level=Level.CRC, start=start, end=end):
-        pending = list(reversed(window.damage))
-        for row in window.batches:
-            position = int(row["position"])
-            is_told = False
-            while pending and pending[-1].span.position <= position:
-                is_told |= pending[-1].span.position == position
-                yield pending.pop()
-            if row["crc_valid"]:
-                entry = read_exactly(source, position, int(row["length"]))
-                try:
-                    yield from iter_batch_records(entry, position) if row["magic"] == 2 else iter_message_records(entry, position)
-                except FormatError as error:
-                    if not is_told:
-                        yield Damage(span=Span(position, len(entry)), kind=DamageKind.RECORD, expected=error.expected, found=error.found)
-        yield from reversed(pending)
+        yield from iter_window_records(source, window)
+
+
+def iter_window_records(source: SegmentBytes, window: SegmentWindow) -> Iterator[Record | Damage]:
+    """The records of one window of a walk, and its damage in its place."""
+    pending = list(reversed(window.damage))
+    for row in window.batches:
+        position = int(row["position"])
+        is_told = False
+        while pending and pending[-1].span.position <= position:
+            is_told |= pending[-1].span.position == position
+            yield pending.pop()
+        if row["crc_valid"]:
+            entry = read_exactly(source, position, int(row["length"]))
+            try:
+                yield from (
+                    iter_batch_records(entry, position) if row["magic"] == 2 else iter_message_records(entry, position)
+                )
+            except FormatError as error:
+                if not is_told:
+                    yield Damage(
+                        span=Span(position, len(entry)),
+                        kind=DamageKind.RECORD,
+                        expected=error.expected,
+                        found=error.found,
+                    )
+    yield from reversed(pending)

@@ -83,7 +83,9 @@ def walk(path: Path, level: str) -> None:
         size = source.size
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(f"in process {seconds:5.2f} s, {size / MB / seconds:6.0f} MB/s, {peak} MiB peak; {batches} batches, {records} records, {damage} damage")
+    print(
+        f"in process {seconds:5.2f} s, {size / MB / seconds:6.0f} MB/s, {peak} MiB peak; {batches} batches, {records} records, {damage} damage"
+    )
 
 
 def generate(path: Path, shape: Shape) -> None:
@@ -104,12 +106,28 @@ def generate(path: Path, shape: Shape) -> None:
 def encoded_batch(shape: Shape) -> bytes:
     make = compressible_value if shape.codec else random.randbytes
     records = [
-        (FIRST_TIMESTAMP_MS + index // 3, random.randbytes(8).hex()[:8].encode(), make(shape.value_length)) for index in range(shape.records)
+        (FIRST_TIMESTAMP_MS + index // 3, random.randbytes(8).hex()[:8].encode(), make(shape.value_length))
+        for index in range(shape.records)
     ]
     return encode_record_batch(build_record_batch(0, records, partition_leader_epoch=3, codec=shape.codec))
 
 
-WORDS = "orders payment customer 4711 shipped pending amount currency EUR total street city 0049 item quantity price {} [] : , true false null".split()
+WORDS = [
+    "orders",
+    "payment",
+    "customer",
+    "4711",
+    "shipped",
+    "pending",
+    "amount",
+    "currency",
+    "EUR",
+    "total",
+    "street",
+    "city",
+    "0049",
+    "item",
+]
 
 
 def compressible_value(length: int) -> bytes:
