@@ -15,7 +15,7 @@ from kforensics.evidence.collect import (
     segment_paths,
 )
 from kforensics.evidence.inputs import Inputs
-from kforensics.evidence.model import DIGEST_DTYPE, Input, Node, Problem, Replica, Segment
+from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
 from kforensics.findings.diff import identity_findings, partition_findings
 from kforensics.findings.model import Finding, Severity, by_gravity
 from kforensics.formats.records import Record
@@ -114,7 +114,7 @@ def compare(
     places = find_places(inputs)
     gathered = gather_facts(inputs, places)
     options = replace(options, protocol_hints={**gathered.protocol_hints, **options.protocol_hints})
-    groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
+    groups = [(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, options)]
     shared = _Shared(
         groups=groups,
         reader=FileBatchReader([one.root for one in inputs.found]),
@@ -154,7 +154,8 @@ def nodes_of(inputs: Inputs) -> tuple[Node, ...]:
     )
 
 
-def _is_wanted(partition: TopicPartition, options: DiffOptions) -> bool:
+def is_wanted(partition: TopicPartition, options: DiffOptions) -> bool:
+    """Whether the options ask for the partition."""
     if options.topics and partition.topic not in options.topics:
         return False
     return not options.partitions or partition.partition in options.partitions
@@ -216,15 +217,9 @@ def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segme
         collect_replica(place, scanned={path: segment for (n, path), segment in scans.items() if n == number})
         for number, place in enumerate(places)
     ]
-    report = reconcile_partition(
-        [one.replica for one in collected],
-        reader=shared.reader,
-        facts=shared.facts,
-        wanted_leader=shared.options.leader,
-        wanted_protocol=shared.options.protocol,
-        protocol_hints=shared.options.protocol_hints,
+    report, findings = judge_partition(
+        [one.replica for one in collected], reader=shared.reader, facts=shared.facts, options=shared.options
     )
-    findings = tuple(partition_findings(report))
     grave = any(item.severity.rank >= Severity.WARNING.rank for item in findings)
     keep = shared.keep_quiet or grave or report.verdict not in QUIET_VERDICTS
     return PartitionResult(
@@ -236,6 +231,21 @@ def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segme
         problems=tuple(problem for one in collected for problem in one.problems),
         length=sum(place.length for place in places),
     )
+
+
+def judge_partition(
+    replicas: Sequence[Replica], *, reader: BatchReader, facts: ClusterFacts, options: DiffOptions
+) -> tuple[PartitionReport, tuple[Finding, ...]]:
+    """The verdict on one partition and its findings, wherever its replicas were read."""
+    report = reconcile_partition(
+        replicas,
+        reader=reader,
+        facts=facts,
+        wanted_leader=options.leader,
+        wanted_protocol=options.protocol,
+        protocol_hints=options.protocol_hints,
+    )
+    return report, tuple(partition_findings(report))
 
 
 def records_to_go(
