@@ -1,0 +1,135 @@
+"""One simulated replica: its log, its epoch cache, its two checkpoints, and what a stop of each kind leaves of them."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.protocol.epochs import CURRENT_RULES, EpochRules, Epochs, assign
+from kforensics.protocol.outcome import LogState
+from kforensics.protocol.recovery import repair_epochs_at_load
+from kforensics.protocol.truncation import leader_after_election
+
+
+class SimulatedBatch(NamedTuple):
+    """A batch as a leader wrote it; followers hold the very same."""
+
+    base_offset: int
+    records: tuple[str, ...]
+    leader_epoch: int
+    timestamp_ms: int
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last record."""
+        return self.base_offset + len(self.records)
+
+
+@dataclass(slots=True)
+class RemoteReplica:
+    """What a leader knows of a follower, from its fetches."""
+
+    log_end_offset: int = 0
+    caught_up_ms: int = 0
+    """When the follower last held everything the leader had."""
+    fetched_end: int = 0
+    """The leader's log end at the previous fetch."""
+    fetched_ms: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulatedReplica:
+    """A replica on its broker: what is in memory, and what is on disk."""
+
+    broker_id: int
+    keeps_epochs: bool = True
+    """False before KIP-101: batches carry no epoch and there is no cache."""
+    rules: EpochRules = CURRENT_RULES
+    log: list[SimulatedBatch] = field(default_factory=list)
+    epochs: Epochs = ()
+    high_watermark: int = 0
+    is_running: bool = True
+    stopped_cleanly: bool = False
+    needs_alignment: bool = False
+    """It follows a leader to whose log it has not yet been aligned."""
+    checkpointed_high_watermark: int | Absent = Absent.NOT_WRITTEN
+    recovery_point: int = 0
+    """Flushed to disk up to here."""
+    remotes: dict[int, RemoteReplica] = field(default_factory=dict)
+    epoch_start_offset: int = 0
+    """Where its term as leader began."""
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the next record."""
+        return self.log[-1].end_offset if self.log else 0
+
+    @property
+    def records(self) -> list[str]:
+        """Every record, by offset."""
+        return [record for batch in self.log for record in batch.records]
+
+    def log_state(self) -> LogState:
+        """The log as the protocol sees it."""
+        return LogState(
+            epochs=self.epochs,
+            log_start_offset=0,
+            log_end_offset=self.log_end_offset,
+            high_watermark=self.high_watermark,
+        )
+
+    def append(self, batch: SimulatedBatch) -> None:
+        """Take a batch at the log end; its epoch enters the cache."""
+        if self.keeps_epochs:
+            self.epochs = assign(self.epochs, batch.leader_epoch, batch.base_offset, self.rules)
+        self.log.append(batch)
+
+    def become_leader(self, leader_epoch: int, followers: tuple[int, ...], now_ms: int) -> None:
+        """Begin a term: the epoch is entered by the rules of the version, nothing is known of the followers."""
+        self.needs_alignment = False
+        self.epoch_start_offset = self.log_end_offset
+        if self.keeps_epochs:
+            self.epochs = leader_after_election(self.log_state(), leader_epoch, rules=self.rules).epochs
+        self.remotes = {follower: RemoteReplica(caught_up_ms=now_ms) for follower in followers}
+
+    def take_over(self, state: LogState) -> None:
+        """Become what a truncation made of the log; a cut never splits a batch here."""
+        end = state.log_end_offset
+        while self.log and self.log[-1].end_offset > end:
+            self.log.pop()
+        self.epochs = state.epochs
+        self.high_watermark = min(self.high_watermark, self.log_end_offset)
+        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+
+    def checkpoint_high_watermark(self) -> None:
+        """Write `replication-offset-checkpoint`."""
+        self.checkpointed_high_watermark = self.high_watermark
+
+    def flush(self) -> None:
+        """Write the page cache to disk and the recovery point with it."""
+        self.recovery_point = self.log_end_offset
+
+    def stop_cleanly(self) -> None:
+        """Flush, write the checkpoints and the marker, and go."""
+        self.flush()
+        self.checkpoint_high_watermark()
+        self.is_running, self.stopped_cleanly = False, True
+
+    def crash(self) -> None:
+        """The process dies: memory is gone, the page cache still reaches the disk."""
+        self.is_running, self.stopped_cleanly = False, False
+        self.remotes = {}
+
+    def lose_power(self) -> None:
+        """The machine dies: what was not flushed is gone from the log."""
+        self.crash()
+        while self.log and self.log[-1].end_offset > self.recovery_point:
+            self.log.pop()
+
+    def start(self) -> None:
+        """Load: stale epochs go, the high watermark comes from its checkpoint and is clamped into the log."""
+        end = self.log_end_offset
+        self.epochs = repair_epochs_at_load(self.epochs, 0, end) if self.keeps_epochs else ()
+        checkpointed = self.checkpointed_high_watermark
+        loaded = LogState(epochs=self.epochs, log_start_offset=0, log_end_offset=end, high_watermark=checkpointed)
+        self.high_watermark = loaded.loaded_high_watermark
+        self.is_running, self.stopped_cleanly = True, False

@@ -1,0 +1,58 @@
+"""What a replay shows: its settings, and one row a step with the numbers of every replica."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.errors import KforensicsError
+from kforensics.protocol.outcome import TruncationOutcome
+from kforensics.units import EpochEntry
+
+
+class ImpossibleEventError(KforensicsError):
+    """An event that can't happen now, such as the start of a running broker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the cluster is configured to do; times in milliseconds, names as Kafka's where it has one."""
+
+    min_insync_replicas: int = 1
+    unclean_leader_election: bool = False
+    eligible_leader_replicas: bool = False
+    strict_min_isr: bool = False
+    """KIP-966, since 3.7: no high watermark below min.insync.replicas."""
+    lag_time_max_ms: int = 30_000
+    lag_max_messages: int | Absent = Absent.NOT_APPLICABLE
+    """The rule of 0.8; absent where only time counts."""
+    checkpoint_interval_ms: int = 5_000
+    start_time_ms: int = 1_700_000_000_000
+
+
+class ReplicaRow(NamedTuple):
+    """One replica after a step."""
+
+    broker_id: int
+    is_running: bool
+    log_end_offset: int
+    high_watermark: int
+    epochs: tuple[EpochEntry, ...]
+
+
+class Row(NamedTuple):
+    """What happened, and the numbers after it."""
+
+    event: str
+    broker_id: int | Absent
+    time_ms: int
+    leader: int | Absent
+    leader_epoch: int
+    isr: tuple[int, ...]
+    follower: int | Absent
+    remote_log_end_offset: int | Absent
+    replicas: tuple[ReplicaRow, ...]
+    truncation: TruncationOutcome | Absent = Absent.NOT_APPLICABLE
+
+    def replica(self, broker_id: int | Absent) -> ReplicaRow | None:
+        """The row of one replica."""
+        return next((replica for replica in self.replicas if replica.broker_id == broker_id), None)

@@ -1,0 +1,156 @@
+"""A scenario: brokers, settings and a list of steps, and how a step moves a simulated partition on."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kforensics.damage import Absent
+from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.visibility import Acks
+from kforensics.simulation.commit_truth import NumberedRecord, missing_from
+from kforensics.simulation.partition import SimulatedPartition
+from kforensics.simulation.rows import ImpossibleEventError, Row, Settings
+
+
+class Action(StrEnum):
+    """What a step of a scenario can do."""
+
+    PRODUCE = "produce"
+    FETCH = "fetch"
+    ALIGN = "align"
+    CRASH = "crash"
+    STOP = "stop"
+    POWER_LOSS = "power-loss"
+    START = "start"
+    RESTART = "restart"
+    ELECT = "elect"
+    ADVANCE = "advance"
+    CHECKPOINT = "checkpoint"
+    FLUSH = "flush"
+    SAY = "say"
+
+
+class Election(StrEnum):
+    """Which election a step asks for."""
+
+    CLEAN = "clean"
+    PREFERRED = "preferred"
+    UNCLEAN = "unclean"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioStep:
+    """One step; which of the fields count depends on the action."""
+
+    action: Action
+    line: int
+    brokers: tuple[int, ...] = ()
+    records: tuple[str, ...] | int = 1
+    acks: Acks = Acks.ALL
+    milliseconds: int = 0
+    election: Election = Election.CLEAN
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A story that can be told under every protocol."""
+
+    name: str
+    title: str
+    brokers: tuple[int, ...]
+    steps: tuple[ScenarioStep, ...]
+    settings: Settings = field(default_factory=Settings)
+    source: str = "built-in"
+    """The file, for messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a scenario leaves."""
+
+    lost_committed: tuple[NumberedRecord, ...]
+    """Committed, and not in the log of the last leader."""
+    lost_acknowledged: tuple[NumberedRecord, ...]
+    """The producer was told, and the last leader does not hold it."""
+    diverged_at: int | Absent
+    """The first offset at which two replicas hold different records."""
+    logs: dict[int, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A scenario under one protocol."""
+
+    scenario: Scenario
+    protocol: ProtocolName
+    rows: tuple[Row, ...]
+    outcome: Outcome
+
+
+class StepFailedError(ImpossibleEventError):
+    """A step that can't happen, with its place in the scenario."""
+
+    def __init__(self, scenario: Scenario, step: ScenarioStep, problem: str) -> None:
+        super().__init__(f"{scenario.source}:{step.line}: {step.action} can't happen here: {problem}")
+
+
+def replay(scenario: Scenario, protocol: ProtocolName) -> Replay:
+    """Play a scenario under one protocol.
+
+    Raises:
+        StepFailedError: a step that can't happen.
+    """
+    partition = SimulatedPartition(scenario.brokers, protocol, scenario.settings)
+    rows: list[Row] = []
+    for step in scenario.steps:
+        try:
+            rows += apply(partition, step)
+        except ImpossibleEventError as problem:
+            raise StepFailedError(scenario, step, str(problem)) from problem
+    return Replay(scenario=scenario, protocol=protocol, rows=tuple(rows), outcome=outcome_of(partition))
+
+
+def apply(partition: SimulatedPartition, step: ScenarioStep) -> list[Row]:
+    """Move a partition on by one step."""
+    match step.action:
+        case Action.PRODUCE:
+            return partition.produce(step.records, step.acks)
+        case Action.CRASH | Action.STOP | Action.POWER_LOSS:
+            return partition.stop(step.brokers, kind=step.action.value)
+        case Action.ELECT:
+            unclean = True if step.election is Election.UNCLEAN else None
+            return partition.elect(preferred=step.election is Election.PREFERRED, unclean=unclean)
+        case Action.ADVANCE:
+            return partition.advance(step.milliseconds)
+        case Action.SAY:
+            return []
+    one = {
+        Action.FETCH: partition.fetch,
+        Action.ALIGN: partition.align,
+        Action.START: partition.start,
+        Action.RESTART: partition.restart,
+        Action.CHECKPOINT: partition.checkpoint,
+        Action.FLUSH: partition.flush,
+    }[step.action]
+    return [row for broker in step.brokers for row in one(broker)]
+
+
+def outcome_of(partition: SimulatedPartition) -> Outcome:
+    """What is lost and what differs, measured against the leader, or against the longest log where nobody leads."""
+    logs = {broker: replica.records for broker, replica in partition.replicas.items()}
+    leader = partition.registration.leader
+    final = max(logs.values(), key=len) if isinstance(leader, Absent) else logs[leader]
+    return Outcome(
+        lost_committed=tuple(missing_from(final, partition.truth.committed)),
+        lost_acknowledged=tuple(missing_from(final, partition.truth.acknowledged)),
+        diverged_at=first_divergence(list(logs.values())),
+        logs={broker: tuple(records) for broker, records in logs.items()},
+    )
+
+
+def first_divergence(logs: list[list[str]]) -> int | Absent:
+    """The first offset at which two logs that both reach it hold different records."""
+    for offset in range(max((len(log) for log in logs), default=0)):
+        if len({log[offset] for log in logs if len(log) > offset}) > 1:
+            return offset
+    return Absent.NOT_APPLICABLE
