@@ -12,6 +12,7 @@ from typer.main import get_command
 
 from kforensics import __version__
 from kforensics.cli.diff import diff
+from kforensics.cli.dump import dump
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.ls import ls
 from kforensics.cli.seal import seal
@@ -20,7 +21,7 @@ from kforensics.errors import EvidenceError, FormatError, KforensicsError, Missi
 
 PROGRAM = "kforensics"
 
-COMMANDS: tuple[Callable[..., None], ...] = (ls, diff, verify, seal)
+COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, diff, verify, seal)
 
 app = typer.Typer(
     name=PROGRAM,

@@ -1,6 +1,7 @@
 """Runs `dump`: file after file, item after item, so that nothing is held in memory but what is on its way out."""
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,12 +9,13 @@ from pathlib import Path
 import typer
 
 from kforensics import __version__
+from kforensics.cli.dump_lines import LineOptions, line_windows, write_record_lines
 from kforensics.cli.exits import ExitCode, exit_code_of
 from kforensics.cli.options import OutputFormat
 from kforensics.cli.output import write_result
 from kforensics.damage import Damage, Gravity
 from kforensics.errors import EvidenceError
-from kforensics.evidence.dump_items import DumpItem, Selection, recognised_name, walk_items
+from kforensics.evidence.dump_items import DumpItem, Selection, decoder_of_file, recognised_name, walk_items
 from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs
 from kforensics.evidence.model import Problem
 from kforensics.render.dump import plain_item
@@ -42,6 +44,9 @@ class DumpOptions:
     as_text: bool
     selection: Selection
     output_format: OutputFormat
+    jobs: int
+    writes_directly: bool
+    """Lines may go to standard output past the writer of text."""
 
 
 @dataclass(slots=True)
@@ -81,7 +86,14 @@ def run_dump(
 ) -> ExitCode:
     """Write the content of all files that the paths stand for."""
     options = DumpOptions(
-        records=records, show_payload=show_payload, as_text=as_text, selection=selection, output_format=output_format
+        records=records,
+        show_payload=show_payload,
+        as_text=as_text,
+        selection=selection,
+        output_format=output_format,
+        # A file of one's own is written by one process: standard output is what programs read in bulk.
+        jobs=1 if out is not None else jobs or os.cpu_count() or 1,
+        writes_directly=out is None and output_format is OutputFormat.JSONL,
     )
     inputs = find_inputs(paths)
     looked = _Looked(problems=list(inputs.problems))
@@ -130,10 +142,35 @@ def _items(target: _Target, options: DumpOptions, looked: _Looked) -> Iterator[D
 def _jsonl(_inputs: Inputs, targets: Sequence[_Target], options: DumpOptions, looked: _Looked) -> Iterator[str]:
     several = len(targets) > 1
     for target in targets:
-        label = {"file": to_plain(target.shown)} if several else {}
+        label = f', "file": {json.dumps(to_plain(target.shown))}' if several else ""
+        if has_plain_records(target, options):
+            yield from _record_lines(target, options, looked, label)
+            continue
         for item in _items(target, options, looked):
             plain = plain_item(item, show_payload=options.show_payload, as_text=options.as_text)
-            yield json.dumps({**plain, **label}) + "\n"
+            yield json.dumps(plain)[:-1] + label + "}\n"
+
+
+def has_plain_records(target: _Target, options: DumpOptions) -> bool:
+    """Whether all records of a segment are asked for and are no topic of Kafka's own: then columns make the lines."""
+    if not options.records or not options.selection.is_everything or target.name.kind is not FileKind.SEGMENT:
+        return False
+    return decoder_of_file(target.path, target.name) is None
+
+
+def _record_lines(target: _Target, options: DumpOptions, looked: _Looked, label: str) -> Iterator[str]:
+    lines = LineOptions(show_payload=options.show_payload, as_text=options.as_text, label=label)
+    try:
+        with open_evidence(target.path) as file:
+            if options.writes_directly:
+                # The lines of the files before must be out first.
+                looked.damaged |= write_record_lines(file, target.path, lines, jobs=options.jobs)
+                return
+            for some, is_damaged in line_windows(file, lines):
+                looked.damaged |= is_damaged
+                yield from (line.decode("ascii") for line in some)
+    except EvidenceError as error:
+        looked.problems.append(Problem(input=target.input, path=target.relative, message=error.problem))
 
 
 def _json(inputs: Inputs, targets: Sequence[_Target], options: DumpOptions, looked: _Looked) -> Iterator[str]:

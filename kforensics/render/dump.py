@@ -116,9 +116,12 @@ def plain_payload(payload: bytes | None, *, as_text: bool) -> Any:
 
 def plain_headers(record: Record, *, as_text: bool) -> list[list[Any]]:
     """Headers as pairs; a name is text in Kafka, so it is bytes only where it is no UTF-8."""
-    return [
-        [plain_payload(name, as_text=True), plain_payload(value, as_text=as_text)] for name, value in record.headers
-    ]
+    return [plain_header(name, value, as_text=as_text) for name, value in record.headers]
+
+
+def plain_header(name: bytes, value: bytes | None, *, as_text: bool) -> list[Any]:
+    """One header as a pair."""
+    return [plain_payload(name, as_text=True), plain_payload(value, as_text=as_text)]
 
 
 def plain_damage(damage: Damage) -> dict[str, Any]:

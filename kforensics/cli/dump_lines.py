@@ -1,0 +1,244 @@
+"""JSON lines of a segment's records: columns to bytes, in several processes where the file is large.
+
+Each process takes every n-th stretch of the file, makes its lines, and writes them itself when the turn comes round;
+so nothing is copied between
+processes and the order is that of the file. A stretch starts where a sound batch is found. Whether that is where the
+stretch before ended, and whether
+offsets and epochs go on rising, is checked at each seam: where not, and wherever something is damaged, this process
+goes on alone from the seam, with the
+order of the whole file in view. So the output does not depend on the number of processes.
+"""
+
+import json
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from kforensics.damage import Damage, Gravity
+from kforensics.errors import EvidenceError
+from kforensics.evidence.dump_items import RecordItem
+from kforensics.evidence.record_meaning import control_meaning
+from kforensics.evidence.record_runs import ColumnRun, RunReader, WindowEnd
+from kforensics.formats.records import Record
+from kforensics.formats.segment import find_batch_start
+from kforensics.render.dump import plain_item
+from kforensics.render.record_lines import record_lines
+from kforensics.source.mapped import EvidenceFile, open_evidence
+
+STRETCH_LENGTH = 8 << 20
+"""Bytes of the file that one process takes at a time: small enough to hold their lines until it is their turn."""
+
+WORTH_PROCESSES = 24 << 20
+"""Bytes of a file for which a second process pays."""
+
+_TURN = struct.Struct(">qqqq??")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineOptions:
+    """How the lines look."""
+
+    show_payload: bool
+    as_text: bool
+    label: str = ""
+    """JSON that follows the last field, with its comma."""
+
+
+class _Turn(NamedTuple):
+    """What the stretches so far hand to the next one."""
+
+    position: int = 0
+    """Where they ended: everything before is written."""
+    restart: int = 0
+    """Where the last of them began."""
+    last_offset: int = -1
+    leader_epoch: int = -1
+    good: bool = True
+    damaged: bool = False
+
+
+class _Lines(NamedTuple):
+    """The lines of a stretch, and what the seams are checked by."""
+
+    lines: list[bytes]
+    start: int
+    end: int
+    first_offset: int
+    last_offset: int
+    first_epoch: int
+    leader_epoch: int
+    good: bool
+    damaged: bool
+
+
+def write_record_lines(file: EvidenceFile, path: Path, options: LineOptions, *, jobs: int) -> bool:
+    """Write the lines of all records of a segment to standard output; whether anything in it is damaged."""
+    sys.stdout.flush()
+    turn = _Turn()
+    if jobs > 1 and file.size >= WORTH_PROCESSES and hasattr(os, "fork"):
+        turn = _Ring(path, file.size, options, jobs).run()
+    damaged = turn.damaged
+    if turn.position < file.size:
+        for lines, is_damaged in line_windows(file, options, start=turn.restart, skip_to=turn.position):
+            _write_all(lines)
+            damaged |= is_damaged
+    return damaged
+
+
+def line_windows(
+    file: EvidenceFile, options: LineOptions, *, start: int = 0, skip_to: int = 0
+) -> Iterator[tuple[list[bytes], bool]]:
+    """Lines of all records behind `skip_to`, some at a time, and whether damage is among them."""
+    for part in RunReader(file).walk(start, None, skip_to=skip_to):
+        if isinstance(part, ColumnRun):
+            yield (
+                record_lines(part, show_payload=options.show_payload, as_text=options.as_text, label=options.label),
+                False,
+            )
+        elif not isinstance(part, WindowEnd):
+            yield [_line(part, options)], isinstance(part, Damage) and part.gravity is Gravity.DAMAGE
+
+
+def _line(part: Record | Damage, options: LineOptions) -> bytes:
+    item: RecordItem | Damage
+    if isinstance(part, Damage):
+        item = part
+    elif part.is_control:
+        item = RecordItem(part, *control_meaning(part))
+    else:
+        item = RecordItem(part, None, None)
+    plain = plain_item(item, show_payload=options.show_payload, as_text=options.as_text)
+    return (json.dumps(plain)[:-1] + options.label + "}\n").encode()
+
+
+def _write_all(lines: list[bytes]) -> None:
+    left = memoryview(b"".join(lines))
+    while left:
+        left = left[os.write(sys.stdout.fileno(), left) :]
+
+
+class _Ring:
+    """Processes that pass the turn to write round; each reads the file through a descriptor of its own."""
+
+    def __init__(self, path: Path, size: int, options: LineOptions, jobs: int) -> None:
+        self._path = path
+        self._options = options
+        self._stretches = -(-size // STRETCH_LENGTH)
+        self._size = size
+        self._jobs = min(jobs, self._stretches)
+
+    def run(self) -> _Turn:
+        """Write as far as all is well, and tell how far that is."""
+        pipes = [os.pipe() for _ in range(self._jobs + 1)]
+        children = [self._start(number, pipes) for number in range(self._jobs)]
+        os.write(pipes[0][1], _TURN.pack(*_Turn()))
+        result = pipes[-1][0]
+        for reader, writer in pipes:
+            os.close(writer)
+            if reader != result:
+                os.close(reader)
+        try:
+            turn = _receive(result)
+        finally:
+            os.close(result)
+            codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+        if turn is None:
+            if _PIPE_CLOSED in codes:
+                raise BrokenPipeError
+            raise ChildProcessError(f"a process of this dump ended early (exit codes {codes})")
+        return turn
+
+    def _start(self, number: int, pipes: list[tuple[int, int]]) -> int:
+        child = os.fork()
+        if child:
+            return child
+        code = 1
+        try:
+            mine = {pipes[number][0], pipes[(number + 1) % self._jobs][1], pipes[-1][1]}
+            for descriptor in {one for pipe in pipes for one in pipe} - mine:
+                os.close(descriptor)
+            self._work(number, pipes[number][0], pipes[(number + 1) % self._jobs][1], pipes[-1][1])
+            code = 0
+        except BrokenPipeError:
+            code = _PIPE_CLOSED
+        finally:
+            # Neither buffers nor exit handlers of the parent may run twice.
+            os._exit(code)
+
+    def _work(self, number: int, turns: int, onward: int, result: int) -> None:
+        good = True
+        with open_evidence(self._path) as file:
+            for stretch in range(number, self._stretches, self._jobs):
+                lines = self._lines(file, stretch) if good else None
+                turn = _receive(turns)
+                if turn is None:
+                    return
+                turn = self._pass(turn, lines, min((stretch + 1) * STRETCH_LENGTH, self._size))
+                good = turn.good
+                os.write(result if stretch == self._stretches - 1 else onward, _TURN.pack(*turn))
+
+    def _pass(self, turn: _Turn, lines: _Lines | None, upper: int) -> _Turn:
+        """Write the stretch if it goes on where the turn ended."""
+        if not turn.good or (lines is not None and lines.start >= upper <= turn.position):
+            return turn  # over, or one batch fills the stretch
+        if (
+            lines is None
+            or not lines.good
+            or lines.start != turn.position
+            or lines.first_offset <= turn.last_offset
+            or 0 <= lines.first_epoch < turn.leader_epoch
+        ):
+            return turn._replace(good=False)
+        _write_all(lines.lines)
+        epoch = max(lines.leader_epoch, turn.leader_epoch)
+        return _Turn(lines.end, lines.start, lines.last_offset, epoch, good=True, damaged=turn.damaged or lines.damaged)
+
+    def _lines(self, file: EvidenceFile, stretch: int) -> _Lines | None:
+        """The lines of a stretch; None where this process can't make them."""
+        lower, upper = stretch * STRETCH_LENGTH, min((stretch + 1) * STRETCH_LENGTH, self._size)
+        try:
+            start = find_batch_start(file, lower) if lower else 0
+            if start is None or start >= upper:
+                return _Lines([], self._size if start is None else start, 0, -1, -1, -1, -1, good=True, damaged=False)
+            return self._walk(file, start, upper)
+        except EvidenceError:
+            return None
+
+    def _walk(self, file: EvidenceFile, start: int, upper: int) -> _Lines:
+        lines: list[bytes] = []
+        ends: list[WindowEnd] = []
+        damaged = False
+        options = self._options
+        for part in RunReader(file).walk(start, upper):
+            if isinstance(part, ColumnRun):
+                lines += record_lines(
+                    part, show_payload=options.show_payload, as_text=options.as_text, label=options.label
+                )
+            elif isinstance(part, WindowEnd):
+                ends.append(part)
+            else:
+                lines.append(_line(part, options))
+                damaged |= isinstance(part, Damage) and part.gravity is Gravity.DAMAGE
+        return _Lines(
+            lines,
+            start,
+            ends[-1].position,
+            ends[0].first_offset,
+            max(end.last_offset for end in ends),
+            ends[0].first_epoch,
+            max(end.highest_epoch for end in ends),
+            good=not any(end.has_damage for end in ends),
+            damaged=damaged,
+        )
+
+
+_PIPE_CLOSED = 32
+
+
+def _receive(descriptor: int) -> _Turn | None:
+    data = os.read(descriptor, _TURN.size)
+    return _Turn(*_TURN.unpack(data)) if len(data) == _TURN.size else None
