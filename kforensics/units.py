@@ -42,3 +42,7 @@ class EpochEntry(NamedTuple):
 
     leader_epoch: int
     start_offset: int
+
+
+METADATA_TOPICS = frozenset({"__cluster_metadata", "@metadata"})
+"""The topic of the KRaft log: the second name only in 2.8."""

@@ -13,7 +13,7 @@ from kforensics.formats.records import Record
 from kforensics.formats.remote_log_record import parse_remote_log_record
 from kforensics.formats.share_record import parse_share_record
 from kforensics.formats.txn_record import parse_txn_record
-from kforensics.source.naming import METADATA_TOPICS
+from kforensics.units import METADATA_TOPICS
 
 Message = Decoded | Undecoded
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 from kforensics.damage import Absent
 from kforensics.evidence.metadata_log import MetadataHistory
-from kforensics.evidence.metadata_state import BrokerState, PartitionState
+from kforensics.evidence.metadata_state import BrokerState, PartitionState, QuorumChange
 from kforensics.reconcile.facts import GroupCommit, Leadership
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
@@ -30,6 +30,8 @@ class KnownFacts:
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """Every recorded state of the partition, oldest first."""
         if self._history is not None:
+            if partition.topic in METADATA_TOPICS:
+                return tuple(_quorum_leadership(change) for change in self._history.quorum)
             states: Sequence[PartitionState] = (
                 self._history.partition_states(*partition)
                 if isinstance(topic_id, Absent)
@@ -94,6 +96,19 @@ def _leadership(before: PartitionState | None, state: PartitionState) -> Leaders
         recorded_at=state.when.offset,
         time_ms=state.when.timestamp_ms,
         citation=state.when.citation,
+    )
+
+
+def _quorum_leadership(change: QuorumChange) -> Leadership:
+    return Leadership(
+        leader=change.leader_id,
+        leader_epoch=change.raft_epoch,
+        isr=Absent.NOT_APPLICABLE,
+        replicas=change.voters,
+        unclean=False,
+        recorded_at=change.when.offset,
+        time_ms=change.when.timestamp_ms,
+        citation=change.when.citation,
     )
 
 

@@ -73,6 +73,7 @@ class CommitJudge:
         agree_until: for two replicas, the offset up to which they hold the same content.
         facts: metadata and consumer groups.
         reader: for transactions, which need batch rows.
+        is_quorum: the partition is the KRaft metadata log, where a majority of voters commits.
     """
 
     def __init__(
@@ -81,6 +82,8 @@ class CommitJudge:
         agree_until: Callable[[LogView, LogView], int],
         facts: ClusterFacts,
         reader: BatchReader,
+        *,
+        is_quorum: bool = False,
     ) -> None:
         self._views = views
         self._agree_until = agree_until
@@ -92,13 +95,16 @@ class CommitJudge:
         )
         self._leaderships = facts.leaderships(partition, topic_id)
         self._commits = facts.commits
+        self._is_quorum = is_quorum
 
     def runs(self, view: LogView, offsets: OffsetRange) -> tuple[CommittedRun, ...]:
         """The offsets in runs of one certainty, in order."""
         if offsets.count <= 0:
             return ()
-        certain = self._certain_below(view, offsets)
-        never = self._never_from(view, offsets)
+        if self._is_quorum:
+            certain, never = self._by_majority(view)
+        else:
+            certain, never = self._certain_below(view, offsets), self._never_from(view, offsets)
         split = min(max(certain.offset if certain else offsets.first, offsets.first), offsets.last + 1)
         end = min(max(never.offset if never else offsets.last + 1, split), offsets.last + 1)
         out: list[CommittedRun] = []
@@ -223,6 +229,24 @@ class CommitJudge:
     def _is_commit(self, view: LogView, offset: int) -> bool:
         record = next(iter(self._reader.records(view.replica, offset, offset)), None)
         return record is not None and record.key is not None and record.key[2:4] == b"\x00\x01"
+
+    def _by_majority(self, view: LogView) -> tuple[_Bound | None, _Bound | None]:
+        """What a majority of the voters holds is committed, and with all voters here nothing else is (KIP-595)."""
+        newest = self._leaderships[-1] if self._leaderships else None
+        if newest is None or isinstance(newest.replicas, Absent) or not newest.replicas:
+            return None, None
+        voters = frozenset(newest.replicas)
+        here = [other for other in self._views if other.replica.broker_id in voters]
+        reach = sorted((view.log_end_offset if v is view else self._agree_until(view, v) for v in here), reverse=True)
+        needed = len(voters) // 2 + 1
+        if len(reach) < needed:
+            return None, None
+        held = reach[needed - 1]
+        who = f"{needed} of the {len(voters)} voters"
+        certain = _Bound(offset=held, reason=f"held by at least {who}", citations=(newest.citation,))
+        if len(here) < len(voters):
+            return certain, None
+        return certain, _Bound(offset=held, reason=f"fewer than {who} hold it", citations=(newest.citation,))
 
     def _never_from(self, view: LogView, offsets: OffsetRange) -> _Bound | None:
         """Beyond the log of a replica that was in the ISR and took over cleanly, nothing was committed.

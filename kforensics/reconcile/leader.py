@@ -52,7 +52,9 @@ def choose_leader(
     note = ""
     if newest is not None:
         led = by_broker.get(newest.leader) if not isinstance(newest.leader, Absent) else None
-        where = "its newest record" if isinstance(newest.recorded_at, Absent) else f"offset {newest.recorded_at}"
+        where = (
+            "broker logs" if isinstance(newest.recorded_at, Absent) else f"metadata log, offset {newest.recorded_at}"
+        )
         if led is not None:
             return LeaderChoice(
                 broker_id=newest.leader,
@@ -63,9 +65,9 @@ def choose_leader(
                 citations=(newest.citation,),
             )
         note = (
-            "the metadata log names no leader; "
+            "the newest record names no leader; "
             if isinstance(newest.leader, Absent)
-            else f"the metadata log names broker {newest.leader}, which is not among the inputs; "
+            else f"the newest record names broker {newest.leader}, which is not among the inputs; "
         )
     best = max(views, key=_strength)
     return LeaderChoice(

@@ -13,7 +13,7 @@ from kforensics.reconcile.facts import ClusterFacts
 from kforensics.reconcile.leader import LeaderChoice, ProtocolChoice, choose_leader, choose_protocol
 from kforensics.reconcile.lineage import LogView, view_replica
 from kforensics.reconcile.truncations import ExpectedTruncation, expected_truncation, follower_outcome, next_epoch
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 
 class Verdict(StrEnum):
@@ -120,6 +120,7 @@ class _Session:
         self.live = [v for v in views if v.replica.state == "live"]
         self.future = [v for v in views if v.replica.state == "future"]
         self._divergences: dict[tuple[int, int], Divergence | None] = {}
+        self.is_quorum = self.partition.topic in METADATA_TOPICS
         self.leaderships = facts.leaderships(self.partition, self.topic_id)
 
     def _current_topic_id(self, kept: Sequence[Replica]) -> str | Absent:
@@ -160,8 +161,16 @@ class _Session:
         return found.offset if found is not None else min(one.log_end_offset, other.log_end_offset)
 
     def report(self, wanted_leader: int | None) -> PartitionReport:
-        leader = choose_leader(self.live or self.future, wanted=wanted_leader, leaderships=self.leaderships)
-        judge = CommitJudge([*self.live, *self.future], self.agree_until, self.facts, self.reader) if leader else None
+        voters = self._voters()
+        electable = [v for v in self.live if not voters or v.replica.broker_id in voters]
+        leader = choose_leader(
+            electable or self.live or self.future, wanted=wanted_leader, leaderships=self.leaderships
+        )
+        judge = (
+            CommitJudge([*self.live, *self.future], self.agree_until, self.facts, self.reader, is_quorum=self.is_quorum)
+            if leader
+            else None
+        )
         reports: list[ReplicaReport] = []
         if leader is not None and judge is not None:
             epoch = next_epoch([*self.live, *self.future], leader.leader_epoch)
@@ -210,7 +219,7 @@ class _Session:
                 compared_with=None,
             )
         protocol = self._protocol(view)
-        outcome = follower_outcome(view, leader, protocol=protocol, new_epoch=epoch)
+        outcome = follower_outcome(view, leader, protocol=protocol, new_epoch=epoch, is_quorum=self.is_quorum)
         divergence = self.divergence(view, leader)
         truncation = expected_truncation(
             view,
@@ -266,9 +275,17 @@ class _Session:
         if len(self.live) < 2:
             return ()
         epoch = next_epoch([*self.live, *self.future], leader.leader_epoch)
+        voters = self._voters()
         return tuple(
-            self._if_led_by(candidate, judge, epoch) for candidate in sorted(self.live, key=lambda v: _order(v.replica))
+            self._if_led_by(candidate, judge, epoch)
+            for candidate in sorted(self.live, key=lambda v: _order(v.replica))
+            if not voters or candidate.replica.broker_id in voters
         )
+
+    def _voters(self) -> frozenset[int]:
+        """Of the metadata quorum, the members that can lead it; empty where any replica can, or they are not known."""
+        newest = self.leaderships[-1] if self.is_quorum and self.leaderships else None
+        return frozenset() if newest is None or isinstance(newest.replicas, Absent) else frozenset(newest.replicas)
 
     def _if_led_by(self, candidate: LogView, judge: CommitJudge, epoch: int) -> WhatIf:
         truncations: list[tuple[LogView, ExpectedTruncation]] = []

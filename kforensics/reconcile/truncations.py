@@ -1,11 +1,12 @@
 """What a follower will cut against a leader: the protocol's answer, and how many records and committed records go with it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader
 from kforensics.protocol.epochs import CURRENT_RULES, RULES_BEFORE_2_0_1
+from kforensics.protocol.special_truncation import future_replica_truncation, quorum_truncation
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome, follower_truncation, leader_after_election
 from kforensics.reconcile.committed import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.leader import ProtocolChoice
@@ -34,13 +35,25 @@ class ExpectedTruncation:
 
 
 def follower_outcome(
-    follower: LogView, leader: LogView, *, protocol: ProtocolChoice, new_epoch: int
+    follower: LogView, leader: LogView, *, protocol: ProtocolChoice, new_epoch: int, is_quorum: bool = False
 ) -> TruncationOutcome:
-    """The protocol's answer for one follower, the leader taken as elected now in `new_epoch`."""
+    """The protocol's answer for one follower, the leader taken as elected now in `new_epoch`.
+
+    Args:
+        follower: the replica that fetches.
+        leader: the replica it fetches from; the current replica of its own broker for a future one.
+        protocol: of the follower.
+        new_epoch: an epoch newer than all known ones.
+        is_quorum: the partition is the KRaft metadata log.
+    """
+    if follower.replica.state == "future" and leader.replica.broker_id == follower.replica.broker_id:
+        return future_replica_truncation(follower.state(), leader.state())
     elected = leader_after_election(leader.state(), new_epoch)
-    return follower_truncation(
-        follower.state(), elected, protocol=protocol.name, rules=_RULES.get(protocol.name, CURRENT_RULES)
-    )
+    if is_quorum:
+        # Members keep their high watermark in memory only.
+        return quorum_truncation(replace(follower.state(), high_watermark=Absent.NOT_WRITTEN), elected)
+    rules = _RULES.get(protocol.name, CURRENT_RULES)
+    return follower_truncation(follower.state(), elected, protocol=protocol.name, rules=rules)
 
 
 def expected_truncation(

@@ -94,9 +94,12 @@ def _block(
     head = f"{name}  {led}"
     yield Text(f"{head}{' ' * max(width - len(head) - len(verdict), 2)}{verdict}", style=Style.HEADING)
     if leader is not None:
-        origin = {"option": "as given", "metadata": "from the metadata log", "inferred": "inferred"}[leader.source]
-        reason = "" if leader.source == "option" else f": {leader.reason}"
-        yield from wrapped(f"leader {origin}{reason}", width=width, indent=INDENT * 2, first=INDENT)
+        origin = {
+            "option": "as given",
+            "metadata": f"from the {leader.reason}",
+            "inferred": f"inferred: {leader.reason}",
+        }
+        yield from wrapped(f"leader {origin[leader.source]}", width=width, indent=INDENT * 2, first=INDENT)
     lanes = [_lane(replica) for replica in report.replicas]
     drawn = [
         lane

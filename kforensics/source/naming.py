@@ -19,15 +19,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kforensics.damage import Absent
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 LONGEST_TOPIC = 249
 LONGEST_NAME = 255
 LARGEST_OFFSET = 2**63 - 1
 LARGEST_PARTITION = 2**31 - 1
-
-METADATA_TOPICS = frozenset({"__cluster_metadata", "@metadata"})
-"""The topic of the KRaft log: the second name only in 2.8."""
 
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 LOST_AND_FOUND = "lost+found"
