@@ -5,7 +5,6 @@ shrinks under the reader gives short reads, where a memory map would kill the pr
 """
 
 import errno
-import hashlib
 import os
 import stat
 from pathlib import Path
@@ -64,6 +63,8 @@ class EvidenceFile:
 
     def sha256(self) -> str:
         """The hash of the bytes, as hexadecimal digits."""
+        import hashlib  # noqa: PLC0415  # loads OpenSSL, which few commands need
+
         digest = hashlib.sha256()
         buffer = memoryview(bytearray(min(WINDOW_LENGTH, self.size + 1)))  # most files are small
         position = 0

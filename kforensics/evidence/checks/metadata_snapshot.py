@@ -6,7 +6,6 @@ from typing import Any
 from kforensics.damage import Damage, DamageKind, Span
 from kforensics.errors import FormatError
 from kforensics.formats.batch_table import CONTROL_BIT
-from kforensics.formats.control_record import ControlType, parse_control_record
 from kforensics.formats.record_batch import iter_batch_records
 from kforensics.formats.segment import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile
@@ -37,12 +36,12 @@ def scan_metadata_snapshot(file: EvidenceFile, *, level: Level) -> MetadataSnaps
             first = window.batches[0].copy() if first is None else first
             last = window.batches[-1].copy()
     if not damage:
-        damage += _end_damage(file, first, ControlType.SNAPSHOT_HEADER, "first")
-        damage += _end_damage(file, last, ControlType.SNAPSHOT_FOOTER, "last")
+        damage += _end_damage(file, first, "snapshot-header", "first")
+        damage += _end_damage(file, last, "snapshot-footer", "last")
     return MetadataSnapshotScan(batch_count=batches, record_count=records, damage=tuple(damage))
 
 
-def _end_damage(file: EvidenceFile, row: Any, wanted: ControlType, place: str) -> list[Damage]:
+def _end_damage(file: EvidenceFile, row: Any, wanted: str, place: str) -> list[Damage]:
     span = Span(0, file.size) if row is None else Span(int(row["position"]), int(row["length"]))
     found = "no batch" if row is None else _type_of(file, row, span)
     if found == wanted:
@@ -53,6 +52,8 @@ def _end_damage(file: EvidenceFile, row: Any, wanted: ControlType, place: str) -
 def _type_of(file: EvidenceFile, row: Any, span: Span) -> str:
     if not int(row["attributes"]) & CONTROL_BIT:
         return "a batch of metadata records"
+    from kforensics.formats.control_record import parse_control_record  # noqa: PLC0415  # its message tables take a while to load
+
     try:
         for record in iter_batch_records(
             file.read(span.position, min(span.length, _LARGEST_CONTROL_BATCH)), span.position

@@ -194,8 +194,12 @@ class _PartitionCheck:
                 ]
 
     def _note_missing(self, segment: ScannedSegment, kind: FileKind) -> None:
-        if not segment.scan.size or (kind is FileKind.TIME_INDEX and segment.scan.magics <= {0, 1}):
-            return  # written with the first record; brokers up to 0.10.0 have no time index
+        if (
+            isinstance(self._context.directory, Absent)
+            or not segment.scan.size
+            or (kind is FileKind.TIME_INDEX and segment.scan.magics <= {0, 1})
+        ):
+            return  # a segment named by itself; one without records; brokers up to 0.10.0 have no time index
         name = segment.file.path.rpartition("/")[2]
         self._found.remarks.append(
             Remark(

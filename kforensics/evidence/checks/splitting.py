@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from kforensics.errors import EvidenceError
 from kforensics.evidence.checks.segment_scan import ScanTask
-from kforensics.formats.resync import find_sound_batch
-from kforensics.source.mapped import open_evidence
+from kforensics.formats.resync import Expectation, SoundBatch, find_sound_batch
+from kforensics.source.mapped import EvidenceFile, open_evidence
 
 SMALLEST_PART = 24 << 20
 """Bytes of a segment for which a part of its own pays."""
@@ -14,8 +14,8 @@ SMALLEST_PART = 24 << 20
 PARTS_PER_JOB = 2
 """More parts than processes, so that none waits long for the others."""
 
-SEARCHED = 16 << 20
-"""Bytes behind a wished-for place in which a batch is looked for: larger than batches are by default."""
+SEARCHED = (128 << 10, 16 << 20)
+"""Bytes behind a wished-for place in which a batch is looked for; nearly always the first few suffice."""
 
 
 def split_task(task: ScanTask, length: int, jobs: int) -> Iterator[ScanTask]:
@@ -35,7 +35,15 @@ def _places(task: ScanTask, length: int, count: int) -> list[int]:
     with open_evidence(task.path) as file:
         for part in range(1, count):
             wished = length * part // count
-            batch = find_sound_batch(file, wished, min(wished + SEARCHED, length), task.base_offset)
+            batch = _batch_behind(file, wished, length, task.base_offset)
             if batch is not None and batch.position > (places[-1] if places else 0):
                 places.append(batch.position)
     return places
+
+
+def _batch_behind(file: EvidenceFile, wished: int, length: int, base_offset: int) -> SoundBatch | None:
+    for reach in SEARCHED:
+        batch = find_sound_batch(file, wished, min(wished + reach, length), Expectation(last_offset=base_offset))
+        if batch is not None:
+            return batch
+    return None
