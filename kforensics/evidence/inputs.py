@@ -8,6 +8,7 @@ from typing import TypeVar
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.quorum_voters import quorum_voters
 from kforensics.formats.clean_shutdown import parse_clean_shutdown
 from kforensics.formats.meta_properties import MetaProperties, parse_meta_properties
 from kforensics.formats.quorum_state import QuorumState, parse_quorum_state
@@ -58,6 +59,8 @@ class FoundLogDir:
     has_broker_files: bool
     """Offset checkpoints or partitions other than the metadata log: what a mere controller does not have."""
     quorum: QuorumState | Absent
+    voters: frozenset[int] | Absent
+    """Of the quorum, where a metadata snapshot names them."""
     version_floor: tuple[tuple[int, ...], str]
     """The first Kafka version that writes what is here, and the sign of it."""
 
@@ -298,13 +301,15 @@ def node_kind(log_dirs: Sequence[FoundLogDir], node_id: int | Absent) -> str:
     has_metadata = any(one.is_metadata_dir for one in log_dirs)
     if has_metadata and not any(one.has_broker_files for one in log_dirs):
         return "controller"
-    voted = any(isinstance(one.quorum, QuorumState) and _is_voter(one.quorum, node_id) for one in log_dirs)
-    return "combined" if voted else "broker"
+    return "combined" if any(_is_voter(one, node_id) for one in log_dirs) else "broker"
 
 
-def _is_voter(quorum: QuorumState, node_id: int | Absent) -> bool:
-    if isinstance(node_id, Absent):
+def _is_voter(log_dir: FoundLogDir, node_id: int | Absent) -> bool:
+    quorum = log_dir.quorum
+    if isinstance(node_id, Absent) or not isinstance(quorum, QuorumState):
         return False
+    if not isinstance(log_dir.voters, Absent):
+        return node_id in log_dir.voters
     voters = () if isinstance(quorum.current_voters, Absent) else quorum.current_voters
     # Observers never vote, whatever the version of the quorum.
     return node_id in voters or quorum.leader_id == node_id or not isinstance(quorum.voted_id, Absent)
@@ -345,6 +350,7 @@ def look_at_log_dir(root: Path, path: str) -> FoundLogDir:
         partitions=live,
         is_metadata_dir=metadata is not None,
         has_broker_files=bool(live) or any(parse_file_name(name).kind is FileKind.OFFSET_CHECKPOINT for name in files),
+        voters=quorum_voters(root, join(path, metadata)) if metadata else Absent.NOT_APPLICABLE,
         quorum=_parsed(root, join(join(path, metadata), "quorum-state"), parse_quorum_state)
         if metadata
         else Absent.NOT_APPLICABLE,
