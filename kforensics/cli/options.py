@@ -14,6 +14,7 @@ class OutputFormat(StrEnum):
     JSON = "json"
     JSONL = "jsonl"
     HTML = "html"
+    SARIF = "sarif"
 
 
 PathsArgument = Annotated[

@@ -59,7 +59,7 @@ def verify(
     against the log; names against content. Behind a damaged batch it goes on with the next good one. Where another
     replica among the inputs holds a damaged range intact, it is named. Exit code 0 says that nothing is damaged.
     """
-    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
+    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.SARIF)
     check_out(out, paths)
 
     from kforensics.evidence.consistency import verify_inputs
@@ -78,6 +78,8 @@ def verify(
         match output_format:
             case OutputFormat.JSON:
                 write_result(_document(inputs, verification, intact, findings, level=level, exit_code=code), out)
+            case OutputFormat.SARIF:
+                write_result(_sarif(inputs, verification, findings, exit_code=code), out)
             case OutputFormat.JSONL:
                 write_result(_lines(inputs, verification, intact, findings, exit_code=code), out)
             case _:
@@ -122,6 +124,14 @@ def _document(
         level=level.value,
         totals=totals(verification),
         files=[file_row(report, intact) for report in verification.files],
+    )
+
+
+def _sarif(inputs: "Inputs", verification: "Verification", findings: "tuple[Finding, ...]", *, exit_code: int) -> str:
+    from kforensics.render.sarif import sarif_document
+
+    return sarif_document(
+        "verify", inputs=inputs.described, findings=findings, problems=verification.problems, exit_code=exit_code
     )
 
 
