@@ -205,7 +205,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
             severity=Severity.WARNING if unreadable else Severity.NOTE,
             statement=(
                 f"{report.partition}: leader-epoch-checkpoint of {_broker(broker)} is {'unreadable' if unreadable else 'missing'}; "
-                f"its batches give {len(view.batch_epochs)} epochs up to {view.batch_epochs[-1].leader_epoch}"
+                f"its batches tell of epochs up to {view.batch_epochs[-1].leader_epoch}"
             ),
             topic_partition=report.partition,
             broker_id=broker,

@@ -13,7 +13,7 @@ import numpy as np
 
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Citation
-from kforensics.formats.batch_table import BatchTable
+from kforensics.formats.batch_table import CODEC_MASK, BatchTable
 from kforensics.formats.records import Record
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.lineage import LogView
@@ -131,14 +131,30 @@ def _compare_range(one: LogView, other: LogView, common: OffsetRange, reader: Ba
         mine = left[at] if at < len(left) else None
         its = right[at] if at < len(right) else None
         offset = min(int(row["base_offset"]) for row in (mine, its) if row is not None)
-        old_magic = any(row is not None and row["magic"] < 2 for row in (mine, its))
-        if not old_magic and offset >= by_record_below:
+        last = _last_to_compare_by_record(mine, its, offset, common.last, by_record_below)
+        if last is None:
             return _batch_divergence(one, other, offset, mine, its)
-        last = common.last if old_magic else min(common.last, by_record_below - 1)
         found = _compare_records(one, other, OffsetRange(max(offset, start), last), reader)
         if found is not None:
             return found
         start = last + 1
+    return None
+
+
+def _last_to_compare_by_record(
+    mine: np.void | None, its: np.void | None, offset: int, end: int, by_record_below: int
+) -> int | None:
+    """How far records decide where batches differ, none where the batches decide."""
+    rows = [row for row in (mine, its) if row is not None]
+    if any(row["magic"] < 2 for row in rows):
+        return end
+    if offset < by_record_below:
+        return min(end, by_record_below - 1)
+    codecs = {int(row["attributes"]) & CODEC_MASK for row in rows}
+    epochs = {int(row["partition_leader_epoch"]) for row in rows}
+    bases = {int(row["base_offset"]) for row in rows}
+    if len(rows) == 2 and (len(codecs), len(epochs), len(bases)) == (2, 1, 1):
+        return min(end, max(int(row["last_offset"]) for row in rows))
     return None
 
 

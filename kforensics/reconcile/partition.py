@@ -43,6 +43,8 @@ class ReplicaReport:
     divergence: Divergence | None
     outcome: TruncationOutcome | None
     compared_with: LogView | None
+    without_file: TruncationOutcome | None = None
+    """What the broker does if it finds no epoch checkpoint, where `outcome` rests on epochs rebuilt from batches."""
     past_end: CheckpointValue | None = None
     """A high watermark on record that lies past every log end."""
 
@@ -238,7 +240,15 @@ class _Session:
             divergence=divergence,
             outcome=outcome,
             compared_with=leader,
+            without_file=self._without_file(view, leader, protocol, epoch),
         )
+
+    def _without_file(
+        self, view: LogView, leader: LogView, protocol: ProtocolChoice, epoch: int
+    ) -> TruncationOutcome | None:
+        if view.epochs_from != "batches" or not view.epochs or self.is_quorum:
+            return None
+        return follower_outcome(replace(view, epochs=()), leader, protocol=protocol, new_epoch=epoch)
 
     def _judge_future(self, view: LogView, leader: LogView, epoch: int, judge: CommitJudge) -> ReplicaReport:
         """A future replica follows its own broker's current replica (KIP-113), or the leader where that one is not here."""

@@ -184,6 +184,14 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
             deciding = [s for s in cut.outcome.steps if not isinstance(s.truncate_to, Absent)]
             for step in deciding[-1:]:
                 yield from _labelled("", step.sentence(), width)
+    if replica.without_file is not None:
+        offset = replica.without_file.offset
+        words = "cuts nothing" if isinstance(offset, Absent) else f"cuts at {offset} ({replica.without_file.rule})"
+        yield from _labelled(
+            "no file",
+            f"{who} has no usable leader-epoch-checkpoint: epochs are from its batches here; a broker that starts without the file {words}",
+            width,
+        )
     if steps and replica.outcome is not None:
         for number, step in enumerate(replica.outcome.steps, 1):
             yield from _labelled("steps" if number == 1 else "", f"{number}. {who}: {step.sentence()}", width)

@@ -52,6 +52,9 @@ def _plain_replica(report: ReplicaReport) -> dict[str, Any]:
         "protocol": protocol if isinstance(protocol, Absent) else protocol.name,
         "protocol_reason": protocol if isinstance(protocol, Absent) else protocol.reason,
         "expected_truncation": _plain_truncation(report.truncation),
+        "truncation_without_epoch_checkpoint": Absent.NOT_APPLICABLE
+        if report.without_file is None
+        else {"offset": report.without_file.offset, "rule": report.without_file.rule},
         "first_divergence": Absent.NOT_APPLICABLE
         if report.divergence is None
         else {

@@ -112,3 +112,13 @@ def test_the_first_changed_batch_is_found_in_any_bucket(sizes, at, swap):
 
     assert rows[at][0] == found.offset
     assert divergence(one, replica(2, rows)) is None
+
+
+def test_a_recompressed_batch_with_equal_records_does_not_differ():
+    one = replica(1, [batch(0, 4, 0), batch(5, 9, 0, 7, attributes=1)])
+    other = replica(2, [batch(0, 4, 0), batch(5, 9, 0, 8, attributes=4)])
+    same = [record(o, str(o).encode()) for o in range(10)]
+    changed = [*same[:7], record(7, b"other"), *same[8:]]
+
+    assert divergence(one, other, {"b1/t-0": same, "b2/t-0": same}) is None
+    assert (7, "record") == ((found := divergence(one, other, {"b1/t-0": same, "b2/t-0": changed})).offset, found.kind)
