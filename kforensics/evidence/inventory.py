@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.collect import LogDirState, checkpoint_value, read_log_dir_state
-from kforensics.evidence.inputs import FoundInput, FoundLogDir, Inputs
+from kforensics.evidence.inputs import FoundInput, Inputs
+from kforensics.evidence.log_dirs import FoundLogDir
 from kforensics.evidence.log_tail import LogTail, read_log_tail
 from kforensics.evidence.model import Citation, Problem
 from kforensics.formats.meta_properties import MetaProperties

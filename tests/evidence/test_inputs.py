@@ -236,5 +236,5 @@ def test_voters_with_broker_files_are_combined_nodes(incident, tmp_path, node):
 def test_the_newest_snapshot_names_the_voters(incident):
     root = incident("kraft-quorum-3x") / "snapshots" / "99-final"
 
-    assert quorum_voters(root / "broker-1", "__cluster_metadata-0") == {101, 102, 103}
+    assert quorum_voters(root / "broker-1", "__cluster_metadata-0") == frozenset({101, 102, 103})
     assert quorum_voters(root / "broker-1", "nowhere") is Absent.NOT_WRITTEN
