@@ -17,6 +17,7 @@ NUMBERS = frozenset({1, 2, 3, 4, 5, 6, 7})
 
 HEADINGS = ("partition", "epoch", "start", "HW", "recovery", "end", "segs", "bytes")
 MOST_ALIKE = 5
+NODE_NAMES = {"broker": "broker", "controller": "controller", "combined": "combined node"}
 
 
 def inventory_screen(
@@ -42,12 +43,17 @@ def inventory_screen(
 
 
 def _answer(inventory: Inventory, inputs: Sequence[Input]) -> str:
-    kinds = Counter(node.kind for node in inventory.nodes)
-    parts = [
-        counted(kinds[kind], kind if kind != "combined" else "combined node")
-        for kind in ("broker", "controller", "combined")
-        if kinds[kind]
-    ]
+    total = sum(one.count for one in inventory.files)
+    if not inventory.nodes and not inventory.partitions:
+        return f"{counted(total, 'file')}, no data directory."
+    nodes = {
+        (node.kind, node.cluster_id, node.node_id if not isinstance(node.node_id, Absent) else f"input {node.input}")
+        for node in inventory.nodes
+    }
+    kinds = Counter(kind for kind, _, _ in nodes)
+    parts = [counted(kinds[kind], name) for kind, name in NODE_NAMES.items() if kinds[kind]]
+    if len(nodes) < len(inventory.nodes):
+        parts[-1] += f" in {len(inventory.nodes)} copies"
     loose = sum(1 for one in inputs if one.kind == "partition")
     if loose:
         parts.append(counted(loose, "single partition directory", "single partition directories"))
@@ -57,24 +63,29 @@ def _answer(inventory: Inventory, inputs: Sequence[Input]) -> str:
         of_cluster = f" of cluster {escape_text(next(iter(clusters)))}"
     elif clusters:
         of_cluster = f" of {len(clusters)} clusters"
-    size = byte_count(sum(one.bytes for one in inventory.files if one.kind == "segment"))
-    count = counted(sum(one.count for one in inventory.files), "file")
-    if not inventory.partitions:
-        return f"{listed(parts) or 'No node'}{of_cluster}: {count}."
     replicas = counted(len(inventory.partitions), "replica")
     named = {(one.topic, one.partition) for one in inventory.partitions}
-    return f"{listed(parts)}{of_cluster}: {replicas} of {counted(len(named), 'partition')}, {size} of log, {count}."
+    size = byte_count(sum(one.bytes for one in inventory.files if one.kind == "segment"))
+    return (
+        f"{listed(parts)}{of_cluster}: {replicas} of {counted(len(named), 'partition')}, "
+        f"{size} of log, {counted(total, 'file')}."
+    )
 
 
 def _second_line(inventory: Inventory) -> str:
     brokers = [node for node in inventory.nodes if node.kind != "controller"]
+    unclean = [node for node in brokers if not node.clean_shutdown]
     if not brokers:
         return ""
-    unclean = [node for node in brokers if not node.clean_shutdown]
     if not unclean:
-        return "Stopped cleanly." if len(brokers) == 1 else f"All {len(brokers)} brokers stopped cleanly."
-    names = listed([_node_name(node.node_id) for node in unclean])
-    who = "The broker" if len(brokers) == 1 else f"{'Brokers' if len(unclean) > 1 else 'Broker'} {names}"
+        return "Stopped cleanly." if len(brokers) == 1 else f"All {len(brokers)} stopped cleanly."
+    names = [_node_name(node.node_id) for node in unclean]
+    if len(brokers) == 1:
+        who = "The broker"
+    elif len(set(names)) < len(names):
+        who = f"{len(unclean)} of {len(brokers)} broker directories"
+    else:
+        who = f"{'Brokers' if len(names) > 1 else 'Broker'} {listed(names)}"
     return (
         f"{who} left no clean-shutdown marker: killed, or running when this was copied; a start would recover the logs."
     )

@@ -290,3 +290,38 @@ def test_a_result_in_a_file(fixtures, tmp_path, ls):
     code, _, err = ls(fixtures / "unclean-election", "-o", out)
     assert code == 2
     assert "exists" in err
+
+
+def test_the_first_line_of_other_things(incident, ls, fixtures):
+    snapshots = incident("kraft-quorum-3x") / "snapshots"
+
+    assert ls(snapshots)[1].startswith("2 brokers and 3 controllers in 20 copies of cluster 35R_zJV0Ql-32MswFllj6A:")
+    assert " 6 of 8 broker directories left no clean-shutdown marker" in ls(snapshots)[1].replace("\n", " ")
+    assert ls(incident("tiered-3.9") / "logs")[1].startswith("11 files, no data directory.\n")
+    assert ls(fixtures / "unclean-election" / "controller-100")[1].startswith("1 controller of cluster 6It1kTHb")
+    assert "\nStopped cleanly.\n" in ls(incident("tiered-3.9") / "snapshots" / "99-final" / "broker-1")[1]
+    assert ls(snapshots / "01-before-live" / "broker-1", snapshots / "01-before-live" / "broker-2" / "meter-0")[
+        1
+    ].startswith("1 broker and 1 single partition directory of cluster")
+
+
+def test_disks_of_two_clusters(tmp_path, listed, ls):
+    for disk, cluster in (("a", "6It1kTHbTjKY3LNflMZizQ"), ("b", "35R_zJV0Ql-32MswFllj6A")):
+        (tmp_path / disk).mkdir()
+        (tmp_path / disk / "meta.properties").write_text(f"version=0\nbroker.id=1\ncluster.id={cluster}\n")
+
+    code, document = listed(tmp_path)
+
+    assert (code, len(document["nodes"])) == (0, 2)
+    assert ls(tmp_path)[1].startswith("2 brokers of 2 clusters: 0 replicas of 0 partitions")
+
+
+def test_many_findings_of_a_kind_are_counted(fixtures, tmp_path, ls):
+    shutil.copytree(fixtures / "unclean-election" / "broker-1" / "orders-0", tmp_path / "orders-0")
+    for number in range(9):
+        (tmp_path / f"strange {number}").mkdir()
+
+    code, out, _ = ls(tmp_path)
+
+    assert code == 1
+    assert "and 4 more like these (-v lists them)" in out
