@@ -63,7 +63,7 @@ def compressed_bodies(
         if used:
             yield _filled(payload, table, rows[first:index], ends)
         if isinstance(outcome, OutputLimitReached) and not used and payload.capacity < OUTPUT_LIMIT:
-            payload.ensure(min(payload.capacity * 4, OUTPUT_LIMIT))
+            payload.ensure(min(max(payload.capacity * 4, 1 << 16), OUTPUT_LIMIT))
         elif outcome is not None and not (isinstance(outcome, OutputLimitReached) and used):
             yield BodyDamage(int(rows[index]), outcome)
             index += 1

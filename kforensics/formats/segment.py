@@ -20,6 +20,7 @@ from kforensics.formats.entries import SHORTEST_ENTRY, Entries, claimed_length, 
 from kforensics.formats.log_order import LogOrder
 from kforensics.formats.message_set import iter_message_records
 from kforensics.formats.record_batch import BATCH_HEADER, iter_batch_records
+from kforensics.formats.record_stream import RecordChunk, iter_chunks
 from kforensics.formats.records import Record
 from kforensics.formats.resync import checksums_of, find_sound_batch
 from kforensics.formats.word_buffer import MemoryBytes, SegmentBytes, WordBuffer, read_exactly
@@ -31,6 +32,7 @@ __all__ = [
     "SegmentBytes",
     "SegmentWindow",
     "find_batch_start",
+    "iter_record_chunks",
     "iter_records",
     "iter_window_records",
     "walk_segment",
@@ -98,7 +100,8 @@ class _Walk:
         self._order = LogOrder()
         self._places = DamagedPlaces(source)
         self._window = WordBuffer(0)
-        self._payload = WordBuffer(PAYLOAD_LENGTH if level is Level.RECORDS else 0)
+        # Most files are small: it grows where one is not.
+        self._payload = WordBuffer(min(PAYLOAD_LENGTH, 4 * limit))
         # What a length claims is read to be proven wrong; a file of lies must not make that more than linear.
         self._large_allowance = 4 * source.size + LARGEST_HELD
 
@@ -137,6 +140,11 @@ class _Walk:
             found.damage += resolution.damage
             position = resolution.next_position
         return found.window(Span(start, position - start))
+
+    def chunks(self, table: BatchTable, file_position: int) -> Iterator[RecordChunk | Damage]:
+        """The records of batches of the window that was read last."""
+        held = table[table["position"] + table["length"] <= self._loaded_end]
+        yield from iter_chunks(WindowBatches(self._window, self._payload, held, file_position))
 
     def _load(self, start: int, length: int) -> None:
         wanted = min(max(length, self._window.capacity), self.limit - start + _OVERHANG, self._source.size - start)
@@ -223,8 +231,35 @@ class _Findings:
 
 def iter_records(source: SegmentBytes, *, start: int = 0, end: int | None = None) -> Iterator[Record | Damage]:
     """Every record, and every damage in its place; of a batch that breaks off, the records before the break."""
-    for window in walk_segment(source, level=Level.CRC, start=start, end=end):
-        yield from iter_window_records(source, window)
+    for part in iter_record_chunks(source, start=start, end=end):
+        if isinstance(part, Damage):
+            yield part
+        else:
+            yield from part.records()
+
+
+def iter_record_chunks(
+    source: SegmentBytes, *, start: int = 0, end: int | None = None
+) -> Iterator[RecordChunk | Damage]:
+    """The same as `iter_records`, as columns over the bytes of many records at a time."""
+    walk = _Walk(source, Level.CRC, source.size if end is None else min(end, source.size))
+    position = start
+    while position < walk.limit:
+        window = walk.next_window(position)
+        position = window.span.end
+        yield from _in_place(walk, window)
+
+
+def _in_place(walk: _Walk, window: SegmentWindow) -> Iterator[RecordChunk | Damage]:
+    """The records of a window with its damage between them, each behind the batches that begin before it."""
+    table = window.batches
+    first = 0
+    for damage in window.damage:
+        end = int(np.searchsorted(table["position"], damage.span.position))
+        yield from walk.chunks(table[first:end], window.span.position)
+        yield damage
+        first = end
+    yield from walk.chunks(table[first:], window.span.position)
 
 
 def iter_window_records(source: SegmentBytes, window: SegmentWindow) -> Iterator[Record | Damage]:
