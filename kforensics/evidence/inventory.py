@@ -10,7 +10,7 @@ from kforensics.evidence.collect import LogDirState, checkpoint_value, read_log_
 from kforensics.evidence.inputs import FoundInput, Inputs
 from kforensics.evidence.log_dirs import FoundLogDir
 from kforensics.evidence.log_tail import LogTail, read_log_tail
-from kforensics.evidence.model import Citation, Problem
+from kforensics.evidence.model import Problem
 from kforensics.formats.meta_properties import MetaProperties
 from kforensics.formats.partition_metadata import parse_partition_metadata
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix, PartitionDirectoryName
@@ -314,9 +314,3 @@ def _log_start(claimed: int | Absent, segments: list[tuple[int, str]]) -> int | 
     if not isinstance(claimed, Absent):
         return claimed
     return min(base for base, _ in segments) if segments else Absent.NOT_APPLICABLE
-
-
-def cite_meta_properties(listed: ListedNode, log_dir: ListedLogDir) -> Citation:
-    """Where a log directory says who it belongs to."""
-    path = "meta.properties" if log_dir.path == "." else f"{log_dir.path}/meta.properties"
-    return Citation(input=listed.input, path=path)

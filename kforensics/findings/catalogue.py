@@ -186,12 +186,6 @@ CATALOGUE: dict[str, FindingKind] = {
         advice="Nothing to do.",
         references=("KIP-516",),
     ),
-    "KF501": FindingKind(
-        title="log directories of one node disagree about who they are",
-        meaning="A broker refuses to start with log directories of different clusters or node ids.",
-        advice="Find out which directory was moved or restored here before anything is started on it.",
-        references=("KIP-631", "KIP-858"),
-    ),
     "KF502": FindingKind(
         title="one partition stands in two log directories of a node",
         meaning="A broker refuses to start when two of its log directories hold one partition, but for a move.",

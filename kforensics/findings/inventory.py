@@ -1,10 +1,10 @@
-"""What an inventory alone shows: identity, doubled and strange directories, replicas of other topics."""
+"""What an inventory alone shows: doubled and strange directories, replicas of other topics."""
 
 from collections import defaultdict
 from collections.abc import Iterator
 
 from kforensics.damage import Absent
-from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition, cite_meta_properties
+from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
 from kforensics.evidence.model import Citation
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
 from kforensics.units import TopicPartition
@@ -14,7 +14,6 @@ def inventory_findings(inventory: Inventory) -> tuple[Finding, ...]:
     """The gravest first."""
     return by_gravity(
         (
-            *_disagreements(inventory),
             *_doubled(inventory),
             *_strange_directories(inventory),
             *_other_topics(inventory),
@@ -22,20 +21,6 @@ def inventory_findings(inventory: Inventory) -> tuple[Finding, ...]:
             *_unknown_files(inventory),
         )
     )
-
-
-def _disagreements(inventory: Inventory) -> Iterator[Finding]:
-    for node in inventory.nodes:
-        for what in ("cluster_id", "node_id"):
-            said = {str(value) for one in node.log_dirs if not isinstance(value := getattr(one, what), Absent)}
-            if len(said) > 1:
-                yield finding(
-                    "KF501",
-                    severity=Severity.ERROR,
-                    statement=f"log directories of one node give {what.replace('_', ' ')} {' and '.join(sorted(said))}",
-                    broker_id=node.node_id,
-                    citations=tuple(cite_meta_properties(node, one) for one in node.log_dirs),
-                )
 
 
 def _doubled(inventory: Inventory) -> Iterator[Finding]:
