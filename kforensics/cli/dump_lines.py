@@ -22,9 +22,8 @@ from kforensics.damage import Damage, Gravity
 from kforensics.errors import EvidenceError
 from kforensics.evidence.dump_items import RecordItem
 from kforensics.evidence.record_meaning import control_meaning
-from kforensics.evidence.record_runs import ColumnRun, RunReader, WindowEnd
-from kforensics.formats.records import Record
-from kforensics.formats.segment import find_batch_start
+from kforensics.evidence.record_runs import behind, split_control
+from kforensics.formats.segment import Level, find_batch_start, iter_record_chunks, walk_segment
 from kforensics.render.dump import plain_item
 from kforensics.render.record_lines import record_lines
 from kforensics.source.mapped import EvidenceFile, open_evidence
@@ -35,7 +34,7 @@ STRETCH_LENGTH = 8 << 20
 WORTH_PROCESSES = 24 << 20
 """Bytes of a file for which a second process pays."""
 
-_TURN = struct.Struct(">qqqq??")
+_TURN = struct.Struct(">qqqq?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +48,7 @@ class LineOptions:
 
 
 class _Turn(NamedTuple):
-    """What the stretches so far hand to the next one."""
+    """What the stretches so far hand to the next one; all of them are undamaged."""
 
     position: int = 0
     """Where they ended: everything before is written."""
@@ -58,7 +57,6 @@ class _Turn(NamedTuple):
     last_offset: int = -1
     leader_epoch: int = -1
     good: bool = True
-    damaged: bool = False
 
 
 class _Lines(NamedTuple):
@@ -72,45 +70,46 @@ class _Lines(NamedTuple):
     first_epoch: int
     leader_epoch: int
     good: bool
-    damaged: bool
 
 
 def write_record_lines(file: EvidenceFile, path: Path, options: LineOptions, *, jobs: int) -> bool:
     """Write the lines of all records of a segment to standard output; whether anything in it is damaged."""
     sys.stdout.flush()
-    turn = _Turn()
+    turn, damaged = _Turn(), False
     if jobs > 1 and file.size >= WORTH_PROCESSES and hasattr(os, "fork"):
         turn = _Ring(path, file.size, options, jobs).run()
-    damaged = turn.damaged
     if turn.position < file.size:
-        for lines, is_damaged in line_windows(file, options, start=turn.restart, skip_to=turn.position):
+        for lines, damage in line_windows(file, options, start=turn.restart, skip_to=turn.position):
             _write_all(lines)
-            damaged |= is_damaged
+            damaged |= is_damaging(damage)
     return damaged
 
 
 def line_windows(
-    file: EvidenceFile, options: LineOptions, *, start: int = 0, skip_to: int = 0
-) -> Iterator[tuple[list[bytes], bool]]:
-    """Lines of all records behind `skip_to`, some at a time, and whether damage is among them."""
-    for part in RunReader(file).walk(start, None, skip_to=skip_to):
-        if isinstance(part, ColumnRun):
-            yield (
-                record_lines(part, show_payload=options.show_payload, as_text=options.as_text, label=options.label),
-                False,
-            )
-        elif not isinstance(part, WindowEnd):
-            yield [_line(part, options)], isinstance(part, Damage) and part.gravity is Gravity.DAMAGE
+    file: EvidenceFile, options: LineOptions, *, start: int = 0, end: int | None = None, skip_to: int = 0
+) -> Iterator[tuple[list[bytes], Damage | None]]:
+    """Lines of all records of batches at or behind `skip_to`, some at a time, and the damage that some of them are."""
+    for part in iter_record_chunks(file, start=start, end=end):
+        if isinstance(part, Damage):
+            if part.span.position >= skip_to:
+                yield [_line(part, options)], part
+            continue
+        for chunk, is_control in split_control(behind(part, skip_to)):
+            if is_control:
+                yield [_line(RecordItem(one, *control_meaning(one)), options) for one in chunk.records()], None
+            else:
+                lines = record_lines(
+                    chunk, show_payload=options.show_payload, as_text=options.as_text, label=options.label
+                )
+                yield lines, None
 
 
-def _line(part: Record | Damage, options: LineOptions) -> bytes:
-    item: RecordItem | Damage
-    if isinstance(part, Damage):
-        item = part
-    elif part.is_control:
-        item = RecordItem(part, *control_meaning(part))
-    else:
-        item = RecordItem(part, None, None)
+def is_damaging(damage: Damage | None) -> bool:
+    """Whether it is more than what a broker repairs by itself."""
+    return damage is not None and damage.gravity is Gravity.DAMAGE
+
+
+def _line(item: RecordItem | Damage, options: LineOptions) -> bytes:
     plain = plain_item(item, show_payload=options.show_payload, as_text=options.as_text)
     return (json.dumps(plain)[:-1] + options.label + "}\n").encode()
 
@@ -195,7 +194,7 @@ class _Ring:
             return turn._replace(good=False)
         _write_all(lines.lines)
         epoch = max(lines.leader_epoch, turn.leader_epoch)
-        return _Turn(lines.end, lines.start, lines.last_offset, epoch, good=True, damaged=turn.damaged or lines.damaged)
+        return _Turn(lines.end, lines.start, lines.last_offset, epoch, good=True)
 
     def _lines(self, file: EvidenceFile, stretch: int) -> _Lines | None:
         """The lines of a stretch; None where this process can't make them."""
@@ -203,36 +202,32 @@ class _Ring:
         try:
             start = find_batch_start(file, lower) if lower else 0
             if start is None or start >= upper:
-                return _Lines([], self._size if start is None else start, 0, -1, -1, -1, -1, good=True, damaged=False)
+                return _Lines([], self._size if start is None else start, 0, -1, -1, -1, -1, good=True)
             return self._walk(file, start, upper)
         except EvidenceError:
             return None
 
     def _walk(self, file: EvidenceFile, start: int, upper: int) -> _Lines:
         lines: list[bytes] = []
-        ends: list[WindowEnd] = []
-        damaged = False
-        options = self._options
-        for part in RunReader(file).walk(start, upper):
-            if isinstance(part, ColumnRun):
-                lines += record_lines(
-                    part, show_payload=options.show_payload, as_text=options.as_text, label=options.label
-                )
-            elif isinstance(part, WindowEnd):
-                ends.append(part)
-            else:
-                lines.append(_line(part, options))
-                damaged |= isinstance(part, Damage) and part.gravity is Gravity.DAMAGE
+        damage: Damage | None = None
+        for some, damage in line_windows(file, self._options, start=start, end=upper):
+            if damage is not None:
+                break
+            lines += some
+        # The headers again, for the seams: a batch without records leaves no line.
+        windows = list(walk_segment(file, level=Level.HEADERS, start=start, end=upper))
+        tables = [window.batches for window in windows if len(window.batches)]
+        if damage is not None or not tables or any(window.damage for window in windows):
+            return _Lines([], start, start, -1, -1, -1, -1, good=False)
         return _Lines(
             lines,
             start,
-            ends[-1].position,
-            ends[0].first_offset,
-            max(end.last_offset for end in ends),
-            ends[0].first_epoch,
-            max(end.highest_epoch for end in ends),
-            good=not any(end.has_damage for end in ends),
-            damaged=damaged,
+            windows[-1].span.end,
+            int(tables[0]["base_offset"][0]),
+            max(int(table["last_offset"].max()) for table in tables),
+            int(tables[0]["partition_leader_epoch"][0]),
+            max(int(table["partition_leader_epoch"].max()) for table in tables),
+            good=True,
         )
 
 

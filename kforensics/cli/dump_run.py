@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from kforensics import __version__
-from kforensics.cli.dump_lines import LineOptions, line_windows, write_record_lines
+from kforensics.cli.dump_lines import LineOptions, is_damaging, line_windows, write_record_lines
 from kforensics.cli.exits import ExitCode, exit_code_of
 from kforensics.cli.options import OutputFormat
 from kforensics.cli.output import write_result
@@ -166,8 +166,8 @@ def _record_lines(target: _Target, options: DumpOptions, looked: _Looked, label:
                 # The lines of the files before must be out first.
                 looked.damaged |= write_record_lines(file, target.path, lines, jobs=options.jobs)
                 return
-            for some, is_damaged in line_windows(file, lines):
-                looked.damaged |= is_damaged
+            for some, damage in line_windows(file, lines):
+                looked.damaged |= is_damaging(damage)
                 yield from (line.decode("ascii") for line in some)
     except EvidenceError as error:
         looked.problems.append(Problem(input=target.input, path=target.relative, message=error.problem))

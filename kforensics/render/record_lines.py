@@ -7,44 +7,38 @@ from typing import Any
 
 import numpy as np
 
-from kforensics.evidence.record_runs import ColumnRun
-from kforensics.formats.batch_table import TIMESTAMP_TYPE_BIT
-from kforensics.formats.record_batch import sequence_of
+from kforensics.formats.record_stream import RecordChunk
 from kforensics.formats.records import parse_headers
 from kforensics.render.dump import NO_TIME, NOT_APPLICABLE, NOT_WRITTEN, plain_header
 
-_ABSENT_SEQUENCE = json.dumps(NOT_APPLICABLE).encode()
-_ABSENT_TIME = json.dumps(NOT_WRITTEN).encode()
+_NOT_APPLICABLE = json.dumps(NOT_APPLICABLE).encode()
+_NOT_WRITTEN = json.dumps(NOT_WRITTEN).encode()
 _quote = json.encoder.encode_basestring_ascii
 
 Column = tuple[bytes, Sequence[Any] | None]
 """A format for `bytes %` and the values that go into it; None where it is the same for every record."""
 
 
-def record_lines(run: ColumnRun, *, show_payload: bool, as_text: bool, label: str = "") -> list[bytes]:
+def record_lines(chunk: RecordChunk, *, show_payload: bool, as_text: bool, label: str = "") -> list[bytes]:
     """One line a record, with line breaks; `label` is what follows the last field."""
-    columns, batches = run.columns, run.batches
-    rows = columns.rows
-    picked = batches[rows]
-    offsets = picked["base_offset"] + columns.offset_delta
-    appended = picked["attributes"] & TIMESTAMP_TYPE_BIT != 0
-    times = np.where(appended, picked["max_timestamp"], picked["base_timestamp"] + columns.timestamp_delta)
+    batches = chunk.batches
+    magics = batches["magic"][chunk.rows]
     fields: list[tuple[str, Column]] = [
-        ("offset", (b"%d", offsets.tolist())),
-        ("batch_position", (b"%d", picked["position"].tolist())),
-        ("timestamp_ms", _numbers(times, times == NO_TIME, _ABSENT_TIME)),
+        ("offset", (b"%d", chunk.offset.tolist())),
+        ("batch_position", (b"%d", batches["position"][chunk.rows].tolist())),
+        ("timestamp_ms", _times(chunk.timestamp_ms, magics)),
     ]
     if show_payload:
         token = _text_token if as_text else _base64_token
         fields += [
-            ("key", _payloads(run.view, columns.key_position, columns.key_length, token)),
-            ("value", _payloads(run.view, columns.value_position, columns.value_length, token)),
-            ("headers", _headers(run, as_text=as_text)),
+            ("key", _payloads(chunk.view, chunk.key_position, chunk.key_length, token)),
+            ("value", _payloads(chunk.view, chunk.value_position, chunk.value_length, token)),
+            ("headers", _headers(chunk, as_text=as_text)),
         ]
     fields += [
-        ("key_length", _numbers(columns.key_length, columns.key_length < 0, b"null")),
-        ("value_length", _numbers(columns.value_length, columns.value_length < 0, b"null")),
-        ("sequence", _sequences(picked["base_sequence"], columns.offset_delta)),
+        ("key_length", _numbers(chunk.key_length, chunk.key_length < 0, b"null")),
+        ("value_length", _numbers(chunk.value_length, chunk.value_length < 0, b"null")),
+        ("sequence", _numbers(chunk.sequence, chunk.sequence < 0, _NOT_APPLICABLE)),
     ]
     template = b'{"type": "record", ' + b", ".join(b'"%b": %b' % (name.encode(), form) for name, (form, _) in fields)
     template += label.replace("%", "%%").encode() + b"}\n"
@@ -62,15 +56,14 @@ def _numbers(values: np.ndarray, absent: np.ndarray, token: bytes) -> Column:
     ]
 
 
-def _sequences(base: np.ndarray, delta: np.ndarray) -> Column:
-    absent = base < 0
-    if absent.all():
-        return _ABSENT_SEQUENCE, None
-    plain = base + delta.astype(np.int64)
-    if int(plain.max()) < 1 << 31:
-        return _numbers(plain, absent, _ABSENT_SEQUENCE)
-    numbers = [sequence_of(one, by) for one, by in zip(base.tolist(), delta.tolist(), strict=True)]
-    return _numbers(np.array(numbers), absent, _ABSENT_SEQUENCE)
+def _times(times: np.ndarray, magics: np.ndarray) -> Column:
+    if (magics == 0).any():
+        # Wrappers never mix magics, but neighbours do.
+        return b"%b", [
+            _NOT_APPLICABLE if magic == 0 else _NOT_WRITTEN if time == NO_TIME else b"%d" % time
+            for time, magic in zip(times.tolist(), magics.tolist(), strict=True)
+        ]
+    return _numbers(times, times == NO_TIME, _NOT_WRITTEN)
 
 
 def _payloads(
@@ -100,14 +93,13 @@ def _text_token(payload: memoryview) -> bytes:
         return _base64_token(payload)
 
 
-def _headers(run: ColumnRun, *, as_text: bool) -> Column:
-    columns = run.columns
-    if not columns.header_count.any():
+def _headers(chunk: RecordChunk, *, as_text: bool) -> Column:
+    if not chunk.header_count.any():
         return b"[]", None
-    places = zip(columns.header_position.tolist(), columns.end.tolist(), columns.header_count.tolist(), strict=True)
+    places = zip(chunk.header_position.tolist(), chunk.end.tolist(), chunk.header_count.tolist(), strict=True)
     return b"%b", [
         json.dumps(
-            [plain_header(name, value, as_text=as_text) for name, value in parse_headers(run.view, start, end, count)]
+            [plain_header(name, value, as_text=as_text) for name, value in parse_headers(chunk.view, start, end, count)]
         ).encode()
         if count
         else b"[]"
