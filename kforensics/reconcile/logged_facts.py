@@ -74,10 +74,29 @@ def logged_leaderships(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tu
         if isinstance(partition, Absent):
             continue
         known = states.setdefault(partition, [])
+        if is_creation(item.event):
+            # A topic of that name was created anew: what was before speaks of another one.
+            known.clear()
         state = _next_state(known[-1] if known else None, item)
         if state is not None:
             known.append(state)
     return {partition: tuple(known) for partition, known in states.items() if known}
+
+
+def creation_times(events: Iterable[LoggedEvent]) -> dict[TopicPartition, int]:
+    """When each partition was last created, as ZooKeeper-era controllers and first leaders tell."""
+    return {
+        item.event.topic_partition: item.time_ms
+        for item in events
+        if is_creation(item.event)
+        and not isinstance(item.event.topic_partition, Absent)
+        and isinstance(item.time_ms, int)
+    }
+
+
+def is_creation(event: LogEvent) -> bool:
+    """A line that a partition comes into being with: its first election."""
+    return event.kind is Kind.PARTITION_ONLINE and event.fields.get("state") == "NewPartition"
 
 
 def _next_state(current: Leadership | None, item: LoggedEvent) -> Leadership | None:

@@ -1,0 +1,178 @@
+"""Every copy of a partition's log that any input holds: as it is now, as it was in earlier snapshots, and what renamed files still keep."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import BatchReader, Replica
+from kforensics.protocol.epochs import epoch_at
+from kforensics.reconcile.divergence import first_divergence
+from kforensics.reconcile.facts import Leadership
+from kforensics.reconcile.leader import choose_leader
+from kforensics.reconcile.lineage import LogView, view_replica
+
+FILE_TIME_SLACK_MS = 1_500
+"""Archives keep the times of files to the second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """One log of one replica at one moment."""
+
+    view: LogView
+    rank: int
+    """Snapshots count up with time; copies of one moment have the same rank, the newest the highest."""
+    is_final: bool
+    """As it is now, not out of an earlier snapshot."""
+    is_remnant: bool = False
+    """Only segments that were renamed for deletion."""
+
+    @property
+    def broker_id(self) -> int | Absent:
+        """The node that holds or held it."""
+        return self.view.replica.broker_id
+
+    @property
+    def taken_ms(self) -> int | Absent:
+        """When its newest segment was last written, in UTC; the log was so no earlier."""
+        newest = max((segment.mtime_ns for segment in self.view.replica.segments), default=0)
+        return newest // 1_000_000 if newest else Absent.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopySet:
+    """The copies of one incarnation of a partition, and those of others that had its name."""
+
+    copies: tuple[Copy, ...]
+    other_topics: tuple[Replica, ...]
+    topic_id: str | Absent
+
+    @property
+    def live(self) -> tuple[Copy, ...]:
+        """Logs of replicas in use now; of a partition that is only being moved here, those that are to be used."""
+        now = [copy for copy in self.copies if copy.is_final and not copy.is_remnant]
+        live = tuple(copy for copy in now if copy.view.replica.state == "live")
+        return live or tuple(copy for copy in now if copy.view.replica.state == "future")
+
+
+def copies_of(
+    final: Sequence[Replica], before: Sequence[tuple[int, Replica]], *, topic_id: str | Absent, final_rank: int
+) -> CopySet:
+    """Group the replicas of one name and partition by incarnation of the topic.
+
+    Args:
+        final: directories of the partition as they are now.
+        before: directories in earlier snapshots, each with the rank of its snapshot.
+        topic_id: the id the metadata knows now, absent where none does.
+        final_rank: the rank of what is now, above all others.
+    """
+    everything = [*((final_rank, replica) for replica in final), *before]
+    current = _current_id(final, topic_id)
+    copies: list[Copy] = []
+    others: list[Replica] = []
+    for rank, replica in everything:
+        is_final = rank == final_rank
+        if _is_of_other_topic(replica, current):
+            others.append(replica)
+            continue
+        if replica.state != "deleted" or not isinstance(replica.topic_id, Absent):
+            copies.append(Copy(view=view_replica(replica), rank=rank, is_final=is_final))
+        if replica.deleted_segments:
+            remnant = replace(replica, segments=replica.deleted_segments, deleted_segments=())
+            copies.append(Copy(view=view_replica(remnant), rank=rank, is_final=is_final, is_remnant=True))
+    return CopySet(copies=tuple(copies), other_topics=tuple(others), topic_id=current)
+
+
+def _current_id(final: Sequence[Replica], known: str | Absent) -> str | Absent:
+    live = [replica for replica in final if replica.state == "live" and not isinstance(replica.topic_id, Absent)]
+    ids = [replica.topic_id for replica in live]
+    if not isinstance(known, Absent):
+        return known
+    return max(sorted({str(one) for one in ids}), key=ids.count, default=Absent.UNKNOWN)
+
+
+def _is_of_other_topic(replica: Replica, current: str | Absent) -> bool:
+    if isinstance(replica.topic_id, Absent) or isinstance(current, Absent):
+        return False
+    return replica.topic_id != current
+
+
+def final_leader(copies: Sequence[Copy], leaderships: Sequence[Leadership]) -> Copy | None:
+    """The log that decides what is lost: of the last leader on record that is among the copies in use, else of the strongest.
+
+    A cluster that was stopped ends without a leader; then the last one before counts.
+    """
+    by_broker = {copy.broker_id: copy for copy in copies}
+    for state in reversed(leaderships):
+        if state.leader in by_broker:
+            return by_broker[state.leader]
+    choice = choose_leader([copy.view for copy in copies], wanted=None, leaderships=())
+    return next((copy for copy in copies if choice is not None and copy.view is choice.view), None)
+
+
+class Agreement:
+    """Up to where two copies hold the same content; each pair is compared once."""
+
+    def __init__(self, reader: BatchReader) -> None:
+        self._reader = reader
+        self._parted: dict[tuple[int, int], int | None] = {}
+
+    def parted_at(self, one: LogView, other: LogView) -> int | None:
+        """The first offset at which they differ in the range that both hold, none where they do not."""
+        key = (id(one), id(other))
+        if key not in self._parted:
+            found = first_divergence(one, other, self._reader)
+            offset = found.offset if found is not None else None
+            self._parted[key] = self._parted[(id(other), id(one))] = offset
+        return self._parted[key]
+
+    def batch_start(self, view: LogView, offset: int) -> int:
+        """The base offset of the batch that holds the offset, the offset itself where none does."""
+        rows = self._reader.batches(view.replica, offset, offset)
+        return min((int(base) for base in rows["base_offset"]), default=offset)
+
+    def until(self, one: LogView, other: LogView) -> int:
+        """The offset up to which they hold the same."""
+        parted = self.parted_at(one, other)
+        return min(one.log_end_offset, other.log_end_offset) if parted is None else parted
+
+
+def is_recreated(copy: LogView, leader: LogView, parted_at: int | None) -> bool:
+    """Nothing is shared, only one of them has an id, and the leader's log begins in no higher leader epoch than the other.
+
+    A leader that was elected without any of the log begins in a higher epoch than the log it replaced.
+    """
+    first = max(copy.content_start_offset, leader.content_start_offset)
+    if parted_at is None or parted_at > first:
+        return False
+    if isinstance(copy.replica.topic_id, Absent) == isinstance(leader.replica.topic_id, Absent):
+        return False
+    mine, its = epoch_at(copy.batch_epochs, first), epoch_at(leader.batch_epochs, first)
+    return not isinstance(mine, Absent) and not isinstance(its, Absent) and its <= mine
+
+
+def of_one_incarnation(
+    copies: Iterable[Copy], leader: Copy, agreement: Agreement, *, created_ms: int | Absent
+) -> tuple[Copy, ...]:
+    """The copies of the leader's topic rather than of an earlier one of that name.
+
+    Args:
+        copies: all that no topic id tells apart.
+        leader: the log of the final leader.
+        agreement: compares copies.
+        created_ms: when the partition was created, where a log line tells; what was last written before is of another topic.
+    """
+    return tuple(
+        copy
+        for copy in copies
+        if copy is leader
+        or not (
+            _is_older(copy, created_ms)
+            or is_recreated(copy.view, leader.view, agreement.parted_at(copy.view, leader.view))
+        )
+    )
+
+
+def _is_older(copy: Copy, created_ms: int | Absent) -> bool:
+    taken = copy.taken_ms
+    return isinstance(created_ms, int) and isinstance(taken, int) and taken + FILE_TIME_SLACK_MS < created_ms

@@ -1,0 +1,201 @@
+"""The truncations that happened to one partition: by log lines, and by what earlier snapshots held that later ones do not."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.protocol.epochs import epoch_at
+from kforensics.reconcile.copies import FILE_TIME_SLACK_MS, Agreement, Copy
+from kforensics.reconcile.logged_truncations import LoggedTruncation
+from kforensics.units import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """One truncation that removed something, with everything known of it before its cause is judged."""
+
+    broker_id: int | Absent
+    topic_partition: TopicPartition
+    time_ms: int | Absent
+    from_offset: int
+    to_offset: int
+    rule: str
+    leader: int | Absent
+    leader_epoch: int | Absent
+    is_full: bool
+    is_logged: bool
+    """A log line tells of it; else only the disks do, and `to_offset` is where their content parts."""
+    before: Copy | None
+    """The node's log as it was, or at least began to be, before the cut."""
+    citations: tuple[Citation, ...]
+
+
+def cuts_of(
+    partition: TopicPartition, logged: Sequence[LoggedTruncation], copies: Sequence[Copy], agreement: Agreement
+) -> tuple[Cut, ...]:
+    """Every truncation of the partition's replicas that had an effect, by time.
+
+    Args:
+        partition: whose replicas.
+        logged: what the lines tell of them.
+        copies: logs of any time.
+        agreement: compares copies.
+    """
+    cuts = [cut for line in logged if (cut := _of_line(line, copies, _previous(line, logged))) is not None]
+    for broker in sorted({c.broker_id for c in copies if isinstance(c.broker_id, int)}):
+        history = _history(copies, broker)
+        lines = [line for line in logged if line.broker_id == broker]
+        for earlier, later in pairwise(history):
+            found = _between(partition, earlier, later, agreement)
+            if found is not None and not _is_told(found, earlier, later, lines, agreement):
+                cuts.append(found)
+    return tuple(sorted(cuts, key=_order))
+
+
+def _order(cut: Cut) -> tuple[bool, int, int, int]:
+    time = cut.time_ms if isinstance(cut.time_ms, int) else 0
+    broker = cut.broker_id if isinstance(cut.broker_id, int) else -1
+    return (not isinstance(cut.time_ms, int), time, broker, cut.to_offset)
+
+
+def _history(copies: Sequence[Copy], broker: int) -> list[Copy]:
+    """The broker's log in use from snapshot to snapshot."""
+    own = [c for c in copies if c.broker_id == broker and not c.is_remnant and c.view.replica.state == "live"]
+    newest: dict[int, Copy] = {}
+    for copy in own:
+        known = newest.get(copy.rank)
+        if known is None or copy.view.log_end_offset > known.view.log_end_offset:
+            newest[copy.rank] = copy
+    return [newest[rank] for rank in sorted(newest)]
+
+
+def _previous(line: LoggedTruncation, logged: Sequence[LoggedTruncation]) -> int | Absent:
+    """When the same replica was last cut before, so that what was written earlier says nothing of this cut."""
+    times = [
+        other.time_ms
+        for other in logged
+        if other is not line
+        and other.broker_id == line.broker_id
+        and other.has_effect is not False
+        and isinstance(other.time_ms, int)
+        and isinstance(line.time_ms, int)
+        and other.time_ms < line.time_ms
+    ]
+    return max(times, default=Absent.NOT_APPLICABLE)
+
+
+def _of_line(line: LoggedTruncation, copies: Sequence[Copy], previous_ms: int | Absent) -> Cut | None:
+    if line.has_effect is False:
+        return None
+    before = _last_before(line, copies, previous_ms)
+    ends = [line.from_offset] if isinstance(line.from_offset, int) else []
+    citations = line.citations
+    if before is not None and not line.is_exact:
+        ends.append(before.view.log_end_offset)
+        if before.view.log_end_offset == max(ends):
+            citations = (*citations, before.view.replica.cite())
+    log_end = max(ends, default=-1)
+    if log_end <= line.to_offset and not (line.is_full and log_end >= 0):
+        return None
+    return Cut(
+        broker_id=line.broker_id,
+        topic_partition=line.topic_partition,
+        time_ms=line.time_ms,
+        from_offset=log_end,
+        to_offset=line.to_offset,
+        rule=line.rule,
+        leader=line.leader,
+        leader_epoch=line.leader_epoch,
+        is_full=line.is_full,
+        is_logged=True,
+        before=before,
+        citations=citations,
+    )
+
+
+def _last_before(line: LoggedTruncation, copies: Sequence[Copy], previous_ms: int | Absent) -> Copy | None:
+    """The newest snapshot of the node's log that was written before the line and reaches beyond its target."""
+    if not isinstance(line.time_ms, int):
+        return None
+    fitting = [
+        copy
+        for copy in copies
+        if copy.broker_id == line.broker_id
+        and not copy.is_final
+        and not copy.is_remnant
+        and copy.view.replica.state == "live"
+        and isinstance(copy.taken_ms, int)
+        and copy.taken_ms <= line.time_ms + FILE_TIME_SLACK_MS
+        and (isinstance(previous_ms, Absent) or copy.taken_ms >= previous_ms - FILE_TIME_SLACK_MS)
+        and copy.view.log_end_offset > line.to_offset
+    ]
+    return max(fitting, key=lambda copy: copy.rank, default=None)
+
+
+def _between(partition: TopicPartition, earlier: Copy, later: Copy, agreement: Agreement) -> Cut | None:
+    """The cut without which the later log could not be as it is; none where the log only grew, or was made anew."""
+    parted = agreement.parted_at(earlier.view, later.view)
+    end = earlier.view.log_end_offset
+    if parted is None and later.view.log_end_offset >= end:
+        return None
+    if _was_altered(earlier, later, parted):
+        return None
+    to_offset = later.view.log_end_offset if parted is None else parted
+    if to_offset <= later.view.log_start_offset and later.view.log_end_offset == later.view.log_start_offset:
+        # An empty log of a partition may be a new replica as well as one that lost all.
+        return None
+    return Cut(
+        broker_id=earlier.broker_id,
+        topic_partition=partition,
+        time_ms=Absent.UNKNOWN,
+        from_offset=end,
+        to_offset=to_offset,
+        rule="unknown",
+        leader=Absent.UNKNOWN,
+        leader_epoch=Absent.UNKNOWN,
+        is_full=False,
+        is_logged=False,
+        before=earlier,
+        citations=tuple(_disk_citations(earlier, later)),
+    )
+
+
+def _disk_citations(earlier: Copy, later: Copy) -> Iterator[Citation]:
+    for copy in (earlier, later):
+        segments = copy.view.replica.segments
+        name = segments[-1].path.rpartition("/")[2] if segments else ""
+        yield copy.view.replica.cite(name)
+
+
+def _was_altered(earlier: Copy, later: Copy, parted: int | None) -> bool:
+    """Other bytes in one leader epoch, the log no shorter: a follower can't have fetched them, someone changed the file."""
+    if parted is None or later.view.log_end_offset < earlier.view.log_end_offset:
+        return False
+    mine, its = epoch_at(earlier.view.batch_epochs, parted), epoch_at(later.view.batch_epochs, parted)
+    return not isinstance(mine, Absent) and mine == its
+
+
+def _is_told(found: Cut, earlier: Copy, later: Copy, lines: Sequence[LoggedTruncation], agreement: Agreement) -> bool:
+    """A line explains the difference: one between the snapshots that cut no higher, or one that found it at the next start."""
+    window = (earlier.taken_ms, later.taken_ms)
+    for line in lines:
+        if line.has_effect is False:
+            continue
+        # A batch that holds the target goes whole, so the content parts where it began.
+        reached = min(line.to_offset, agreement.batch_start(earlier.view, line.to_offset))
+        if reached <= found.to_offset and _within(line.time_ms, window):
+            return True
+        if line.to_offset == found.to_offset and line.rule == "recovery":
+            return True
+    return False
+
+
+def _within(time: int | Absent, window: tuple[int | Absent, int | Absent]) -> bool:
+    first, last = window
+    if not isinstance(time, int):
+        return True
+    after = not isinstance(first, int) or time >= first - FILE_TIME_SLACK_MS
+    before = not isinstance(last, int) or time <= last + FILE_TIME_SLACK_MS
+    return after and before
