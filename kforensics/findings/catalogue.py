@@ -186,6 +186,50 @@ CATALOGUE: dict[str, FindingKind] = {
         advice="Nothing to do.",
         references=("KIP-516",),
     ),
+    "KF401": FindingKind(
+        title="a partition without a leader",
+        meaning="Nobody can produce to it or consume from it until a replica is elected.",
+        advice="See `kforensics diff` for what each possible leader would lose, before an unclean election is allowed.",
+        references=("KIP-966",),
+    ),
+    "KF402": FindingKind(
+        title="an under-replicated partition",
+        meaning="Fewer replicas are in sync than the topic should have: one more failure may make it unavailable or lose records.",
+        advice="Find out why the others are not in sync before anything else is restarted.",
+    ),
+    "KF403": FindingKind(
+        title="an assigned replica that is not on the broker's disks",
+        meaning="The cluster counts on a copy that is not there: it was deleted, stands on a disk that is not mounted, or was never made.",
+        advice="Look for an offline or unmounted log directory first; a broker that starts without it copies the partition anew.",
+        references=("KIP-858",),
+    ),
+    "KF404": FindingKind(
+        title="a replica that the metadata does not assign to the broker",
+        meaning="Left behind by a reassignment or by a topic that was deleted while the broker was away; it takes space and may hold records nobody else has.",
+        advice="Compare it with the assigned replicas before it is removed.",
+        references=("KAFKA-15605",),
+    ),
+    "KF405": FindingKind(
+        title="replicas of a partition share a rack",
+        meaning="The loss of one rack takes more than one copy, though there are racks enough to spread them.",
+        advice="Reassign one of the replicas to a broker of another rack.",
+        references=("KIP-36",),
+    ),
+    "KF406": FindingKind(
+        title="leaders are spread unevenly",
+        meaning="One broker serves far more than its share of producers and consumers.",
+        advice="A preferred leader election moves leaders back to the first replica of each assignment.",
+    ),
+    "KF407": FindingKind(
+        title="the inventory and a directory disagree about who it is",
+        meaning="A volume is mounted on, or listed for, another node than the one that wrote it.",
+        advice="Trust meta.properties; correct the inventory, or find out which volume was swapped.",
+    ),
+    "KF408": FindingKind(
+        title="logs that digests alone can't compare",
+        meaning="The extracted evidence proves equality per 65,536 offsets; here a part of such a run is held by one log only, so its digest proves nothing.",
+        advice="Run `kforensics diff` or `fleet audit` where the bytes of these replicas can be read.",
+    ),
     "KF502": FindingKind(
         title="one partition stands in two log directories of a node",
         meaning="A broker refuses to start when two of its log directories hold one partition, but for a move.",

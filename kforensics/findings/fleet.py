@@ -1,0 +1,109 @@
+"""Findings about a fleet: where replicas are against where they should be, who leads, and what could not be compared from afar."""
+
+from collections.abc import Iterator, Mapping
+
+from kforensics.damage import Absent
+from kforensics.findings.model import Finding, Severity, finding
+from kforensics.reconcile.divergence import common_range, suspect_ranges
+from kforensics.reconcile.partition import PartitionReport
+from kforensics.reconcile.placement import LeaderSpread, Placement
+from kforensics.units import OffsetRange
+
+
+def placement_findings(report: PartitionReport, placement: Placement) -> Iterator[Finding]:
+    """What is wrong with the placement of one partition."""
+    partition = report.partition
+    if placement.is_offline:
+        yield finding(
+            "KF401",
+            severity=Severity.ERROR,
+            statement=f"{partition} has no leader in the metadata log; its replicas are on {_brokers(placement.assigned)}",
+            topic_partition=partition,
+        )
+    if placement.is_under_replicated and not isinstance(placement.isr, Absent):
+        yield finding(
+            "KF402",
+            severity=Severity.WARNING,
+            statement=f"{partition} is under-replicated: in sync {_brokers(placement.isr)} of {_brokers(placement.assigned)}",
+            topic_partition=partition,
+        )
+    for broker in placement.missing:
+        yield finding(
+            "KF403",
+            severity=Severity.ERROR,
+            statement=f"broker {broker} should hold {partition} and has no directory of it",
+            topic_partition=partition,
+            broker_id=broker,
+        )
+    for broker in placement.excess:
+        yield finding(
+            "KF404",
+            severity=Severity.WARNING,
+            statement=f"broker {broker} holds {partition}, which the metadata assigns to {_brokers(placement.assigned)}",
+            topic_partition=partition,
+            broker_id=broker,
+            citations=tuple(one.view.replica.cite() for one in report.replicas if one.view.replica.broker_id == broker),
+        )
+    if placement.shares_rack:
+        replicas = placement.holders if isinstance(placement.assigned, Absent) else placement.assigned
+        yield finding(
+            "KF405",
+            severity=Severity.WARNING,
+            statement=f"replicas of {partition} share a rack: {_brokers(replicas)}",
+            topic_partition=partition,
+        )
+
+
+def spread_findings(spread: LeaderSpread, cluster: str) -> Iterator[Finding]:
+    """Whether some broker leads far more than its share."""
+    if spread.is_skewed:
+        broker = max(spread.by_broker, key=lambda one: (spread.by_broker[one], -one))
+        where = f" of cluster {cluster}" if cluster else ""
+        yield finding(
+            "KF406",
+            severity=Severity.NOTE,
+            statement=f"broker {broker}{where} leads {spread.most} partitions, the mean is {spread.mean:.1f}",
+            broker_id=broker,
+        )
+
+
+def inventory_findings(disagreements: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:
+    """Directories whose node id is not the one that the inventory gives; by path: the inventory's id, the directory's."""
+    for path, (listed, written) in sorted(disagreements.items()):
+        yield finding(
+            "KF407",
+            severity=Severity.ERROR,
+            statement=f"the inventory gives node {listed} for {path}, whose meta.properties says {written}",
+            broker_id=written,
+        )
+
+
+def undecided_findings(report: PartitionReport) -> Iterator[Finding]:
+    """Buckets of offsets whose digests do not prove two logs equal, where bytes that would tell are not at hand."""
+    for one in report.replicas:
+        other = one.compared_with
+        if other is None or (one.view.replica.is_at_hand and other.replica.is_at_hand):
+            continue
+        common = common_range(one.view, other)
+        suspects = list(suspect_ranges(one.view, other, common)) if common else []
+        if not suspects or one.divergence is not None:
+            continue
+        yield finding(
+            "KF408",
+            severity=Severity.NOTE,
+            statement=(
+                f"{report.partition}: offsets {suspects[0].first} to {suspects[-1].last} of broker "
+                f"{_broker(one.view.replica.broker_id)} and broker {_broker(other.replica.broker_id)} can't be compared by digests alone"
+            ),
+            topic_partition=report.partition,
+            broker_id=one.view.replica.broker_id,
+            offsets=OffsetRange(suspects[0].first, suspects[-1].last),
+        )
+
+
+def _brokers(brokers: tuple[int, ...] | Absent) -> str:
+    return "brokers unknown" if isinstance(brokers, Absent) else f"brokers {', '.join(map(str, brokers)) or 'none'}"
+
+
+def _broker(broker_id: int | Absent) -> str:
+    return "?" if isinstance(broker_id, Absent) else str(broker_id)

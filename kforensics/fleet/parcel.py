@@ -1,0 +1,64 @@
+"""What travels between the stages: replicas and segments of a group of partitions, packed small.
+
+A row of columns by name would cost more than what it says: values go as lists in the order of the tables' columns,
+and a whole group's are compressed together.
+"""
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kforensics.fleet.rows import Row
+from kforensics.fleet.scan import Scanned
+from kforensics.fleet.schemas import REPLICAS, SEGMENTS
+
+_REPLICA_COLUMNS = tuple(REPLICAS.names)
+_SEGMENT_COLUMNS = tuple(name for name in SEGMENTS.names if name not in {"node_id", "topic", "partition", "scanned_ns"})
+
+PartitionKey = tuple[str, str, int]
+"""Cluster, topic, partition."""
+
+
+def group_of(key: PartitionKey, groups: int) -> int:
+    """The group that judges a partition, the same on every machine."""
+    cluster, topic, partition = key
+    return zlib.crc32(f"{cluster}\0{topic}\0{partition}".encode()) % groups
+
+
+def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, bytes]:
+    """The parcels of a task, by the group that they go to.
+
+    Args:
+        scanned: what the task read.
+        clusters: of each input.
+        groups: how many there are.
+    """
+    contents: dict[int, tuple[list[Any], list[Any]]] = {}
+
+    def content(row: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+        group = group_of((clusters[row["input"]], row["topic"], row["partition"]), groups)
+        return contents.setdefault(group, ([], []))
+
+    for row in scanned.replicas:
+        content(row)[0].append([row[name] for name in _REPLICA_COLUMNS])
+    for row in scanned.segments:
+        key = (row["source"], row["path"])
+        values = [row[name] for name in _SEGMENT_COLUMNS]
+        content(row)[1].append([values, scanned.digests.get(key, []), scanned.epochs.get(key, [])])
+    return {
+        group: zlib.compress(json.dumps(items, separators=(",", ":")).encode(), 6)
+        for group, items in sorted(contents.items())
+    }
+
+
+def unpack(parcels: Iterable[bytes]) -> Scanned:
+    """What several tasks sent to one group."""
+    out = Scanned()
+    for parcel in parcels:
+        replicas, segments = json.loads(zlib.decompress(parcel))
+        out.replicas.extend(dict(zip(_REPLICA_COLUMNS, values, strict=True)) for values in replicas)
+        for values, digests, epochs in segments:
+            row: Row = dict(zip(_SEGMENT_COLUMNS, values, strict=True))
+            out.add_segment(row, digests, epochs)
+    return out

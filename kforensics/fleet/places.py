@@ -1,0 +1,212 @@
+"""The nodes of an audit: found in data directories, or in what `fleet scan` extracted from them."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError, EvidenceUnreadable
+from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, find_inputs
+from kforensics.evidence.log_dirs import FoundLogDir
+from kforensics.evidence.model import Input, Problem
+from kforensics.fleet.sources import Source
+from kforensics.fleet.tables import SCAN_MANIFEST, Tables
+from kforensics.source.discover import Shape
+
+LISTERS = 32
+"""Sources that are looked at together: most of the time goes into waiting for storage."""
+
+SCAN_SCHEMA = "kforensics/fleet-evidence/1"
+COPIES = "copies"
+"""Below the evidence of a scan: the metadata logs as they are, which tell of leaders and in-sync replicas."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedInput:
+    """One node or loose directory: where it is, and where its evidence comes from."""
+
+    found: FoundInput
+    sources: tuple[str, ...]
+    """A key for each log directory, the same in every audit of the same place."""
+    evidence: Path | None = None
+    """Where `fleet scan` put what it extracted, if its bytes are not to be read here."""
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSources:
+    """All inputs of an audit in their order."""
+
+    inputs: tuple[PlannedInput, ...]
+    problems: tuple[Problem, ...]
+    disagreements: tuple[tuple[int, int], ...] = field(default=())
+    """Inputs whose inventory gives another node id than the directory: the input and the inventory's id."""
+
+
+def find_sources(sources: Sequence[Source]) -> FoundSources:
+    """The inputs that sources stand for, in their order; what can't be used is a problem beside the others.
+
+    Raises:
+        EvidenceError: none of the sources can be used.
+    """
+    with ThreadPoolExecutor(min(LISTERS, max(len(sources), 1))) as pool:
+        looks = list(pool.map(_look, sources))
+    inputs: list[PlannedInput] = []
+    problems: list[Problem] = []
+    disagreements: list[tuple[int, int]] = []
+    seen: set[tuple[Path, tuple[str, ...]]] = set()
+    errors = [look for look in looks if isinstance(look, EvidenceError)]
+    if errors and len(errors) == len(looks):
+        raise errors[0]
+    for source, look in zip(sources, looks, strict=True):
+        if isinstance(look, EvidenceError):
+            problems.append(Problem(input=len(inputs), path=WHOLE_INPUT, message=_words(look)))
+            described = Input(path=str(source.location), kind="unreadable", broker_id=_node_of(source))
+            found = FoundInput(described=described, root=source.location, shape=Absent.UNREADABLE)
+            inputs.append(PlannedInput(found=found, sources=(), rack=source.rack))
+            continue
+        for planned in look:
+            key = (planned.found.root, planned.found.log_dir_paths)
+            if key in seen:
+                continue
+            seen.add(key)
+            said = planned.found.described.broker_id
+            if source.node_id is not None and isinstance(said, Absent):
+                described = replace(planned.found.described, broker_id=source.node_id)
+                planned = replace(planned, found=replace(planned.found, described=described))  # noqa: PLW2901
+            elif source.node_id is not None and said != source.node_id and planned.found.log_dirs:
+                disagreements.append((len(inputs), source.node_id))
+            inputs.append(replace(planned, rack=source.rack))
+    return FoundSources(inputs=tuple(inputs), problems=tuple(problems), disagreements=tuple(disagreements))
+
+
+def _node_of(source: Source) -> int | Absent:
+    return Absent.UNKNOWN if source.node_id is None else source.node_id
+
+
+def _words(error: EvidenceError) -> str:
+    return f"{error.problem}; likely {' or '.join(error.causes)}" if error.causes else error.problem
+
+
+def _look(source: Source) -> "list[PlannedInput] | EvidenceError":
+    try:
+        if source.is_evidence:
+            return read_scan_inputs(source.location)
+        inputs = find_inputs([source.location], with_server_logs=True)
+    except EvidenceError as error:
+        return error
+    return [
+        PlannedInput(
+            found=light(found), sources=tuple(source_key(found, path) for path in found.log_dir_paths or ("",))
+        )
+        for found in inputs.found
+    ]
+
+
+def light(found: FoundInput) -> FoundInput:
+    """The input without the names of its partitions, which are listed where they lie."""
+    return replace(found, log_dirs=tuple(replace(one, partitions=frozenset()) for one in found.log_dirs))
+
+
+def source_key(found: FoundInput, log_dir: str) -> str:
+    """A name for a log directory that is the same in every audit, and safe as a part of a file name."""
+    return hashlib.sha256(f"{found.root}\0{log_dir}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def read_scan_inputs(location: Path) -> list[PlannedInput]:
+    """The inputs whose evidence `fleet scan` wrote to a directory.
+
+    Raises:
+        EvidenceError: the scan was not finished, or the manifest is none.
+    """
+    return inputs_of_manifest(location, Tables(location).read_manifest(SCAN_MANIFEST))
+
+
+# ---------------------------------------------------------------- what a scan extracted
+
+
+def scan_manifest(planned: Sequence[PlannedInput], *, is_complete: bool) -> dict[str, Any]:
+    """What `evidence.json` says: which inputs were read, and whether to the end."""
+    return {
+        "schema": SCAN_SCHEMA,
+        "is_complete": is_complete,
+        "inputs": [
+            {
+                "path": one.found.described.path,
+                "kind": one.found.described.kind,
+                "node_id": _plain(one.found.described.broker_id),
+                "cluster_id": _plain(one.found.described.cluster_id),
+                "kafka_version_hint": _plain(one.found.described.kafka_version_hint),
+                "log_dirs": [
+                    {
+                        "path": log_dir.path,
+                        "clean_shutdown": log_dir.clean_shutdown,
+                        "is_metadata_dir": log_dir.is_metadata_dir,
+                    }
+                    for log_dir in one.found.log_dirs
+                ],
+                "sources": list(one.sources),
+            }
+            for one in planned
+        ],
+    }
+
+
+def inputs_of_manifest(location: Path, manifest: Mapping[str, Any] | None) -> list[PlannedInput]:
+    """The inputs that a manifest tells of.
+
+    Raises:
+        EvidenceUnreadable: it is none of a finished scan.
+    """
+    if manifest is None or manifest.get("schema") != SCAN_SCHEMA:
+        raise EvidenceUnreadable(str(location), "no evidence that this version of kforensics extracted")
+    if not manifest.get("is_complete"):
+        causes = ("it was interrupted: the same `fleet scan` goes on where it stopped",)
+        raise EvidenceUnreadable(str(location), "the scan that extracted this evidence did not finish", causes)
+    try:
+        return [_planned(location, number, one) for number, one in enumerate(manifest["inputs"])]
+    except (KeyError, TypeError, ValueError) as error:
+        raise EvidenceUnreadable(str(location), f"its manifest is damaged: {error}") from error
+
+
+def _planned(location: Path, number: int, one: Mapping[str, Any]) -> PlannedInput:
+    log_dirs = tuple(
+        FoundLogDir(
+            path=str(log_dir["path"]),
+            meta=Absent.UNKNOWN,
+            clean_shutdown=bool(log_dir["clean_shutdown"]),
+            broker_epoch=Absent.UNKNOWN,
+            partitions=frozenset(),
+            is_metadata_dir=bool(log_dir["is_metadata_dir"]),
+            has_broker_files=True,
+            quorum=Absent.UNKNOWN,
+            voters=Absent.UNKNOWN,
+            version_floor=((), ""),
+        )
+        for log_dir in one["log_dirs"]
+    )
+    found = FoundInput(
+        described=Input(
+            path=str(one["path"]),
+            kind=str(one["kind"]),
+            broker_id=_value(one["node_id"]),
+            cluster_id=_value(one["cluster_id"]),
+            kafka_version_hint=_value(one["kafka_version_hint"]),
+        ),
+        root=location / COPIES / str(number),
+        shape=Shape.PARENT if log_dirs else Shape.PARTITION,
+        log_dirs=log_dirs,
+        log_dir_paths=tuple(one.path for one in log_dirs),
+    )
+    return PlannedInput(found=found, sources=tuple(map(str, one["sources"])), evidence=location)
+
+
+def _plain(value: Any) -> Any:
+    return {"absent": value.value} if isinstance(value, Absent) else value
+
+
+def _value(plain: Any) -> Any:
+    return Absent(plain["absent"]) if isinstance(plain, dict) else plain

@@ -1,0 +1,273 @@
+"""What there is to read, listed where it lies, and its division into tasks of near-equal bytes.
+
+Each log directory's listing goes into a part of the `plan` table and only its totals travel; a task is a run of the
+listings of one or more log directories.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kforensics.damage import Absent
+from kforensics.evidence.collect import CHECKPOINTS, LogDirState, PartitionPlace, checkpoint_value, log_dir_states
+from kforensics.evidence.group_commits import OFFSETS_TOPIC
+from kforensics.evidence.inputs import FoundInput
+from kforensics.evidence.model import Problem
+from kforensics.fleet.places import PlannedInput
+from kforensics.fleet.rows import Row, problem_row
+from kforensics.fleet.tables import Tables
+from kforensics.pipeline.diff import DiffOptions, is_wanted
+from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName
+from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle
+from kforensics.units import TopicPartition
+
+DIRECTORY_WEIGHT = 32 << 10
+FILE_WEIGHT = 64 << 10
+"""Bytes that could be read in the time that listing a directory or opening a file takes."""
+
+LEAST_TASK = 16 << 20
+LARGEST_TASK = 512 << 20
+MOST_TASKS = 20_000
+"""A fleet too large for as many tasks of `LARGEST_TASK` bytes gets larger ones."""
+
+TASKS_A_CORE = 6
+"""So that no core waits long for the last one."""
+
+IS_DIRECTORY, IS_SEGMENT, IS_DELETED_SEGMENT = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirTask:
+    """One log directory to list and to read."""
+
+    number: int
+    input: int
+    source: str
+    found: FoundInput
+    """The input with this log directory alone."""
+    evidence: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirTotals:
+    """What the listing of a log directory came to."""
+
+    number: int
+    weight: int
+    bytes: int
+    replicas: int
+    segments: int
+    problems: int
+    offsets_places: tuple[str, ...] = ()
+    """Directories of the topic in which consumer groups commit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A run of the listing of one log directory, by weight."""
+
+    number: int
+    start: int
+    end: int
+
+
+def log_dir_tasks(inputs: Sequence[PlannedInput]) -> tuple[LogDirTask, ...]:
+    """The log directories of all inputs, in order; a loose partition directory is one by itself."""
+    tasks: list[LogDirTask] = []
+    for index, planned in enumerate(inputs):
+        found = planned.found
+        if isinstance(found.shape, Absent) or not (found.log_dirs or found.described.kind == "partition"):
+            continue
+        for place, source in enumerate(planned.sources):
+            own = found
+            if found.log_dirs:
+                own = replace(
+                    found,
+                    log_dirs=(found.log_dirs[place],),
+                    log_dir_paths=(found.log_dir_paths[place],),
+                    obstacles=found.obstacles if place == 0 else (),
+                )
+            tasks.append(
+                LogDirTask(number=len(tasks), input=index, source=source, found=own, evidence=planned.evidence)
+            )
+    return tuple(tasks)
+
+
+# ---------------------------------------------------------------- what stands in a log directory
+
+
+def part_name(number: int) -> str:
+    """The part of the `plan` table that lists a log directory."""
+    return f"log-dir-{number:06d}"
+
+
+def list_log_dir(task: LogDirTask, tables: Tables, options: DiffOptions) -> LogDirTotals:
+    """List one log directory into the `plan` table."""
+    if task.evidence is not None:
+        return _list_evidence(task, Tables(task.evidence))
+    problems: list[Problem] = []
+    lister = _Lister(task, options, problems)
+    rows = lister.rows()
+    tables.write("plan", part_name(task.number), rows)
+    if problems:
+        tables.write("problems", f"plan-{task.number:06d}", [problem_row(one) for one in problems])
+    return LogDirTotals(
+        number=task.number,
+        weight=lister.weight,
+        bytes=sum(row["length"] for row in rows),
+        replicas=sum(row["kind"] == IS_DIRECTORY for row in rows),
+        segments=sum(row["kind"] != IS_DIRECTORY for row in rows),
+        problems=len(problems),
+        offsets_places=tuple(
+            row["path"] for row in rows if row["kind"] == IS_DIRECTORY and row["topic"] == OFFSETS_TOPIC
+        ),
+    )
+
+
+def _list_evidence(task: LogDirTask, evidence: Tables) -> LogDirTotals:
+    import pyarrow.dataset as pd
+
+    of_source = pd.field("source") == task.source
+    lengths = evidence.column_table("segments", ["length"], of_source)["length"].to_pylist()
+    replicas = evidence.dataset("replicas").count_rows(filter=of_source)
+    return LogDirTotals(
+        number=task.number,
+        weight=DIRECTORY_WEIGHT * (1 + replicas + len(lengths)),
+        bytes=sum(lengths),
+        replicas=replicas,
+        segments=len(lengths),
+        problems=0,
+    )
+
+
+class _Lister:
+    def __init__(self, task: LogDirTask, options: DiffOptions, problems: list[Problem]) -> None:
+        self._task = task
+        self._options = options
+        self._problems = problems
+        self.weight = 0
+
+    def rows(self) -> list[Row]:
+        task = self._task
+        states = log_dir_states(task.input, task.found, self._problems)
+        rows: list[Row] = []
+        current: FoundDirectory | None = None
+        sequence = -1
+        for item in task.found.walk():
+            match item:
+                case FoundDirectory(name=PartitionDirectoryName() as name):
+                    wanted = is_wanted(name.topic_partition, self._options)
+                    current = item if wanted else None
+                    if wanted:
+                        sequence += 1
+                        rows.append(self._directory(item, name, states[item.log_dir], sequence))
+                case FoundDirectory():
+                    current = None
+                case FoundFile() if (
+                    current is not None
+                    and item.name.kind is FileKind.SEGMENT
+                    and item.name.suffix in {FileSuffix.NONE, FileSuffix.DELETED}
+                    and item.path.rpartition("/")[0] == current.path
+                ):
+                    rows.append(self._segment(item, current, sequence))
+                case Obstacle():
+                    self._problems.append(Problem(input=task.input, path=item.path, message=item.message))
+        return rows
+
+    def _directory(self, item: FoundDirectory, name: PartitionDirectoryName, state: LogDirState, sequence: int) -> Row:
+        values = {one: checkpoint_value(state, one, name.topic_partition) for one in CHECKPOINTS}
+        return {
+            **self._place(DIRECTORY_WEIGHT, sequence, item.path, name.topic_partition),
+            "kind": IS_DIRECTORY,
+            "state": name.state.value,
+            "directory": item.path,
+            "length": 0,
+            "mtime_ns": 0,
+            **{one: None if isinstance(value, Absent) else value.value for one, value in values.items()},
+            "checkpoint_lines": [
+                None if isinstance(value, Absent) else value.citation.line for value in values.values()
+            ],
+            "unreadable": sorted(state.unreadable),
+        }
+
+    def _segment(self, item: FoundFile, directory: FoundDirectory, sequence: int) -> Row:
+        assert isinstance(directory.name, PartitionDirectoryName)
+        return {
+            **self._place(FILE_WEIGHT + item.length, sequence, item.path, directory.name.topic_partition),
+            "kind": IS_DELETED_SEGMENT if item.name.suffix is FileSuffix.DELETED else IS_SEGMENT,
+            "directory": directory.path,
+            "length": item.length,
+            "mtime_ns": item.mtime_ns,
+            "base_offset": item.name.base_offset,
+        }
+
+    def _place(self, weight: int, sequence: int, path: str, partition: TopicPartition) -> Row:
+        at = self.weight
+        self.weight += weight
+        return {
+            "at": at,
+            "sequence": sequence,
+            "path": path,
+            "topic": partition.topic,
+            "partition": partition.partition,
+        }
+
+
+def place_of(task: LogDirTask, row: Mapping[str, Any]) -> PartitionPlace:
+    """The partition directory that a row of the plan stands for, with what its log directory says of it alone."""
+    partition = TopicPartition(row["topic"], row["partition"])
+    lines = row["checkpoint_lines"] or (None,) * len(CHECKPOINTS)
+    state = LogDirState(
+        root=task.found.root,
+        input=task.input,
+        log_dir=task.found.log_dir_paths[0] if task.found.log_dir_paths else "",
+        broker_id=task.found.described.broker_id if task.found.log_dirs else Absent.UNKNOWN,
+        clean_shutdown=bool(task.found.log_dirs) and task.found.log_dirs[0].clean_shutdown,
+        checkpoints={
+            name: {partition: row[name] << 32 | (line or 0)}
+            for name, line in zip(CHECKPOINTS, lines, strict=True)
+            if row[name] is not None
+        },
+        unreadable=frozenset(row["unreadable"] or ()),
+    )
+    return PartitionPlace(
+        state=state, path=row["path"], topic_partition=partition, directory_state=row["state"], length=0
+    )
+
+
+# ---------------------------------------------------------------- tasks
+
+
+def divide(totals: Sequence[LogDirTotals], *, evidence: frozenset[int], cores: int) -> tuple[tuple[Piece, ...], ...]:
+    """Tasks of near-equal weight: runs over the listings, of several small log directories or of a part of a large one.
+
+    Args:
+        totals: of all log directories, in order.
+        evidence: numbers of those that come as extracted evidence, which is not divided.
+        cores: that work at the same time.
+    """
+    whole = sum(one.weight for one in totals)
+    wanted = max(LEAST_TASK, min(LARGEST_TASK, whole // (cores * TASKS_A_CORE)), whole // MOST_TASKS)
+    tasks: list[tuple[Piece, ...]] = []
+    current: list[Piece] = []
+    room = wanted
+    for one in totals:
+        for piece in _pieces(one, room, wanted, is_divisible=one.number not in evidence):
+            current.append(piece)
+            room -= piece.end - piece.start
+            if room <= 0:
+                tasks.append(tuple(current))
+                current, room = [], wanted
+    if current:
+        tasks.append(tuple(current))
+    return tuple(tasks)
+
+
+def _pieces(one: LogDirTotals, room: int, wanted: int, *, is_divisible: bool) -> Iterator[Piece]:
+    start = 0
+    while is_divisible and one.weight - start > room:
+        yield Piece(number=one.number, start=start, end=start + room)
+        start, room = start + room, wanted
+    if one.weight > start or (start == 0 and one.weight == 0):
+        yield Piece(number=one.number, start=start, end=one.weight)

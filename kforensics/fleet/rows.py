@@ -1,0 +1,316 @@
+"""Evidence as rows of tables and back, so that what was read in one place can be judged in another."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
+from kforensics.evidence.collect import CHECKPOINTS, stitch_replica
+from kforensics.evidence.model import DIGEST_DTYPE, CheckpointValue, Citation, Lineage, Problem, Replica, Segment
+from kforensics.findings.model import Confidence, Finding, Severity
+from kforensics.source.walk import join
+from kforensics.units import EpochEntry, OffsetRange, TopicPartition
+
+Row = dict[str, Any]
+
+_DIGEST_COLUMNS = ("bucket", "low", "high", "batches", "position")
+
+
+def known(value: Any) -> Any:
+    """The value, or none where it is absent."""
+    return None if isinstance(value, Absent) else value
+
+
+def known_or(value: Any, absent: Absent) -> Any:
+    """The value, or why it is absent."""
+    return absent if value is None else value
+
+
+# ---------------------------------------------------------------- damage
+
+
+def damage_rows(path: str, damage: Iterable[Damage]) -> list[Row]:
+    """The damaged places of a file."""
+    return [
+        {
+            "path": path,
+            "position": one.span.position,
+            "length": one.span.length,
+            "kind": one.kind.value,
+            "expected": one.expected,
+            "found": one.found,
+            "gravity": one.gravity.value,
+            "first_offset_lost": one.offsets_lost.first if isinstance(one.offsets_lost, OffsetRange) else None,
+            "last_offset_lost": one.offsets_lost.last if isinstance(one.offsets_lost, OffsetRange) else None,
+        }
+        for one in damage
+    ]
+
+
+def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
+    """The damaged places that rows tell of."""
+    return tuple(
+        Damage(
+            span=Span(row["position"], row["length"]),
+            kind=DamageKind(row["kind"]),
+            expected=row["expected"],
+            found=row["found"],
+            gravity=Gravity(row["gravity"]),
+            offsets_lost=Absent.NOT_APPLICABLE
+            if row["first_offset_lost"] is None
+            else OffsetRange(row["first_offset_lost"], row["last_offset_lost"]),
+        )
+        for row in rows or ()
+    )
+
+
+# ---------------------------------------------------------------- segments
+
+
+def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool, scanned_ns: int) -> Row:
+    """A segment; `place` gives the columns that say where it stands. Digests and lineage have tables of their own."""
+    return {
+        **place,
+        "path": segment.path,
+        "is_deleted": is_deleted,
+        "base_offset": segment.base_offset,
+        "length": segment.length,
+        "valid_length": segment.valid_length,
+        "first_offset": known(segment.first_offset),
+        "last_offset": known(segment.last_offset),
+        "recovered_end_offset": known(segment.recovered_end_offset),
+        "batch_count": segment.batch_count,
+        "record_count": segment.record_count,
+        "recovered_batch_count": segment.recovered_batch_count,
+        "recovered_record_count": segment.recovered_record_count,
+        "magics": sorted(segment.magics),
+        "max_timestamp_ms": known(segment.max_timestamp_ms),
+        "is_thinned": segment.is_thinned,
+        "changed": segment.changed,
+        "mtime_ns": segment.mtime_ns,
+        "scanned_ns": scanned_ns,
+        "damage": damage_rows(segment.path, segment.damage),
+    }
+
+
+def digest_lists(segment: Segment) -> list[list[int]]:
+    """The digests as numbers, the 128 bits as two signed words."""
+    signed = segment.digests.astype(_SIGNED_DIGEST)
+    return [list(row) for row in zip(*(signed[name].tolist() for name in _DIGEST_COLUMNS), strict=True)]
+
+
+_SIGNED_DIGEST = np.dtype([(name, "<i8") for name in _DIGEST_COLUMNS])
+
+
+def digests_of(rows: Sequence[Sequence[int]]) -> Any:
+    """The digests that `digest_lists` made lists of."""
+    if not rows:
+        return np.zeros(0, dtype=DIGEST_DTYPE)
+    return np.array([tuple(row) for row in rows], dtype=_SIGNED_DIGEST).view(DIGEST_DTYPE)
+
+
+def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs: Iterable[Sequence[int]]) -> Segment:
+    """The segment that a row, its digests and its lineage tell of; batch tables are never kept."""
+    return Segment(
+        path=row["path"],
+        base_offset=row["base_offset"],
+        length=row["length"],
+        valid_length=row["valid_length"],
+        recovered_end_offset=known_or(row["recovered_end_offset"], Absent.NOT_APPLICABLE),
+        first_offset=known_or(row["first_offset"], Absent.NOT_APPLICABLE),
+        last_offset=known_or(row["last_offset"], Absent.NOT_APPLICABLE),
+        batch_count=row["batch_count"],
+        record_count=row["record_count"],
+        epochs=tuple(EpochEntry(epoch, start) for epoch, start in epochs),
+        magics=frozenset(row["magics"] or ()),
+        max_timestamp_ms=known_or(row["max_timestamp_ms"], Absent.NOT_APPLICABLE),
+        digests=digests_of(digests),
+        batches=Absent.NOT_WRITTEN,
+        damage=damage_of(row["damage"]),
+        changed=row["changed"],
+        mtime_ns=row["mtime_ns"],
+        recovered_batch_count=row["recovered_batch_count"],
+        recovered_record_count=row["recovered_record_count"],
+        is_thinned=row["is_thinned"],
+    )
+
+
+# ---------------------------------------------------------------- replicas
+
+
+def replica_row(replica: Replica, source: str, sequence: int) -> Row:
+    """What a partition directory says, its segments apart."""
+    checkpoints = {name: getattr(replica, name) for name in CHECKPOINTS}
+    absent = {
+        name: value.value
+        for name in ("broker_id", "topic_id", "checkpoint_epochs", *CHECKPOINTS)
+        if isinstance(value := getattr(replica, name), Absent)
+    }
+    epochs = replica.checkpoint_epochs
+    return {
+        "input": replica.input,
+        "node_id": known(replica.broker_id),
+        "source": source,
+        "sequence": sequence,
+        "topic": replica.topic_partition.topic,
+        "partition": replica.topic_partition.partition,
+        "state": replica.state,
+        "path": replica.path,
+        "log_dir": replica.log_dir,
+        "topic_id": known(replica.topic_id),
+        "checkpoint_epochs": None
+        if isinstance(epochs, Absent)
+        else [{"leader_epoch": epoch, "start_offset": start} for epoch, start in epochs],
+        **{name: None if isinstance(one, Absent) else one.value for name, one in checkpoints.items()},
+        "checkpoint_lines": [_line(one) for one in checkpoints.values()],
+        "clean_shutdown": replica.clean_shutdown,
+        "producer_snapshots": list(replica.producer_snapshots),
+        "damage": [row for path, damage in sorted(replica.damage.items()) for row in damage_rows(path, damage)],
+        "absent": [f"{name}={why}" for name, why in sorted(absent.items())],
+    }
+
+
+def _line(checkpoint: CheckpointValue | Absent) -> int | None:
+    if isinstance(checkpoint, Absent) or isinstance(checkpoint.citation.line, Absent):
+        return None
+    return checkpoint.citation.line
+
+
+def replica_of(
+    row: Mapping[str, Any], segments: Sequence[Segment], deleted: Sequence[Segment], *, is_at_hand: bool
+) -> Replica:
+    """The replica that a row and its segments tell of."""
+    absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
+    lines = dict(zip(CHECKPOINTS, row["checkpoint_lines"] or (), strict=False))
+
+    def checkpoint(name: str) -> CheckpointValue | Absent:
+        if row[name] is None:
+            return absent.get(name, Absent.NOT_WRITTEN)
+        path = join(row["log_dir"], CHECKPOINTS[name])
+        line = known_or(lines.get(name), Absent.NOT_APPLICABLE)
+        return CheckpointValue(value=row[name], citation=Citation(input=row["input"], path=path, line=line))
+
+    epochs = row["checkpoint_epochs"]
+    damage: dict[str, tuple[Damage, ...]] = {}
+    for one in row["damage"] or ():
+        damage[one["path"]] = (*damage.get(one["path"], ()), *damage_of([one]))
+    return stitch_replica(
+        Replica(
+            input=row["input"],
+            broker_id=known_or(row["node_id"], absent.get("broker_id", Absent.UNKNOWN)),
+            path=row["path"],
+            log_dir=row["log_dir"],
+            topic_partition=TopicPartition(row["topic"], row["partition"]),
+            state=row["state"],
+            topic_id=known_or(row["topic_id"], absent.get("topic_id", Absent.NOT_WRITTEN)),
+            segments=(),
+            lineage=Lineage(epochs=(), log_start_offset=0, log_end_offset=0),
+            checkpoint_epochs=absent.get("checkpoint_epochs", Absent.NOT_WRITTEN)
+            if epochs is None
+            else tuple(EpochEntry(one["leader_epoch"], one["start_offset"]) for one in epochs),
+            high_watermark=checkpoint("high_watermark"),
+            recovery_point=checkpoint("recovery_point"),
+            log_start=checkpoint("log_start"),
+            cleaner_point=checkpoint("cleaner_point"),
+            clean_shutdown=row["clean_shutdown"],
+            producer_snapshots=tuple(row["producer_snapshots"] or ()),
+            damage=damage,
+            is_at_hand=is_at_hand,
+        ),
+        segments,
+        deleted,
+    )
+
+
+# ---------------------------------------------------------------- findings and problems
+
+
+def finding_row(item: Finding, cluster_id: str | None) -> Row:
+    """A finding with all of its words."""
+    offsets = item.offsets
+    absent = {
+        name: value.value
+        for name in ("topic", "partition", "broker_id", "offsets")
+        if isinstance(value := getattr(item, name), Absent) and value is not Absent.NOT_APPLICABLE
+    }
+    return {
+        "code": item.code,
+        "severity": item.severity.value,
+        "severity_rank": item.severity.rank,
+        "confidence": item.confidence.value,
+        "statement": item.statement,
+        "meaning": item.meaning,
+        "advice": item.advice,
+        "cluster_id": cluster_id,
+        "topic": known(item.topic),
+        "partition": known(item.partition),
+        "node_id": known(item.broker_id),
+        "first_offset": None if isinstance(offsets, Absent) else offsets.first,
+        "last_offset": None if isinstance(offsets, Absent) else offsets.last,
+        "citations": [
+            {
+                "input": one.input,
+                "path": one.path,
+                "position": one.span.position if isinstance(one.span, Span) else None,
+                "length": one.span.length if isinstance(one.span, Span) else None,
+                "line": known(one.line),
+            }
+            for one in item.citations
+        ],
+        "references": list(item.references),
+        "absent": [f"{name}={why}" for name, why in sorted(absent.items())],
+    }
+
+
+def finding_of(row: Mapping[str, Any]) -> Finding:
+    """The finding that a row tells of."""
+    absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
+
+    def value(column: str, name: str) -> Any:
+        return known_or(row[column], absent.get(name, Absent.NOT_APPLICABLE))
+
+    return Finding(
+        code=row["code"],
+        severity=Severity(row["severity"]),
+        confidence=Confidence(row["confidence"]),
+        statement=row["statement"],
+        meaning=row["meaning"],
+        advice=row["advice"],
+        topic=value("topic", "topic"),
+        partition=value("partition", "partition"),
+        broker_id=value("node_id", "broker_id"),
+        offsets=absent.get("offsets", Absent.NOT_APPLICABLE)
+        if row["first_offset"] is None
+        else OffsetRange(row["first_offset"], row["last_offset"]),
+        citations=tuple(
+            Citation(
+                input=one["input"],
+                path=one["path"],
+                span=Absent.NOT_APPLICABLE if one["position"] is None else Span(one["position"], one["length"]),
+                line=known_or(one["line"], Absent.NOT_APPLICABLE),
+            )
+            for one in row["citations"] or ()
+        ),
+        references=tuple(row["references"] or ()),
+    )
+
+
+def problem_row(problem: Problem) -> Row:
+    """Something that could not be read."""
+    return {
+        "input": problem.input,
+        "path": problem.path,
+        "position": known(problem.position),
+        "message": problem.message,
+    }
+
+
+def problem_of(row: Mapping[str, Any]) -> Problem:
+    """The problem that a row tells of."""
+    return Problem(
+        input=row["input"],
+        path=row["path"],
+        message=row["message"],
+        position=known_or(row["position"], Absent.NOT_APPLICABLE),
+    )

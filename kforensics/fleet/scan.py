@@ -1,0 +1,220 @@
+"""Reading one piece of a plan: each segment to its summary, each partition directory to its row, unless an earlier look still holds."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as pd
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.evidence.collect import collect_directory
+from kforensics.evidence.model import Problem, Segment
+from kforensics.evidence.segments import scan_segment
+from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask
+from kforensics.fleet.rows import Row, digest_lists, problem_row, replica_row, segment_of, segment_row
+from kforensics.fleet.schemas import DIGESTS, LINEAGE, SEGMENTS
+from kforensics.fleet.tables import Tables
+from kforensics.formats.segment import Level, SegmentBytes
+from kforensics.source.mapped import EvidenceFile, open_evidence
+
+SETTLED_NS = 2_000_000_000
+"""A file whose last change is younger than this when it is read may change again without a new time of change."""
+
+CHANGED = "it changed while it was read"
+
+Wrap = Callable[[EvidenceFile], SegmentBytes]
+"""Puts something between a file and its reader, such as a limit of the read rate."""
+
+
+@dataclass(slots=True)
+class Scanned:
+    """Rows of what was read; digests and epochs by (source, path)."""
+
+    replicas: list[Row] = field(default_factory=list)
+    segments: list[Row] = field(default_factory=list)
+    digests: dict[tuple[str, str], list[list[int]]] = field(default_factory=dict)
+    epochs: dict[tuple[str, str], list[list[int]]] = field(default_factory=dict)
+    problems: list[Row] = field(default_factory=list)
+    read_bytes: int = 0
+    reused: int = 0
+
+    def add_segment(self, row: Row, digests: list[list[int]], epochs: list[list[int]]) -> None:
+        """Take one segment up."""
+        key = (row["source"], row["path"])
+        self.segments.append(row)
+        self.digests[key] = digests
+        self.epochs[key] = epochs
+
+    def segment(self, row: Mapping[str, Any]) -> Segment:
+        """The segment of a row."""
+        key = (row["source"], row["path"])
+        return segment_of(row, self.digests.get(key, []), self.epochs.get(key, []))
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The segments with digests and lineage, as tables."""
+        return {
+            "segments": pa.Table.from_pylist(self.segments, schema=SEGMENTS),
+            "digests": pa.Table.from_pylist(
+                [
+                    {
+                        "source": source,
+                        "path": path,
+                        **dict(zip(("bucket", "low", "high", "batches", "position"), digest, strict=True)),
+                    }
+                    for (source, path), digests in self.digests.items()
+                    for digest in digests
+                ],
+                schema=DIGESTS,
+            ),
+            "lineage": pa.Table.from_pylist(
+                [
+                    {"source": source, "path": path, "leader_epoch": epoch, "start_offset": start}
+                    for (source, path), epochs in self.epochs.items()
+                    for epoch, start in epochs
+                ],
+                schema=LINEAGE,
+            ),
+        }
+
+
+EVIDENCE_TABLES = ("segments", "digests", "lineage")
+
+
+class EarlierLooks:
+    """Segments that were read before: in an earlier audit, or in this one before it was interrupted.
+
+    Args:
+        places: tables to look into, the newest first.
+    """
+
+    def __init__(self, places: Sequence[Tables]) -> None:
+        self._places = tuple(places)
+
+    def of(self, source: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Scanned, frozenset[str]]:
+        """What is known of the listed files that are still as they were, and the paths of these."""
+        out = Scanned()
+        wanted = {row["path"]: (row["length"], row["mtime_ns"]) for row in rows}
+        for tables in self._places if wanted else ():
+            parts = [part for part in tables.parts("segments") if part.startswith(f"{source}-")]
+            for part in parts:
+                self._take(tables, part, wanted, out)
+        return out, frozenset(row["path"] for row in out.segments)
+
+    def _take(self, tables: Tables, part: str, wanted: dict[str, tuple[int, int]], out: Scanned) -> None:
+        low, high = min(wanted, default=""), max(wanted, default="")
+        between = (pd.field("path") >= low) & (pd.field("path") <= high)
+        found = [
+            row
+            for row in tables.read_part("segments", part, filters=between).to_pylist()
+            if wanted.get(row["path"]) == (row["length"], row["mtime_ns"])
+            and not row["changed"]
+            and row["scanned_ns"] - row["mtime_ns"] > SETTLED_NS
+        ]
+        if not found:
+            return
+        digests: dict[str, list[list[int]]] = {}
+        for row in tables.read_part("digests", part, filters=between).to_pylist():
+            digests.setdefault(row["path"], []).append(
+                [row["bucket"], row["low"], row["high"], row["batches"], row["position"]]
+            )
+        epochs: dict[str, list[list[int]]] = {}
+        for row in tables.read_part("lineage", part, filters=between).to_pylist():
+            epochs.setdefault(row["path"], []).append([row["leader_epoch"], row["start_offset"]])
+        for row in found:
+            if wanted.pop(row["path"], None) is not None:
+                out.add_segment(row, digests.get(row["path"], []), epochs.get(row["path"], []))
+
+
+def scan_piece(
+    task: LogDirTask,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    place_of: Callable[[LogDirTask, Mapping[str, Any]], Any],
+    earlier: EarlierLooks,
+    level: Level = Level.CRC,
+    wrap: Wrap | None = None,
+) -> Scanned:
+    """Read what a run of a log directory's listing names; what can't be read becomes a problem.
+
+    Args:
+        task: the log directory.
+        rows: of its listing.
+        place_of: makes a partition directory out of its row.
+        earlier: what need not be read again.
+        level: how deep batches are checked.
+        wrap: put between each file and its reader.
+    """
+    out, reused = earlier.of(task.source, [row for row in rows if row["kind"] != IS_DIRECTORY])
+    out.reused = len(reused)
+    node_id = task.found.described.broker_id if task.found.log_dirs else Absent.UNKNOWN
+    place = {
+        "input": task.input,
+        "node_id": None if isinstance(node_id, Absent) else node_id,
+        "source": task.source,
+    }
+    problems: list[Problem] = []
+    out.segments = [{**row, **place} for row in out.segments]
+    for row in rows:
+        if row["kind"] == IS_DIRECTORY:
+            collected = collect_directory(place_of(task, row))
+            problems.extend(collected.problems)
+            out.replicas.append(replica_row(collected.replica, task.source, row["sequence"]))
+        elif row["path"] not in reused:
+            _read_segment(task, row, place, out, problems, level=level, wrap=wrap)
+    out.problems.extend(problem_row(one) for one in problems)
+    return out
+
+
+def _read_segment(
+    task: LogDirTask,
+    row: Mapping[str, Any],
+    place: Mapping[str, Any],
+    out: Scanned,
+    problems: list[Problem],
+    *,
+    level: Level,
+    wrap: Wrap | None,
+) -> None:
+    started = time.time_ns()
+    try:
+        with open_evidence(task.found.root / row["path"]) as file:
+            source = wrap(file) if wrap else file
+            segment = scan_segment(
+                source, path=row["path"], base_offset=row["base_offset"], level=level, mtime_ns=file.mtime_ns
+            )
+            segment = replace(segment, changed=file.changed())
+    except EvidenceError as error:
+        problems.append(Problem(input=task.input, path=row["path"], message=error.problem))
+        return
+    if segment.changed:
+        problems.append(Problem(input=task.input, path=row["path"], message=CHANGED))
+    where = {**place, "topic": row["topic"], "partition": row["partition"], "directory": row["directory"]}
+    is_deleted = row["kind"] == IS_DELETED_SEGMENT
+    out.read_bytes += segment.length
+    out.add_segment(
+        segment_row(segment, where, is_deleted=is_deleted, scanned_ns=started),
+        digest_lists(segment),
+        [list(entry) for entry in segment.epochs],
+    )
+
+
+def take_evidence(task: LogDirTask, evidence: Tables) -> Scanned:
+    """What `fleet scan` extracted of a log directory, under this audit's numbers."""
+    of_source = pd.field("source") == task.source
+    out = Scanned()
+    digests = _grouped(evidence.rows("digests", where=of_source), ("bucket", "low", "high", "batches", "position"))
+    epochs = _grouped(evidence.rows("lineage", where=of_source), ("leader_epoch", "start_offset"))
+    for row in evidence.rows("segments", where=of_source):
+        out.add_segment({**row, "input": task.input}, digests.get(row["path"], []), epochs.get(row["path"], []))
+    out.replicas = [{**row, "input": task.input} for row in evidence.rows("replicas", where=of_source)]
+    return out
+
+
+def _grouped(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[list[int]]]:
+    out: dict[str, list[list[int]]] = {}
+    for row in rows:
+        out.setdefault(row["path"], []).append([row[name] for name in names])
+    return out

@@ -1,0 +1,217 @@
+"""The columns of every table: a promise to those who query them, told to readers in `docs/fleet-tables.md`."""
+
+import pyarrow as pa
+
+_TEXT, _SHORT, _INT, _LONG, _BOOL = pa.string(), pa.int16(), pa.int32(), pa.int64(), pa.bool_()
+
+DAMAGE = pa.struct(
+    [
+        ("path", _TEXT),
+        ("position", _LONG),
+        ("length", _LONG),
+        ("kind", _TEXT),
+        ("expected", _TEXT),
+        ("found", _TEXT),
+        ("gravity", _TEXT),
+        ("first_offset_lost", _LONG),
+        ("last_offset_lost", _LONG),
+    ]
+)
+"""One damaged place of a file."""
+
+EPOCH = pa.struct([("leader_epoch", _INT), ("start_offset", _LONG)])
+
+CITATION = pa.struct([("input", _INT), ("path", _TEXT), ("position", _LONG), ("length", _LONG), ("line", _LONG)])
+
+NODES = pa.schema(
+    [
+        ("input", _INT),
+        ("path", _TEXT),
+        ("kind", _TEXT),
+        ("node_id", _INT),
+        ("cluster_id", _TEXT),
+        ("rack", _TEXT),
+        ("kafka_version_hint", _TEXT),
+        ("is_evidence", _BOOL),
+        ("log_dirs", pa.list_(_TEXT)),
+        ("replicas", _LONG),
+        ("segments", _LONG),
+        ("bytes", _LONG),
+        ("problems", _LONG),
+    ]
+)
+
+REPLICAS = pa.schema(
+    [
+        ("input", _INT),
+        ("node_id", _INT),
+        ("source", _TEXT),
+        ("sequence", _INT),
+        ("topic", _TEXT),
+        ("partition", _INT),
+        ("state", _TEXT),
+        ("path", _TEXT),
+        ("log_dir", _TEXT),
+        ("topic_id", _TEXT),
+        ("checkpoint_epochs", pa.list_(EPOCH)),
+        ("high_watermark", _LONG),
+        ("recovery_point", _LONG),
+        ("log_start", _LONG),
+        ("cleaner_point", _LONG),
+        ("checkpoint_lines", pa.list_(_INT)),
+        ("clean_shutdown", _BOOL),
+        ("producer_snapshots", pa.list_(_LONG)),
+        ("damage", pa.list_(DAMAGE)),
+        ("absent", pa.list_(_TEXT)),
+    ]
+)
+"""What a partition directory says; the evidence of `fleet scan`."""
+
+JUDGED_REPLICAS = pa.schema(
+    [
+        *REPLICAS,
+        ("segments", _INT),
+        ("bytes", _LONG),
+        ("damaged_places", _INT),
+        ("verdict", _TEXT),
+        ("log_start_offset", _LONG),
+        ("log_end_offset", _LONG),
+        ("protocol", _TEXT),
+        ("truncate_to", _LONG),
+        ("records_cut", _LONG),
+        ("lost_certain", _LONG),
+        ("lost_possible", _LONG),
+        ("first_divergence", _LONG),
+        ("divergence_kind", _TEXT),
+    ]
+)
+
+SEGMENTS = pa.schema(
+    [
+        ("input", _INT),
+        ("node_id", _INT),
+        ("source", _TEXT),
+        ("topic", _TEXT),
+        ("partition", _INT),
+        ("directory", _TEXT),
+        ("path", _TEXT),
+        ("is_deleted", _BOOL),
+        ("base_offset", _LONG),
+        ("length", _LONG),
+        ("valid_length", _LONG),
+        ("first_offset", _LONG),
+        ("last_offset", _LONG),
+        ("recovered_end_offset", _LONG),
+        ("batch_count", _LONG),
+        ("record_count", _LONG),
+        ("recovered_batch_count", _LONG),
+        ("recovered_record_count", _LONG),
+        ("magics", pa.list_(_SHORT)),
+        ("max_timestamp_ms", _LONG),
+        ("is_thinned", _BOOL),
+        ("changed", _BOOL),
+        ("mtime_ns", _LONG),
+        ("scanned_ns", _LONG),
+        ("damage", pa.list_(DAMAGE)),
+    ]
+)
+
+DIGESTS = pa.schema(
+    [
+        ("source", _TEXT),
+        ("path", _TEXT),
+        ("bucket", _LONG),
+        ("low", _LONG),
+        ("high", _LONG),
+        ("batches", _LONG),
+        ("position", _LONG),
+    ]
+)
+
+LINEAGE = pa.schema([("source", _TEXT), ("path", _TEXT), ("leader_epoch", _INT), ("start_offset", _LONG)])
+
+PARTITIONS = pa.schema(
+    [
+        ("cluster_id", _TEXT),
+        ("topic", _TEXT),
+        ("partition", _INT),
+        ("topic_id", _TEXT),
+        ("verdict", _TEXT),
+        ("verdict_rank", _SHORT),
+        ("leader", _INT),
+        ("leader_epoch", _INT),
+        ("leader_source", _TEXT),
+        ("holders", pa.list_(_INT)),
+        ("assigned", pa.list_(_INT)),
+        ("isr", pa.list_(_INT)),
+        ("missing", pa.list_(_INT)),
+        ("excess", pa.list_(_INT)),
+        ("is_offline", _BOOL),
+        ("is_under_replicated", _BOOL),
+        ("shares_rack", _BOOL),
+        ("unclean_elections", _INT),
+        ("replicas", _INT),
+        ("bytes", _LONG),
+        ("lost_certain", _LONG),
+        ("lost_possible", _LONG),
+        ("report", _TEXT),
+    ]
+)
+
+FINDINGS = pa.schema(
+    [
+        ("code", _TEXT),
+        ("severity", _TEXT),
+        ("severity_rank", _SHORT),
+        ("confidence", _TEXT),
+        ("statement", _TEXT),
+        ("meaning", _TEXT),
+        ("advice", _TEXT),
+        ("cluster_id", _TEXT),
+        ("topic", _TEXT),
+        ("partition", _INT),
+        ("node_id", _INT),
+        ("first_offset", _LONG),
+        ("last_offset", _LONG),
+        ("citations", pa.list_(CITATION)),
+        ("references", pa.list_(_TEXT)),
+        ("absent", pa.list_(_TEXT)),
+    ]
+)
+
+PROBLEMS = pa.schema([("input", _INT), ("path", _TEXT), ("position", _LONG), ("message", _TEXT)])
+
+PLAN = pa.schema(
+    [
+        ("at", _LONG),
+        ("sequence", _INT),
+        ("kind", _SHORT),
+        ("path", _TEXT),
+        ("topic", _TEXT),
+        ("partition", _INT),
+        ("state", _TEXT),
+        ("directory", _TEXT),
+        ("length", _LONG),
+        ("mtime_ns", _LONG),
+        ("base_offset", _LONG),
+        ("high_watermark", _LONG),
+        ("recovery_point", _LONG),
+        ("log_start", _LONG),
+        ("cleaner_point", _LONG),
+        ("checkpoint_lines", pa.list_(_INT)),
+        ("unreadable", pa.list_(_TEXT)),
+    ]
+)
+"""What there is to read in a log directory, in the order of reading; `at` is the weight of all that comes before."""
+
+TABLES: dict[str, pa.Schema] = {
+    "nodes": NODES,
+    "replicas": JUDGED_REPLICAS,
+    "segments": SEGMENTS,
+    "digests": DIGESTS,
+    "lineage": LINEAGE,
+    "partitions": PARTITIONS,
+    "findings": FINDINGS,
+    "problems": PROBLEMS,
+    "plan": PLAN,
+}

@@ -1,0 +1,150 @@
+"""What an audit is asked to look at: directories, globs, inventories of nodes, and evidence that brokers extracted themselves."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, FormatError, UsageError
+from kforensics.damage import Span
+from kforensics.fleet.storage import StoragePath, expand_glob, parse_location
+from kforensics.source.mapped import open_evidence
+
+INVENTORY_SUFFIXES = frozenset({".yaml", ".yml", ".csv", ".parquet"})
+INVENTORY_LIMIT = 64 << 20
+"""Bytes of an inventory that are read."""
+
+EVIDENCE_MARKER = "evidence.json"
+"""Stands in a directory that `fleet scan` wrote."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One place to look at, and what the inventory says of it."""
+
+    location: Path
+    is_evidence: bool = False
+    node_id: int | None = None
+    rack: str | None = None
+
+
+def read_sources(given: Sequence[str]) -> tuple[Source, ...]:
+    """The places that sources on a command line stand for, in their order.
+
+    Raises:
+        EvidenceError: an inventory can't be read, or a pattern matches nothing.
+        FormatError: an inventory is no list of nodes and locations.
+    """
+    return tuple(one for text in given for one in _read_source(text))
+
+
+def _read_source(text: str) -> Iterator[Source]:
+    location = parse_location(text)
+    if location.suffix.lower() in INVENTORY_SUFFIXES and not _is_directory(location):
+        yield from read_inventory(location)
+        return
+    places = expand_glob(location)
+    if not places:
+        raise EvidenceNotFound(text, "nothing matches this pattern", ("a mistyped path", "the volume is not mounted"))
+    for place in places:
+        yield Source(location=place, is_evidence=_is_evidence(place))
+
+
+def _is_directory(location: Path) -> bool:
+    if isinstance(location, StoragePath):
+        return False
+    return location.is_dir()
+
+
+def _is_evidence(location: Path) -> bool:
+    try:
+        return (location / EVIDENCE_MARKER).exists()
+    except (OSError, EvidenceError):
+        return False
+
+
+def read_inventory(location: Path) -> tuple[Source, ...]:
+    """The nodes of an inventory: rows of `location`, and where known `node` and `rack`."""
+    with open_evidence(location) as file:
+        data = file.read_all(INVENTORY_LIMIT)
+    try:
+        rows = list(_rows(location.suffix.lower(), data))
+    except (ValueError, TypeError, KeyError, UnicodeDecodeError) as error:
+        raise EvidenceUnreadable(str(location), f"not an inventory of nodes: {error}") from error
+    return tuple(source for number, row in enumerate(rows, 1) for source in _sources_of(location, number, row))
+
+
+def _rows(suffix: str, data: bytes) -> Iterable[Any]:
+    if suffix == ".csv":
+        return csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""))
+    if suffix == ".parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        rows: list[Any] = pq.read_table(pa.BufferReader(data)).to_pylist()
+        return rows
+    import yaml
+
+    try:
+        return _yaml_rows(yaml.safe_load(data))
+    except yaml.YAMLError as error:
+        raise ValueError(str(error).replace("\n", " ")) from error
+
+
+def _yaml_rows(document: Any) -> Iterator[Any]:
+    if isinstance(document, Mapping) and "nodes" in document:
+        document = document["nodes"]
+    if isinstance(document, Mapping):
+        for node, value in document.items():
+            if isinstance(value, Mapping):
+                yield {"node": node, **value}
+            else:
+                for location in value if isinstance(value, list) else [value]:
+                    yield {"node": node, "location": location}
+        return
+    if not isinstance(document, list):
+        raise TypeError("expected a list of nodes")
+    yield from document
+
+
+def _sources_of(inventory: Path, number: int, row: Any) -> Iterator[Source]:
+    if isinstance(row, str):
+        row = {"location": row}
+    if not isinstance(row, Mapping) or not row.get("location"):
+        raise FormatError(Span(0, 0), expected=f"a location in entry {number} of {inventory}", found="none")
+    node = row.get("node")
+    try:
+        node_id = None if node in {None, ""} else int(str(node))
+    except ValueError as error:
+        found = repr(str(node))
+        raise FormatError(
+            Span(0, 0), expected=f"a node id as number in entry {number} of {inventory}", found=found
+        ) from error
+    locations = row["location"] if isinstance(row["location"], list) else [row["location"]]
+    rack = row.get("rack")
+    for text in locations:
+        place = parse_location(str(text))
+        if not isinstance(place, StoragePath) and not place.is_absolute() and not isinstance(inventory, StoragePath):
+            place = inventory.parent / place
+        for one in expand_glob(place) or [place]:
+            yield Source(
+                location=one,
+                is_evidence=_is_evidence(one),
+                node_id=node_id,
+                rack=None if rack in {None, ""} else str(rack),
+            )
+
+
+def check_output(out: Path, sources: Sequence[Source]) -> None:
+    """Refuse an output directory that would lie inside the evidence.
+
+    Raises:
+        UsageError: it would.
+    """
+    target = out if isinstance(out, StoragePath) else out.resolve()
+    for source in sources:
+        place = source.location if isinstance(source.location, StoragePath) else source.location.resolve()
+        if target == place or place in target.parents:
+            raise UsageError(f"{out} would lie inside the evidence {source.location}, where kforensics writes nothing")

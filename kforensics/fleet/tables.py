@@ -1,0 +1,136 @@
+"""A directory of Parquet tables, on local disk or on any storage that pyarrow writes: parts come whole or not at all."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as pd
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
+
+from kforensics.errors import EvidenceUnreadable
+from kforensics.fleet.schemas import TABLES
+from kforensics.fleet.storage import StoragePath
+
+Row = Mapping[str, Any]
+
+AUDIT_MANIFEST = "audit.json"
+SCAN_MANIFEST = "evidence.json"
+
+
+class Tables:
+    """The tables below one path; small enough to be sent to workers.
+
+    Args:
+        location: the directory; nothing is created before something is written.
+    """
+
+    def __init__(self, location: Path) -> None:
+        self.location = location
+
+    def __str__(self) -> str:
+        return str(self.location)
+
+    def _place(self, *names: str) -> tuple[FileSystem, str]:
+        target = self.location.joinpath(*names)
+        if isinstance(target, StoragePath):
+            filesystem, path = target.place()
+            return filesystem, path
+        return LocalFileSystem(), str(target)
+
+    def create(self, names: Iterable[str]) -> None:
+        """Make the directories of some tables.
+
+        Raises:
+            EvidenceUnreadable: that is not possible.
+        """
+        for name in names:
+            filesystem, path = self._place(name)
+            try:
+                filesystem.create_dir(path, recursive=True)
+            except OSError as error:
+                raise EvidenceUnreadable(str(self.location), f"can't be written: {error}") from error
+
+    def write(self, table: str, part: str, rows: Sequence[Row] | pa.Table, schema: pa.Schema | None = None) -> None:
+        """Write one part of a table, replacing the part of that name."""
+        schema = schema or TABLES[table]
+        content = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows), schema=schema)
+        filesystem, path = self._place(table, f"{part}.parquet")
+        is_local = isinstance(filesystem, LocalFileSystem)
+        # A name that begins with a dot is skipped by all readers until it is renamed.
+        target = self._place(table, f".{part}.parquet.part")[1] if is_local else path
+        with filesystem.open_output_stream(target) as stream:
+            pq.write_table(content, stream, compression="zstd", write_statistics=True)
+        if is_local:
+            filesystem.move(target, path)
+
+    def parts(self, table: str) -> list[str]:
+        """The names of the parts of a table, sorted."""
+        filesystem, path = self._place(table)
+        found = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
+        return sorted(
+            one.base_name.removesuffix(".parquet")
+            for one in found
+            if one.type == FileType.File and one.base_name.endswith(".parquet") and not one.base_name.startswith(".")
+        )
+
+    def read_part(self, table: str, part: str, **options: Any) -> pa.Table:
+        """One part, with the options of `pyarrow.parquet.read_table`."""
+        filesystem, path = self._place(table, f"{part}.parquet")
+        return pq.read_table(path, filesystem=filesystem, partitioning=None, **options)
+
+    def remove(self, table: str, part: str) -> None:
+        """Take away a part that this program wrote in an earlier attempt."""
+        filesystem, path = self._place(table, f"{part}.parquet")
+        filesystem.delete_file(path)
+
+    def dataset(self, table: str) -> pd.Dataset:
+        """All parts of a table, read as they are asked for."""
+        filesystem, _ = self._place(table)
+        paths = [self._place(table, f"{part}.parquet")[1] for part in self.parts(table)]
+        if not paths:
+            return pd.dataset(pa.Table.from_pylist([], schema=TABLES[table]))
+        return pd.dataset(paths, filesystem=filesystem, format="parquet", schema=TABLES[table])
+
+    def rows(self, table: str, *, columns: Sequence[str] | None = None, where: Any = None) -> Iterator[Row]:
+        """The rows of a table, in batches behind the scenes."""
+        for batch in self.dataset(table).to_batches(columns=columns, filter=where):
+            yield from batch.to_pylist()
+
+    def column_table(self, table: str, columns: Sequence[str], where: Any = None) -> pa.Table:
+        """Some columns of a whole table."""
+        return self.dataset(table).to_table(columns=list(columns), filter=where)
+
+    def read_manifest(self, name: str) -> dict[str, Any] | None:
+        """A manifest, none where there is none."""
+        filesystem, path = self._place(name)
+        if filesystem.get_file_info(path).type != FileType.File:
+            return None
+        with filesystem.open_input_stream(path) as stream:
+            try:
+                found = json.loads(stream.read())
+            except ValueError as error:
+                raise EvidenceUnreadable(str(self.location / name), f"no manifest of this program: {error}") from error
+        if not isinstance(found, dict):
+            raise EvidenceUnreadable(str(self.location / name), "no manifest of this program")
+        return found
+
+    def write_manifest(self, name: str, content: Mapping[str, Any]) -> None:
+        """Write a manifest, whole or not at all."""
+        filesystem, path = self._place(name)
+        is_local = isinstance(filesystem, LocalFileSystem)
+        target = self._place(f".{name}.part")[1] if is_local else path
+        with filesystem.open_output_stream(target) as stream:
+            stream.write((json.dumps(content, indent=2) + "\n").encode())
+        if is_local:
+            filesystem.move(target, path)
+
+    def is_empty(self) -> bool:
+        """Whether nothing is there yet."""
+        filesystem, path = self._place()
+        info = filesystem.get_file_info(path)
+        if info.type == FileType.NotFound:
+            return True
+        return info.type == FileType.Directory and not filesystem.get_file_info(FileSelector(path))
