@@ -19,7 +19,7 @@ def check_checkpoints(context: PartitionContext, segments: Sequence[ScannedSegme
     """Path and damage of each checkpoint line that the log contradicts."""
     if not segments:
         return ()
-    end = max(segment.end_offset for segment in segments)
+    end = max(segment.claimed_end_offset for segment in segments)
     # A directory that is moved, stray or deleted shares its name in the checkpoints with the live one.
     if isinstance(context.directory, Absent) or context.directory.state != "live":
         return ()

@@ -8,6 +8,7 @@ the file is written again, and what loading repairs.
 """
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
@@ -19,10 +20,25 @@ from kforensics.formats.leader_epoch_checkpoint import LeaderEpochCheckpoint, Le
 
 
 def check_epochs(
-    context: PartitionContext, checkpoint: LeaderEpochCheckpoint, segments: Sequence[ScannedSegment]
+    context: PartitionContext,
+    checkpoint: LeaderEpochCheckpoint,
+    segments: Sequence[ScannedSegment],
+    damaged: AbstractSet[tuple[str, int]] = frozenset(),
 ) -> tuple[Damage, ...]:
-    """Lines that contradict the batches, and batches whose epoch the file does not know."""
-    runs = [run for segment in segments for run in segment.scan.epoch_runs]
+    """Lines that contradict the batches, and batches whose epoch the file does not know.
+
+    Args:
+        context: of the partition.
+        checkpoint: as read.
+        segments: of the log.
+        damaged: path and position of batches whose own leader epoch is damaged.
+    """
+    runs = [
+        run
+        for segment in segments
+        for run in segment.scan.epoch_runs
+        if (segment.file.path, run.position) not in damaged
+    ]
     end = max((segment.end_offset for segment in segments), default=0)
     gravity = Gravity.STALE if context.may_recover(end) else Gravity.DAMAGE
     lenient = context.clean_shutdown is not True or is_raised(context, checkpoint)

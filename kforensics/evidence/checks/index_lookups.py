@@ -60,7 +60,8 @@ class OffsetLookups:
         end = int(np.searchsorted(self._sorted, last_offsets[-1], side="right"))
         start, self._at = self._at, max(end, self._at)
         timestamps = batches["max_timestamp"]
-        highest = np.maximum(np.maximum.accumulate(timestamps), self.highest)
+        trusted = np.where(batches["crc_valid"], timestamps, NO_BATCH)
+        highest = np.maximum(np.maximum.accumulate(trusted), self.highest)
         self.highest = int(highest[-1])
         wanted = self._sorted[start : self._at]
         if not len(wanted):

@@ -38,12 +38,13 @@ def check_offset_index(
     found = scan.index_base_offsets
     if len(found) != len(offsets):  # the index changed between two reads of a live directory
         return _graded(index.damage, is_recovered=is_recovered)
-    last = base_offset - 1 if scan.last_offset is None else scan.last_offset
-    is_beyond = (positions >= scan.valid_end) | (offsets > last)
+    last = base_offset - 1 if scan.claimed_last_offset is None else scan.claimed_last_offset
+    is_beyond = (positions >= scan.claimed_end) | (offsets > last)
     known = found > UNTOLD
     is_wrong = (found == NO_BATCH) & ~is_beyond
     is_wrong |= known & (found > offsets)
     is_wrong[:-1] |= known[1:] & (found[1:] <= offsets[:-1]) & ~is_beyond[:-1]
+    is_wrong &= ~_is_damaged(positions, scan)
     inside = DamageList()
     for at in np.flatnonzero(is_wrong & ~is_beyond).tolist():
         span = entry_span(at, INDEX_ENTRY_LENGTH)
@@ -69,7 +70,7 @@ def check_offset_index(
         *_beyond(
             is_beyond,
             INDEX_ENTRY_LENGTH,
-            f"entries up to offset {last} and position {scan.valid_end}",
+            f"entries up to offset {last} and position {scan.claimed_end}",
             is_recovered=is_recovered,
         ),
     )
@@ -84,10 +85,12 @@ def check_time_index(
     found, highest = scan.time_found, scan.time_highest
     if len(found) != len(offsets):
         return _graded(index.damage, is_recovered=is_recovered)
-    last = base_offset - 1 if scan.last_offset is None else scan.last_offset
+    last = base_offset - 1 if scan.claimed_last_offset is None else scan.claimed_last_offset
     is_beyond = offsets > last
     is_wrong = (found != times) & (found != UNTOLD)
     is_wrong |= (highest > times) & (found > UNTOLD)
+    if scan.damage:
+        is_wrong &= found != NO_BATCH  # its batch may be one of the damaged ones
     inside = DamageList()
     for at in np.flatnonzero(is_wrong & ~is_beyond).tolist():
         span = entry_span(at, TIME_ENTRY_LENGTH)
@@ -121,6 +124,14 @@ def padding_damage(tail: Span, *, is_closed: bool, is_recovered: bool) -> tuple[
             gravity=Gravity.REBUILDABLE,
         ),
     )
+
+
+def _is_damaged(positions: NDArray[np.int64], scan: SegmentScan) -> NDArray[np.bool_]:
+    """Positions in damaged places of the segment, about which an index can't be wrong."""
+    inside = np.zeros(len(positions), dtype=bool)
+    for place in scan.damage:
+        inside |= (positions >= place.span.position) & (positions < place.span.end)
+    return inside
 
 
 def _graded(damage: Iterable[Damage], *, is_recovered: bool) -> tuple[Damage, ...]:

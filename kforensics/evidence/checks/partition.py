@@ -230,12 +230,9 @@ class _PartitionCheck:
         log_start = (
             max(start, self._context.log_start.value) if isinstance(self._context.log_start, CheckpointValue) else start
         )
-        has_holes = any(
-            not isinstance(place.offsets_lost, Absent) or place.span.position < segment.scan.valid_end
-            for segment in segments
-            for place in segment.scan.damage
-        )
-        is_compacted = self._is_compacted(segments) or has_holes
+        if any(place.span.position < segment.scan.valid_end for segment in segments for place in segment.scan.damage):
+            return  # what damaged batches did can't be recomputed
+        is_compacted = self._is_compacted(segments)
         for offset in cuts:
             file = snapshots[offset]
             value = self._found.values[file.path]
@@ -280,12 +277,13 @@ class _PartitionCheck:
             value = self._found.values.get(file.path)
             if value is None or not segments:
                 continue
-            self._found.add(file.path, check_epochs(self._context, value, segments))
+            damaged = set()
             for segment in segments:
                 path = segment.file.path
-                self._found.damage[path] = list(
-                    settle_fallen_epochs(value, segment.scan.epoch_runs, self._found.damage[path])
-                )
+                settled = settle_fallen_epochs(value, segment.scan.epoch_runs, self._found.damage[path])
+                self._found.damage[path] = list(settled)
+                damaged |= {(path, place.span.position) for place in settled if place.gravity is Gravity.DAMAGE}
+            self._found.add(file.path, check_epochs(self._context, value, segments, damaged))
         for file in self._context.of_kind(FileKind.QUORUM_STATE):
             state = self._found.values.get(file.path)
             highest = max((run.leader_epoch for segment in segments for run in segment.scan.epoch_runs), default=-1)

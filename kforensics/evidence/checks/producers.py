@@ -11,6 +11,7 @@ snapshot there.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kforensics.damage import Damage, DamageKind, Gravity, Span
 from kforensics.evidence.checks.context import mismatch
@@ -26,13 +27,21 @@ from kforensics.formats.text_lines import DamageList
 from kforensics.formats.txn_index import TXN_ENTRY_LENGTH, TxnIndex
 
 
+class Aborted(NamedTuple):
+    """A transaction as its ABORT marker ended it: a first offset of -1 is one without records, or begun before the log."""
+
+    producer_id: int
+    first_offset: int
+    last_stable_offset: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerHistory:
     """The state at each offset asked for, and the transactions that ended."""
 
     states: Mapping[int, Mapping[int, ProducerEntry]]
-    aborted: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """Producer and first offset (-1: without records, or begun before the log) by the offset of the ABORT marker."""
+    aborted: Mapping[int, "Aborted"] = field(default_factory=dict)
+    """By the offset of the ABORT marker."""
     committed: frozenset[tuple[int, int]] = frozenset()
     """Producer and offset of COMMIT markers."""
 
@@ -49,7 +58,7 @@ def replay(
     """
     state = dict(start)
     states: dict[int, Mapping[int, ProducerEntry]] = {}
-    aborted: dict[int, tuple[int, int]] = {}
+    aborted: dict[int, Aborted] = {}
     committed: set[tuple[int, int]] = set()
     for event in events:
         match event:
@@ -63,13 +72,23 @@ def replay(
                 before = state.get(event.producer_id)
                 first = NONE if before is None else before.current_transaction_first_offset
                 if event.is_abort:
-                    aborted[event.offset] = (event.producer_id, first)
+                    aborted[event.offset] = Aborted(event.producer_id, first, _last_stable_offset(state, event))
                 else:
                     committed.add((event.producer_id, event.offset))
                 state[event.producer_id] = _after_marker(before, event)
     for cut in cuts:
         states.setdefault(cut, dict(state))
     return ProducerHistory(states=states, aborted=aborted, committed=frozenset(committed))
+
+
+def _last_stable_offset(state: Mapping[int, ProducerEntry], marker: Marker) -> int:
+    """Where the first of the other open transactions began; behind the marker where there is none."""
+    others = (
+        entry.current_transaction_first_offset
+        for producer_id, entry in state.items()
+        if producer_id != marker.producer_id and entry.current_transaction_first_offset != NONE
+    )
+    return min(others, default=marker.offset + 1)
 
 
 def _after_data(before: ProducerEntry | None, run: DataRun) -> ProducerEntry:
@@ -191,20 +210,21 @@ def check_txn_index(
                 )
             elif not is_compacted:
                 damage.add(span, DamageKind.INDEX, expected="the offset of an abort marker", found=where)
-        elif marker[0] != entry.producer_id or (
-            marker[1] >= log_start and marker[1] != entry.first_offset and not is_compacted
-        ):
+        elif not is_compacted and marker.first_offset >= log_start:
+            found = (entry.producer_id, entry.first_offset, entry.last_stable_offset)
+            if found != marker:
+                words = f"producer {marker.producer_id} from offset {marker.first_offset}, last stable offset {marker.last_stable_offset}"
+                where = f"entry {at}: producer {found[0]} from offset {found[1]}, last stable offset {found[2]}"
+                damage.add(span, DamageKind.INDEX, expected=f"{words}, as the log has it", found=where)
+        elif marker.producer_id != entry.producer_id:
             damage.add(
-                span,
-                DamageKind.INDEX,
-                expected=f"producer {marker[0]}, from offset {marker[1]}, as the log has it",
-                found=where,
+                span, DamageKind.INDEX, expected=f"producer {marker.producer_id}, as the log has it", found=where
             )
     listed = {entry.last_offset for entry in index.entries}
     missing = [
         offset
-        for offset, (_, first) in history.aborted.items()
-        if base_offset <= offset < end_offset and first != NONE and offset not in listed
+        for offset, transaction in history.aborted.items()
+        if base_offset <= offset < end_offset and transaction.first_offset != NONE and offset not in listed
     ]
     for offset in sorted(missing):
         end = len(index.entries) * TXN_ENTRY_LENGTH

@@ -17,6 +17,7 @@ from kforensics.formats.record_batch import iter_batch_records
 from kforensics.formats.segment import Level, walk_segment
 from kforensics.formats.time_index import parse_time_index
 from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.units import OffsetRange
 
 INDEX_LIMIT = 1 << 30
 """Bytes of an index that are read; brokers preallocate 10 MiB."""
@@ -84,6 +85,17 @@ class SegmentScan:
     has_empty_batch: bool
     """A batch without records, as compaction leaves it."""
 
+    @property
+    def claimed_last_offset(self) -> int | None:
+        """The highest offset of sound batches and of damaged ones whose offsets are known."""
+        lost = [place.offsets_lost.last for place in self.damage if isinstance(place.offsets_lost, OffsetRange)]
+        return max((*lost, *(() if self.last_offset is None else (self.last_offset,))), default=None)
+
+    @property
+    def claimed_end(self) -> int:
+        """The position behind the last batch, damaged ones included."""
+        return max((self.valid_end, *(place.span.end for place in self.damage)))
+
 
 def scan_segment_file(task: ScanTask, progress: Callable[[int], None] = lambda _: None) -> SegmentScan:
     """Walk the segment once.
@@ -146,6 +158,7 @@ class _Collector:
         self._damage.extend(damage[: MOST_DAMAGE - len(self._damage)])
         self._batch_count += len(batches)
         self._positions.add(batches)
+        batches = _in_order(batches, damage)
         self._times.add(batches)
         sound = batches if batches["crc_valid"].all() else batches[batches["crc_valid"]]
         if not len(sound):
@@ -210,6 +223,18 @@ class _Collector:
             producer_events=self._producers.finish(),
             has_empty_batch=self._has_empty_batch,
         )
+
+
+def _in_order(batches: BatchTable, damage: tuple[Damage, ...]) -> BatchTable:
+    """The batches without those whose offsets are wrong: what they claim says nothing about the neighbours.
+
+    Logs of magic 0 and 1 may hold offsets twice, as the brokers of their time left them: these stay.
+    """
+    wrong = [place.span.position for place in damage if place.kind is DamageKind.ORDER]
+    if not wrong:
+        return batches
+    kept: BatchTable = batches[~(np.isin(batches["position"], wrong) & (batches["magic"] == 2))]
+    return kept
 
 
 def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
