@@ -144,6 +144,7 @@ def _open(path: Path) -> int:
 
 
 def unreadable(path: Path, error: OSError | ValueError, where: str = "") -> EvidenceNotFound | EvidenceUnreadable:
+    """What the operating system refused, in words and with likely causes."""
     number = error.errno if isinstance(error, OSError) else None
     match number:
         case errno.ENOENT | errno.ENOTDIR:

@@ -200,3 +200,13 @@ def test_the_installed_script_is_the_module(fixtures):
     )
 
     assert json.loads(module.stdout)["exit_code"] == 0
+
+
+def test_the_entry_point_exits_with_the_code(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["kforensics", "--version"])
+
+    with pytest.raises(SystemExit) as caught:
+        app_module.main()
+
+    assert caught.value.code == 0
+    assert __version__ in capsys.readouterr().out

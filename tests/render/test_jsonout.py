@@ -13,7 +13,7 @@ from kforensics import __version__
 from kforensics.damage import Absent, BitFlip, Damage, DamageKind, Span
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.model import Severity, finding
-from kforensics.render.jsonout import document, json_line, to_plain
+from kforensics.render.jsonout import document, document_pieces, json_line, to_plain
 from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 
 
@@ -132,3 +132,32 @@ def test_the_document():
     assert whole["findings"][0]["offsets"] == {"absent": "not-applicable"}
     assert whole["exit_code"] == 1
     assert text.endswith("}\n")
+
+
+def test_a_document_in_pieces_is_the_document():
+    problem = Problem(input=0, path="x", message="gone")
+    one = Input(path="b1", kind="broker")
+
+    pieces = document_pieces(
+        "dump",
+        inputs=(one,),
+        findings=(),
+        problems=(problem,),
+        exit_code=3,
+        streams={"items": (json_line({"offset": n}).rstrip() for n in range(3)), "none": ()},
+        level="crc",
+    )
+
+    whole = json.loads("".join(pieces))
+    assert whole == json.loads(
+        document(
+            "dump",
+            inputs=(one,),
+            findings=(),
+            problems=(problem,),
+            exit_code=3,
+            level="crc",
+            items=[{"offset": n} for n in range(3)],
+            none=[],
+        )
+    )

@@ -132,3 +132,16 @@ def test_closing_twice_is_harmless(file):
     evidence = open_evidence(file)
     evidence.close()
     evidence.close()
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(40, "Too many levels")])
+def test_a_file_that_can_not_be_opened_says_why(file, monkeypatch, error):
+    def refuse(*_):
+        raise error
+
+    monkeypatch.setattr("kforensics.source.mapped.os.open", refuse)
+
+    with pytest.raises(EvidenceUnreadable) as caught:
+        open_evidence(file)
+
+    assert caught.value.causes
