@@ -74,6 +74,7 @@ class CommitJudge:
         facts: metadata and consumer groups.
         reader: for transactions, which need batch rows.
         is_quorum: the partition is the KRaft metadata log, where a majority of voters commits.
+        is_recreated: the topic's name was in use before, so a group's offset may be one of the former topic.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class CommitJudge:
         reader: BatchReader,
         *,
         is_quorum: bool = False,
+        is_recreated: bool = False,
     ) -> None:
         self._views = views
         self._agree_until = agree_until
@@ -94,7 +96,7 @@ class CommitJudge:
             (v.replica.topic_id for v in views if not isinstance(v.replica.topic_id, Absent)), Absent.UNKNOWN
         )
         self._leaderships = facts.leaderships(partition, topic_id)
-        self._commits = facts.commits
+        self._is_recreated = is_recreated
         self._is_quorum = is_quorum
 
     def runs(self, view: LogView, offsets: OffsetRange) -> tuple[CommittedRun, ...]:
@@ -136,6 +138,9 @@ class CommitJudge:
                 continue
             same_until = view.log_end_offset if other is view else self._agree_until(view, other)
             reach = min(recorded.value, same_until)
+            if recorded.value > other.log_end_offset and other.batch_epochs:
+                # The mark is older than the log's tail: it speaks of what lay below the newest term only.
+                reach = min(reach, other.batch_epochs[-1].start_offset)
             who = "its own" if other is view else f"broker {other.replica.broker_id}'s"
             bounds.append(
                 _Bound(
@@ -145,8 +150,10 @@ class CommitJudge:
         return bounds
 
     def _by_groups(self, view: LogView) -> list[_Bound]:
-        bounds = []
-        for commit in self._commits(view.replica.topic_partition):
+        bounds: list[_Bound] = []
+        if self._is_recreated:
+            return bounds
+        for commit in self._facts.commits(view.replica.topic_partition):
             if isinstance(commit.leader_epoch, Absent) or commit.offset > view.log_end_offset:
                 continue
             # The commit carries the epoch of the last record read; it proves this log only where that record has that epoch here.

@@ -169,7 +169,14 @@ class _Session:
             electable or self.live or self.future, wanted=wanted_leader, leaderships=self.leaderships
         )
         judge = (
-            CommitJudge([*self.live, *self.future], self.agree_until, self.facts, self.reader, is_quorum=self.is_quorum)
+            CommitJudge(
+                [*self.live, *self.future],
+                self.agree_until,
+                self.facts,
+                self.reader,
+                is_quorum=self.is_quorum,
+                is_recreated=bool(self.set_aside or self.strangers),
+            )
             if leader
             else None
         )
