@@ -16,12 +16,13 @@ from kforensics.cli.dump import dump
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.ls import ls
 from kforensics.cli.seal import seal
+from kforensics.cli.simulate import simulate
 from kforensics.cli.verify import verify
 from kforensics.errors import EvidenceError, FormatError, KforensicsError, MissingExtra, UsageError
 
 PROGRAM = "kforensics"
 
-COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, diff, verify, seal)
+COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, diff, verify, seal, simulate)
 
 app = typer.Typer(
     name=PROGRAM,

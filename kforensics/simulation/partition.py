@@ -113,10 +113,9 @@ class SimulatedPartition:
             remote.caught_up_ms = max(remote.caught_up_ms, remote.fetched_ms)
         remote.fetched_end, remote.fetched_ms = leader.log_end_offset, self.now_ms
         rows.append(self._row(f"follower fetches at {offset}", follower_id))
-        joins = self._expand_isr(leader, follower_id, offset)
+        rows += self._expand_isr(leader, follower_id, offset)
         self._raise_high_watermark(leader)
         rows.append(self._row("leader updates HW", leader.broker_id))
-        rows += joins
         answer, answered_high_watermark = [b for b in leader.log if b.base_offset >= offset], leader.high_watermark
         for batch in answer:
             follower.append(batch)
@@ -248,6 +247,10 @@ class SimulatedPartition:
         """A broker writes its log to disk."""
         self._running(broker).flush()
         return [self._row(f"broker {broker} flushes its log", broker)]
+
+    def say(self, words: str) -> list[Row]:
+        """Words between two steps."""
+        return [self._row(words, Absent.NOT_APPLICABLE)._replace(is_story=True)]
 
     def _follow(self, replica: SimulatedReplica) -> list[Row]:
         replica.needs_alignment = True

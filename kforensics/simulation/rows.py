@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.errors import KforensicsError
+from kforensics.errors import UsageError
 from kforensics.protocol.outcome import TruncationOutcome
 from kforensics.units import EpochEntry
 
 
-class ImpossibleEventError(KforensicsError):
+class ImpossibleEventError(UsageError):
     """An event that can't happen now, such as the start of a running broker."""
 
 
@@ -52,6 +52,8 @@ class Row(NamedTuple):
     remote_log_end_offset: int | Absent
     replicas: tuple[ReplicaRow, ...]
     truncation: TruncationOutcome | Absent = Absent.NOT_APPLICABLE
+    is_story: bool = False
+    """Words of the scenario between two steps: nothing has happened."""
 
     def replica(self, broker_id: int | Absent) -> ReplicaRow | None:
         """The row of one replica."""

@@ -123,7 +123,7 @@ def apply(partition: SimulatedPartition, step: ScenarioStep) -> list[Row]:
         case Action.ADVANCE:
             return partition.advance(step.milliseconds)
         case Action.SAY:
-            return []
+            return partition.say(step.words)
     one = {
         Action.FETCH: partition.fetch,
         Action.ALIGN: partition.align,

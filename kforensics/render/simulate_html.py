@@ -1,0 +1,86 @@
+"""A scenario as one page without script: a frame a step, each a lane a broker, side by side to be moved through."""
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from kforensics.damage import Absent
+from kforensics.render.escape import escape_text
+from kforensics.simulation.rows import ReplicaRow, Row
+from kforensics.simulation.scenario import Replay
+
+_STYLE = """
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #222; }
+h1 { font-size: 1.3rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+ol.frames { display: flex; gap: 1rem; list-style: none; margin: 0; overflow-x: auto; padding: .5rem 0 1rem;
+  scroll-snap-type: x mandatory; }
+ol.frames > li { border: 1px solid #ccc; border-radius: 6px; flex: 0 0 30rem; padding: .75rem; scroll-snap-align: start; }
+figcaption { min-height: 3em; } figure { margin: 0; } .down { opacity: .35; } text { font: 12px system-ui, sans-serif; }
+.even { fill: #4a7fb5; } .odd { fill: #b5814a; } .watermark { stroke: #b02020; stroke-width: 2; } .isr { fill: #2a7a2a; }
+"""
+_LANE_HEIGHT = 34
+_LANE_LEFT = 90
+_LANE_WIDTH = 330
+
+
+def page(found: Sequence[Replay]) -> Iterator[str]:
+    """The page, piece by piece."""
+    title = escape(escape_text(found[0].scenario.title))
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    yield (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f"<title>{title}</title><style>{_STYLE}</style></head><body>\n<h1>{title}</h1>\n"
+        "<p>A frame a step, to be moved through sideways. A bar is a log, its colours change with the leader epoch, the "
+        "red line is the high watermark; a green name is in the ISR, a pale lane is down.</p>\n"
+    )
+    for one in found:
+        yield f"<h2>{escape(one.protocol.value)}</h2>\n<p>{escape(_outcome(one))}</p>\n"
+        yield '<ol class="frames" tabindex="0">\n'
+        most = max((replica.log_end_offset for row in one.rows for replica in row.replicas), default=1)
+        for number, row in enumerate(one.rows, start=1):
+            caption = escape(escape_text(row.event))
+            yield f"<li><figure>{_lanes(row, max(most, 1))}<figcaption>{number}. {caption}</figcaption></figure></li>\n"
+        yield "</ol>\n"
+    yield "</body></html>\n"
+
+
+def _outcome(one: Replay) -> str:
+    outcome = one.outcome
+    lost = [f"{escape_text(record)} at {offset}" for offset, record in outcome.lost_committed[:5]]
+    words = f"Lost although committed: {', '.join(lost)}." if lost else "Nothing committed is lost."
+    if isinstance(outcome.diverged_at, Absent):
+        return words
+    return f"{words} The replicas differ from offset {outcome.diverged_at} on."
+
+
+def _lanes(row: Row, most: int) -> str:
+    height = _LANE_HEIGHT * len(row.replicas) + 8
+    width = _LANE_LEFT + _LANE_WIDTH + 60
+    lanes = "".join(_lane(row, place, replica, most) for place, replica in enumerate(row.replicas))
+    return f'<svg viewBox="0 0 {width} {height}" width="100%" role="img" aria-label="logs after the step">{lanes}</svg>'
+
+
+def _lane(row: Row, place: int, replica: ReplicaRow, most: int) -> str:
+    top = place * _LANE_HEIGHT + 6
+
+    def column(offset: int) -> float:
+        return round(_LANE_LEFT + offset * _LANE_WIDTH / most, 1)
+
+    starts = [entry.start_offset for entry in replica.epochs] or [0]
+    ends = [*starts[1:], replica.log_end_offset]
+    bars = "".join(
+        f'<rect class="{"odd" if turn % 2 else "even"}" x="{column(start)}" y="{top}" '
+        f'width="{round(column(end) - column(start), 1)}" height="20"/>'
+        for turn, (start, end) in enumerate(zip(starts, ends, strict=True))
+        if end > start
+    )
+    watermark = column(replica.high_watermark)
+    name = f"broker {replica.broker_id}" + (" (leader)" if row.leader == replica.broker_id else "")
+    down = "" if replica.is_running else ' class="down"'
+    in_isr = ' class="isr"' if replica.broker_id in row.isr else ""
+    return (
+        f"<g{down}>"
+        f'<text x="0" y="{top + 15}"{in_isr}>{escape(name)}</text>{bars}'
+        f'<line class="watermark" x1="{watermark}" x2="{watermark}" y1="{top - 3}" y2="{top + 23}"/>'
+        f'<text x="{column(replica.log_end_offset) + 6}" y="{top + 15}">{replica.log_end_offset}</text></g>'
+    )

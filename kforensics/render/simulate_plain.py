@@ -1,0 +1,104 @@
+"""The results of `kforensics simulate` as plain values for JSON: the promise of `docs/json.md`."""
+
+from typing import Any
+
+from kforensics.damage import Absent
+from kforensics.simulation.explore import Exploration, TraceStep
+from kforensics.simulation.model_values import ModelReplica, ModelState
+from kforensics.simulation.rows import Row
+from kforensics.simulation.scenario import Replay
+
+
+def replay_body(one: Replay) -> dict[str, Any]:
+    """One scenario under one protocol."""
+    return {
+        "scenario": one.scenario.name,
+        "protocol": one.protocol,
+        "steps": [_step(row) for row in one.rows],
+        "outcome": one.outcome,
+    }
+
+
+def exploration_body(found: Exploration) -> dict[str, Any]:
+    """What a search found."""
+    violation: Any = found.violation
+    if not isinstance(found.violation, Absent):
+        violation = {
+            "invariant": found.violation.invariant,
+            "states": len(found.violation.trace),
+            "trace": [_trace_step(step) for step in found.violation.trace],
+        }
+    return {
+        "model": found.model,
+        "size": found.size,
+        "complete": found.complete,
+        "distinct_states": found.distinct_states,
+        "depth": found.depth,
+        "violation": violation,
+    }
+
+
+def _step(row: Row) -> dict[str, Any]:
+    leader, follower = row.replica(row.leader), row.replica(row.follower)
+    nobody = Absent.NOT_APPLICABLE
+    return {
+        "event": row.event,
+        "broker_id": row.broker_id,
+        "leader_leo": leader.log_end_offset if leader else nobody,
+        "remote_leo": row.remote_log_end_offset,
+        "leader_hw": leader.high_watermark if leader else nobody,
+        "follower_leo": follower.log_end_offset if follower else nobody,
+        "follower_hw": follower.high_watermark if follower else nobody,
+        "time_ms": row.time_ms,
+        "leader": row.leader,
+        "leader_epoch": row.leader_epoch,
+        "follower": row.follower,
+        "isr": row.isr,
+        "replicas": row.replicas,
+        "truncation": _truncation(row),
+    }
+
+
+def _truncation(row: Row) -> Any:
+    if isinstance(row.truncation, Absent):
+        return row.truncation
+    outcome = row.truncation
+    return {
+        "offset": outcome.offset,
+        "rule": outcome.rule,
+        "steps": [{"sentence": step.sentence(), "truncate_to": step.truncate_to} for step in outcome.steps],
+    }
+
+
+def _trace_step(step: TraceStep) -> dict[str, Any]:
+    return {"action": step.action, "state": _state(step.state)}
+
+
+def _state(state: ModelState) -> dict[str, Any]:
+    controller = state.controller
+    return {
+        "replicas": [_replica(replica) for replica in state.replicas],
+        "controller": {
+            "leader": _number(controller.leader),
+            "leader_epoch": _number(controller.leader_epoch),
+            "isr": controller.isr,
+        },
+        "requests": [
+            {"leader": _number(request.leader), "leader_epoch": leader_epoch, "isr": request.isr}
+            for leader_epoch, request in enumerate(controller.requests)
+        ],
+    }
+
+
+def _replica(replica: ModelReplica) -> dict[str, Any]:
+    return {
+        "log": replica.log,
+        "high_watermark": replica.high_watermark,
+        "leader": _number(replica.leader),
+        "leader_epoch": _number(replica.leader_epoch),
+        "isr": replica.isr,
+    }
+
+
+def _number(value: int) -> int | Absent:
+    return Absent.NOT_APPLICABLE if value < 0 else value
