@@ -112,11 +112,7 @@ def _file_lines(
         yield from _field("found", escape_text(place.found), width)
         if isinstance(place.cause, Cause):
             flip = place.cause.flip
-            where = (
-                ""
-                if flip is None
-                else f" (byte {flip.position}, bit {flip.bit}: {flip.expected:#04x} → {flip.found:#04x})"
-            )
+            where = "" if flip is None else f"; byte {flip.position}, bit {flip.bit}"
             yield from _field("cause", f"{escape_text(place.cause.detail)}{where}", width)
         if not isinstance(place.next_good, Absent):
             yield from _field("next good", f"offset {place.next_good[0]} at byte {place.next_good[1]}", width)
@@ -136,7 +132,7 @@ def _holder(holder: Holder) -> str:
 
 def _field(name: str, words: str, width: int) -> Iterator[Text | str]:
 
-    yield from wrapped(words, width=width, indent=" " * 14, first=f"    {name:<10}")
+    yield from wrapped(words, width=width, indent=" " * 14, first=f"  {name:<12}")
 
 
 def _notes(findings: Sequence[Finding], width: int) -> Iterator[Text | str]:
@@ -165,4 +161,4 @@ def _problems(problems: Sequence[Problem], width: int) -> Iterator[Text | str]:
 
 def _wrapped(words: str, width: int) -> Iterator[Text | str]:
 
-    yield from wrapped(words, width=width, indent="  ", first="")
+    yield from wrapped(words, width=width, indent="", first="")

@@ -1,9 +1,9 @@
 """`.checkpoint` snapshots of the KRaft log: whole only with a header record first and a footer record last."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from kforensics.damage import Damage, DamageKind, Span
+from kforensics.damage import Damage, DamageKind, Gravity, Span
 from kforensics.errors import FormatError
 from kforensics.formats.batch_table import CONTROL_BIT
 from kforensics.formats.record_batch import iter_batch_records
@@ -29,7 +29,8 @@ def scan_metadata_snapshot(file: EvidenceFile, *, level: Level) -> MetadataSnaps
     batches = records = 0
     damage: list[Damage] = []
     for window in walk_segment(file, level=level):
-        damage.extend(window.damage)
+        # A node renames a snapshot to its name once it is whole: an unfinished end is no matter of course here.
+        damage.extend(replace(place, gravity=Gravity.DAMAGE) for place in window.damage)
         batches += len(window.batches)
         records += window.record_count
         if len(window.batches):

@@ -113,9 +113,8 @@ class ProducerEvents:
             marker = self._read_marker(int(row["position"]), int(row["length"]))
             if marker is None or marker[0] not in (ABORT, COMMIT):
                 return
-            before = self._pending.pop(producer_id, None)
-            if before is not None:
-                self.events.append(before)
+            # The last stable offset at an abort depends on every transaction that is open there.
+            self._flush()
             self.events.append(
                 Marker(
                     producer_id,
