@@ -75,7 +75,10 @@ class BitFlip(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """Why a run of bytes is wrong, where that can be shown: kind is `bit-flip`, `zero-page`, `torn-write`, `shift`, `foreign-page` …"""
+    """Why a run of bytes is wrong, where that can be shown.
+
+    The kind is `bit-flip`, `zero-page`, `torn-write`, `shift`, `foreign-page` and the like.
+    """
 
     kind: str
     detail: str

@@ -32,7 +32,7 @@ class OffsetRange(NamedTuple):
     last: int
 
     @property
-    def count(self) -> int:
+    def count(self) -> int:  # type: ignore[override] # the word of the field wins over the one of tuples
         """Offsets in the run, which is no promise of as many records."""
         return self.last - self.first + 1
 

@@ -137,7 +137,9 @@ class Replica:
     is_at_hand: bool = True
     """Its bytes can be read; else only what was extracted from them is here."""
 
-    def cite(self, name: str = "", span: Span | Absent = Absent.NOT_APPLICABLE, line: int | Absent = Absent.NOT_APPLICABLE) -> Citation:
+    def cite(
+        self, name: str = "", span: Span | Absent = Absent.NOT_APPLICABLE, line: int | Absent = Absent.NOT_APPLICABLE
+    ) -> Citation:
         """A citation of a file in the replica's directory, or of the directory."""
         return Citation(input=self.input, path=f"{self.path}/{name}" if name else self.path, span=span, line=line)
 
