@@ -1,0 +1,196 @@
+import json
+import shutil
+
+import pytest
+
+from kforensics.cli.app import run
+
+
+@pytest.fixture
+def unclean(fixtures):
+    return fixtures / "unclean-election"
+
+
+def diff(capsys, *arguments):
+    code = run(["diff", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_the_first_line_is_the_answer(unclean, capsys, untouched):
+    with untouched(unclean):
+        code, out, err = diff(capsys, unclean)
+
+    assert 1 == code
+    assert out.startswith(
+        "DATA AT RISK: broker 1 will discard 62 committed records in 3 of 7 partitions.\nDo not start broker 1 before"
+    )
+    assert "" == err
+    assert max(map(len, out.splitlines())) <= 80
+    assert "\x1b" not in out
+
+
+def test_the_lanes_show_the_cut(unclean, capsys):
+    _, out, _ = diff(capsys, unclean, "--topic", "orders", "--partition", "0")
+
+    lane = next(line for line in out.splitlines() if line.startswith("  broker 1"))
+    assert lane.endswith("103  HW 60")
+    assert "e0" in lane
+    assert lane.count("╳") == 16
+    assert "╳" not in next(line for line in out.splitlines() if line.startswith("  broker 2"))
+    assert "orders-1" not in out
+
+
+def test_ascii_terminals_get_ascii(unclean, capsys, monkeypatch):
+    monkeypatch.setattr("kforensics.render.text.speaks_unicode", lambda: False)
+
+    _, out, _ = diff(capsys, unclean)
+
+    assert out.isascii()
+    assert "xxxx" in out
+
+
+def test_json_is_as_promised(unclean, capsys):
+    code, out, _ = diff(capsys, unclean, "--format", "json")
+    document = json.loads(out)
+
+    assert "kforensics/diff/1" == document["schema"]
+    assert code == document["exit_code"] == 1
+    assert [] == document["problems"]
+    partition = next(p for p in document["partitions"] if (p["topic"], p["partition"]) == ("orders", 0))
+    assert "will-truncate" == partition["verdict"]
+    assert (2, 1, "metadata") == (
+        partition["leader"]["broker_id"],
+        partition["leader"]["leader_epoch"],
+        partition["leader"]["source"],
+    )
+    old_leader = next(r for r in partition["replicas"] if r["broker_id"] == 1)
+    assert {"certain": 43, "possible": 0, "no": 0} == old_leader["expected_truncation"]["committed"]
+    assert (60, "diverging-epoch", 43) == tuple(
+        old_leader["expected_truncation"][k] for k in ("offset", "rule", "records")
+    )
+    assert {"offset": 60, "kind": "epoch"}.items() <= old_leader["first_divergence"].items()
+    assert [[0, 0]] == old_leader["epochs"] == old_leader["checkpoint_epochs"]
+    follower = next(r for r in partition["replicas"] if r["broker_id"] == 3)
+    assert {"absent": "not-applicable"} == follower["expected_truncation"] == follower["first_divergence"]
+    assert {1: 25, 2: 43, 3: 43} == {w["leader"]: w["lost_certain"] for w in partition["what_if"]}
+    finding = document["findings"][0]
+    assert ("KF201", "critical", "orders") == (finding["code"], finding["severity"], finding["topic"])
+    assert all(
+        c["path"] and c["input"] in range(len(document["inputs"])) for f in document["findings"] for c in f["citations"]
+    )
+
+
+def test_jsonl_has_one_object_a_line(unclean, capsys):
+    _, out, _ = diff(capsys, unclean, "--format", "jsonl")
+    objects = [json.loads(line) for line in out.splitlines()]
+
+    assert 7 == sum("what_if" in one for one in objects)
+    assert all("\n" not in line for line in out.splitlines())
+
+
+def test_records_are_listed_only_when_asked_for(unclean, capsys):
+    _, plain, _ = diff(capsys, unclean)
+    _, keys, _ = diff(capsys, unclean, "--show-records")
+    _, payloads, _ = diff(capsys, unclean, "--show-records", "--show-payload")
+
+    assert "ord-" not in plain
+    assert "ord-" in keys
+    assert "customer" not in keys
+    assert "customer" in payloads
+    assert 2 == diff(capsys, unclean, "--show-payload")[0]
+
+
+def test_only_findings_and_steps(unclean, capsys):
+    _, findings, _ = diff(capsys, unclean, "--only-findings")
+    _, steps, _ = diff(capsys, unclean, "--explain-steps")
+
+    assert 3 == findings.count("KF201 critical")
+    assert "━" not in findings
+    assert "2. broker 1: it fetches at 60 in epoch 0; the leader finds no divergence" in " ".join(steps.split())
+
+
+def test_another_leader_can_be_asked_for(unclean, capsys):
+    _, out, _ = diff(capsys, unclean, "--leader", "1", "-t", "orders", "-p", "0", "--format", "json")
+    partition = json.loads(out)["partitions"][0]
+
+    assert ("option", 1) == (partition["leader"]["source"], partition["leader"]["broker_id"])
+    assert {2: 60, 3: 60} == {
+        r["broker_id"]: r["expected_truncation"]["offset"] for r in partition["replicas"] if r["broker_id"] != 1
+    }
+
+
+def test_one_node_given_twice_and_two_clusters_are_said(unclean, capsys, tmp_path):
+    shutil.copytree(unclean / "broker-1", tmp_path / "again")
+    other = tmp_path / "other"
+    shutil.copytree(unclean / "broker-2", other)
+    meta = (other / "meta.properties").read_text().replace("cluster.id=6", "cluster.id=7")
+    (other / "meta.properties").write_text(meta)
+
+    code, out, _ = diff(capsys, unclean, tmp_path / "again", other)
+
+    assert 1 == code
+    assert "can't be compared" in out.splitlines()[0]
+    assert "given 2 times" in " ".join(out.split())
+
+
+def test_a_replica_that_can_not_be_read_makes_the_look_incomplete(unclean, capsys, tmp_path):
+    shutil.copytree(unclean, tmp_path / "copy")
+    log = tmp_path / "copy" / "broker-3" / "orders-3" / f"{0:020}.log"
+    log.unlink()
+    log.symlink_to("/etc/hostname")
+
+    code, out, _ = diff(capsys, tmp_path / "copy")
+
+    assert 3 == code
+    assert "symbolic link" in " ".join(out.split())
+    assert "DATA AT RISK" in out
+
+
+def test_nothing_there_is_a_sentence(capsys, tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+
+    for path in (tmp_path / "missing", empty):
+        code, out, err = diff(capsys, path)
+        assert (3, "") == (code, out)
+        assert str(path) in err
+        assert "Traceback" not in err
+
+
+def test_garbage_in_a_segment_is_no_traceback(unclean, capsys, tmp_path):
+    shutil.copytree(unclean, tmp_path / "copy")
+    log = tmp_path / "copy" / "broker-2" / "orders-0" / f"{0:020}.log"
+    log.write_bytes(bytes(range(256)) * 300)
+
+    code, out, err = diff(capsys, tmp_path / "copy")
+
+    assert code in {1, 3}
+    assert "orders-0" in out
+    assert "" == err
+
+
+def test_an_output_file_inside_the_evidence_is_refused(unclean, capsys, untouched):
+    with untouched(unclean):
+        code, _, err = diff(capsys, unclean, "-o", unclean / "report.txt")
+
+    assert 2 == code
+    assert "inside the evidence" in err
+
+
+def test_logs_name_the_leader_where_there_is_no_metadata_log(incident, capsys):
+    root = incident("unclean-election-2.8")
+
+    _, out, _ = diff(
+        capsys,
+        root / "snapshots" / "02-all-down-broker-1-was-alone",
+        root / "logs",
+        "-t",
+        "orders",
+        "-p",
+        "0",
+        "--format",
+        "json",
+    )
+
+    assert "metadata" == json.loads(out)["partitions"][0]["leader"]["source"]
