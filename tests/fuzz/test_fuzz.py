@@ -1,0 +1,56 @@
+"""The short, deterministic form of the fuzzers; the long one is `python -m tests.fuzz`, its figures are in docs/validation.md."""
+
+from itertools import islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fuzz.commands import INVOCATIONS, available, check_command, damaged_trees
+from tests.fuzz.corpus import seeds
+from tests.fuzz.mutation import mutations
+from tests.fuzz.targets import TARGETS, attempt
+
+SEED = 20_261_121
+RUNS = 300
+TREES = 2
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_mutated_recordings_never_break_a_decoder(target):
+    if target == "signature":
+        pytest.importorskip("cryptography")
+    for number, data in enumerate(islice(mutations(SEED, seeds(target)), RUNS)):
+        try:
+            attempt(target, data)
+        except Exception as error:
+            raise AssertionError(f"{target}, input {number} of seed {SEED}") from error
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_corpus_is_taken(target):
+    if target == "signature":
+        pytest.importorskip("cryptography")
+
+    assert any(attempt(target, data) for data in seeds(target))
+
+
+@pytest.mark.parametrize("target", sorted(set(TARGETS) - {"signature"}))
+@given(data=st.binary(max_size=400))
+def test_any_bytes_never_break_a_decoder(target, data):
+    attempt(target, data)
+
+
+@pytest.mark.parametrize("seed", [1, 101])
+def test_damaged_directories_never_break_a_command(seed):
+    for _, tree in islice(damaged_trees(seed), TREES):
+        for name in available():
+            for arguments in INVOCATIONS[name]:
+                check_command(arguments, tree)
+
+
+def test_mutations_depend_on_the_seed_alone():
+    inputs = [b"abc", b"defg" * 100]
+
+    assert list(islice(mutations(5, inputs), 50)) == list(islice(mutations(5, inputs), 50))
+    assert list(islice(mutations(5, inputs), 50)) != list(islice(mutations(6, inputs), 50))
