@@ -99,6 +99,11 @@ class MetadataHistory:
         """The newest leader epoch of the metadata log, -1 where it is empty."""
         return self.epochs[-1].leader_epoch if self.epochs else -1
 
+    @property
+    def is_of_voter(self) -> bool:
+        """Whether the node votes in the quorum, by the newest record that names the voters."""
+        return bool(self.quorum) and self.node_id in self.quorum[-1].voters
+
     def topics_named(self, name: str) -> tuple[TopicState, ...]:
         """Every topic that ever had this name, oldest first."""
         found = [topic for topic in self.topics.values() if topic.name == name]
@@ -160,8 +165,8 @@ def find_metadata_logs(inputs: Inputs) -> tuple[MetadataFiles, ...]:
 
 
 def newest_log(histories: Sequence[MetadataHistory]) -> MetadataHistory | None:
-    """The log that a new controller would have to hold: highest last epoch, then the longest."""
-    return max(histories, key=lambda one: (one.last_epoch, one.end_offset), default=None)
+    """The log that a new controller would have to hold: highest last epoch, then the longest; a voter's before a copy."""
+    return max(histories, key=lambda one: (one.last_epoch, one.end_offset, one.is_of_voter), default=None)
 
 
 def read_metadata_log(files: MetadataFiles) -> MetadataHistory:
