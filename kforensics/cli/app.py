@@ -15,6 +15,7 @@ from kforensics.cli.diff import diff
 from kforensics.cli.dump import dump
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.ls import ls
+from kforensics.cli.metadata import metadata
 from kforensics.cli.seal import seal
 from kforensics.cli.simulate import simulate
 from kforensics.cli.verify import verify
@@ -22,7 +23,7 @@ from kforensics.errors import EvidenceError, FormatError, KforensicsError, Missi
 
 PROGRAM = "kforensics"
 
-COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, diff, verify, seal, simulate)
+COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, diff, verify, seal, simulate, metadata)
 
 app = typer.Typer(
     name=PROGRAM,
