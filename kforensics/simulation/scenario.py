@@ -100,14 +100,23 @@ def replay(scenario: Scenario, protocol: ProtocolName) -> Replay:
     Raises:
         StepFailedError: a step that can't happen.
     """
-    partition = SimulatedPartition(scenario.brokers, protocol, scenario.settings)
+    return play(scenario, SimulatedPartition(scenario.brokers, protocol, scenario.settings))
+
+
+def play(scenario: Scenario, partition: SimulatedPartition) -> Replay:
+    """Play a scenario on a partition, which is left as the last step leaves it.
+
+    Raises:
+        StepFailedError: a step that can't happen.
+    """
     rows: list[Row] = []
     for step in scenario.steps:
+        partition.now_ms += 1
         try:
             rows += apply(partition, step)
         except ImpossibleEventError as problem:
             raise StepFailedError(scenario, step, str(problem)) from problem
-    return Replay(scenario=scenario, protocol=protocol, rows=tuple(rows), outcome=outcome_of(partition))
+    return Replay(scenario=scenario, protocol=partition.protocol, rows=tuple(rows), outcome=outcome_of(partition))
 
 
 def apply(partition: SimulatedPartition, step: ScenarioStep) -> list[Row]:

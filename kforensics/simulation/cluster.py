@@ -1,0 +1,165 @@
+"""A cluster of simulated brokers over the partitions of one topic: a broker that stops or starts takes all of its replicas along."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kforensics.formats.partition_metadata import uuid_text
+from kforensics.protocol.assignment import assign_replicas
+from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.visibility import Acks
+from kforensics.simulation.partition import SimulatedPartition
+from kforensics.simulation.rows import ImpossibleEventError, Settings
+from kforensics.units import TopicPartition
+
+
+class BrokerEvent(NamedTuple):
+    """A broker went or came: kind is `start`, `stop`, `crash` or `power-loss`."""
+
+    time_ms: int
+    broker_id: int
+    kind: str
+
+
+@dataclass(slots=True)
+class SimulatedCluster:
+    """Brokers, the partitions of a topic, and what happened to the brokers."""
+
+    brokers: tuple[int, ...]
+    protocol: ProtocolName
+    settings: Settings
+    topic: str = "orders"
+    partitions: dict[TopicPartition, SimulatedPartition] = field(default_factory=dict)
+    broker_events: list[BrokerEvent] = field(default_factory=list)
+    _running: dict[int, bool] = field(default_factory=dict)
+
+    @classmethod
+    def of_topic(
+        cls,
+        brokers: Sequence[int],
+        *,
+        partitions: int,
+        replication_factor: int,
+        protocol: ProtocolName,
+        settings: Settings,
+        topic: str = "orders",
+    ) -> "SimulatedCluster":
+        """A cluster whose topic was just created, its replicas assigned as a controller does."""
+        cluster = cls(tuple(brokers), protocol, settings, topic)
+        for number, replicas in enumerate(assign_replicas(brokers, partitions, replication_factor)):
+            cluster.partitions[TopicPartition(topic, number)] = SimulatedPartition(replicas, protocol, settings)
+        cluster._begin()
+        return cluster
+
+    @classmethod
+    def of_partition(cls, partition: SimulatedPartition, *, topic: str = "orders") -> "SimulatedCluster":
+        """A cluster around one partition that has its history behind it."""
+        cluster = cls(tuple(sorted(partition.brokers)), partition.protocol, partition.settings, topic)
+        cluster.partitions[TopicPartition(topic, 0)] = partition
+        cluster._begin()
+        return cluster
+
+    @property
+    def now_ms(self) -> int:
+        """The time, the same on all brokers."""
+        return next(iter(self.partitions.values())).now_ms
+
+    @property
+    def cluster_id(self) -> str:
+        """An id that follows from what the cluster is."""
+        return stable_id(f"cluster {self.topic} {self.brokers} {self.settings.start_time_ms}")
+
+    @property
+    def topic_id(self) -> str:
+        """The topic's id, likewise."""
+        return stable_id(f"topic {self.topic} {self.cluster_id}")
+
+    def directory_id(self, node_id: int) -> str:
+        """The id of a node's log directory, likewise."""
+        return stable_id(f"directory {node_id} {self.cluster_id}")
+
+    def is_running(self, broker: int) -> bool:
+        """Whether a broker is up."""
+        return self._running[broker]
+
+    def produce(self, partition: TopicPartition, records: Sequence[str], acks: Acks) -> None:
+        """Write one batch; without a leader nothing happens."""
+        self._tick()
+        if self.partitions[partition].leader is not None:
+            self.partitions[partition].produce(records, acks)
+
+    def fetch(self, partition: TopicPartition, broker: int) -> None:
+        """One fetch of a follower, where it and a leader run."""
+        self._tick()
+        simulated = self.partitions[partition]
+        leader = simulated.leader
+        if broker in simulated.replicas and simulated.replicas[broker].is_running:
+            if leader is None or leader.broker_id == broker:
+                return
+            simulated.fetch(broker)
+
+    def stop(self, brokers: Iterable[int], kind: str) -> None:
+        """Brokers go at the same moment; kind as in `SimulatedPartition.stop`."""
+        self._tick()
+        going = tuple(brokers)
+        for broker in going:
+            if not self._running[broker]:
+                message = f"broker {broker} is not running"
+                raise ImpossibleEventError(message)
+            self._running[broker] = False
+            self.broker_events.append(BrokerEvent(self.now_ms, broker, kind))
+        for simulated in self.partitions.values():
+            here = [broker for broker in going if broker in simulated.replicas]
+            if here:
+                simulated.stop(here, kind=kind)
+
+    def start(self, broker: int) -> None:
+        """A broker comes back."""
+        self._tick()
+        if self._running[broker]:
+            message = f"broker {broker} is already running"
+            raise ImpossibleEventError(message)
+        self._running[broker] = True
+        self.broker_events.append(BrokerEvent(self.now_ms, broker, "start"))
+        self.each(broker, lambda simulated: simulated.start(broker))
+
+    def advance(self, milliseconds: int) -> None:
+        """Time passes."""
+        for simulated in self.partitions.values():
+            simulated.advance(milliseconds)
+
+    def flush(self, broker: int) -> None:
+        """A running broker writes its logs to disk."""
+        self.each(broker, lambda simulated: simulated.flush(broker))
+
+    def checkpoint(self, broker: int) -> None:
+        """A running broker writes its high watermarks down."""
+        self.each(broker, lambda simulated: simulated.checkpoint(broker))
+
+    def each(self, broker: int, act: Callable[[SimulatedPartition], object]) -> None:
+        """Do something with every partition that a broker has a replica of."""
+        for simulated in self.partitions.values():
+            if broker in simulated.replicas:
+                act(simulated)
+
+    def _tick(self) -> None:
+        # No two things happen in the same millisecond, so that times alone put the metadata log in order.
+        for simulated in self.partitions.values():
+            simulated.now_ms += 1
+
+    def _begin(self) -> None:
+        self._running = {
+            broker: all(p.replicas[broker].is_running for p in self.partitions.values() if broker in p.replicas)
+            for broker in self.brokers
+        }
+
+
+def stable_id(name: str) -> str:
+    """A Kafka id of 22 characters that follows from a name; as Kafka's own it does not begin with a dash."""
+    turn = 0
+    while True:
+        text = uuid_text(hashlib.sha256(f"{name} {turn}".encode()).digest()[:16])
+        if not text.startswith("-"):
+            return text
+        turn += 1

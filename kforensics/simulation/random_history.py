@@ -1,0 +1,115 @@
+"""Random histories with faults: the same seed gives the same cluster, whatever the machine."""
+
+import random
+
+from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.visibility import Acks
+from kforensics.simulation.cluster import SimulatedCluster
+from kforensics.simulation.rows import Settings
+from kforensics.units import TopicPartition
+
+MOST_STEPS = 70
+
+
+def random_cluster(
+    seed: int, *, protocol: ProtocolName = ProtocolName.KIP_595, brokers: int = 3, partitions: int = 2
+) -> SimulatedCluster:
+    """A cluster with a history of writing, copying, faults and elections behind it."""
+    dice = random.Random(seed)  # noqa: S311  # a seed must give the same history, nothing here is secret
+    replication_factor = min(brokers, dice.choice((2, 3)))
+    settings = Settings(
+        min_insync_replicas=dice.randint(1, replication_factor),
+        unclean_leader_election=dice.random() < 0.5,
+        eligible_leader_replicas=protocol is ProtocolName.KIP_595 and dice.random() < 0.4,
+        strict_min_isr=protocol is ProtocolName.KIP_595,
+    )
+    cluster = SimulatedCluster.of_topic(
+        range(1, brokers + 1),
+        partitions=partitions,
+        replication_factor=replication_factor,
+        protocol=protocol,
+        settings=settings,
+    )
+    history = _History(cluster, dice)
+    for _ in range(dice.randint(10, MOST_STEPS)):
+        history.step()
+    history.end()
+    return cluster
+
+
+class _History:
+    def __init__(self, cluster: SimulatedCluster, dice: random.Random) -> None:
+        self.cluster = cluster
+        self.dice = dice
+        self.written = dict.fromkeys(cluster.partitions, 0)
+
+    def step(self) -> None:
+        """One thing happens, if it can."""
+        act = self.dice.choices(
+            (self.produce, self.fetch, self.copy, self.go, self.come, self.wait, self.flush, self.checkpoint),
+            weights=(26, 22, 14, 9, 12, 8, 5, 4),
+        )[0]
+        act()
+
+    def produce(self) -> None:
+        """A batch of a few records; names are unique within a partition."""
+        partition = self.partition()
+        first = self.written[partition]
+        count = self.dice.randint(1, 4)
+        self.written[partition] += count
+        records = [f"p{partition.partition}-{first + index}" for index in range(count)]
+        self.cluster.produce(partition, records, self.dice.choice((Acks.ALL, Acks.ALL, Acks.LEADER, Acks.NONE)))
+
+    def fetch(self) -> None:
+        """One fetch of one follower."""
+        self.cluster.fetch(self.partition(), self.broker())
+
+    def copy(self) -> None:
+        """Every follower catches up and learns of the high watermark."""
+        for partition, simulated in self.cluster.partitions.items():
+            for broker in (*simulated.brokers, *simulated.brokers):
+                self.cluster.fetch(partition, broker)
+
+    def go(self) -> None:
+        """One broker, sometimes two, goes."""
+        running = [broker for broker in self.cluster.brokers if self.cluster.is_running(broker)]
+        if running:
+            going = self.dice.sample(running, min(len(running), self.dice.choice((1, 1, 1, 2))))
+            self.cluster.stop(going, self.dice.choice(("stop", "crash", "crash", "power-loss")))
+
+    def come(self) -> None:
+        """A broker returns."""
+        down = [broker for broker in self.cluster.brokers if not self.cluster.is_running(broker)]
+        if down:
+            self.cluster.start(self.dice.choice(down))
+
+    def wait(self) -> None:
+        """Time passes, sometimes enough for a follower to leave the ISR."""
+        self.cluster.advance(self.dice.choice((100, 1_000, 6_000, 31_000)))
+
+    def flush(self) -> None:
+        """A broker writes its logs to disk."""
+        broker = self.broker()
+        if self.cluster.is_running(broker):
+            self.cluster.flush(broker)
+
+    def checkpoint(self) -> None:
+        """A broker writes its high watermarks down."""
+        broker = self.broker()
+        if self.cluster.is_running(broker):
+            self.cluster.checkpoint(broker)
+
+    def end(self) -> None:
+        """So that there is something to compare, brokers return until every partition that can has a leader."""
+        for broker in self.cluster.brokers:
+            leaderless = any(simulated.leader is None for simulated in self.cluster.partitions.values())
+            if leaderless and not self.cluster.is_running(broker):
+                self.cluster.start(broker)
+
+    def partition(self) -> TopicPartition:
+        """Any partition."""
+        return self.dice.choice(list(self.cluster.partitions))
+
+    def broker(self) -> int:
+        """Any broker."""
+        return self.dice.choice(self.cluster.brokers)

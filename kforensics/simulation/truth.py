@@ -1,0 +1,131 @@
+"""What is true of a written cluster: what each follower will cut once it reaches the leader, and what is lost."""
+
+import copy
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.simulation.cluster import SimulatedCluster
+from kforensics.simulation.commit_truth import NumberedRecord, missing_from
+from kforensics.simulation.partition import SimulatedPartition
+from kforensics.simulation.scenario import first_divergence
+from kforensics.units import EpochEntry, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaTruth:
+    """One replica on disk, and what becomes of it."""
+
+    broker_id: int
+    is_running: bool
+    log_end_offset: int
+    high_watermark: int | Absent
+    """As checkpointed."""
+    epochs: tuple[EpochEntry, ...]
+    truncate_to: int | Absent
+    """Its log end once it has started next and been aligned to the leader, absent where nothing is cut."""
+    first_divergence: int | Absent
+    """The first offset that both it and the leader hold and that differs."""
+    committed_to_go: tuple[NumberedRecord, ...]
+    """Committed records that the cut takes from this replica."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastTruncation:
+    """A cut that a replica made before the directories were written."""
+
+    time_ms: int
+    broker_id: int
+    leader_epoch: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionTruth:
+    """One partition."""
+
+    topic: str
+    partition: int
+    leader: int | Absent
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[ReplicaTruth, ...]
+    lost_committed: tuple[NumberedRecord, ...]
+    """Committed once, and not held by the leader."""
+    lost_acknowledged: tuple[NumberedRecord, ...]
+    past_truncations: tuple[PastTruncation, ...]
+    unclean_elections: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterTruth:
+    """All of it, beside the directories as `truth.json`."""
+
+    protocol: str
+    cluster_id: str
+    brokers: tuple[int, ...]
+    partitions: tuple[PartitionTruth, ...]
+
+
+def truth_of(cluster: SimulatedCluster) -> ClusterTruth:
+    """The truth of a cluster at this moment; the cluster is left as it is."""
+    return ClusterTruth(
+        protocol=cluster.protocol.value,
+        cluster_id=cluster.cluster_id,
+        brokers=cluster.brokers,
+        partitions=tuple(_partition_truth(partition, one) for partition, one in cluster.partitions.items()),
+    )
+
+
+def _partition_truth(partition: TopicPartition, simulated: SimulatedPartition) -> PartitionTruth:
+    registration = simulated.registration
+    leader = simulated.leader
+    records = leader.records if leader else []
+    return PartitionTruth(
+        topic=partition.topic,
+        partition=partition.partition,
+        leader=leader.broker_id if leader else Absent.NOT_APPLICABLE,
+        leader_epoch=registration.leader_epoch,
+        isr=registration.isr,
+        replicas=tuple(_replica_truth(simulated, broker) for broker in simulated.brokers),
+        lost_committed=tuple(missing_from(records, simulated.truth.committed)) if leader else (),
+        lost_acknowledged=tuple(missing_from(records, simulated.truth.acknowledged)) if leader else (),
+        past_truncations=tuple(
+            PastTruncation(time_ms=time_ms, broker_id=broker, leader_epoch=leader_epoch, offset=outcome.offset)
+            for time_ms, broker, leader_epoch, outcome in simulated.truncations
+            if not isinstance(outcome.offset, Absent)
+        ),
+        unclean_elections=sum(kind.value in {"unclean", "last-known-leader"} for _, kind, _ in simulated.elections),
+    )
+
+
+def _replica_truth(simulated: SimulatedPartition, broker: int) -> ReplicaTruth:
+    replica = simulated.replicas[broker]
+    before, after = replica.records, replica.records
+    leader = simulated.leader
+    divergence: int | Absent = Absent.NOT_APPLICABLE
+    if leader is not None and leader is not replica:
+        after = _aligned(simulated, broker)
+        divergence = first_divergence([before, leader.records])
+    cut: int | Absent = len(after) if len(after) < len(before) else Absent.NOT_APPLICABLE
+    gone = [one for one in simulated.truth.committed if len(after) <= one.offset < len(before)]
+    return ReplicaTruth(
+        broker_id=broker,
+        is_running=replica.is_running,
+        log_end_offset=len(before),
+        high_watermark=replica.checkpointed_high_watermark,
+        epochs=replica.epochs,
+        truncate_to=cut,
+        first_divergence=divergence,
+        committed_to_go=tuple(one for one in gone if before[one.offset] == one.record),
+    )
+
+
+def _aligned(simulated: SimulatedPartition, broker: int) -> list[str]:
+    """The log of a follower once it starts next and has found where it leaves the leader's."""
+    later = copy.deepcopy(simulated)
+    if later.replicas[broker].is_running:
+        later.restart(broker)
+    else:
+        later.start(broker)
+    later.align(broker)
+    return later.replicas[broker].records
