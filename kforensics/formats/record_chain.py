@@ -157,9 +157,13 @@ def _follow_lane(buffer: WordBuffer, start: int, end: int, positions: Positions,
             append(position)
     except (IndexError, FormatError):
         return False
-    limits[:] = behind
-    starts = np.concatenate(([start], limits[:-1]))
-    if position > end or (starts < 0).any():
+    found = np.array(behind, dtype=np.int64)
+    starts = np.concatenate(([start], found[:-1]))
+    if position > end or (starts < start).any() or (starts > end).any():
         return False
-    lengths, positions[:], complete = read_varints(buffer.words, starts)
-    return bool((complete & (lengths >= _SMALLEST_LENGTH)).all())
+    lengths, behind_lengths, complete = read_varints(buffer.words, starts)
+    if not (complete & (lengths >= _SMALLEST_LENGTH)).all():
+        return False
+    # Only now: places that do not hold must not reach whoever reads from them.
+    positions[:], limits[:] = behind_lengths, found
+    return True

@@ -1,0 +1,184 @@
+import gzip
+import random
+import subprocess
+import sys
+import zlib
+from struct import pack
+
+import cramjam
+import pytest
+import xxhash
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kforensics.errors import FormatError, UnsupportedFormat
+from kforensics.formats.compression import Codec, OutputLimitReached, compress, decompress, decompress_into
+
+CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
+TEN_GIB = 10 << 30
+
+contents = st.one_of(
+    st.binary(max_size=500), st.builds(lambda part, times: part * times, st.binary(max_size=20), st.integers(0, 20_000))
+)
+
+
+@given(st.sampled_from(CODECS), contents)
+def test_round_trip(codec, data):
+    packed = compress(codec, data)
+
+    assert data == decompress(codec, packed)
+    output = memoryview(bytearray(len(data)))
+    assert len(data) == decompress_into(codec, memoryview(packed), output)
+    assert data == bytes(output)
+
+
+@given(st.sampled_from(CODECS), st.binary(max_size=300))
+def test_any_bytes_are_data_or_an_error(codec, data):
+    try:
+        assert len(decompress(codec, data, 1 << 16)) <= 1 << 16
+    except FormatError:
+        pass
+
+
+@given(st.sampled_from(CODECS), st.binary(min_size=1, max_size=300), st.randoms(use_true_random=False))
+def test_damaged_bytes_are_data_or_an_error(codec, data, rng):
+    packed = bytearray(compress(codec, data * 5))
+    packed[rng.randrange(len(packed))] ^= 1 << rng.randrange(8)
+    try:
+        assert len(decompress(codec, packed, 1 << 16)) <= 1 << 16
+    except FormatError:
+        pass
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_limit_holds_to_the_byte(codec):
+    packed = compress(codec, bytes(100_000))
+
+    assert bytes(100_000) == decompress(codec, packed, 100_000)
+    with pytest.raises(OutputLimitReached):
+        decompress(codec, packed, 99_999)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_cut_bytes_are_an_error(codec):
+    packed = compress(codec, random.Random(1).randbytes(70_000))
+
+    with pytest.raises(FormatError):
+        decompress(codec, packed[: len(packed) // 2])
+
+
+@pytest.mark.parametrize("codec", [0, 5, 6, 7])
+def test_other_codecs_are_unsupported(codec):
+    with pytest.raises(UnsupportedFormat):
+        decompress(codec, b"")
+
+
+def test_gzip_of_several_members():
+    assert b"onetwo" == decompress(Codec.GZIP, gzip.compress(b"one") + gzip.compress(b"two"))
+
+
+def test_snappy_as_one_raw_block():
+    assert b"raw block" * 9 == decompress(Codec.SNAPPY, bytes(cramjam.snappy.compress_raw(b"raw block" * 9)))
+
+
+@pytest.mark.parametrize("length", [-1, 0x7FFFFFFF, -(1 << 31)])
+def test_snappy_block_lengths_are_claims(length):
+    framed = compress(Codec.SNAPPY, b"some bytes")
+
+    with pytest.raises(FormatError):
+        decompress(Codec.SNAPPY, framed[:16] + pack(">i", length) + framed[20:])
+
+
+def test_lz4_with_the_header_checksum_of_magic_0():
+    right = compress(Codec.LZ4, b"payload" * 50)
+    wrong = compress(Codec.LZ4, b"payload" * 50, wrong_lz4_header=True)
+
+    assert right[6] == xxhash.xxh32_intdigest(right[4:6]) >> 8 & 0xFF
+    assert wrong[6] == xxhash.xxh32_intdigest(wrong[:6]) >> 8 & 0xFF
+    assert right != wrong
+    assert b"payload" * 50 == decompress(Codec.LZ4, right) == decompress(Codec.LZ4, wrong)
+
+
+def test_lz4_frames_of_other_clients():
+    data = b"content" * 1000
+    block = bytes(cramjam.lz4.compress_block(data, store_size=False))
+    block_checksum = pack("<I", xxhash.xxh32_intdigest(block))
+    content_checksum = pack("<I", xxhash.xxh32_intdigest(data))
+    descriptor = b"\x7c\x40" + pack("<Q", len(data))
+    for checksum in (xxhash.xxh32_intdigest(descriptor) >> 8 & 0xFF, 0x55):
+        frame = (
+            b"\x04\x22\x4d\x18"
+            + descriptor
+            + bytes([checksum])
+            + pack("<I", len(block))
+            + block
+            + block_checksum
+            + bytes(4)
+            + content_checksum
+        )
+
+        assert data == decompress(Codec.LZ4, frame)
+
+
+def gzip_bomb() -> bytes:
+    encoder = zlib.compressobj(9, wbits=31)
+    piece = encoder.compress(bytes(1 << 20)) + encoder.flush(zlib.Z_FULL_FLUSH)
+    piece_again = encoder.compress(bytes(1 << 20)) + encoder.flush(zlib.Z_FULL_FLUSH)
+    return piece + piece_again * 1100
+
+
+def snappy_raw_bomb() -> bytes:
+    claim = bytearray()
+    length = (1 << 32) - 1
+    while length > 0x7F:
+        claim.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes(claim) + bytes([length]) + b"\x00a" + b"\xfe\x01\x00" * 340_000
+
+
+def snappy_xerial_bomb() -> bytes:
+    block = bytes(cramjam.snappy.compress_raw(bytes(1 << 24)))
+    return b"\x82SNAPPY\x00" + pack(">ii", 1, 1) + (pack(">I", len(block)) + block) * 40
+
+
+def lz4_bomb(wrong_header: bool) -> bytes:
+    frame = compress(Codec.LZ4, bytes(1 << 16), wrong_lz4_header=wrong_header)
+    return frame[:7] + frame[7:-4] * 4000 + frame[-4:]
+
+
+def zstd_bomb(window: int = 0x58) -> bytes:
+    """RLE blocks of 128 KiB, four bytes each; the window descriptor says 2^(10 + window >> 3)."""
+    block = (128 << 10) << 3 | 1 << 1
+    return b"\x28\xb5\x2f\xfd\x00" + bytes([window]) + (block.to_bytes(3, "little") + b"\x00") * (TEN_GIB >> 17)
+
+
+BOMBS = {
+    "gzip": (Codec.GZIP, gzip_bomb),
+    "snappy-raw": (Codec.SNAPPY, snappy_raw_bomb),
+    "snappy-xerial": (Codec.SNAPPY, snappy_xerial_bomb),
+    "lz4": (Codec.LZ4, lambda: lz4_bomb(wrong_header=False)),
+    "lz4-magic-0": (Codec.LZ4, lambda: lz4_bomb(wrong_header=True)),
+    "zstd": (Codec.ZSTD, zstd_bomb),
+    "zstd-window": (Codec.ZSTD, lambda: zstd_bomb(0xA8)),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_costs_no_more_than_the_limit(name):
+    script = (
+        "import resource, sys\n"
+        "from kforensics.errors import FormatError\n"
+        "from kforensics.formats.compression import decompress\n"
+        "data = sys.stdin.buffer.read()\n"
+        "try:\n"
+        f"    decompress({int(BOMBS[name][0])}, data)\n"
+        "except FormatError as error:\n"
+        "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, type(error).__name__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], input=BOMBS[name][1](), capture_output=True, check=True, timeout=60
+    )
+    peak, kind = done.stdout.decode().split()
+
+    assert int(peak) < 250
+    assert kind == "OutputLimitReached" or name in {"snappy-raw", "zstd-window"}
