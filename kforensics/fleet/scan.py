@@ -48,6 +48,16 @@ class Scanned:
         self.digests[key] = digests
         self.epochs[key] = epochs
 
+    def add(self, other: "Scanned") -> None:
+        """Take all of another look up."""
+        self.replicas += other.replicas
+        self.segments += other.segments
+        self.digests |= other.digests
+        self.epochs |= other.epochs
+        self.problems += other.problems
+        self.read_bytes += other.read_bytes
+        self.reused += other.reused
+
     def segment(self, row: Mapping[str, Any]) -> Segment:
         """The segment of a row."""
         key = (row["source"], row["path"])
@@ -78,9 +88,6 @@ class Scanned:
                 schema=LINEAGE,
             ),
         }
-
-
-EVIDENCE_TABLES = ("segments", "digests", "lineage")
 
 
 class EarlierLooks:

@@ -127,6 +127,29 @@ class Tables:
         if is_local:
             filesystem.move(target, path)
 
+    def write_bytes(self, folder: str, name: str, content: bytes) -> None:
+        """Write a small file that is no table, whole or not at all."""
+        filesystem, path = self._place(folder, name)
+        is_local = isinstance(filesystem, LocalFileSystem)
+        target = self._place(folder, f".{name}.part")[1] if is_local else path
+        with filesystem.open_output_stream(target) as stream:
+            stream.write(content)
+        if is_local:
+            filesystem.move(target, path)
+
+    def read_bytes(self, folder: str, name: str) -> bytes:
+        """A small file that is no table."""
+        filesystem, path = self._place(folder, name)
+        with filesystem.open_input_stream(path) as stream:
+            content: bytes = stream.read()
+        return content
+
+    def names(self, folder: str) -> list[str]:
+        """The files in a folder that are no tables."""
+        filesystem, path = self._place(folder)
+        found = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
+        return sorted(one.base_name for one in found if not one.base_name.startswith("."))
+
     def is_empty(self) -> bool:
         """Whether nothing is there yet."""
         filesystem, path = self._place()

@@ -1,0 +1,254 @@
+"""Judging one group of partitions where their evidence meets: the same reconciler as everywhere, its answers as rows."""
+
+import functools
+import json
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kforensics.damage import Absent
+from kforensics.evidence.collect import FileBatchReader
+from kforensics.evidence.model import Problem, Replica
+from kforensics.findings.fleet import placement_findings, undecided_findings
+from kforensics.findings.model import Finding, Severity
+from kforensics.fleet.parcel import PartitionKey, unpack
+from kforensics.fleet.rows import Row, finding_row, known, problem_row, replica_of, replica_row
+from kforensics.fleet.scan import Scanned
+from kforensics.fleet.tables import Tables
+from kforensics.formats.batch_table import BatchTable, empty_batches
+from kforensics.formats.records import Record
+from kforensics.pipeline.diff import DiffOptions, judge_partition
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.facts import ClusterFacts
+from kforensics.reconcile.partition import PartitionReport, ReplicaReport, Verdict
+from kforensics.reconcile.placement import Placement, place_partition
+from kforensics.render.diff_plain import plain_report
+from kforensics.render.jsonout import to_plain
+
+STATE = "state"
+"""Folder of what workers need beyond the rows, and of the marks of attempts that failed."""
+
+_RANK = {verdict: rank for rank, verdict in enumerate(Verdict)}
+_WITH_REPORT = frozenset(Verdict) - {Verdict.LEADER, Verdict.CONSISTENT}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeContext:
+    """What every group is judged with; sent to the workers."""
+
+    tables: Tables
+    run: int
+    audit: str
+    """A name of this attempt that no other has."""
+    roots: tuple[Path, ...]
+    """Where each input really is."""
+    at_hand: tuple[bool, ...]
+    """Whether an input's bytes can be read."""
+    clusters: tuple[str, ...]
+    """Of each input."""
+    order: Mapping[str, int]
+    """Of the log directories, by their source key."""
+    audited: Mapping[str, frozenset[int]]
+    """Brokers whose disks were looked at, by cluster."""
+    options: DiffOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterKnowledge:
+    """What is known of a cluster beyond its replicas."""
+
+    facts: ClusterFacts
+    protocol_hints: Mapping[int, ProtocolName]
+    racks: Mapping[int, str]
+
+
+class FleetBatchReader(FileBatchReader):
+    """Content of replicas at hand from their files; of others, one row a segment that stands for its records by count."""
+
+    def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
+        """Rows of the batches that touch the offsets."""
+        if replica.is_at_hand:
+            return super().batches(replica, first_offset, last_offset)
+        parts = [
+            row
+            for number, segment in enumerate(replica.segments)
+            if (row := _stand_in(number, segment, first_offset, last_offset)) is not None
+        ]
+        return np.concatenate(parts) if parts else empty_batches()
+
+    def records(self, replica: Replica, first_offset: int, last_offset: int) -> Iterator[Record]:
+        """Every record at the offsets; none of what is not at hand."""
+        return super().records(replica, first_offset, last_offset) if replica.is_at_hand else iter(())
+
+
+def _stand_in(number: int, segment: Any, first_offset: int, last_offset: int) -> BatchTable | None:
+    if isinstance(segment.first_offset, Absent) or isinstance(segment.last_offset, Absent):
+        return None
+    first, last = max(first_offset, segment.first_offset), min(last_offset, segment.last_offset)
+    if first > last:
+        return None
+    row = empty_batches(1)
+    row["base_offset"], row["last_offset"], row["segment"] = first, last, number
+    row["count"] = min(last - first + 1, segment.record_count, np.iinfo(np.int32).max)
+    row["magic"], row["crc_valid"], row["producer_id"] = 2, True, -1
+    return row
+
+
+def save_knowledge(tables: Tables, knowledge: Mapping[str, ClusterKnowledge], audit: str) -> None:
+    """Put what is known of the clusters where every worker can read it."""
+    tables.write_bytes(STATE, f"knowledge-{audit}", pickle.dumps(dict(knowledge)))
+
+
+@functools.lru_cache(maxsize=2)
+def _knowledge(location: str, audit: str, tables: Tables) -> Mapping[str, ClusterKnowledge]:
+    del location
+    # Written by this very audit a moment ago: it is no evidence.
+    found: Mapping[str, ClusterKnowledge] = pickle.loads(tables.read_bytes(STATE, f"knowledge-{audit}"))  # noqa: S301
+    return found
+
+
+def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> Mapping[str, int]:
+    """Judge the partitions of one group, write their rows, and return what the progress line shows."""
+    scanned = unpack(parcels)
+    by_partition = _stitch(scanned, context)
+    knowledge = _knowledge(str(context.tables), context.audit, context.tables)
+    reader = FleetBatchReader(context.roots)
+    out = _Rows(context)
+    for key in sorted(by_partition):
+        replicas = by_partition[key]
+        try:
+            out.judge(key, replicas, knowledge[key[0]], reader)
+        except Exception as error:  # noqa: BLE001 - one partition must not take the others of the fleet with it
+            out.failed(replicas, error)
+    out.write(group)
+    return {"partitions": len(by_partition), "findings": len(out.findings), "problems": len(out.problems)}
+
+
+def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[tuple[Row, Replica]]]:
+    segments: dict[tuple[str, str], tuple[list[Any], list[Any]]] = {}
+    for row in scanned.segments:
+        live, deleted = segments.setdefault((row["source"], row["directory"]), ([], []))
+        (deleted if row["is_deleted"] else live).append(scanned.segment(row))
+    by_partition: dict[PartitionKey, list[tuple[Row, Replica]]] = {}
+    ordered = sorted(
+        scanned.replicas, key=lambda row: (row["input"], context.order.get(row["source"], 0), row["sequence"])
+    )
+    for row in ordered:
+        live, deleted = segments.get((row["source"], row["path"]), ([], []))
+        replica = replica_of(row, live, deleted, is_at_hand=context.at_hand[row["input"]])
+        key = (context.clusters[row["input"]], row["topic"], row["partition"])
+        by_partition.setdefault(key, []).append((row, replica))
+    return by_partition
+
+
+class _Rows:
+    def __init__(self, context: JudgeContext) -> None:
+        self._context = context
+        self.partitions: list[Row] = []
+        self.replicas: list[Row] = []
+        self.findings: list[Row] = []
+        self.problems: list[Row] = []
+
+    def judge(
+        self,
+        key: PartitionKey,
+        replicas: Sequence[tuple[Row, Replica]],
+        knowledge: ClusterKnowledge,
+        reader: FileBatchReader,
+    ) -> None:
+        cluster = key[0]
+        options = self._context.options
+        hinted = DiffOptions(
+            leader=options.leader,
+            protocol=options.protocol,
+            protocol_hints={**knowledge.protocol_hints, **options.protocol_hints},
+        )
+        report, findings = judge_partition(
+            [replica for _, replica in replicas], reader=reader, facts=knowledge.facts, options=hinted
+        )
+        audited = self._context.audited.get(cluster, frozenset())
+        placement = place_partition(report, facts=knowledge.facts, audited=audited, racks=knowledge.racks)
+        found = (*findings, *placement_findings(report, placement), *undecided_findings(report))
+        self.findings += [finding_row(one, cluster or None) for one in found]
+        self.partitions.append(_partition_row(cluster, report, placement, replicas, found))
+        judged = {(one.view.replica.input, one.view.replica.path): one for one in report.replicas}
+        self.replicas += [
+            _judged_row(row, replica, judged.get((replica.input, replica.path))) for row, replica in replicas
+        ]
+
+    def failed(self, replicas: Sequence[tuple[Row, Replica]], error: Exception) -> None:
+        replica = replicas[0][1]
+        words = f"{replica.topic_partition} could not be judged: {type(error).__name__}: {error}"
+        self.problems.append(problem_row(Problem(input=replica.input, path=replica.path, message=words)))
+
+    def write(self, group: int) -> None:
+        part = f"run-{self._context.run:04d}-group-{group:05d}"
+        for table in ("partitions", "replicas", "findings"):
+            self._context.tables.write(table, part, getattr(self, table))
+        if self.problems:
+            self._context.tables.write("problems", part, self.problems)
+
+
+def _partition_row(
+    cluster: str,
+    report: PartitionReport,
+    placement: Placement,
+    replicas: Sequence[tuple[Row, Replica]],
+    findings: Sequence[Finding],
+) -> Row:
+    leader = report.leader
+    chosen = next((one for one in report.what_if if leader is not None and one.leader is leader.view), None)
+    grave = any(one.severity.rank >= Severity.WARNING.rank for one in findings)
+    shown = report.verdict in _WITH_REPORT or grave
+    return {
+        "cluster_id": cluster or None,
+        "topic": report.partition.topic,
+        "partition": report.partition.partition,
+        "topic_id": known(report.topic_id),
+        "verdict": report.verdict.value,
+        "verdict_rank": _RANK[report.verdict],
+        "leader": None if leader is None else known(leader.broker_id),
+        "leader_epoch": None if leader is None else known(leader.leader_epoch),
+        "leader_source": None if leader is None else leader.source,
+        "holders": list(placement.holders),
+        "assigned": None if isinstance(placement.assigned, Absent) else list(placement.assigned),
+        "isr": None if isinstance(placement.isr, Absent) else list(placement.isr),
+        "missing": list(placement.missing),
+        "excess": list(placement.excess),
+        "is_offline": placement.is_offline,
+        "is_under_replicated": placement.is_under_replicated,
+        "shares_rack": placement.shares_rack,
+        "unclean_elections": placement.unclean_elections,
+        "replicas": len(replicas),
+        "bytes": sum(segment.length for _, one in replicas for segment in one.segments),
+        "lost_certain": chosen.lost_certain if chosen else 0,
+        "lost_possible": chosen.lost_possible if chosen else 0,
+        "report": json.dumps(to_plain(plain_report(report))) if shown else None,
+    }
+
+
+def _judged_row(row: Row, replica: Replica, report: ReplicaReport | None) -> Row:
+    cut = report.truncation if report else None
+    divergence = report.divergence if report else None
+    protocol = report.protocol if report else Absent.NOT_APPLICABLE
+    every = (*replica.segments, *replica.deleted_segments)
+    return {
+        **replica_row(replica, row["source"], row["sequence"]),
+        "segments": len(every),
+        "bytes": sum(one.length for one in every),
+        "damaged_places": sum(len(one.damage) for one in every) + sum(map(len, replica.damage.values())),
+        "verdict": report.verdict.value if report else None,
+        "log_start_offset": report.view.log_start_offset if report else replica.lineage.log_start_offset,
+        "log_end_offset": report.view.log_end_offset if report else replica.lineage.log_end_offset,
+        "protocol": None if isinstance(protocol, Absent) else protocol.name.value,
+        "truncate_to": cut.offset if cut else None,
+        "records_cut": cut.counts.records if cut else None,
+        "lost_certain": cut.lost.certain if cut else None,
+        "lost_possible": cut.lost.possible if cut else None,
+        "first_divergence": divergence.offset if divergence else None,
+        "divergence_kind": divergence.kind if divergence else None,
+    }

@@ -1,0 +1,128 @@
+"""What the metadata logs, broker logs and consumer groups of a fleet say, cluster by cluster, without walking through its partitions."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from kforensics.damage import Absent
+from kforensics.evidence.collect import LogDirState, PartitionPlace, Places
+from kforensics.evidence.inputs import FoundInput, Inputs
+from kforensics.evidence.metadata_log import MetadataHistory, newest_log
+from kforensics.evidence.model import Problem
+from kforensics.fleet.judge import ClusterKnowledge
+from kforensics.fleet.places import PlannedInput
+from kforensics.fleet.plan import LogDirTask, LogDirTotals
+from kforensics.pipeline.facts import gather_facts
+from kforensics.source.naming import parse_partition_directory
+from kforensics.source.walk import Found, join, list_directory, walk_partition
+from kforensics.units import TopicPartition
+
+MOST_METADATA_LOGS = 16
+"""Copies of the metadata log that are read for a cluster; every broker of a large one has its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MetadataOnly(FoundInput):
+    """An input of which only the metadata log is looked at."""
+
+    def walk(self) -> Iterator[Found]:
+        """The files of the metadata log."""
+        for log_dir in self.log_dirs:
+            if not log_dir.is_metadata_dir:
+                continue
+            for entry in list_directory(self.root, log_dir.path).entries:
+                name = parse_partition_directory(entry.name) if entry.is_directory else None
+                if name is not None and name.is_metadata:
+                    yield from walk_partition(self.root, join(log_dir.path, entry.name), name=entry.name)
+
+
+def cluster_of_inputs(inputs: Sequence[PlannedInput]) -> tuple[str, ...]:
+    """The cluster of each input; those that do not know theirs belong to the only one there is, else to none."""
+    known = [one.found.described.cluster_id for one in inputs]
+    ids = {one for one in known if not isinstance(one, Absent)}
+    only = next(iter(ids)) if len(ids) == 1 else ""
+    return tuple(only if isinstance(one, Absent) else one for one in known)
+
+
+def gather_knowledge(
+    inputs: Sequence[PlannedInput],
+    clusters: Sequence[str],
+    tasks: Sequence[LogDirTask],
+    totals: Sequence[LogDirTotals],
+) -> tuple[Mapping[str, ClusterKnowledge], tuple[Problem, ...]]:
+    """What is known of each cluster, and what could not be read of it."""
+    by_number = {one.number: one for one in totals}
+    out: dict[str, ClusterKnowledge] = {}
+    problems: list[Problem] = []
+    for cluster in sorted(set(clusters)):
+        chosen = _chosen(inputs, [number for number, own in enumerate(clusters) if own == cluster])
+        found = Inputs(
+            found=tuple(
+                _reduced(one.found) if number in chosen else replace(one.found, shape=Absent.UNREADABLE, obstacles=())
+                for number, one in enumerate(inputs)
+            )
+        )
+        places = [
+            place
+            for task in tasks
+            if clusters[task.input] == cluster and task.evidence is None
+            for place in _offsets_places(task, by_number[task.number])
+        ]
+        gathered = gather_facts(found, _as_places(places))
+        problems.extend(gathered.problems)
+        racks = {
+            **_racks_in(newest_log(gathered.histories)),
+            **{
+                broker: one.rack
+                for number, one in enumerate(inputs)
+                if clusters[number] == cluster
+                and one.rack is not None
+                and not isinstance(broker := one.found.described.broker_id, Absent)
+            },
+        }
+        out[cluster] = ClusterKnowledge(facts=gathered.facts, protocol_hints=dict(gathered.protocol_hints), racks=racks)
+    return out, tuple(problems)
+
+
+def _chosen(inputs: Sequence[PlannedInput], members: Sequence[int]) -> frozenset[int]:
+    """Inputs whose metadata log is read: all, or in a large cluster those of controllers first."""
+    with_log = [n for n in members if any(log_dir.is_metadata_dir for log_dir in inputs[n].found.log_dirs)]
+    with_log.sort(key=lambda number: (inputs[number].found.described.kind == "broker", number))
+    without = set(members) - set(with_log)
+    return frozenset({*with_log[:MOST_METADATA_LOGS], *without})
+
+
+def _reduced(found: FoundInput) -> FoundInput:
+    if not found.log_dirs:
+        return replace(found, shape=Absent.UNREADABLE) if found.described.kind == "partition" else found
+    return _MetadataOnly(**{one.name: getattr(found, one.name) for one in fields(found)})
+
+
+def _racks_in(history: MetadataHistory | None) -> dict[int, str]:
+    if history is None:
+        return {}
+    brokers = history.latest().brokers
+    return {number: state.rack for number, state in brokers.items() if not isinstance(state.rack, Absent)}
+
+
+def _offsets_places(task: LogDirTask, totals: LogDirTotals) -> Iterator[PartitionPlace]:
+    log_dir = task.found.log_dir_paths[0] if task.found.log_dir_paths else ""
+    state = LogDirState(
+        root=task.found.root,
+        input=task.input,
+        log_dir=log_dir,
+        broker_id=task.found.described.broker_id,
+        clean_shutdown=False,
+    )
+    for path in totals.offsets_places:
+        name = parse_partition_directory(path.rpartition("/")[2])
+        if name is not None:
+            yield PartitionPlace(
+                state=state, path=path, topic_partition=name.topic_partition, directory_state=name.state.value
+            )
+
+
+def _as_places(places: Iterable[PartitionPlace]) -> Places:
+    by_partition: dict[TopicPartition, tuple[PartitionPlace, ...]] = {}
+    for place in places:
+        by_partition[place.topic_partition] = (*by_partition.get(place.topic_partition, ()), place)
+    return Places(by_partition=by_partition, problems=())

@@ -1,0 +1,197 @@
+"""A Spark session: the user's where there is one, else a quiet local one with the interpreter that runs this program."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kforensics.errors import EvidenceUnreadable, MissingExtra, UsageError
+
+LEAST_JAVA = 17
+LOCAL_FAILURES = 4
+"""Attempts of a task in local mode, where Spark's own default is one."""
+
+_LOCAL_MASTER = re.compile(r"local\[(?P<cores>[0-9]+|\*)\]")
+_JAVA_VERSION = re.compile(r'version "(?P<major>[0-9]+)(\.(?P<minor>[0-9]+))?')
+_JAVA_PLACES = ("/usr/lib/jvm", "/Library/Java/JavaVirtualMachines", "/opt/java", "/opt")
+
+_QUIET_LOG = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+logger.noise.name = org.apache.spark.sql.execution.python
+logger.noise.level = off
+logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
+logger.tasks.level = off
+logger.executor.name = org.apache.spark.executor.Executor
+logger.executor.level = off
+"""
+
+
+def require_spark() -> None:
+    """Refuse, with the words that say what to install, where pyspark or pyarrow is missing.
+
+    Raises:
+        MissingExtra: one is.
+    """
+    try:
+        import pyarrow  # noqa: F401
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra("spark", "fleet audit") from error
+
+
+def find_java() -> Path:
+    """The home of a Java that Spark can use: `JAVA_HOME`, the one on the path, or one in a usual place.
+
+    Raises:
+        UsageError: there is none.
+    """
+    seen = []
+    for home in _java_homes():
+        version = _java_version(home)
+        if version is None:
+            continue
+        if version >= LEAST_JAVA:
+            return home
+        seen.append(f"Java {version} in {home}")
+    found = f" (found {', '.join(seen)})" if seen else ""
+    raise UsageError(
+        f"fleet audit needs Java {LEAST_JAVA} or later{found}: install one, for example "
+        "`apt install openjdk-17-jre-headless` or `brew install openjdk`, or set JAVA_HOME"
+    )
+
+
+def _java_homes() -> Iterator[Path]:
+    if os.environ.get("JAVA_HOME"):
+        yield Path(os.environ["JAVA_HOME"])
+    on_path = shutil.which("java")
+    if on_path:
+        yield Path(os.path.realpath(on_path)).parent.parent
+    for place in map(Path, _JAVA_PLACES):
+        if place.is_dir():
+            yield from sorted(
+                one / "Contents" / "Home" if (one / "Contents").is_dir() else one for one in place.iterdir()
+            )
+
+
+def _java_version(home: Path) -> int | None:
+    try:
+        answer = subprocess.run(  # noqa: S603 - the user's own Java
+            [str(home / "bin" / "java"), "-version"], capture_output=True, text=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = _JAVA_VERSION.search(answer.stderr + answer.stdout)
+    if found is None:
+        return None
+    major = int(found["major"])
+    return int(found["minor"] or 0) if major == 1 else major
+
+
+def is_submitted() -> bool:
+    """Whether spark-submit or a notebook started this interpreter and has a driver running already."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ
+
+
+@contextmanager
+def open_session(master: str | None, settings: dict[str, str] | None = None) -> Iterator[Any]:
+    """The active session, that of spark-submit, or one of our own, which ends with the work.
+
+    Args:
+        master: as Spark knows it; `local[*]` where none is given and nobody submitted this program.
+        settings: further Spark settings.
+
+    Raises:
+        MissingExtra: pyspark is not installed.
+        UsageError: there is no Java for it.
+        EvidenceUnreadable: the session does not come up.
+    """
+    require_spark()
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None and master is None:
+        yield active
+        return
+    if is_submitted():
+        session = SparkSession.builder.appName("kforensics fleet audit").getOrCreate()
+        yield session
+        return
+    os.environ["JAVA_HOME"] = str(find_java())
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    master = with_attempts(master or "local[*]")
+    with tempfile.TemporaryDirectory(prefix="kforensics-spark-") as scratch:
+        words = Path(scratch, "log4j2.properties")
+        words.write_text(_QUIET_LOG)
+        builder = SparkSession.builder.master(master).appName("kforensics fleet audit")
+        for name, value in {**_defaults(master, words, scratch), **(settings or {})}.items():
+            builder = builder.config(name, value)
+        try:
+            with _stderr_in(Path(scratch, "stderr")):
+                session = builder.getOrCreate()
+        except Exception as error:
+            said = _last_words(Path(scratch, "stderr")) or str(error).partition("\n")[0]
+            raise EvidenceUnreadable(master, f"Spark does not start: {said}") from error
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+def with_attempts(master: str) -> str:
+    """The master with as many attempts a task as a cluster has: in local mode Spark would give up at the first failure."""
+    local = _LOCAL_MASTER.fullmatch("local[1]" if master == "local" else master)
+    return f"local[{local['cores']},{LOCAL_FAILURES}]" if local else master
+
+
+def _defaults(master: str, words: Path, scratch: str) -> dict[str, str]:
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={words.as_uri()} -XX:-UsePerfData",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+        "spark.python.worker.reuse": "true",
+    }
+    if master.startswith("local"):
+        settings |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.local.dir": scratch,
+            "spark.sql.warehouse.dir": str(Path(scratch, "warehouse")),
+        }
+    return settings
+
+
+@contextmanager
+def _stderr_in(path: Path) -> Iterator[None]:
+    """Let what the virtual machine prints while it starts go to a file; it keeps this stream for its life."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with path.open("wb") as target:
+            os.dup2(target.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _last_words(path: Path) -> str:
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    telling = [line.strip() for line in lines if "Exception" in line or "Error" in line]
+    return (telling or [line.strip() for line in lines if line.strip()] or [""])[0][:300]
