@@ -14,6 +14,7 @@ from kforensics import __version__
 from kforensics.cli.diff import diff
 from kforensics.cli.dump import dump
 from kforensics.cli.exits import ExitCode
+from kforensics.cli.explain import explain
 from kforensics.cli.ls import ls
 from kforensics.cli.metadata import metadata
 from kforensics.cli.seal import seal
@@ -23,7 +24,7 @@ from kforensics.errors import EvidenceError, FormatError, KforensicsError, Missi
 
 PROGRAM = "kforensics"
 
-COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, diff, verify, seal, simulate, metadata)
+COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, diff, explain, verify, seal, simulate, metadata)
 
 app = typer.Typer(
     name=PROGRAM,

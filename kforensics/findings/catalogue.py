@@ -186,6 +186,44 @@ CATALOGUE: dict[str, FindingKind] = {
         advice="Nothing to do.",
         references=("KIP-516",),
     ),
+    "KF301": FindingKind(
+        title="committed records are gone",
+        meaning="Producers with acks=all were told that these records were safe; the final leader does not hold them.",
+        advice="Keep every snapshot and every stopped replica that still holds them; tell the producers which offsets went.",
+    ),
+    "KF302": FindingKind(
+        title="records are gone that may have been committed",
+        meaning="Nothing proves that they were below the high watermark, and nothing that they were not.",
+        advice="Logs of the clients, the metadata log or another snapshot can settle it.",
+    ),
+    "KF303": FindingKind(
+        title="records are gone that were never committed",
+        meaning="They had not reached every in-sync replica, so no producer with acks=all was told that they were safe.",
+        advice="Producers with acks=1 or 0 may want to send them again.",
+    ),
+    "KF304": FindingKind(
+        title="a cut that the protocol would not have made",
+        meaning="Worked out again from the logs as they were, the truncation should have ended elsewhere.",
+        advice="Compare the broker's version with the known truncation bugs, and the replicas with diff.",
+        references=("KIP-101", "KIP-279"),
+    ),
+    "KF305": FindingKind(
+        title="a consumer group that stands on records that are gone",
+        meaning="It will be reset by auto.offset.reset, or go on behind records that it has never read.",
+        advice="Set the group's offset by hand once the partition is settled.",
+    ),
+    "KF306": FindingKind(
+        title="a truncation without loss of committed records",
+        meaning="Followers cut what their new leader never had; this is how replicas come together again.",
+        advice="Nothing to do.",
+        references=("KIP-101",),
+    ),
+    "KF307": FindingKind(
+        title="unclean elections without loss",
+        meaning="The leader was not in sync by the books but held everything that any input shows.",
+        advice="Nothing to do; the setting that allowed it may lose records next time.",
+        references=("KIP-966",),
+    ),
     "KF401": FindingKind(
         title="a partition without a leader",
         meaning="Nobody can produce to it or consume from it until a replica is elected.",

@@ -4,6 +4,7 @@ Log lines carry the broker's local time without a zone. A leader epoch of a part
 tell of it anchor the clocks of files to one another, and to UTC where a metadata record or a line with a zone tells of the same epoch.
 """
 
+import datetime as dt
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from statistics import median
 from kforensics.damage import Absent
 from kforensics.evidence.log_files import LogFile
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
+from kforensics.reconcile.zones import ahead_of_utc_ms
 from kforensics.units import TopicPartition
 
 ZONE_STEP_MS = 15 * 60_000
@@ -57,17 +59,17 @@ class Clock:
 
 
 def choose_clocks(
-    files: Sequence[LogFile], dated: Mapping[Anchor, int], *, option_ms: int | None = None
+    files: Sequence[LogFile], dated: Mapping[Anchor, int], *, zone: dt.tzinfo | None = None
 ) -> tuple[Clock, ...]:
     """A clock for each file, in order.
 
     Args:
         files: log files of any nodes.
         dated: UTC times at which leader epochs began, from the metadata log.
-        option_ms: how far the user says the logs' zone is ahead of UTC.
+        zone: of the logs, where the user names it.
     """
-    if option_ms is not None:
-        return tuple(Clock(shift_ms=-option_ms, source="option") for _ in files)
+    if zone is not None:
+        return tuple(_by_option(file, zone) for file in files)
     anchors = [_anchors(file) for file in files]
     known = dict(dated)
     source = "metadata"
@@ -83,6 +85,11 @@ def choose_clocks(
         else:
             clocks.append(_by_anchors(times, known, source))
     return _fill(files, anchors, clocks)
+
+
+def _by_option(file: LogFile, zone: dt.tzinfo) -> Clock:
+    first = file.first_time_ms
+    return Clock(shift_ms=-ahead_of_utc_ms(zone, first if isinstance(first, int) else 0), source="option")
 
 
 def _fill(

@@ -15,7 +15,7 @@ FILE_TIME_SLACK_MS = 1_500
 """Archives keep the times of files to the second."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Copy:
     """One log of one replica at one moment."""
 

@@ -38,6 +38,8 @@ class LoggedTruncation:
     high_watermark: int | Absent
     is_full: bool
     """Everything went and the log starts anew at `to_offset`."""
+    says_no_effect: bool = False
+    """The line itself tells that nothing was removed."""
     citations: tuple[Citation, ...]
 
     @property
@@ -47,7 +49,9 @@ class LoggedTruncation:
             return True
         if isinstance(self.from_offset, int) and self.from_offset > self.to_offset:
             return True
-        return False if isinstance(self.from_offset, int) and self.is_exact else Absent.UNKNOWN
+        # A target beyond the last known end, and no word of it: the log had grown since.
+        is_at_end = self.is_exact and self.from_offset == self.to_offset
+        return False if is_at_end or self.says_no_effect else Absent.UNKNOWN
 
 
 @dataclass(slots=True)
@@ -118,7 +122,7 @@ def _advance(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> 
         case Kind.TRUNCATION_WITHOUT_EFFECT:
             last = event.number("last_offset")
             state.know_end(item, last + 1 if isinstance(last, int) else last, is_exact=True)
-            yield from _cut(state, item, partition, "unknown")
+            yield from _cut(state, item, partition, "unknown", says_no_effect=True)
         case Kind.TRUNCATION:
             yield from _cut(state, item, partition, "unknown")
         case Kind.FULL_TRUNCATION:
@@ -128,6 +132,7 @@ def _advance(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> 
             rule = str(event.fields["rule"])
             yield from _cut(state, item, partition, rule, is_full=rule == "snapshot")
         case Kind.RECOVERY_TRUNCATION:
+            state.is_exact = False
             yield from _cut(state, item, partition, "recovery")
         case _:
             pass
@@ -145,7 +150,13 @@ def _reset(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> It
 
 
 def _cut(
-    state: _LogState, item: LoggedEvent, partition: TopicPartition, rule: str, *, is_full: bool = False
+    state: _LogState,
+    item: LoggedEvent,
+    partition: TopicPartition,
+    rule: str,
+    *,
+    is_full: bool = False,
+    says_no_effect: bool = False,
 ) -> Iterator[LoggedTruncation]:
     event = item.event
     target = event.number("offset")
@@ -174,9 +185,10 @@ def _cut(
         leader_epoch=state.leader_epoch,
         high_watermark=decision.number("high_watermark") if decision else Absent.UNKNOWN,
         is_full=is_full,
+        says_no_effect=says_no_effect,
         citations=tuple(citations),
     )
-    if isinstance(state.end, Absent) or state.end > target or is_full:
+    if not says_no_effect and (isinstance(state.end, Absent) or state.end > target or is_full):
         # It fetches from here on, so this is a lower bound.
         state.end, state.is_exact, state.end_citation = target, False, item.citation
     state.decision = None

@@ -18,6 +18,7 @@ from kforensics.reconcile.logged import order_events
 from kforensics.reconcile.logged_facts import facts_from_logs, logged_leaderships
 from kforensics.reconcile.logged_truncations import logged_truncations
 from kforensics.reconcile.timeline import build_timeline
+from kforensics.reconcile.zones import parse_zone
 from kforensics.units import TopicPartition
 
 HOUR_MS = 3_600_000
@@ -187,7 +188,7 @@ def test_the_option_outranks_all_evidence_and_utc_is_assumed_without_any():
     file = log("12:00:01,000] INFO Truncating log orders-0 to offset 60.")
 
     assert ("assumed", 0) == (choose_clocks([file], {})[0].source, choose_clocks([file], {})[0].shift_ms)
-    assert -HOUR_MS == choose_clocks([file], {}, option_ms=HOUR_MS)[0].shift_ms
+    assert -HOUR_MS == choose_clocks([file], {}, zone=parse_zone("+01:00"))[0].shift_ms
 
 
 def test_file_times_tell_the_zone_where_most_files_agree():

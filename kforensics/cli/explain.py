@@ -1,0 +1,126 @@
+"""`kforensics explain`: what was truncated, why, and which committed records are gone."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kforensics.cli.options import (
+    FormatOption,
+    JobsOption,
+    OutOption,
+    OutputFormat,
+    VerboseOption,
+    require_format,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kforensics.pipeline.explain import Explanation
+
+
+def explain(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...",
+            help="Data directories as they are now, parents of several, and broker logs, in any mixture: server.log, state-change.log, "
+            "controller.log, rotated and gzipped ones too.",
+            show_default=False,
+        ),
+    ],
+    *,
+    before: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--before",
+            metavar="PATH",
+            help="Data directories as they were at an earlier time; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="NAME", help="Only this topic; repeatable.", show_default=False),
+    ] = None,
+    partition: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--partition", "-p", metavar="N", help="Only partitions of this number; repeatable.", show_default=False
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="TIME", help="Timeline from this time on, as 2026-11-21T06:26:00Z.", show_default=False
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="Timeline up to this time.", show_default=False),
+    ] = None,
+    log_timezone: Annotated[
+        str | None,
+        typer.Option(
+            "--log-timezone",
+            metavar="ZONE",
+            help="Zone of the times in the logs, as +02:00 or Europe/Berlin; where it is not given, the evidence decides.",
+            show_default=False,
+        ),
+    ] = None,
+    output_format: FormatOption = OutputFormat.TEXT,
+    out: OutOption = None,
+    jobs: JobsOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Tell what happened after an incident: every truncation with its cause, and every record that is gone.
+
+    Works on one broker's directory alone and gets better with every other replica, metadata log, log file and earlier snapshot;
+    it says what is missing. Exit code 1 means that records are gone that were or may have been committed.
+    """
+    from kforensics.cli.exits import exit_code_of
+    from kforensics.cli.output import check_out, write_result
+    from kforensics.pipeline.explain import ExplainOptions, gather_evidence
+    from kforensics.pipeline.explain import explain as tell
+    from kforensics.reconcile.zones import parse_time, parse_zone
+
+    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
+    check_out(out, [*paths, *(before or ())])
+    options = ExplainOptions(
+        topics=frozenset(topic or ()),
+        partitions=frozenset(partition or ()),
+        since_ms=parse_time(since) if since else None,
+        until_ms=parse_time(until) if until else None,
+        log_zone=parse_zone(log_timezone) if log_timezone else None,
+    )
+    result = tell(gather_evidence(paths, before or ()), options, jobs=jobs)
+    code = exit_code_of(result.findings, result.problems)
+    write_result(_pieces(result, output_format, int(code), verbose=verbose, coloured=out is None), out)
+    raise typer.Exit(code)
+
+
+def _pieces(
+    result: "Explanation", output_format: OutputFormat, code: int, *, verbose: bool, coloured: bool
+) -> "str | Iterator[str]":
+    import sys
+
+    from kforensics.render.explain import explain_screen
+    from kforensics.render.explain_plain import explanation_lines, plain_explanation
+    from kforensics.render.jsonout import document, json_line
+    from kforensics.render.text import render_screen, screen_width, speaks_unicode, wants_colour
+
+    if output_format is OutputFormat.JSON:
+        return document(
+            "explain",
+            inputs=result.inputs,
+            findings=result.findings,
+            problems=result.problems,
+            exit_code=code,
+            **plain_explanation(result, verbose=verbose),
+        )
+    if output_format is OutputFormat.JSONL:
+        items = (*explanation_lines(result, verbose=verbose), *result.findings, *result.problems)
+        return (json_line(item) for item in items)
+    lines = explain_screen(result, verbose=verbose, width=screen_width(), unicode=speaks_unicode())
+    return render_screen(lines, colour=coloured and wants_colour(sys.stdout))

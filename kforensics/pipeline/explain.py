@@ -1,0 +1,326 @@
+"""What happened: inputs as they are now, earlier snapshots and broker logs in; timeline, truncations and losses out."""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError, NotADataDir
+from kforensics.evidence.collect import FileBatchReader, PartitionPlace, Places, collect_replica, find_places
+from kforensics.evidence.group_commits import OFFSETS_TOPIC
+from kforensics.evidence.inputs import FoundInput, Inputs, find_inputs
+from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, newest_log
+from kforensics.evidence.model import Input, Problem
+from kforensics.findings.explain import explain_findings
+from kforensics.findings.model import Finding
+from kforensics.pipeline.facts import CommittedOffsets, GatheredFacts, gather_facts
+from kforensics.pipeline.processes import default_jobs, in_chunks, spread
+from kforensics.reconcile.clocks import Anchor, Clock, choose_clocks
+from kforensics.reconcile.conclusion import conclude
+from kforensics.reconcile.logged import LoggedEvent, order_events
+from kforensics.reconcile.logged_facts import creation_times, facts_from_logs
+from kforensics.reconcile.logged_truncations import LoggedTruncation, logged_truncations
+from kforensics.reconcile.metadata_events import cluster_entries, epoch_times
+from kforensics.reconcile.story import PartitionStory, StoryEvidence, tell_story
+from kforensics.reconcile.timeline import TimelineEntry, build_timeline
+from kforensics.source.discover import Shape
+from kforensics.units import TopicPartition
+
+CHUNK_LENGTH = 64 << 20
+CHUNK_PARTITIONS = 32
+SMALL_WORK = 24 << 20
+"""Bytes below which starting processes costs more than it saves."""
+
+SNAPSHOT_KIND = "snapshot-before"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainOptions:
+    """What of the evidence is told."""
+
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    since_ms: int | None = None
+    until_ms: int | None = None
+    log_zone: dt.tzinfo | None = None
+    """Of the times in log files, where the user names it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The inputs of an explanation, with the rank of each earlier snapshot."""
+
+    inputs: Inputs
+    ranks: Mapping[int, int]
+    """By index of the input; those as they are now have none."""
+    final_rank: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What happened, as far as the evidence tells."""
+
+    inputs: tuple[Input, ...]
+    timeline: tuple[TimelineEntry, ...]
+    stories: tuple[PartitionStory, ...]
+    """Of every partition that something happened to, or that was asked for."""
+    partitions: int
+    clocks: tuple[tuple[str, Clock], ...]
+    """By path of the log file."""
+    conclusion: tuple[str, ...]
+    advice: tuple[str, ...]
+    missing: tuple[str, ...]
+    """What would tell more."""
+    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shared:
+    groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
+    evidence: Evidence
+    facts: GatheredFacts
+    reader: FileBatchReader
+    logged: Mapping[TopicPartition, Sequence[LoggedTruncation]]
+    created: Mapping[TopicPartition, int]
+    commits: CommittedOffsets
+
+
+def gather_evidence(paths: Sequence[Path], before: Sequence[Path]) -> Evidence:
+    """Find what the paths stand for; snapshots are put in the order of their files' times, whatever order they came in.
+
+    Raises:
+        EvidenceError: none of the paths can be used.
+    """
+    now = _find(paths, with_logs=True)
+    found = list(now.found)
+    problems = list(now.problems)
+    groups: list[tuple[int, int, list[int]]] = []
+    for place, path in enumerate(before):
+        snapshot = _find([path], with_logs=False)
+        problems += [replace(problem, input=problem.input + len(found)) for problem in snapshot.problems]
+        members = list(range(len(found), len(found) + len(snapshot.found)))
+        found += [replace(one, described=replace(one.described, kind=SNAPSHOT_KIND)) for one in snapshot.found]
+        groups.append((_newest_time(snapshot.found), place, members))
+    notes = []
+    ordered = sorted(groups)
+    if [place for _, place, _ in ordered] != sorted(place for _, place, _ in groups):
+        notes.append("The snapshots were not given in the order of their files' times; they are taken in that order.")
+    ranks = {member: rank for rank, (_, _, members) in enumerate(ordered) for member in members}
+    inputs = Inputs(found=tuple(found), problems=tuple(problems))
+    return Evidence(inputs=inputs, ranks=ranks, final_rank=len(groups), notes=tuple(notes))
+
+
+def _find(paths: Sequence[Path], *, with_logs: bool) -> Inputs:
+    """As `find_inputs`, and directories whose files only their content shows to be logs."""
+    found: list[FoundInput] = []
+    problems: list[Problem] = []
+    errors: list[EvidenceError] = []
+    for path in paths:
+        try:
+            one = find_inputs([path], with_server_logs=with_logs)
+        except NotADataDir as error:
+            if not with_logs or not path.is_dir():
+                errors.append(error)
+                problems.append(Problem(input=len(found), path=".", message=error.problem))
+                found.append(_unusable(path))
+                continue
+            described = Input(path=str(path), kind="log-files")
+            found.append(FoundInput(described=described, root=path.resolve(), shape=Shape.FILES))
+            continue
+        except EvidenceError as error:
+            errors.append(error)
+            problems.append(Problem(input=len(found), path=".", message=error.problem))
+            found.append(_unusable(path))
+            continue
+        problems += [replace(problem, input=problem.input + len(found)) for problem in one.problems]
+        found += one.found
+    if errors and len(errors) == len(paths):
+        raise errors[0]
+    return Inputs(found=tuple(found), problems=tuple(problems))
+
+
+def _unusable(path: Path) -> FoundInput:
+    return FoundInput(described=Input(path=str(path), kind="unreadable"), root=path, shape=Absent.UNREADABLE)
+
+
+def _newest_time(found: Sequence[FoundInput]) -> int:
+    """When anything in a snapshot was last written, in whole seconds: archives keep no more."""
+    places = find_places(Inputs(found=tuple(found)))
+    newest = 0
+    for group in places.by_partition.values():
+        for place in group:
+            newest = max(newest, *(time for time in _segment_times(place)), 0)
+    return newest
+
+
+def _segment_times(place: PartitionPlace) -> list[int]:
+    times = []
+    for entry in (place.state.root / place.path).glob("*.log"):
+        try:
+            times.append(int(entry.lstat().st_mtime))
+        except OSError:
+            continue
+    return times
+
+
+def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None) -> Explanation:
+    """Tell what happened to every partition of the inputs that the options ask for.
+
+    Args:
+        evidence: inputs, snapshots and their order.
+        options: which partitions and times, and the zone of the logs.
+        jobs: processes; one for each core where not given.
+    """
+    inputs = evidence.inputs
+    places = find_places(inputs)
+    gathered = gather_facts(_without_old_metadata(evidence), places)
+    clocks = choose_clocks(gathered.log_files, _dated(gathered.histories), zone=options.log_zone)
+    events = order_events(gathered.log_files, clocks)
+    gathered = replace(gathered, facts=facts_from_logs(events, gathered.facts))
+    cuts = logged_truncations(events)
+    groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
+    known = {tp for tp, _ in groups}
+    groups += [(tp, ()) for tp in sorted(_told_of(cuts)) if tp not in known and _is_wanted(tp, options)]
+    shared = _Shared(
+        groups=groups,
+        evidence=evidence,
+        facts=gathered,
+        reader=FileBatchReader([one.root for one in inputs.found]),
+        logged=_by_partition(cuts),
+        created=creation_times(events),
+        commits=_final_commits(places, evidence),
+    )
+    results = _tell_all(shared, jobs or default_jobs())
+    stories = tuple(story for story, _ in results)
+    timeline = _timeline(events, cuts, stories, gathered.histories, options)
+    problems = (*places.problems, *gathered.problems, *(problem for _, met in results for problem in met))
+    findings = explain_findings(stories, timeline)
+    words = conclude(stories, timeline, log_files=gathered.log_files, inputs=inputs.described, clocks=clocks)
+    return Explanation(
+        inputs=inputs.described,
+        timeline=timeline,
+        stories=tuple(story for story in stories if _is_eventful(story)),
+        partitions=len(groups),
+        clocks=tuple((file.path, clock) for file, clock in zip(gathered.log_files, clocks, strict=True)),
+        conclusion=words.conclusion,
+        advice=words.advice,
+        missing=words.missing,
+        notes=evidence.notes,
+        findings=findings,
+        problems=tuple(dict.fromkeys(problems)),
+    )
+
+
+def _without_old_metadata(evidence: Evidence) -> Inputs:
+    """The inputs without snapshots where the metadata log as it is now is among them: it holds all that older copies do."""
+    now = Inputs(
+        found=tuple(
+            replace(one, shape=Absent.NOT_APPLICABLE, log_dirs=(), log_dir_paths=(), obstacles=())
+            if at in evidence.ranks
+            else one
+            for at, one in enumerate(evidence.inputs.found)
+        ),
+        problems=evidence.inputs.problems,
+    )
+    return now if find_metadata_logs(now) or not find_metadata_logs(evidence.inputs) else evidence.inputs
+
+
+def _dated(histories: Sequence[MetadataHistory]) -> dict[Anchor, int]:
+    dated: dict[Anchor, int] = {}
+    for history in histories:
+        dated.update(epoch_times(history))
+    return dated
+
+
+def _told_of(cuts: Sequence[LoggedTruncation]) -> set[TopicPartition]:
+    return {cut.topic_partition for cut in cuts if cut.has_effect is True}
+
+
+def _by_partition(cuts: Sequence[LoggedTruncation]) -> dict[TopicPartition, list[LoggedTruncation]]:
+    found: dict[TopicPartition, list[LoggedTruncation]] = defaultdict(list)
+    for cut in cuts:
+        found[cut.topic_partition].append(cut)
+    return found
+
+
+def _final_commits(places: Places, evidence: Evidence) -> CommittedOffsets:
+    return CommittedOffsets(
+        tuple(
+            place
+            for tp, group in places.by_partition.items()
+            if tp.topic == OFFSETS_TOPIC
+            for place in group
+            if place.state.input not in evidence.ranks and place.directory_state == "live"
+        )
+    )
+
+
+def _is_wanted(partition: TopicPartition, options: ExplainOptions) -> bool:
+    if options.topics and partition.topic not in options.topics:
+        return False
+    return not options.partitions or partition.partition in options.partitions
+
+
+def _is_eventful(story: PartitionStory) -> bool:
+    return bool(story.truncations or story.losses or story.groups or any(state.unclean for state in story.leaderships))
+
+
+def _tell_all(shared: _Shared, jobs: int) -> list[tuple[PartitionStory, tuple[Problem, ...]]]:
+    weights = [sum(place.length for place in group) for _, group in shared.groups]
+    if sum(weights) < SMALL_WORK:
+        jobs = 1
+    chunks = list(in_chunks(iter(weights), weight=CHUNK_LENGTH, most=CHUNK_PARTITIONS))
+    return [result for chunk in spread(_tell_chunk, shared, chunks, jobs=jobs) for result in chunk]
+
+
+def _tell_chunk(shared: _Shared, chunk: tuple[int, int]) -> list[tuple[PartitionStory, tuple[Problem, ...]]]:
+    return [_tell_one(shared, at) for at in range(*chunk)]
+
+
+def _tell_one(shared: _Shared, at: int) -> tuple[PartitionStory, tuple[Problem, ...]]:
+    partition, places = shared.groups[at]
+    collected = [collect_replica(place) for place in places]
+    ranks = shared.evidence.ranks
+    story = tell_story(
+        partition,
+        [one.replica for one in collected if one.replica.input not in ranks],
+        [(ranks[one.replica.input], one.replica) for one in collected if one.replica.input in ranks],
+        final_rank=shared.evidence.final_rank,
+        evidence=StoryEvidence(
+            facts=shared.facts.facts,
+            logged=shared.logged.get(partition, ()),
+            created_ms=shared.created.get(partition, Absent.UNKNOWN),
+            protocol_hints=shared.facts.protocol_hints,
+            commits=shared.commits(partition),
+        ),
+        reader=shared.reader,
+    )
+    return story, tuple(problem for one in collected for problem in one.problems)
+
+
+def _timeline(
+    events: Sequence[LoggedEvent],
+    cuts: Sequence[LoggedTruncation],
+    stories: Sequence[PartitionStory],
+    histories: Sequence[MetadataHistory],
+    options: ExplainOptions,
+) -> tuple[TimelineEntry, ...]:
+    newest = newest_log(histories)
+    more = list(cluster_entries(newest)) if newest is not None else []
+    leaderships = {story.partition: story.leaderships for story in stories}
+    entries = build_timeline(events, cuts, leaderships, more=more)
+    return tuple(entry for entry in entries if _is_in_view(entry, options))
+
+
+def _is_in_view(entry: TimelineEntry, options: ExplainOptions) -> bool:
+    if not isinstance(entry.topic_partition, Absent) and not _is_wanted(entry.topic_partition, options):
+        return False
+    if not isinstance(entry.time_ms, int):
+        return True
+    after = options.since_ms is None or entry.time_ms >= options.since_ms
+    return after and (options.until_ms is None or entry.time_ms < options.until_ms)

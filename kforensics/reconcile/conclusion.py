@@ -1,0 +1,233 @@
+"""The conclusion in plain sentences: what is gone and why, what to do and what not, what more evidence would tell."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.evidence.log_files import LogFile
+from kforensics.evidence.model import Input
+from kforensics.reconcile.causes import CauseName
+from kforensics.reconcile.clocks import Clock, clocks_that_disagree
+from kforensics.reconcile.story import LossEntry, PartitionStory
+from kforensics.reconcile.timeline import TimelineEntry
+
+CAUSE_WORDS = {
+    CauseName.UNCLEAN_ELECTION: "an unclean election",
+    CauseName.POWER_LOSS: "a power loss or crash that took what was not yet on disk",
+    CauseName.HIGH_WATERMARK: "truncation to a high watermark, the protocol before leader epochs",
+    CauseName.UNCOMMITTED_TAIL: "the normal end of a tail that was never replicated",
+    CauseName.LAST_REPLICA_STANDING: "the last replica standing, which had lost its own tail and led again",
+    CauseName.RECOVERY: "start-up recovery",
+    CauseName.RECREATED_TOPIC: "a topic that was created anew under the same name",
+    CauseName.UNKNOWN: "a cause that the evidence does not show",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Sentences, most important first."""
+
+    conclusion: tuple[str, ...]
+    advice: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def conclude(
+    stories: Sequence[PartitionStory],
+    timeline: Sequence[TimelineEntry],
+    *,
+    log_files: Sequence[LogFile],
+    inputs: Sequence[Input],
+    clocks: Sequence[Clock],
+) -> Words:
+    """What all stories come to."""
+    losses = [loss for story in stories for loss in story.losses if loss.topic_partition.topic != "__cluster_metadata"]
+    return Words(
+        conclusion=(*_verdict(stories, losses), *_elections(timeline, losses), *_groups(stories)),
+        advice=tuple(_advice(losses)),
+        missing=tuple(_missing(stories, log_files, inputs, clocks)),
+    )
+
+
+def gone_for_good(losses: Iterable[LossEntry]) -> list[LossEntry]:
+    """Losses of committed records that no replica in use still holds."""
+    return [loss for loss in losses if loss.was_committed == "certain" and not loss.in_use]
+
+
+def _verdict(stories: Sequence[PartitionStory], losses: Sequence[LossEntry]) -> list[str]:
+    sentences = []
+    certain = gone_for_good(losses)
+    at_stake = [loss for loss in losses if loss.was_committed == "certain" and loss.in_use]
+    possible = [loss for loss in losses if loss.was_committed == "possible"]
+    harmless = [loss for loss in losses if loss.was_committed == "no"]
+    if certain:
+        sentences.append(
+            f"{_records(certain)} that were committed are gone from {_partitions(certain)}: {_causes(certain)}."
+        )
+    if at_stake:
+        sentences.append(
+            f"{_records(at_stake)} that were committed are not in the leader's log of {_partitions(at_stake)},"
+            f" but {_holders(at_stake)} still holds them."
+        )
+    if possible:
+        also = "more " if certain or at_stake else ""
+        sentences.append(
+            f"{_records(possible)} {also}are gone from {_partitions(possible)} that may have been committed: {_causes(possible)}."
+        )
+    if not sentences:
+        sentences.append(_calm(stories))
+    if harmless:
+        sentences.append(
+            f"{_records(harmless)} of {_partitions(harmless)} went that had never been committed: {_causes(harmless)};"
+            " a producer with acks=all was not told that they were safe."
+        )
+    replaced = [loss for loss in (*certain, *at_stake, *possible) if loss.is_replaced]
+    if replaced:
+        sentences.append(f"Of these offsets {sum(loss.offsets.count for loss in replaced)} hold other records now.")
+    return sentences
+
+
+def _calm(stories: Sequence[PartitionStory]) -> str:
+    looked = sum(story.copies > 0 for story in stories)
+    if not looked:
+        return "No log of any partition was given, so what was lost can't be told."
+    return f"Nothing that was committed is missing in {looked} partition{'s' if looked != 1 else ''}."
+
+
+def _records(losses: Sequence[LossEntry]) -> str:
+    count = sum(loss.records for loss in losses)
+    return f"{count:,} record{'s' if count != 1 else ''}"
+
+
+def _partitions(losses: Sequence[LossEntry]) -> str:
+    by_topic: dict[str, set[int]] = defaultdict(set)
+    for loss in losses:
+        by_topic[loss.topic_partition.topic].add(loss.topic_partition.partition)
+    names = [
+        f"{topic}-{min(parts)}" if len(parts) == 1 else f"{topic} ({len(parts)} partitions)"
+        for topic, parts in sorted(by_topic.items())
+    ]
+    return _list(names)
+
+
+def _list(names: Sequence[str], most: int = 4) -> str:
+    if len(names) > most:
+        return ", ".join(names[:most]) + f" and {len(names) - most} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _causes(losses: Sequence[LossEntry]) -> str:
+    records: Counter[CauseName] = Counter()
+    for loss in losses:
+        records[loss.cause] += loss.records
+    return _list([CAUSE_WORDS[cause] for cause, _ in records.most_common()])
+
+
+def _holders(losses: Sequence[LossEntry]) -> str:
+    brokers = sorted({str(holder.broker_id) for loss in losses for holder in loss.in_use})
+    return f"broker {_list(brokers)}"
+
+
+def _elections(timeline: Sequence[TimelineEntry], losses: Sequence[LossEntry]) -> list[str]:
+    elections = {(entry.topic_partition, entry.leader_epoch) for entry in timeline if entry.kind == "unclean-election"}
+    harmed = {loss.topic_partition for loss in losses if loss.was_committed != "no"}
+    harmless = sum(partition not in harmed for partition, _ in elections)
+    if not elections:
+        return []
+    tail = (
+        ", all of them without loss" if harmless == len(elections) else f"; {harmless} lost nothing" if harmless else ""
+    )
+    return [
+        f"There {'was' if len(elections) == 1 else 'were'} {len(elections)} unclean election{'s' if len(elections) != 1 else ''}{tail}."
+    ]
+
+
+def _groups(stories: Sequence[PartitionStory]) -> list[str]:
+    at_risk = [(story.partition, group) for story in stories for group in story.groups]
+    if not at_risk:
+        return []
+    names = sorted({group.group for _, group in at_risk})
+    groups = f"Consumer group{'s' if len(names) != 1 else ''} {_list(names)}"
+    ahead = sum(group.kind == "ahead" for _, group in at_risk)
+    if ahead == len(at_risk):
+        return [f"{groups} committed offsets beyond the end of the log and will be reset or skip records."]
+    return [f"{groups} committed offsets that now stand for other records: what took their place is never read."]
+
+
+def _advice(losses: Sequence[LossEntry]) -> list[str]:
+    advice = []
+    in_use = sorted(
+        {
+            (holder.broker_id, str(loss.topic_partition))
+            for loss in losses
+            for holder in loss.in_use
+            if loss.was_committed != "no"
+        },
+        key=str,
+    )
+    for broker in sorted({broker for broker, _ in in_use}, key=str):
+        names = [name for who, name in in_use if who == broker]
+        advice.append(
+            f"Do not start broker {broker} before its directories of {_list(names)} are copied: as a follower it will cut what only it holds."
+        )
+    held = sorted(
+        {(h.input, h.path) for loss in losses if loss.was_committed != "no" for h in loss.held_by if not h.in_use}
+    )
+    if held:
+        advice.append(
+            f"Keep the snapshots: {len(held)} director{'ies' if len(held) != 1 else 'y'} in them still hold{'' if len(held) != 1 else 's'} records that are gone."
+        )
+    lost = [loss for loss in losses if loss.was_committed != "no"]
+    if lost:
+        advice.append(
+            "Tell the producers of these offsets: those with acks=all were told that their records were safe."
+        )
+    if any(loss.cause is CauseName.UNCLEAN_ELECTION for loss in lost):
+        advice.append(
+            "Set unclean.leader.election.enable=false and min.insync.replicas=2 or more where losing records is worse than waiting."
+        )
+    if any(loss.cause is CauseName.HIGH_WATERMARK for loss in lost):
+        advice.append(
+            "Upgrade to 0.11 or later with inter.broker.protocol.version to match: leader epochs end this kind of loss (KIP-101)."
+        )
+    if any(loss.cause in {CauseName.LAST_REPLICA_STANDING, CauseName.POWER_LOSS} for loss in lost):
+        advice.append("Spread replicas over power domains, and keep min.insync.replicas at 2 or more (KIP-966).")
+    return advice
+
+
+def _missing(
+    stories: Sequence[PartitionStory], log_files: Sequence[LogFile], inputs: Sequence[Input], clocks: Sequence[Clock]
+) -> list[str]:
+    missing = []
+    if not any(one.kind in {"controller", "combined"} for one in inputs) and not any(
+        story.leaderships for story in stories
+    ):
+        missing.append("A controller's metadata log, or state-change.log, would tell who led and who was in sync.")
+    if not log_files:
+        missing.append(
+            "server.log, state-change.log and controller.log would tell when logs were cut, by which rule and to where."
+        )
+    if not any(one.kind == "snapshot-before" for one in inputs):
+        missing.append(
+            "A snapshot of the data directories from before (--before) would show the records that are gone."
+        )
+    with_logs = {file.node_id for file in log_files}
+    brokers = {one.broker_id for one in inputs if isinstance(one.broker_id, int) and one.kind in {"broker", "combined"}}
+    without = sorted(str(broker) for broker in brokers - with_logs)
+    if log_files and without:
+        missing.append(f"The log files of broker {_list(without)} are not among the inputs.")
+    if any(clock.source == "assumed" for clock in clocks):
+        missing.append(
+            "Nothing tells the time zone of the log files: their times are taken as UTC (--log-timezone sets it)."
+        )
+    for node, skew_ms in clocks_that_disagree(log_files, clocks).items():
+        missing.append(
+            f"The clock of node {node} differs by {abs(skew_ms) / 1000:.1f} s from the others; its times are corrected."
+        )
+    unread = [story for story in stories if isinstance(story.leader, Absent) and story.truncations]
+    if unread:
+        missing.append(
+            f"The logs of {_list([str(story.partition) for story in unread])} are not among the inputs: whether records are lost is open."
+        )
+    return missing

@@ -1,0 +1,49 @@
+"""Times and time zones as people write them."""
+
+import datetime as dt
+import re
+import zoneinfo
+
+from kforensics.errors import UsageError
+
+_OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>\d{2}):?(?P<minutes>\d{2})")
+
+
+def parse_time(text: str) -> int:
+    """ISO 8601 as milliseconds since 1970; UTC where no zone is named.
+
+    Raises:
+        UsageError: it is no time.
+    """
+    try:
+        time = dt.datetime.fromisoformat(text)
+    except ValueError as error:
+        message = f"{text!r} is no time; write it as 2026-11-21T06:26:00Z"
+        raise UsageError(message) from error
+    return round((time if time.tzinfo else time.replace(tzinfo=dt.UTC)).timestamp() * 1000)
+
+
+def parse_zone(text: str) -> dt.tzinfo:
+    """A zone as `+02:00`, `UTC` or `Europe/Berlin`.
+
+    Raises:
+        UsageError: it is no zone.
+    """
+    if text.upper() in {"UTC", "Z", "GMT"}:
+        return dt.UTC
+    found = _OFFSET.fullmatch(text)
+    if found is not None and int(found["hours"]) < 24:
+        ahead = dt.timedelta(hours=int(found["hours"]), minutes=int(found["minutes"]))
+        return dt.timezone(ahead if found["sign"] == "+" else -ahead)
+    try:
+        return zoneinfo.ZoneInfo(text)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        message = f"{text!r} is no time zone; write it as +02:00 or Europe/Berlin"
+        raise UsageError(message) from error
+
+
+def ahead_of_utc_ms(zone: dt.tzinfo, wall_ms: int) -> int:
+    """How far the zone is ahead of UTC at a time of its own clocks."""
+    wall = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=wall_ms)  # noqa: DTZ001 - a wall clock time is meant
+    offset = zone.utcoffset(wall)
+    return round(offset.total_seconds() * 1000) if offset is not None else 0

@@ -1,0 +1,267 @@
+"""An explanation as text: the conclusion first, then what happened, what is lost, why, and what more would tell."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation, Input
+from kforensics.findings.model import Severity
+from kforensics.pipeline.explain import Explanation
+from kforensics.reconcile.metadata_events import WHOLE_TOPIC
+from kforensics.reconcile.story import LossEntry, PartitionStory, Truncation
+from kforensics.reconcile.timeline import TimelineEntry
+from kforensics.render.escape import escape_text
+from kforensics.render.text import INDENT, Style, columns, counted, wrapped
+from kforensics.render.times import utc_text
+from kforensics.units import TopicPartition
+
+MOST_ENTRIES = 40
+MOST_LOSSES = 60
+
+# What a person has to know to follow an incident; the rest is told with -v.
+_TOLD = frozenset(
+    {
+        "broker-start",
+        "broker-stop",
+        "broker-halted",
+        "recovery",
+        "unclean-election",
+        "isr-shrink",
+        "leader-lost",
+        "log-dir-failed",
+        "truncation-refused",
+        "segments-deleted",
+        "topic-deleted",
+    }
+)
+
+
+def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: bool) -> Iterator[Text | str]:
+    """The screen, laid out for `width` columns."""
+    yield from _answer(result, width)
+    cuts = [cut for story in result.stories for cut in story.truncations]
+    entries = _shown(result.timeline, result.stories, verbose=verbose)
+    if entries:
+        yield ""
+        yield Text("What happened", style=Style.HEADING)
+        yield from _happened(entries, cuts, result.inputs, verbose=verbose, width=width, unicode=unicode)
+    if cuts:
+        yield ""
+        yield Text("What was cut", style=Style.HEADING)
+        for cut in cuts:
+            yield from _cut_lines(cut, result.inputs, verbose=verbose, width=width, unicode=unicode)
+    losses = [loss for story in result.stories for loss in story.losses]
+    if losses:
+        yield ""
+        yield Text("What the final leaders do not hold", style=Style.HEADING)
+        yield from _loss_lines(losses, result.inputs, width=width)
+    groups = [(story, group) for story in result.stories for group in story.groups]
+    if groups:
+        yield ""
+        yield Text("Consumer groups that stand on it", style=Style.HEADING)
+        for story, group in groups:
+            where = "past the log end" if group.kind == "ahead" else "inside offsets that hold other records now"
+            yield from wrapped(
+                f"{escape_text(group.group)} committed {group.offset} of {escape_text(str(story.partition))}, {where}"
+                f" {story.log_end_offset if group.kind == 'ahead' else ''}",
+                width=width,
+                indent=INDENT * 2,
+                first=INDENT,
+            )
+    yield from _closing(result, verbose=verbose, width=width)
+
+
+def _answer(result: Explanation, width: int) -> Iterator[Text | str]:
+    worst = max((item.severity.rank for item in result.findings), default=0)
+    style = Style.ANSWER_GOOD
+    if worst >= Severity.ERROR.rank:
+        style = Style.ANSWER_BAD
+    elif worst >= Severity.WARNING.rank:
+        style = Style.ANSWER_WARNING
+    for at, sentence in enumerate(result.conclusion):
+        yield from wrapped(escape_text(sentence), width=width, style=style if at == 0 else Style.PLAIN)
+    for sentence in result.advice:
+        yield from wrapped(escape_text(sentence), width=width)
+
+
+def _shown(
+    timeline: Sequence[TimelineEntry], stories: Sequence[PartitionStory], *, verbose: bool
+) -> list[TimelineEntry]:
+    if verbose:
+        return list(timeline)
+    eventful = {story.partition for story in stories if story.truncations or story.losses}
+    if not eventful:
+        return []
+    return [
+        entry
+        for entry in timeline
+        if not entry.is_quiet
+        and entry.kind in _TOLD
+        and (isinstance(entry.topic_partition, Absent) or entry.topic_partition in eventful)
+    ]
+
+
+def _happened(
+    entries: Sequence[TimelineEntry],
+    cuts: Sequence[Truncation],
+    inputs: Sequence[Input],
+    *,
+    verbose: bool,
+    width: int,
+    unicode: bool,
+) -> Iterator[Text | str]:
+    rows = [(entry.time_ms, _entry_words(entry), entry.citations) for entry in entries if entry.kind != "truncation"]
+    arrow = "→" if unicode else "->"
+    for cut in cuts:
+        words = f"broker {cut.broker_id} truncates {escape_text(str(cut.topic_partition))} {cut.from_offset} {arrow} {cut.to_offset}"
+        rows.append((cut.time_ms, words, cut.citations))
+    if verbose:
+        rows += [(e.time_ms, _entry_words(e), e.citations) for e in entries if e.kind == "truncation" and e.is_quiet]
+    rows.sort(key=lambda row: (not isinstance(row[0], int), row[0] if isinstance(row[0], int) else 0))
+    hidden = 0 if verbose else max(0, len(rows) - MOST_ENTRIES)
+    for time_ms, words, citations in rows[: None if verbose else MOST_ENTRIES]:
+        time = utc_text(time_ms)[11:23] if isinstance(time_ms, int) else "time unknown"
+        source = _cited(citations, inputs)
+        text = f"{words}  [{source}]" if source else words
+        yield from wrapped(text, width=width, indent=INDENT + " " * 14, first=f"{INDENT}{time:<12}  ")
+    if hidden:
+        yield Text(f"{INDENT}{hidden:,} more (-v lists them)", style=Style.QUIET)
+
+
+def _entry_words(entry: TimelineEntry) -> str:
+    name = "" if isinstance(entry.topic_partition, Absent) else escape_text(_partition(entry.topic_partition))
+    broker = f"broker {entry.broker_id}" if isinstance(entry.broker_id, int) else "a node"
+    detail = entry.detail
+    match entry.kind:
+        case "unclean-election":
+            return f"{broker} elected uncleanly leader of {name}, epoch {entry.leader_epoch}: ISR was {_ids(detail.get('isr_before'))}"
+        case "leader-change":
+            return f"{broker} leads {name} in epoch {entry.leader_epoch}"
+        case "leader-lost":
+            return f"{name} has no leader"
+        case "isr-shrink" | "isr-expand":
+            verb = "shrinks" if entry.kind == "isr-shrink" else "grows"
+            return f"ISR of {name} {verb} from {_ids(detail.get('isr_before'))} to {_ids(detail.get('isr'))}"
+        case "broker-start":
+            return f"{broker} started"
+        case "broker-stop":
+            return f"{broker} stopped cleanly"
+        case "recovery":
+            return f"{broker} recovers {escape_text(str(detail.get('directory', '')))}: no clean shutdown before"
+        case "topic-created" | "topic-deleted":
+            return f"topic {name} {entry.kind.removeprefix('topic-')}"
+        case "truncation":
+            effect = " without effect" if detail.get("effect") is False else ""
+            return f"{broker} truncates {name} to {detail.get('to_offset')}{effect}"
+    told = ", ".join(
+        f"{key} {escape_text(str(value))}" for key, value in detail.items() if not isinstance(value, Absent)
+    )
+    subject = f" of {name}" if name else ""
+    return f"{broker}: {entry.kind}{subject}" + (f" ({told})" if told else "")
+
+
+def _ids(value: object) -> str:
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else "unknown"
+
+
+def _partition(partition: TopicPartition) -> str:
+    return partition.topic if partition.partition == WHOLE_TOPIC else str(partition)
+
+
+def _cited(citations: Sequence[Citation], inputs: Sequence[Input]) -> str:
+    if not citations:
+        return ""
+    first = citations[0]
+    place = ""
+    if isinstance(first.line, int):
+        place = f":{first.line}"
+    elif not isinstance(first.span, Absent):
+        place = f" byte {first.span.position}"
+    name = first.path if first.path != "." else inputs[first.input].path
+    short = "/".join(name.split("/")[-2:])
+    if "/" not in short and first.input < len(inputs):
+        short = f"{inputs[first.input].path.rstrip('/').rsplit('/', 1)[-1]}/{short}"
+    return escape_text(short + place)
+
+
+def _cut_lines(
+    cut: Truncation, inputs: Sequence[Input], *, verbose: bool, width: int, unicode: bool
+) -> Iterator[Text | str]:
+    arrow = "→" if unicode else "->"
+    head = f"{escape_text(str(cut.topic_partition))}  broker {cut.broker_id}  {cut.from_offset} {arrow} {cut.to_offset}  {cut.cause.name}, {cut.cause.confidence}"
+    yield Text(INDENT + head)
+    yield from wrapped(escape_text(cut.cause.reason), width=width, indent=INDENT * 3)
+    if isinstance(cut.agrees, bool):
+        verdict = "as the broker did" if cut.agrees else "not what the broker did"
+        yield from wrapped(
+            f"recomputed by {cut.protocol}: {cut.expected_offset}, {verdict}", width=width, indent=INDENT * 3
+        )
+        if verbose:
+            for step in cut.steps:
+                yield from wrapped(escape_text(step), width=width, indent=INDENT * 5, first=INDENT * 4)
+    elif not cut.is_logged:
+        yield from wrapped("no line tells of it: a snapshot shows what was there", width=width, indent=INDENT * 3)
+    if verbose:
+        for citation in cut.citations:
+            yield from wrapped(_cited([citation], inputs), width=width, indent=INDENT * 4)
+
+
+def _loss_lines(losses: Sequence[LossEntry], inputs: Sequence[Input], *, width: int) -> Iterator[Text | str]:
+    rows = []
+    for loss in losses[:MOST_LOSSES]:
+        certainty = {"certain": "committed", "possible": "maybe committed", "no": "not committed"}[loss.was_committed]
+        state = "other records there now" if loss.is_replaced else "nothing there now"
+        rows.append(
+            (
+                escape_text(str(loss.topic_partition)),
+                f"{loss.offsets.first}..{loss.offsets.last}",
+                counted(loss.records, "record"),
+                certainty,
+                state,
+            )
+        )
+    yield from columns(rows)
+    if len(losses) > MOST_LOSSES:
+        yield Text(f"{INDENT}{len(losses) - MOST_LOSSES:,} more runs (--format json has each)", style=Style.QUIET)
+    holders: dict[str, None] = {}
+    for loss in losses:
+        for holder in loss.held_by:
+            place = f"{inputs[holder.input].path.rstrip('/')}/{holder.path}"
+            holders[place + (" (in use)" if holder.in_use else "")] = None
+    if holders:
+        names = [escape_text(place) for place in holders]
+        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        yield from wrapped(f"still held by: {shown}", width=width, indent=INDENT * 2, first=INDENT)
+    for reason in list(dict.fromkeys(loss.reason for loss in losses))[:6]:
+        yield from wrapped(escape_text(reason), width=width, indent=INDENT * 2, first=f"{INDENT}by: ")
+
+
+def _closing(result: Explanation, *, verbose: bool, width: int) -> Iterator[Text | str]:
+    quiet = sum(entry.is_quiet for entry in result.timeline)
+    without_effect = sum(e.kind == "truncation" and e.detail.get("effect") is False for e in result.timeline)
+    lines = [*result.notes, *result.missing]
+    if lines:
+        yield ""
+        yield Text("What would tell more", style=Style.HEADING)
+        for sentence in lines:
+            yield from wrapped(escape_text(sentence), width=width, indent=INDENT * 2, first=INDENT)
+    if not verbose and quiet:
+        noise = (
+            f"{without_effect:,} truncations without effect"
+            if without_effect
+            else f"{quiet:,} events of no consequence"
+        )
+        yield ""
+        yield Text(f"{noise} left out (-v lists all {len(result.timeline):,} events).", style=Style.QUIET)
+    if result.problems:
+        yield ""
+        for problem in result.problems:
+            path = "" if problem.path == "." else f"/{problem.path}"
+            where = result.inputs[problem.input].path if problem.input < len(result.inputs) else ""
+            yield from wrapped(
+                f"not read: {escape_text(where + path)}: {escape_text(problem.message)}",
+                width=width,
+                indent=INDENT * 2,
+                first=INDENT,
+            )
