@@ -9,7 +9,7 @@ from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError
 from kforensics.evidence.checks.context import CheckedPartition, FileReport, FileState, PartitionContext, state_of
 from kforensics.evidence.checks.partition import check_partition, scan_tasks
-from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, join_scans, scan_segment_file
+from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, is_seam_broken, join_scans, scan_segment_file
 from kforensics.evidence.checks.small_files import limit_of, understand
 from kforensics.evidence.checks.splitting import split_task
 from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, Inputs
@@ -222,8 +222,7 @@ def _check_partitions(
         if isinstance(result, CheckedPartition):
             assert isinstance(task, int)
             checked[task] = result
-        elif isinstance(result, SegmentScan):
-            assert isinstance(task, _Part)
+        elif isinstance(task, _Part):
             _join(scans[task.context], task, result)
     for at in large:
         checked[at] = check_partition(contexts[at], level=level, scans=scans[at], progress=progress)
@@ -251,17 +250,13 @@ def _work(
         return None  # tried again, and named, where the partition is checked
 
 
-def _join(scans: dict[str, SegmentScan], part: _Part, scan: SegmentScan) -> None:
+def _join(scans: dict[str, SegmentScan], part: _Part, scan: SegmentScan | None) -> None:
+    """Add a part to those before it; where they do not fit the segment is left out, and walked in one go with its partition."""
     before = scans.get(part.path)
-    if before is None:
-        if part.task.start == 0:
-            scans[part.path] = scan
-        return
-    if before.stop != part.task.start:
-        # The places to begin at were found by sight; where the walk before did not end there, it decides.
-        try:
-            scan = scan_segment_file(replace(part.task, start=before.stop))
-        except EvidenceError:
+    if part.task.start == 0 and scan is not None:
+        scans[part.path] = scan
+    elif before is not None:
+        if scan is not None and before.stop == part.task.start and not is_seam_broken(before, scan):
+            scans[part.path] = join_scans(before, scan)
+        else:
             del scans[part.path]
-            return
-    scans[part.path] = join_scans(before, scan)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.damage import Damage, DamageKind, Gravity, Span
+from kforensics.damage import Damage, DamageKind, Span
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.checks.index_lookups import NO_BATCH, OffsetLookups, PositionLookups
 from kforensics.evidence.checks.producer_events import ProducerEvent, ProducerEvents, parse_marker
@@ -238,8 +238,8 @@ def _in_order(batches: BatchTable, damage: tuple[Damage, ...]) -> BatchTable:
 
 
 def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
-    """Two parts of one segment, of which the right begins where the left ended, as one; the seam is checked like any two batches."""
-    damage = (*left.damage, *_seam_damage(left, right), *right.damage)
+    """Two parts of one segment, of which the right begins where the left ended, as one; the seam between them must be sound."""
+    damage = (*left.damage, *right.damage)
     runs = list(left.epoch_runs)
     later = list(right.epoch_runs)
     if runs and later and runs[-1].leader_epoch == later[0].leader_epoch:
@@ -278,27 +278,9 @@ def _highest(left: int | None, right: int | None) -> int | None:
     return max((value for value in (left, right) if value is not None), default=None)
 
 
-def _seam_damage(left: SegmentScan, right: SegmentScan) -> tuple[Damage, ...]:
-    found: list[Damage] = []
+def is_seam_broken(left: SegmentScan, right: SegmentScan) -> bool:
+    """Whether the first batch of the right part does not follow the last of the left one: in offset, or in leader epoch."""
     if left.last_offset is not None and right.first_offset is not None and right.first_offset <= left.last_offset:
-        found.append(
-            Damage(
-                span=right.first_span,
-                kind=DamageKind.ORDER,
-                expected=f"a base offset above {left.last_offset}",
-                found=str(right.first_offset),
-            )
-        )
+        return True
     highest = max((run.leader_epoch for run in left.epoch_runs), default=-1)
-    if right.epoch_runs and right.epoch_runs[0].leader_epoch < highest:
-        run = right.epoch_runs[0]
-        found.append(
-            Damage(
-                span=Span(run.position, run.length),
-                kind=DamageKind.EPOCH,
-                expected=f"a leader epoch of at least {highest}",
-                found=str(run.leader_epoch),
-                gravity=Gravity.DAMAGE,
-            )
-        )
-    return tuple(found)
+    return bool(right.epoch_runs) and right.epoch_runs[0].leader_epoch < highest
