@@ -62,7 +62,7 @@ def replica(
     base=None,
 ):
     built = tuple(segment(broker, rows, base if at == 0 else None) for at, rows in enumerate(segments))
-    epochs = []
+    epochs: list[EpochEntry] = []
     for one in built:
         epochs += [e for e in one.epochs if not epochs or epochs[-1].leader_epoch != e.leader_epoch]
     end = max((s.base_offset if isinstance(s.last_offset, Absent) else s.last_offset + 1 for s in built), default=0)
@@ -95,7 +95,7 @@ def segment(broker, rows, file_base=None):
     for at, (base, last, epoch, crc, count, magic, attributes, producer) in enumerate(rows):
         table[at] = (base, last, position, 100, epoch, crc, True, magic, attributes, count, 0, 0, producer, 0, 0, 0)
         position += 100
-    epochs = []
+    epochs: list[EpochEntry] = []
     for row in rows:
         if row[2] >= 0 and (not epochs or epochs[-1].leader_epoch != row[2]):
             epochs.append(EpochEntry(row[2], row[0]))
