@@ -1,0 +1,72 @@
+"""Work over processes: the same results in the same order, whatever happens to a process."""
+
+import os
+import signal
+
+import pytest
+
+from kforensics.errors import EvidenceUnreadable
+from kforensics.evidence.parallel import WORTH_A_PROCESS, spread
+
+PARENT = os.getpid()
+
+
+def double(task, progress):
+    progress(task)
+    return task * 2, os.getpid()
+
+
+def run(work, tasks, jobs):
+    told = []
+    results = spread(work, tasks, weights=[WORTH_A_PROCESS] * len(tasks), jobs=jobs, progress=told.append)
+    return results, sum(told)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_results_come_in_the_order_of_the_tasks(jobs):
+    results, told = run(double, list(range(20)), jobs)
+    assert [value for value, _ in results] == [task * 2 for task in range(20)]
+    assert told == sum(range(20))
+    assert ({process for _, process in results} == {os.getpid()}) is (jobs == 1)
+
+
+def test_little_work_is_done_here():
+    assert spread(double, [1, 2], weights=[10, 10], jobs=4) == [(2, os.getpid()), (4, os.getpid())]
+    assert spread(double, [], weights=[], jobs=4) == []
+
+
+def test_more_tasks_than_the_pipe_takes():
+    results = spread(double, list(range(20_000)), weights=[WORTH_A_PROCESS] * 20_000, jobs=2)
+    assert [value for value, _ in results] == [task * 2 for task in range(20_000)]
+
+
+def test_a_killed_process_costs_only_time():
+    def work(task, _progress):
+        if os.getpid() != PARENT:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return task
+
+    assert run(work, [1, 2, 3], 2)[0] == [1, 2, 3]
+
+
+def test_an_error_of_the_evidence_arrives():
+    def work(_task, _progress):
+        raise EvidenceUnreadable("path", "it can't be read")
+
+    with pytest.raises(EvidenceUnreadable, match="can't be read"):
+        run(work, [1, 2], 2)
+
+
+def test_a_defect_in_a_process_shows_here():
+    def work(_task, _progress):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(work, [1, 2], 2)
+
+
+def test_large_results_pass():
+    def work(task, _progress):
+        return bytes([task]) * 3_000_000
+
+    assert [len(set(result)) for result in run(work, [1, 2, 3], 2)[0]] == [1, 1, 1]
