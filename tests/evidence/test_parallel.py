@@ -17,7 +17,7 @@ def double(task, progress):
 
 
 def run(work, tasks, jobs):
-    told = []
+    told: list[int] = []
     results = spread(work, tasks, weights=[WORTH_A_PROCESS] * len(tasks), jobs=jobs, progress=told.append)
     return results, sum(told)
 
