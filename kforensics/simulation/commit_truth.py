@@ -1,6 +1,6 @@
 """What a simulated history knows and no broker does: which records were committed, and which producers were told."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -47,16 +47,10 @@ class CommitTruth:
         if self._pending:
             records = leader.records
             self._pending = [
-                (numbered, acks)
-                for numbered, acks in self._pending
-                if numbered.offset < len(records) and records[numbered.offset] == numbered.record
+                (numbered, acks) for numbered, acks in self._pending if records.get(numbered.offset) == numbered.record
             ]
 
 
-def missing_from(records: Sequence[str], wanted: Sequence[NumberedRecord]) -> list[NumberedRecord]:
+def missing_from(records: Mapping[int, str], wanted: Sequence[NumberedRecord]) -> list[NumberedRecord]:
     """Which of the wanted records a log does not hold at their offsets."""
-    return [
-        numbered
-        for numbered in wanted
-        if numbered.offset >= len(records) or records[numbered.offset] != numbered.record
-    ]
+    return [numbered for numbered in wanted if records.get(numbered.offset) != numbered.record]

@@ -116,7 +116,14 @@ class SimulatedPartition:
         rows += self._expand_isr(leader, follower_id, offset)
         self._raise_high_watermark(leader)
         rows.append(self._row("leader updates HW", leader.broker_id))
-        answer, answered_high_watermark = [b for b in leader.log if b.base_offset >= offset], leader.high_watermark
+        answered_high_watermark = leader.high_watermark
+        answer = [batch for batch in leader.log if batch.end_offset > offset]
+        if answer and not follower.keeps_epochs:
+            answer[0] = answer[0].part(offset, answer[0].end_offset)
+        if answer and answer[0].base_offset < offset:
+            # UnexpectedAppendOffsetException: a cut inside a batch leaves a log end at which no batch begins.
+            rows.append(self._row("leader responds, follower can't append below its log end", follower_id))
+            return rows
         for batch in answer:
             follower.append(batch)
         rows.append(self._row("leader responds, follower appends" if answer else "leader responds", follower_id))

@@ -23,6 +23,13 @@ class SimulatedBatch(NamedTuple):
         """The offset behind the last record."""
         return self.base_offset + len(self.records)
 
+    def part(self, first: int, end: int) -> "SimulatedBatch":
+        """The records from `first` up to `end`, where they can stand alone: before magic 2 each is a message of its own."""
+        skip = max(first - self.base_offset, 0)
+        return self._replace(
+            base_offset=self.base_offset + skip, records=self.records[skip : max(end - self.base_offset, 0)]
+        )
+
 
 @dataclass(slots=True)
 class RemoteReplica:
@@ -45,6 +52,8 @@ class SimulatedReplica:
     """False before KIP-101: batches carry no epoch and there is no cache."""
     rules: EpochRules = CURRENT_RULES
     log: list[SimulatedBatch] = field(default_factory=list)
+    log_end_offset: int = 0
+    """The offset of the next record; above the last batch where a cut split one, until the broker restarts."""
     epochs: Epochs = ()
     high_watermark: int = 0
     is_running: bool = True
@@ -59,14 +68,14 @@ class SimulatedReplica:
     """Where its term as leader began."""
 
     @property
-    def log_end_offset(self) -> int:
-        """The offset of the next record."""
-        return self.log[-1].end_offset if self.log else 0
+    def records(self) -> dict[int, str]:
+        """Every record by its offset."""
+        return {offset: record for batch in self.log for offset, record in enumerate(batch.records, batch.base_offset)}
 
     @property
-    def records(self) -> list[str]:
-        """Every record, by offset."""
-        return [record for batch in self.log for record in batch.records]
+    def file_end_offset(self) -> int:
+        """Behind the last batch: the log end that a restart finds."""
+        return self.log[-1].end_offset if self.log else 0
 
     def log_state(self) -> LogState:
         """The log as the protocol sees it."""
@@ -82,6 +91,7 @@ class SimulatedReplica:
         if self.keeps_epochs:
             self.epochs = assign(self.epochs, batch.leader_epoch, batch.base_offset, self.rules)
         self.log.append(batch)
+        self.log_end_offset = batch.end_offset
 
     def become_leader(self, leader_epoch: int, followers: tuple[int, ...], now_ms: int) -> None:
         """Begin a term: the epoch is entered by the rules of the version, nothing is known of the followers."""
@@ -92,10 +102,13 @@ class SimulatedReplica:
         self.remotes = {follower: RemoteReplica(caught_up_ms=now_ms) for follower in followers}
 
     def take_over(self, state: LogState) -> None:
-        """Become what a truncation made of the log; a cut never splits a batch here."""
+        """Become what a truncation made of the log: a batch that holds the cut goes whole, the log end is the cut."""
         end = state.log_end_offset
         while self.log and self.log[-1].end_offset > end:
-            self.log.pop()
+            cut = self.log.pop()
+            if cut.base_offset < end and not self.keeps_epochs:
+                self.log.append(cut.part(cut.base_offset, end))
+        self.log_end_offset = end
         self.epochs = state.epochs
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
@@ -124,10 +137,11 @@ class SimulatedReplica:
         self.crash()
         while self.log and self.log[-1].end_offset > self.recovery_point:
             self.log.pop()
+        self.log_end_offset = self.file_end_offset
 
     def start(self) -> None:
         """Load: stale epochs go, the high watermark comes from its checkpoint and is clamped into the log."""
-        end = self.log_end_offset
+        end = self.log_end_offset = self.file_end_offset
         self.epochs = repair_epochs_at_load(self.epochs, 0, end) if self.keeps_epochs else ()
         checkpointed = self.checkpointed_high_watermark
         loaded = LogState(epochs=self.epochs, log_start_offset=0, log_end_offset=end, high_watermark=checkpointed)

@@ -1,5 +1,6 @@
 """A scenario: brokers, settings and a list of steps, and how a step moves a simulated partition on."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -153,13 +154,13 @@ def outcome_of(partition: SimulatedPartition) -> Outcome:
         lost_committed=tuple(missing_from(final, partition.truth.committed)),
         lost_acknowledged=tuple(missing_from(final, partition.truth.acknowledged)),
         diverged_at=first_divergence(list(logs.values())),
-        logs={broker: tuple(records) for broker, records in logs.items()},
+        logs={broker: tuple(records.values()) for broker, records in logs.items()},
     )
 
 
-def first_divergence(logs: list[list[str]]) -> int | Absent:
-    """The first offset at which two logs that both reach it hold different records."""
-    for offset in range(max((len(log) for log in logs), default=0)):
-        if len({log[offset] for log in logs if len(log) > offset}) > 1:
+def first_divergence(logs: Sequence[Mapping[int, str]]) -> int | Absent:
+    """The first offset at which two logs that both hold it have different records."""
+    for offset in sorted({offset for log in logs for offset in log}):
+        if len({log[offset] for log in logs if offset in log}) > 1:
             return offset
     return Absent.NOT_APPLICABLE

@@ -79,7 +79,7 @@ def truth_of(cluster: SimulatedCluster) -> ClusterTruth:
 def _partition_truth(partition: TopicPartition, simulated: SimulatedPartition) -> PartitionTruth:
     registration = simulated.registration
     leader = simulated.leader
-    records = leader.records if leader else []
+    records = leader.records if leader else {}
     return PartitionTruth(
         topic=partition.topic,
         partition=partition.partition,
@@ -100,32 +100,33 @@ def _partition_truth(partition: TopicPartition, simulated: SimulatedPartition) -
 
 def _replica_truth(simulated: SimulatedPartition, broker: int) -> ReplicaTruth:
     replica = simulated.replicas[broker]
-    before, after = replica.records, replica.records
+    before = replica.records
     leader = simulated.leader
     divergence: int | Absent = Absent.NOT_APPLICABLE
+    cut: int | Absent = Absent.NOT_APPLICABLE
     if leader is not None and leader is not replica:
-        after = _aligned(simulated, broker)
+        end = _aligned(simulated, broker)
+        cut = end if end < replica.file_end_offset else Absent.NOT_APPLICABLE
         divergence = first_divergence([before, leader.records])
-    cut: int | Absent = len(after) if len(after) < len(before) else Absent.NOT_APPLICABLE
-    gone = [one for one in simulated.truth.committed if len(after) <= one.offset < len(before)]
+    gone = [] if isinstance(cut, Absent) else [one for one in simulated.truth.committed if one.offset >= cut]
     return ReplicaTruth(
         broker_id=broker,
         is_running=replica.is_running,
-        log_end_offset=len(before),
+        log_end_offset=replica.file_end_offset,
         high_watermark=replica.checkpointed_high_watermark,
         epochs=replica.epochs,
         truncate_to=cut,
         first_divergence=divergence,
-        committed_to_go=tuple(one for one in gone if before[one.offset] == one.record),
+        committed_to_go=tuple(one for one in gone if before.get(one.offset) == one.record),
     )
 
 
-def _aligned(simulated: SimulatedPartition, broker: int) -> list[str]:
-    """The log of a follower once it starts next and has found where it leaves the leader's."""
+def _aligned(simulated: SimulatedPartition, broker: int) -> int:
+    """The log end of a follower once it starts next and has found where it leaves the leader's."""
     later = copy.deepcopy(simulated)
     if later.replicas[broker].is_running:
         later.restart(broker)
     else:
         later.start(broker)
     later.align(broker)
-    return later.replicas[broker].records
+    return later.replicas[broker].log_end_offset
