@@ -6,30 +6,20 @@ gap. Nothing here says whether a record was committed: compare the logs of sever
 (`metadata_compare.py`).
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
 from kforensics.damage import Absent, Damage, Gravity, Span
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, Inputs
+from kforensics.evidence.metadata_history import MetadataHistory
 from kforensics.evidence.metadata_replay import MetadataReplay
 from kforensics.evidence.metadata_state import (
-    METADATA_VERSION,
-    AbortedTransaction,
-    BrokerState,
-    ConfigChange,
-    ControllerState,
-    FeatureChange,
-    MetadataState,
-    PartitionState,
     QuorumChange,
     SnapshotFile,
-    TopicState,
     When,
 )
 from kforensics.evidence.model import Citation, Problem
@@ -43,7 +33,7 @@ from kforensics.source.naming import FileKind, FileSuffix, parse_partition_direc
 from kforensics.source.walk import FoundDirectory, FoundFile
 from kforensics.units import EpochEntry
 
-Changed = TypeVar("Changed", PartitionState, BrokerState, ConfigChange, FeatureChange, ControllerState)
+__all__ = ["MetadataFiles", "MetadataHistory", "find_metadata_logs", "newest_log", "raft_epochs", "read_metadata_log"]
 
 NO_TIME = -1
 
@@ -60,103 +50,6 @@ class MetadataFiles:
     """In the order of their base offsets."""
     snapshots: tuple[tuple[int, int, str], ...]
     """End offset, raft epoch and path, in the order of the end offsets."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataHistory:
-    """Every state that one node's metadata log and snapshots tell of."""
-
-    input: int
-    node_id: int | Absent
-    directory: str
-    """Relative to the input."""
-    start_offset: int
-    """The first offset in the log; that of the end where there are snapshots only."""
-    end_offset: int
-    epochs: tuple[EpochEntry, ...]
-    """Where each leader epoch of the metadata log begins."""
-    batches: BatchTable
-    topics: Mapping[str, TopicState]
-    """By topic id, those that were removed too."""
-    partitions: Mapping[tuple[str, int], Sequence[PartitionState]]
-    """By topic id and partition."""
-    brokers: Mapping[int, Sequence[BrokerState]]
-    controllers: Mapping[int, Sequence[ControllerState]]
-    configs: Sequence[ConfigChange]
-    features: Sequence[FeatureChange]
-    quorum: Sequence[QuorumChange]
-    snapshots: tuple[SnapshotFile, ...]
-    aborted: tuple[AbortedTransaction, ...]
-    gaps: tuple[tuple[int, int], ...]
-    """First and last offset of each part that could not be read and that a snapshot does not show step by step."""
-    unapplied: tuple[tuple[str, When], ...]
-    damage: tuple[tuple[str, Damage], ...]
-    """With the path of the file."""
-    problems: tuple[Problem, ...]
-
-    @property
-    def last_epoch(self) -> int:
-        """The newest leader epoch of the metadata log, -1 where it is empty."""
-        return self.epochs[-1].leader_epoch if self.epochs else -1
-
-    @property
-    def is_of_voter(self) -> bool:
-        """Whether the node votes in the quorum, by the newest record that names the voters."""
-        return bool(self.quorum) and self.node_id in self.quorum[-1].voters
-
-    def topics_named(self, name: str) -> tuple[TopicState, ...]:
-        """Every topic that ever had this name, oldest first."""
-        found = [topic for topic in self.topics.values() if topic.name == name]
-        return tuple(sorted(found, key=lambda topic: topic.created.offset))
-
-    def partition_states(self, topic: str, partition: int) -> tuple[PartitionState, ...]:
-        """All states of a partition, through every topic of that name, oldest first."""
-        return tuple(
-            state for one in self.topics_named(topic) for state in self.partitions.get((one.topic_id, partition), ())
-        )
-
-    def newest(self, topic_id: str, partition: int) -> PartitionState | None:
-        """The newest record for a partition of one topic id; none where the log does not know it."""
-        states = self.partitions.get((topic_id, partition))
-        return states[-1] if states else None
-
-    def partition_at(self, topic_id: str, partition: int, offset: int) -> PartitionState | None:
-        """The state of a partition once the records up to and with `offset` are applied."""
-        return _last_at(self.partitions.get((topic_id, partition), ()), offset)
-
-    @property
-    def metadata_version(self) -> int | Absent:
-        """The newest feature level of the metadata; not written before 3.3."""
-        levels = [one.level for one in self.features if one.name == METADATA_VERSION]
-        return levels[-1] if levels else Absent.NOT_WRITTEN
-
-    def at(self, offset: int) -> MetadataState:
-        """The metadata once the records up to and with `offset` are applied."""
-        topics = {key: topic for key, topic in self.topics.items() if topic.exists_at(offset)}
-        partitions = {
-            key: state
-            for key, states in self.partitions.items()
-            if key[0] in topics and (state := _last_at(states, offset)) is not None
-        }
-        brokers = {
-            key: broker
-            for key, registrations in self.brokers.items()
-            if (broker := _last_at(registrations, offset)) is not None and broker.is_registered
-        }
-        configs = {(one.resource_type, one.resource_name, one.name): one for one in _up_to(self.configs, offset)}
-        features = {one.name: one.level for one in _up_to(self.features, offset)}
-        return MetadataState(
-            offset=offset,
-            topics=topics,
-            partitions=partitions,
-            brokers=brokers,
-            configs={key: one for key, one in configs.items() if one.value is not None},
-            features=features,
-        )
-
-    def latest(self) -> MetadataState:
-        """The metadata at the end of the log."""
-        return self.at(max(self.end_offset - 1, 0))
 
 
 def find_metadata_logs(inputs: Inputs) -> tuple[MetadataFiles, ...]:
@@ -216,15 +109,6 @@ def _is_metadata(directory: FoundDirectory) -> bool:
 
 def _number(value: int | Absent) -> int:
     return 0 if isinstance(value, Absent) else value
-
-
-def _last_at(states: Sequence[Changed], offset: int) -> Changed | None:
-    place = bisect_right(states, offset, key=lambda state: state.when.offset)
-    return states[place - 1] if place else None
-
-
-def _up_to(changes: Sequence[Changed], offset: int) -> Sequence[Changed]:
-    return changes[: bisect_right(changes, offset, key=lambda change: change.when.offset)]
 
 
 @dataclass(slots=True)
