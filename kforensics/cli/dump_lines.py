@@ -9,7 +9,6 @@ goes on alone from the seam, with the
 order of the whole file in view. So the output does not depend on the number of processes.
 """
 
-import json
 import os
 import struct
 import sys
@@ -24,7 +23,7 @@ from kforensics.evidence.dump_items import RecordItem
 from kforensics.evidence.record_meaning import control_meaning
 from kforensics.evidence.record_runs import behind, split_control
 from kforensics.formats.segment import Level, find_batch_start, iter_record_chunks, walk_segment
-from kforensics.render.dump import plain_item
+from kforensics.render.dump import dump_line, plain_item
 from kforensics.render.record_lines import record_lines
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
@@ -111,7 +110,7 @@ def is_damaging(damage: Damage | None) -> bool:
 
 def _line(item: RecordItem | Damage, options: LineOptions) -> bytes:
     plain = plain_item(item, show_payload=options.show_payload, as_text=options.as_text)
-    return (json.dumps(plain)[:-1] + options.label + "}\n").encode()
+    return dump_line(plain, options.label).encode()
 
 
 def _write_all(lines: list[bytes]) -> None:

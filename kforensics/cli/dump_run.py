@@ -18,7 +18,7 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.dump_items import DumpItem, Selection, decoder_of_file, recognised_name, walk_items
 from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs
 from kforensics.evidence.model import Problem
-from kforensics.render.dump import plain_item
+from kforensics.render.dump import dump_line, plain_item
 from kforensics.render.dump_text import text_lines
 from kforensics.render.escape import escape_text
 from kforensics.render.jsonout import to_plain
@@ -148,7 +148,7 @@ def _jsonl(_inputs: Inputs, targets: Sequence[_Target], options: DumpOptions, lo
             continue
         for item in _items(target, options, looked):
             plain = plain_item(item, show_payload=options.show_payload, as_text=options.as_text)
-            yield json.dumps(plain)[:-1] + label + "}\n"
+            yield dump_line(plain, label)
 
 
 def has_plain_records(target: _Target, options: DumpOptions) -> bool:

@@ -85,7 +85,7 @@ def run_metadata(
     _check_question(question, newest)
     problems = [*inputs.problems, *(problem for one in histories for problem in _problems(one))]
     code = exit_code_of((), problems)
-    events = [event for event in change_events(newest) if question.has(event)]
+    events = [event for event in change_events(newest, topic=question.topic) if question.has(event)]
     state = newest.at(question.at) if question.at is not None else newest.latest()
     match output_format:
         case OutputFormat.JSON:

@@ -53,11 +53,12 @@ class MetadataEvent(NamedTuple):
     detail: Mapping[str, Any] = {}
 
 
-def change_events(history: MetadataHistory) -> list[MetadataEvent]:
-    """Every change that the history tells of, in the order of the metadata log."""
+def change_events(history: MetadataHistory, *, topic: str | None = None) -> list[MetadataEvent]:
+    """Every change that the history tells of, in the order of the metadata log; of partitions only those of `topic`."""
     events = [*_topic_events(history), *_cluster_events(history)]
     for states in history.partitions.values():
-        events += partition_events(states)
+        if topic is None or states[0].topic == topic:
+            events += partition_events(states)
     for registrations in history.brokers.values():
         events += broker_events(registrations)
     events.sort(key=lambda event: event.when.offset)

@@ -1,6 +1,7 @@
 """What the records of Kafka's own topics say: the decoder of each topic, and key and value as named fields."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kforensics.formats.consumer_protocol import CONSUMER_PROTOCOL_TYPE, parse_assignment, parse_subscription
@@ -27,7 +28,8 @@ class RecordMeaning(NamedTuple):
     value: Message | None
 
 
-class MemberBlob(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MemberBlob:
     """What a classic member said in its own protocol: the bytes, and what they mean."""
 
     raw: bytes

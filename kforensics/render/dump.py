@@ -1,6 +1,7 @@
-"""What `dump` found, as plain JSON values; the field names are a promise (`docs/json.md`)."""
+"""What `dump` found, as JSON; the field names are a promise (`docs/json.md`)."""
 
-import base64
+import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ from kforensics.formats.batch_table import (
 )
 from kforensics.formats.message_schema import Undecoded
 from kforensics.formats.records import Record
-from kforensics.render.jsonout import to_plain
+from kforensics.render.jsonout import plain_bytes, to_plain
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 NO_TIME = -1
@@ -111,7 +112,7 @@ def plain_payload(payload: bytes | None, *, as_text: bool) -> Any:
             return payload.decode()
         except UnicodeDecodeError:
             pass
-    return {"base64": base64.b64encode(payload).decode("ascii")}
+    return plain_bytes(payload)
 
 
 def plain_headers(record: Record, *, as_text: bool) -> list[list[Any]]:
@@ -152,7 +153,7 @@ def plain_meaning(meaning: RecordMeaning) -> dict[str, Any]:
 
 
 def plain_message(message: Message) -> dict[str, Any]:
-    """A message by name and version; one that was not understood says why."""
+    """A message by name and version, its fields as they are decoded; one that was not understood says why."""
     plain: dict[str, Any] = {
         "name": message.name if message.name is not None else {"absent": Absent.UNKNOWN.value},
         "version": message.version if message.version is not None else UNREADABLE,
@@ -161,28 +162,43 @@ def plain_message(message: Message) -> dict[str, Any]:
         plain["api_key"] = message.api_key
     if isinstance(message, Undecoded):
         return {**plain, "fields": UNREADABLE, "reason": message.reason}
-    plain["fields"] = plain_fields(message.fields)
+    plain["fields"] = message.fields
     if message.trailing:
         plain["trailing_bytes"] = message.trailing
     return plain
 
 
-def plain_fields(value: Any) -> Any:
-    """Fields as plain values; a member's blob keeps its bytes beside what they mean."""
+def dump_line(plain: dict[str, Any], label: str = "") -> str:
+    """One object as a line; `label` is JSON that follows its last field."""
+    try:
+        line = _ENCODER.encode(plain)
+    except ValueError:  # of numbers that JSON does not have: only a quota can hold one
+        line = _ENCODER.encode(_finite(plain))
+    return f"{line[:-1]}{label}}}\n"
+
+
+def _plain_value(value: Any) -> Any:
+    """What the encoder can't write by itself: bytes, and a member's blob with its bytes beside what they mean."""
+    if isinstance(value, MemberBlob):
+        message = plain_message(value.message)
+        fields = message.pop("fields")
+        return {**plain_bytes(value.raw), **(fields if fields != UNREADABLE else message)}
+    return to_plain(value)
+
+
+def _finite(value: Any) -> Any:
     match value:
-        case MemberBlob():
-            message = plain_message(value.message)
-            fields = message.pop("fields")
-            return {**to_plain(value.raw), **(fields if fields != UNREADABLE else message)}
         case Mapping():
-            return {name: plain_fields(item) for name, item in value.items()}
-        case tuple():
-            return [plain_fields(item) for item in value]
-        case bytes():
-            return to_plain(value)
-        case float() if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - not a number
+            return {name: _finite(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_finite(item) for item in value]
+        case float() if not math.isfinite(value):
             return str(value)
     return value
+
+
+# Made once: `json.dumps` with these options would make one for each record.
+_ENCODER = json.JSONEncoder(default=_plain_value, allow_nan=False)
 
 
 def _leader_epoch(magic: int, leader_epoch: int) -> int | dict[str, str]:
