@@ -9,7 +9,7 @@ from kforensics.damage import Damage, DamageKind, Span
 from kforensics.errors import FormatError, UnsupportedFormat
 from kforensics.formats.batch_table import CODEC_MASK, BatchTable
 from kforensics.formats.bodies import Bodies, BodyDamage, compressed_bodies, plain_bodies
-from kforensics.formats.compression import Codec, OutputLimitReached
+from kforensics.formats.compression import BadCompression, Codec, OutputLimitReached
 from kforensics.formats.message_set import MESSAGE_HEADER_0, MESSAGE_HEADER_1, summarize_wrapper
 from kforensics.formats.record_batch import BATCH_HEADER
 from kforensics.formats.record_columns import find_damaged_lanes
@@ -53,11 +53,12 @@ class WindowBatches:
             kind, where = DamageKind.TOO_LARGE, ""
         elif isinstance(error, UnsupportedFormat):
             kind, where = DamageKind.UNSUPPORTED, ""
-        elif start is None and not isinstance(error, CountMismatch):
+        elif isinstance(error, BadCompression):
             kind, where = DamageKind.COMPRESSION, ""
         else:
             kind = DamageKind.COUNT if isinstance(error, CountMismatch) else DamageKind.RECORD
-            where = f" at byte {int(batch['position']) + error.span.position - (start or 0)}"
+            is_plain = start is not None and not batch["attributes"] & CODEC_MASK
+            where = f" at byte {int(batch['position']) + error.span.position - (start or 0)}" if is_plain else ""
         self.reject(row, kind, error.expected, error.found + where)
 
 

@@ -76,7 +76,7 @@ def _try_decompress(codec: int, body: memoryview, room: memoryview) -> int | For
     try:
         return decompress_into(codec, body, room)
     except FormatError as error:
-        return error
+        return error.as_value()
 
 
 def _filled(payload: WordBuffer, table: BatchTable, rows: NDArray[np.int64], ends: list[int]) -> Bodies:

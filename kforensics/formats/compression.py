@@ -22,6 +22,9 @@ Buffer = bytes | bytearray | memoryview
 OUTPUT_LIMIT = 64 << 20
 """The largest batch, decompressed, that is looked into, in bytes."""
 
+LARGEST_COPIED = 1 << 20
+"""A larger output stays in the buffer that it was written to."""
+
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = Struct(">8sii")
 XERIAL_BLOCK_LENGTH = 32 << 10
@@ -40,23 +43,32 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
-class OutputLimitReached(FormatError):  # noqa: N818  # named like its siblings in errors.py
+class BadCompression(FormatError):  # noqa: N818  # named like its siblings in errors.py
+    """Bytes that their codec does not read."""
+
+
+class OutputLimitReached(FormatError):  # noqa: N818  # likewise
     """The output is larger than allowed: a bomb, or the caller's buffer is small."""
 
 
-def decompress(codec: int, data: Buffer, limit: int = OUTPUT_LIMIT) -> bytes:
+def decompress(codec: int, data: Buffer, limit: int = OUTPUT_LIMIT) -> bytes | memoryview:
     """The bytes behind compressed ones; `OutputLimitReached` above `limit` bytes."""
     room = min(limit, max(4 * len(data), 1 << 12))
-    while True:
-        buffer = bytearray(room)
-        try:
-            length = decompress_into(codec, data, memoryview(buffer))
-        except OutputLimitReached:
-            if room >= limit:
-                raise
-            room = min(limit, room * 4)
-        else:
-            return bytes(memoryview(buffer)[:length])
+    while (output := _output_within(codec, data, room, may_grow=room < limit)) is None:
+        room = min(limit, room * 4)
+    return bytes(output) if len(output) <= LARGEST_COPIED else output
+
+
+def _output_within(codec: int, data: Buffer, room: int, *, may_grow: bool) -> memoryview | None:
+    """The output where it fits; none where more room may be tried, when nothing holds the smaller one any more."""
+    buffer = bytearray(room)
+    try:
+        length = decompress_into(codec, data, memoryview(buffer))
+    except OutputLimitReached:
+        if may_grow:
+            return None
+        raise
+    return memoryview(buffer)[:length].toreadonly()
 
 
 def decompress_into(codec: int, data: Buffer, output: memoryview) -> int:
@@ -75,7 +87,9 @@ def decompress_into(codec: int, data: Buffer, output: memoryview) -> int:
     except cramjam.DecompressionError as error:
         if "write whole buffer" in str(error):
             raise _limit_reached(view, output) from None
-        raise FormatError(Span(0, len(view)), expected=f"{Codec(codec).name.lower()} data", found=str(error)) from None
+        raise BadCompression(
+            Span(0, len(view)), expected=f"{Codec(codec).name.lower()} data", found=str(error)
+        ) from None
     raise UnsupportedFormat(Span(0, len(view)), expected="a codec from 1 to 4", found=str(codec))
 
 
@@ -92,7 +106,7 @@ def _snappy_into(data: memoryview, output: memoryview) -> int:
         length = int.from_bytes(data[position : position + 4], signed=True)
         position += 4
         if not 0 <= length <= len(data) - position:
-            raise FormatError(
+            raise BadCompression(
                 Span(position - 4, 4), expected=f"a block of at most {len(data) - position} bytes", found=str(length)
             )
         written += _snappy_block_into(data[position : position + length], output, written)

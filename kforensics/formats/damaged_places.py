@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kforensics.damage import Damage, DamageKind, Span
+from kforensics.damage import Absent, Damage, DamageKind, Span
 from kforensics.errors import FormatError
 from kforensics.formats.batch_table import CODEC_MASK, BatchTable, empty_batches
 from kforensics.formats.diagnosis import Header, Neighbours, batch_damage, is_likely, read_header, run_damage
@@ -68,19 +68,23 @@ class DamagedPlaces:
         bad = ~table["crc_valid"]
         if computed is None or not bad.any():
             return []
+        good_rows = np.flatnonzero(~bad)
+        bad_rows = np.flatnonzero(bad)
+        behind = np.searchsorted(good_rows, bad_rows)
+        most = max(MOST_PLACES - self._told, 0)
         damage: list[Damage] = []
-        for first, end in _runs(bad):
-            before = table["last_offset"][:first][~bad[:first]]
-            behind = table[end] if end < len(table) else None
-            around = _around(int(before[-1]) if len(before) else last_offset, behind)
-            if self._told + len(damage) + end - first > MOST_PLACES:
-                damage.append(_summed_up(table[first:end], around))
-                continue
-            damage += [
-                batch_damage(self._source, int(row["position"]), _header(row), int(row["crc"]), int(crc), around)
-                for row, crc in zip(table[first:end], computed[first:end], strict=True)
-            ]
+        for row, place in zip(bad_rows[:most].tolist(), behind[:most].tolist(), strict=True):
+            before = int(table["last_offset"][good_rows[place - 1]]) if place else last_offset
+            around = _around(before, table[good_rows[place]] if place < len(good_rows) else None)
+            batch = table[row]
+            damage.append(
+                batch_damage(
+                    self._source, int(batch["position"]), _header(batch), int(batch["crc"]), int(computed[row]), around
+                )
+            )
         self._told += len(damage)
+        if len(bad_rows) > most:
+            damage.append(_summed_up(table[bad_rows[most:]]))
         return damage
 
     def resolve(self, position: int, entries: Entries, last_offset: int) -> Resolution:
@@ -137,7 +141,7 @@ class DamagedPlaces:
         if entries.computed is None:
             return []
         if kept > MOST_PLACES:
-            return [_summed_up(entries.table[:kept], around)]
+            return [_summed_up(entries.table[:kept])]
         self._told += kept - 1
         return [
             batch_damage(self._source, int(row["position"]), _header(row), int(row["crc"]), int(crc), around)
@@ -176,14 +180,14 @@ def _around(last_offset: int, behind: np.void | None) -> Neighbours:
     return Neighbours(last_offset, SoundBatch(int(behind["position"]), int(behind["length"]), base_offset), base_offset)
 
 
-def _summed_up(table: BatchTable, around: Neighbours) -> Damage:
+def _summed_up(table: BatchTable) -> Damage:
     begin = int(table["position"][0])
     end = int(table["position"][-1] + table["length"][-1])
-    first, last = around.last_offset + 1, (around.next_base_offset or int(table["last_offset"][-1]) + 1) - 1
+    first, last = int(table["base_offset"][0]), int(table["last_offset"][-1])
     return Damage(
         span=Span(begin, end - begin),
         kind=DamageKind.CRC,
-        expected=f"{len(table)} batches with checksums that hold",
-        found=f"none of them, after {MOST_PLACES} damaged places told one by one",
-        offsets_lost=OffsetRange(first, max(first, last)),
+        expected=f"checksums that hold, in {len(table)} batches between these",
+        found=f"none that does, after {MOST_PLACES} damaged places told one by one",
+        offsets_lost=OffsetRange(first, last) if 0 <= first <= last else Absent.UNKNOWN,
     )

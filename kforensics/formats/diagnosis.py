@@ -176,9 +176,9 @@ def _lying_header(source: SegmentBytes, span: Span, header: Header, around: Neig
     """One batch whose length or magic is wrong and whose checksum proves all the rest."""
     if header.length == span.length:
         return _wrong_magic(source, span, header, around)
-    if span.length < BATCH_HEADER.length or not is_likely(header, around.last_offset):
+    if header.magic not in SMALLEST_LENGTH or not is_likely(header, around.last_offset):
         return None
-    if header.magic not in SMALLEST_LENGTH:
+    if span.length < SMALLEST_LENGTH[header.magic] + LOG_OVERHEAD:
         return None
     stored, computed = checksums_of(source, span.position, span.length)
     if stored != computed:

@@ -17,6 +17,9 @@ from kforensics.formats.word_buffer import WordBuffer
 SHORTEST_ENTRY = 17
 """Bytes that Kafka needs to see an entry at all: offset, length and magic."""
 
+MOST_ENTRIES = 1 << 16
+"""Entries taken in one go: bounds what is followed in vain through bytes that are none."""
+
 SMALLEST_LENGTH = {**SMALLEST_MESSAGE_LENGTH, 2: SMALLEST_BATCH_LENGTH}
 """What the length of an entry can't be below, by magic."""
 
@@ -41,11 +44,15 @@ class Entries(NamedTuple):
     table: BatchTable
     computed: NDArray[np.uint32] | None
     end: int
-    """Where in the window the chain breaks or leaves it."""
+    """Where in the window the chain breaks or leaves it, or where it was left at `MOST_ENTRIES`."""
+    is_full: bool = False
+    """The chain may go on at its end."""
 
     def part(self, first: int, end: int) -> "Entries":
         """The entries from `first` up to `end`; the chain's end is kept."""
-        return Entries(self.table[first:end], None if self.computed is None else self.computed[first:end], self.end)
+        return self._replace(
+            table=self.table[first:end], computed=None if self.computed is None else self.computed[first:end]
+        )
 
 
 def read_entries(window: WordBuffer, start: int, stop: int, file_position: int, *, with_checksums: bool) -> Entries:
@@ -70,7 +77,7 @@ def read_entries(window: WordBuffer, start: int, stop: int, file_position: int, 
             _checksums(window.view, [*positions, end], None if is_plain else magic.tolist()), dtype=np.uint32
         )
         table["crc_valid"] = computed == table["crc"]
-    return Entries(table, computed, end)
+    return Entries(table, computed, end, len(table) == MOST_ENTRIES)
 
 
 # Indexed by the magic as int8, from the end for negative ones; no length is large enough for a magic that does not exist.
@@ -100,7 +107,9 @@ def _follow(view: memoryview, position: int, last: int, stop: int) -> tuple[list
     """
     positions: list[int] = []
     append = positions.append
-    while position <= last:
+    for _ in range(MOST_ENTRIES):
+        if position > last:
+            break
         end = position + _LENGTH(view, position)[0] + LOG_OVERHEAD
         if end > stop:
             break

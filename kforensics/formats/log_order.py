@@ -11,8 +11,12 @@ import numpy as np
 from kforensics.damage import Absent, BitFlip, Cause, Damage, DamageKind, Span
 from kforensics.formats.batch_table import BatchTable
 from kforensics.formats.record_batch import BATCH_HEADER
+from kforensics.formats.resync import OFFSET_REACH
 
 _EPOCH_POSITION = BATCH_HEADER.position_of("partition_leader_epoch")
+
+MOST_TOLD = 1000
+"""Batches out of order that are told one by one."""
 
 
 class _Batch(NamedTuple):
@@ -32,6 +36,7 @@ class LogOrder:
         """The highest offset so far that is no outlier, -1 before the first batch."""
         self.leader_epoch = -1
         self._tail: list[_Batch] = []
+        self._told = 0
 
     def check(self, table: BatchTable) -> list[Damage]:
         """Departures from the order among the next batches; one that is out of order itself is no measure for those behind it."""
@@ -51,9 +56,25 @@ class LogOrder:
             return []
         seam = len(self._tail)
         batches = [*self._tail, *_batches(table)]
-        damage = [*self._check_offsets(batches, seam), *self._check_epochs(batches, seam)]
         self._tail = batches[-2:]
-        return damage
+        return self._told_or_summed_up([*self._check_offsets(batches, seam), *self._check_epochs(batches, seam)])
+
+    def _told_or_summed_up(self, damage: list[Damage]) -> list[Damage]:
+        """No more than `MOST_TOLD` one by one along the log; the rest of a window as one."""
+        told = damage[: max(MOST_TOLD - self._told, 0)]
+        rest = sorted(damage[len(told) :], key=lambda one: one.span.position)
+        self._told += len(told)
+        if rest:
+            begin, end = rest[0].span.position, max(one.span.end for one in rest)
+            told.append(
+                Damage(
+                    span=Span(begin, end - begin),
+                    kind=DamageKind.ORDER,
+                    expected="offsets that rise and leader epochs that do not fall",
+                    found=f"{len(rest)} batches out of order, after {MOST_TOLD} told one by one",
+                )
+            )
+        return told
 
     def _check_offsets(self, batches: list[_Batch], seam: int) -> list[Damage]:
         damage = []
@@ -104,15 +125,16 @@ def _batches(table: BatchTable) -> list[_Batch]:
 
 
 def _jumped(batches: list[_Batch], index: int) -> bool:
-    """The batch before `index` is the outlier: without it the log goes on without a gap, with it there is a gap and a fall."""
-    before = batches[index - 2].last_offset if index > 1 else None
-    expected = batches[index].base_offset - 1 - (batches[index - 1].last_offset - batches[index - 1].base_offset)
-    is_flipped = (batches[index - 1].base_offset ^ expected).bit_count() == 1 and expected >= 0
-    if before is None:
-        return is_flipped
-    if is_flipped and expected == before + 1:
-        return True
-    return batches[index - 1].base_offset != before + 1 and batches[index].base_offset == before + 1
+    """The batch before `index` is the outlier: it stands too high, and between its neighbours there is room for it."""
+    outlier, follower = batches[index - 1], batches[index]
+    extent = outlier.last_offset - outlier.base_offset
+    if index < 2:
+        # Nothing tells where the log starts, but a segment's offsets are near to each other, and a changed bit shows.
+        right = follower.base_offset - 1 - extent
+        is_flipped = right >= 0 and (outlier.base_offset ^ right).bit_count() == 1
+        return is_flipped or outlier.base_offset - follower.base_offset >= OFFSET_REACH
+    before = batches[index - 2].last_offset
+    return outlier.base_offset > before + 1 and follower.base_offset - before - 1 > extent >= 0
 
 
 def _offset_damage(batches: list[_Batch], index: int, previous_last: int) -> Damage:

@@ -155,7 +155,7 @@ def iter_message_records(data: Buffer, batch_position: int, output_limit: int = 
         )
 
 
-def _inner_bytes(wrapper: Message, output_limit: int) -> bytes | None:
+def _inner_bytes(wrapper: Message, output_limit: int) -> bytes | memoryview | None:
     """The message set in a wrapper, or nothing where the message is a plain one."""
     codec = wrapper.attributes & CODEC_MASK
     if not codec:
@@ -168,7 +168,7 @@ def _inner_bytes(wrapper: Message, output_limit: int) -> bytes | None:
     return inner
 
 
-def _iter_messages(wrapper: Message, inner: bytes | None) -> Iterator[Message]:
+def _iter_messages(wrapper: Message, inner: bytes | memoryview | None) -> Iterator[Message]:
     """The message itself, or those it wraps with absolute offsets and effective timestamps."""
     if inner is None:
         yield wrapper
@@ -193,7 +193,7 @@ def _iter_messages(wrapper: Message, inner: bytes | None) -> Iterator[Message]:
         )
 
 
-def _last_inner_offset(inner: bytes) -> int:
+def _last_inner_offset(inner: bytes | memoryview) -> int:
     """The offset on the last whole message, by the chain of lengths alone."""
     position = offset = 0
     while position + MESSAGE_HEADER_0.length <= len(inner):
@@ -202,7 +202,9 @@ def _last_inner_offset(inner: bytes) -> int:
     return offset
 
 
-def _check_inner(wrapper: Message, inner: bytes, message: Message, span: Span, previous_offset: int) -> None:
+def _check_inner(
+    wrapper: Message, inner: bytes | memoryview, message: Message, span: Span, previous_offset: int
+) -> None:
     if message.magic != wrapper.magic or message.attributes & CODEC_MASK:
         found = f"magic {message.magic}, attributes {message.attributes:#04x}"
         raise FormatError(span, expected=f"a plain message of magic {wrapper.magic} in the wrapper", found=found)

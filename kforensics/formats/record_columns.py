@@ -193,7 +193,7 @@ def _exact_error(buffer: WordBuffer, lanes: Lanes, lane: int) -> FormatError | N
         for _ in _exact_layouts(buffer, lanes, lane):
             pass
     except FormatError as error:
-        return error
+        return error.as_value()
     return None
 
 
@@ -208,7 +208,7 @@ def _exact_columns(buffer: WordBuffer, lanes: Lanes, lane: int, skip: int) -> It
             for layout in islice(layouts, 4096):
                 taken.append(layout)  # noqa: PERF402  # what came before an error is kept
         except FormatError as caught:
-            error = caught
+            error = caught.as_value()
         is_done = error is not None or not taken
         skipped = min(skip, len(taken))
         skip -= skipped

@@ -144,7 +144,7 @@ def _message_chunks(batches: WindowBatches, rows: NDArray[np.int64]) -> Iterator
                     yield _message_chunk(batches.table, gathered)
                     gathered = []
         except FormatError as caught:
-            error = caught
+            error = caught.as_value()
         if error is not None:
             if gathered:
                 yield _message_chunk(batches.table, gathered)

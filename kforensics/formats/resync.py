@@ -18,8 +18,10 @@ from kforensics.formats.record_batch import BATCH_HEADER, CRC_COVERED_POSITION, 
 from kforensics.formats.records import SMALLEST_RECORD
 from kforensics.formats.word_buffer import SegmentBytes, WordBuffer
 
-SEARCH_LENGTH = 4 << 20
+SEARCH_LENGTH = 1 << 20
 """Bytes searched in one go."""
+
+_FIRST_SEARCH_LENGTH = 16 << 10
 
 OFFSET_REACH = 1 << 31
 """A segment's offsets lie this near to each other, since they are stored relative to its base as int32."""
@@ -56,9 +58,11 @@ def find_sound_batch(
     """The first batch that begins in `start` … `end` - 1, is as expected, and whose checksum holds."""
     end = min(end, source.size)
     allowance = _PROOF_ALLOWANCE
-    window = WordBuffer(min(SEARCH_LENGTH, max(end - start, 0)) + BATCH_HEADER.length)
+    length = _FIRST_SEARCH_LENGTH
+    window = WordBuffer(0)
     while start < end:
-        length = min(SEARCH_LENGTH, end - start)
+        # What follows a damaged place is mostly near.
+        length = min(length, end - start)
         window.load(source, start, length + BATCH_HEADER.length)
         allowance += _PROOF_FACTOR * length
         for place in _candidates(window, length, start, source.size, expected).tolist():
@@ -68,6 +72,7 @@ def find_sound_batch(
                 if is_sound(source, batch.position, batch.length):
                     return batch
         start += length
+        length = min(length * 4, SEARCH_LENGTH)
     return None
 
 
@@ -87,10 +92,11 @@ def _candidates(window: WordBuffer, length: int, start: int, size: int, expected
     places = np.flatnonzero(octets[16 : 16 + reach] <= 2)
     # The top bytes of offset and length are small: most places fall here, before whole headers are gathered.
     places = places[(octets[places + 8] < 0x80) & (octets[places] < 0x80)]
+    lengths = np.ndarray((reach,), ">i4", buffer=window.view, offset=8, strides=(1,))[places].astype(np.int64)
+    places = places[(lengths >= _SMALLEST[octets[places + 16]]) & (lengths + LOG_OVERHEAD <= size - start - places)]
     headers = window.headers[places].view(BATCH_HEADER.dtype)
     magic, offsets = headers["magic"], headers["base_offset"].astype(np.int64)
-    lengths = headers["batch_length"].astype(np.int64)
-    kept = (lengths >= _SMALLEST[magic]) & (lengths + LOG_OVERHEAD <= size - start - places)
+    kept = offsets >= 0
     attributes = octets[places + 17]
     is_message = (attributes <= 0x0F) & (attributes & CODEC_MASK <= Codec.LZ4)
     is_message &= (attributes & CODEC_MASK > 0) | (places + start >= expected.plain_from)

@@ -119,7 +119,7 @@ class _Walk:
                 with_checksums=self._level is not Level.HEADERS,
             )
             stop = start + entries.end
-            is_cut = stop < self.limit and self._is_cut(start, stop)
+            is_cut = stop < self.limit and not entries.is_full and self._is_cut(start, stop)
             if is_cut and stop == start:
                 if self._hold_large_entry(start):
                     continue
@@ -131,6 +131,8 @@ class _Walk:
                 position = stop
                 if is_cut or stop >= min(self.limit, self._loaded_end):
                     break
+                if entries.is_full:
+                    continue
             else:
                 position = int(entries.table["position"][kept])
                 if is_cut and position > start:
@@ -192,21 +194,21 @@ class _Walk:
         """Take batches whose extents are sure, and look into them as deep as the level says."""
         if not len(entries.table):
             return
-        found.damage += self._places.isolated(entries, self._order.last_offset)
         batches = WindowBatches(self._window, self._payload, entries.table, start)
-        if int(entries.table["length"][-1]) > self._window.filled:
-            batches.reject(
-                0,
-                DamageKind.TOO_LARGE,
-                f"a batch of at most {LARGEST_HELD} bytes",
-                f"{entries.table['length'][0]} bytes, of which only the checksum was proven",
-            )
+        is_held = int(entries.table["length"][-1]) <= self._window.filled
         check_headers(batches)
-        open_wrappers(batches)
-        if self._level is Level.RECORDS:
+        if is_held:
+            open_wrappers(batches)
+        in_order = batches.sound.copy()
+        found.damage += self._places.isolated(entries, self._order.last_offset)
+        if self._level is Level.RECORDS and is_held:
             check_records(batches)
+        elif self._level is Level.RECORDS:
+            length = int(entries.table["length"][0])
+            found_length = f"{length} bytes, of which only the checksum was proven"
+            batches.reject(0, DamageKind.TOO_LARGE, f"a batch of at most {LARGEST_HELD} bytes", found_length)
         found.damage += batches.damage
-        sound = entries.table[entries.table["crc_valid"]]
+        sound = entries.table[in_order]
         found.damage += self._order.check(sound)
         if len(sound):
             self._places.follows_wrapper = bool(sound["magic"][-1] < 2 and sound["attributes"][-1] & CODEC_MASK)

@@ -1,3 +1,5 @@
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,7 +90,7 @@ def test_wrappers_in_wrappers_are_refused_at_the_first_level():
 
     with pytest.raises(FormatError, match="plain message"):
         parse_message_set(data)
-    assert ["compression"] == [damage.kind for damage in walked(data).damage]
+    assert ["record"] == [damage.kind for damage in walked(data).damage]
 
 
 def test_what_is_wrong_in_a_wrapper_is_told():
@@ -127,7 +129,5 @@ def test_lengths_are_claims(place, value, expected):
 
 @given(st.binary(max_size=80))
 def test_any_bytes_are_a_message_or_an_error(data):
-    try:
+    with contextlib.suppress(FormatError):
         parse_message_set(data)
-    except FormatError:
-        pass

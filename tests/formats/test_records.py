@@ -88,7 +88,7 @@ def test_columns_hold_what_the_exact_reader_reads(way, given):
 def test_columns_agree_with_the_exact_reader_on_damaged_bodies(way, given, rng):
     damaged = []
     for one in given:
-        body = bytearray(encode_body_records(one))
+        body: bytearray = bytearray(encode_body_records(one))
         if body and rng.random() < 0.6:
             body[rng.randrange(len(body))] = rng.choice([rng.randrange(256), 0, 1, 0xFF, 0x80])
         damaged.append(
@@ -101,11 +101,11 @@ def test_columns_agree_with_the_exact_reader_on_damaged_bodies(way, given, rng):
     buffer, lanes = laid_out(damaged)
 
     expected: list[object] = []
-    for row, (body, count, last_delta) in enumerate(damaged):
+    for row, (content, count, last_delta) in enumerate(damaged):
         start = int(lanes.starts[row])
         try:
-            for layout in iter_record_layouts(buffer.view, start, start + len(body), count, last_delta):
-                expected.append(
+            for layout in iter_record_layouts(buffer.view, start, start + len(content), count, last_delta):
+                expected.append(  # noqa: PERF401  # what came before an error is kept
                     (
                         row,
                         layout.offset_delta,
