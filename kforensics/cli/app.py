@@ -14,6 +14,7 @@ from kforensics import __version__
 from kforensics.cli.diff import diff
 from kforensics.cli.dump import dump
 from kforensics.cli.exits import ExitCode
+from kforensics.cli.fleet import fleet
 from kforensics.cli.explain import explain
 from kforensics.cli.ls import ls
 from kforensics.cli.metadata import metadata
@@ -58,6 +59,7 @@ def kforensics(
 
 for _command in COMMANDS:
     app.command()(_command)
+app.add_typer(fleet)
 
 
 def main() -> None:

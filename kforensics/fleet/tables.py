@@ -144,6 +144,22 @@ class Tables:
             content: bytes = stream.read()
         return content
 
+    def copy(self, name: str, content: bytes) -> None:
+        """Write a file below the directory, with the folders that its name asks for."""
+        filesystem, path = self._place(name)
+        filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+        with filesystem.open_output_stream(path) as stream:
+            stream.write(content)
+
+    def total_bytes(self, folders: Iterable[str]) -> int:
+        """What stands in some folders and below."""
+        total = 0
+        for folder in folders:
+            filesystem, path = self._place(folder)
+            found = filesystem.get_file_info(FileSelector(path, allow_not_found=True, recursive=True))
+            total += sum(one.size or 0 for one in found)
+        return total
+
     def names(self, folder: str) -> list[str]:
         """The files in a folder that are no tables."""
         filesystem, path = self._place(folder)

@@ -9,6 +9,7 @@ from kforensics.errors import UsageError
 from kforensics.protocol.assignment import assign_replicas
 from kforensics.reconcile.facts import ClusterFacts, Leadership
 from kforensics.reconcile.partition import PartitionReport
+from kforensics.units import METADATA_TOPICS
 
 MOST_BROKERS_TRIED = 64
 """Brokers up to which every shift of the followers is tried."""
@@ -63,7 +64,8 @@ def place_partition(
     isr: tuple[int, ...] | Absent = (
         Absent.UNKNOWN if newest is None or isinstance(newest.isr, Absent) else tuple(sorted(newest.isr))
     )
-    known = () if isinstance(assigned, Absent) else assigned
+    # Every broker keeps a copy of the metadata log, whoever its voters are.
+    known = () if isinstance(assigned, Absent) or report.partition.topic in METADATA_TOPICS else assigned
     return Placement(
         assigned=assigned,
         isr=isr,
@@ -72,7 +74,7 @@ def place_partition(
         excess=tuple(sorted(set(holders) - set(known))) if known else (),
         is_offline=newest is not None and newest.leader is Absent.NOT_APPLICABLE,
         is_under_replicated=not isinstance(isr, Absent) and len(isr) < len(known),
-        shares_rack=shares_rack(known or holders, racks),
+        shares_rack=report.partition.topic not in METADATA_TOPICS and shares_rack(known or holders, racks),
         unclean_elections=sum(state.unclean for state in history),
     )
 

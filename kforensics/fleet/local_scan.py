@@ -1,0 +1,218 @@
+"""`fleet scan`: a broker's own disks into evidence that an audit can judge elsewhere, without Spark."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
+from kforensics.evidence.collect import FileBatchReader
+from kforensics.evidence.model import Problem
+from kforensics.findings.diff import partition_findings
+from kforensics.findings.model import Finding, by_gravity
+from kforensics.fleet.places import COPIES, SCAN_SCHEMA, PlannedInput, find_sources, scan_manifest
+from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, list_log_dir, log_dir_tasks, part_name, place_of
+from kforensics.fleet.rows import finding_row, known, problem_of, problem_row, replica_of
+from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece
+from kforensics.fleet.schemas import PLAN, REPLICAS
+from kforensics.fleet.sources import Source, check_output
+from kforensics.fleet.tables import SCAN_MANIFEST, Tables
+from kforensics.fleet.throttle import RateLimit
+from kforensics.pipeline.diff import DiffOptions
+from kforensics.pipeline.fleet_summary import ScanResult
+from kforensics.reconcile.facts import NoFacts
+from kforensics.reconcile.partition import reconcile_partition
+from kforensics.source.mapped import open_evidence
+from kforensics.source.naming import FileKind, parse_partition_directory
+from kforensics.source.walk import FoundFile, join, list_directory, walk_partition
+
+PIECE_LENGTH = 1 << 30
+"""Bytes after which what was read is written down, so that an interruption costs no more than this."""
+
+COPY_LIMIT = 1 << 30
+"""Bytes of a metadata log file that are copied; brokers cut them at 1 GiB."""
+
+TABLES_OF_A_SCAN = ("nodes", "replicas", "segments", "digests", "lineage", "findings", "problems", "plan", COPIES)
+
+Progress = Callable[[int, int], None]
+
+
+def scan_node(
+    paths: Sequence[Path], out: Path, *, rate: int | None = None, progress: Progress | None = None
+) -> ScanResult:
+    """Extract the evidence of data directories.
+
+    Args:
+        paths: data directories of one broker, or parents of them.
+        out: where the evidence goes: new, or of an earlier scan of the same directories.
+        rate: most bytes to read in a second.
+        progress: told of bytes read and findings.
+
+    Raises:
+        UsageError: the output can't be used.
+        EvidenceError: none of the paths can be.
+    """
+    sources = [Source(location=path) for path in paths]
+    check_output(out, sources)
+    tables = _open_output(out)
+    found = find_sources(sources)
+    tables.create(TABLES_OF_A_SCAN)
+    tables.write_manifest(SCAN_MANIFEST, scan_manifest(found.inputs, is_complete=False))
+    run = time.time_ns() // 1_000_000
+    scanner = _Scanner(tables, run, RateLimit(rate) if rate else None, progress)
+    for task in log_dir_tasks(found.inputs):
+        scanner.log_dir(task)
+    problems = [*found.problems, *scanner.problems]
+    for number, planned in enumerate(found.inputs):
+        problems += _copy_metadata(number, planned, tables)
+    _write_rest(tables, run, found.inputs, scanner.findings, problems)
+    _remove_others(tables, run)
+    tables.write_manifest(SCAN_MANIFEST, scan_manifest(found.inputs, is_complete=True))
+    return ScanResult(
+        inputs=tuple(one.found.described for one in found.inputs),
+        findings=by_gravity(tuple(scanner.findings)),
+        problems=tuple(problems),
+        replicas=scanner.replicas,
+        segments=scanner.segments,
+        read_bytes=scanner.read_bytes,
+        reused_segments=scanner.reused,
+        evidence=str(out),
+        evidence_bytes=tables.total_bytes(TABLES_OF_A_SCAN),
+    )
+
+
+def _open_output(out: Path) -> Tables:
+    tables = Tables(out)
+    manifest = tables.read_manifest(SCAN_MANIFEST)
+    if manifest is None and not tables.is_empty():
+        raise UsageError(f"{out} is not empty and holds no evidence of a scan; kforensics overwrites nothing")
+    if manifest is not None and manifest.get("schema") != SCAN_SCHEMA:
+        raise EvidenceUnreadable(str(out), "its evidence is of another version of kforensics")
+    return tables
+
+
+class _Scanner:
+    def __init__(self, tables: Tables, run: int, limit: RateLimit | None, progress: Progress | None) -> None:
+        self._tables = tables
+        self._run = run
+        self._limit = limit
+        self._progress = progress
+        self.findings: list[Finding] = []
+        self.problems: list[Problem] = []
+        self.replicas = self.segments = self.read_bytes = self.reused = 0
+
+    def log_dir(self, task: LogDirTask) -> None:
+        """Scan one log directory, piece by piece."""
+        list_log_dir(task, self._tables, DiffOptions())
+        plan_problems = f"plan-{task.number:06d}"
+        if plan_problems in self._tables.parts("problems"):
+            self.problems += [problem_of(row) for row in self._tables.read_part("problems", plan_problems).to_pylist()]
+            self._tables.remove("problems", plan_problems)
+        listing = self._tables.read_part("plan", part_name(task.number), schema=PLAN).to_pylist()
+        for number, rows in enumerate(_pieces(listing)):
+            read = scan_piece(
+                task,
+                rows,
+                place_of=place_of,
+                earlier=EarlierLooks([self._tables]),
+                wrap=self._limit.wrap if self._limit else None,
+            )
+            part = f"{task.source}-run-{self._run}-{number:06d}"
+            for table, content in read.tables().items():
+                self._tables.write(table, part, content)
+            self._tables.write("replicas", part, read.replicas, REPLICAS)
+            self._own_findings(task, read)
+            self.problems += [problem_of(row) for row in read.problems]
+            self.replicas += len(read.replicas)
+            self.segments += len(read.segments)
+            self.read_bytes += read.read_bytes
+            self.reused += read.reused
+            if self._progress:
+                self._progress(read.read_bytes, len(self.findings))
+
+    def _own_findings(self, task: LogDirTask, read: Scanned) -> None:
+        """What each log says against itself; whatever needs other replicas is for the audit."""
+        segments: dict[str, tuple[list[Any], list[Any]]] = {}
+        for row in read.segments:
+            live, deleted = segments.setdefault(row["directory"], ([], []))
+            (deleted if row["is_deleted"] else live).append(read.segment(row))
+        roots = [task.found.root] * (task.input + 1)
+        for row in read.replicas:
+            live, deleted = segments.get(row["path"], ([], []))
+            replica = replica_of(row, live, deleted, is_at_hand=True)
+            report = reconcile_partition([replica], reader=FileBatchReader(roots), facts=NoFacts())
+            self.findings += partition_findings(report)
+
+
+def _pieces(listing: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """Runs of whole partition directories of about `PIECE_LENGTH` bytes."""
+    current: list[Mapping[str, Any]] = []
+    length = 0
+    for row in listing:
+        if row["kind"] == IS_DIRECTORY and length >= PIECE_LENGTH:
+            yield current
+            current, length = [], 0
+        current.append(row)
+        length += row["length"]
+    if current:
+        yield current
+
+
+def _copy_metadata(number: int, planned: PlannedInput, tables: Tables) -> list[Problem]:
+    """Keep the metadata log as it is: it tells who led and who was in sync, and it holds no records of users."""
+    problems = []
+    for log_dir in planned.found.log_dirs:
+        if not log_dir.is_metadata_dir:
+            continue
+        for entry in list_directory(planned.found.root, log_dir.path).entries:
+            name = parse_partition_directory(entry.name) if entry.is_directory else None
+            if name is None or not name.is_metadata:
+                continue
+            for item in walk_partition(planned.found.root, join(log_dir.path, entry.name), name=entry.name):
+                if not isinstance(item, FoundFile) or item.name.kind not in {
+                    FileKind.SEGMENT,
+                    FileKind.METADATA_SNAPSHOT,
+                }:
+                    continue
+                try:
+                    with open_evidence(planned.found.root / item.path) as file:
+                        tables.copy(f"{COPIES}/{number}/{item.path}", file.read_all(COPY_LIMIT))
+                except EvidenceError as error:
+                    problems.append(Problem(input=number, path=item.path, message=error.problem))
+    return problems
+
+
+def _write_rest(
+    tables: Tables, run: int, inputs: Sequence[PlannedInput], findings: Sequence[Finding], problems: Sequence[Problem]
+) -> None:
+    part = f"run-{run}"
+    tables.write(
+        "nodes",
+        part,
+        [
+            {
+                "input": number,
+                "path": one.found.described.path,
+                "kind": one.found.described.kind,
+                "node_id": known(one.found.described.broker_id),
+                "cluster_id": known(one.found.described.cluster_id),
+                "kafka_version_hint": known(one.found.described.kafka_version_hint),
+                "is_evidence": False,
+                "log_dirs": list(one.found.log_dir_paths),
+                "problems": sum(problem.input == number for problem in problems),
+            }
+            for number, one in enumerate(inputs)
+        ],
+    )
+    clusters = {one.found.described.cluster_id for one in inputs}
+    cluster = next(iter(clusters)) if len(clusters) == 1 else Absent.UNKNOWN
+    tables.write("findings", part, [finding_row(one, known(cluster)) for one in findings])
+    tables.write("problems", part, [problem_row(one) for one in problems])
+
+
+def _remove_others(tables: Tables, run: int) -> None:
+    for table in ("nodes", "replicas", "segments", "digests", "lineage", "findings", "problems"):
+        for part in tables.parts(table):
+            if f"run-{run}" not in part:
+                tables.remove(table, part)
