@@ -15,6 +15,8 @@
 Errors are raised only for a thing asked for directly; in a walk over many things the same content becomes `Damage` or a problem.
 """
 
+from typing import Self
+
 from kforensics.damage import Span
 
 
@@ -58,6 +60,11 @@ class FormatError(KforensicsError):
 
     def __str__(self) -> str:
         return f"at byte {self.span.position}, {self.span.length} bytes: expected {self.expected}, found {self.found}"
+
+    def as_value(self) -> Self:
+        """The error to be kept, without the frames it came through: they would keep their buffers alive."""
+        self.__traceback__ = self.__context__ = self.__cause__ = None
+        return self
 
 
 class UnexpectedEnd(FormatError):

@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import gettempdir
 from types import FrameType
@@ -24,54 +23,53 @@ from tests.fuzz.mutation import mutations
 from tests.fuzz.targets import TARGETS, attempt
 
 SECONDS_PER_MEBIBYTE = 1.0
-MEMORY = 64 << 20
-"""Bytes of memory above which, beside four times its length, an input is a defect."""
+MEMORY = 160 << 20
+"""Bytes of memory above which, beside four times its length, an input is a defect: the 64 MiB that a batch may decompress to, as much again
+for the window of zstd, and room for what is read and found."""
 
 
 class Hung(BaseException):
     """A decoder that needed more than a second for each mebibyte, and at least a second."""
 
 
-def guarded(run: Callable[[bytes], object], data: bytes) -> None:
-    """Run with the promised bounds of time and memory."""
+def guarded(target: str, data: bytes) -> bool:
+    """Run with the promised bounds of time and memory; whether the decoder took the input."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # Processor time: on a busy machine a wall clock would blame the decoder for its neighbours.
     signal.setitimer(signal.ITIMER_PROF, SECONDS_PER_MEBIBYTE * max(len(data) / (1 << 20), 1.0))
     try:
-        run(data)
+        taken = attempt(target, data)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     if grown > MEMORY + 4 * len(data):
         raise MemoryError(f"{grown:,} bytes for an input of {len(data):,}")
+    return taken
 
 
 def _hung(_number: int, _frame: FrameType | None) -> None:
     raise Hung
 
 
-def run_mutations(
-    target: str, run: Callable[[bytes], object], *, inputs: list[bytes], seed: int, count: int, work: Path
-) -> bool:
-    """Run a target over mutated inputs; whether it held."""
+def run_mutations(target: str, *, seed: int, count: int, seconds: float, work: Path) -> bool:
+    """Run a target over mutated inputs, as many as asked for or as the time allows; whether it held."""
     signal.signal(signal.SIGPROF, _hung)
+    inputs = seeds(target)
+    for data in [*inputs, *inputs]:  # what is loaded and cached at first is no input's doing
+        attempt(target, data)
+    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.perf_counter()
     taken = done = 0
     slowest = 0.0
-    for data in [*inputs, *inputs]:  # what is loaded and cached at first is no input's doing
-        run(data)
-    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for data in mutations(seed, inputs):
-        if done == count:
+        if done == count or time.perf_counter() - started > seconds:
             break
         begun = time.process_time()
         try:
-            guarded(lambda data: None if run(data) is False else _take(), data)
-            taken += _taken.pop() if _taken else 0
-        except BaseException as error:  # whatever it is, its input is kept
-            _taken.clear()
-            if isinstance(error, KeyboardInterrupt):
-                raise
+            taken += guarded(target, data)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it is, its input is kept
             path = _keep(work, target, data)
             sys.stdout.write(
                 f"{target}: {type(error).__name__}: {error} after {done:,} executions, seed {seed}: {path}\n"
@@ -79,21 +77,13 @@ def run_mutations(
             return False
         slowest = max(slowest, time.process_time() - begun)
         done += 1
-    seconds = time.perf_counter() - started
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) / 1024
     sys.stdout.write(
-        f"{target}: {done:,} executions, {taken:,} taken as valid, {seconds:.0f} s, slowest {slowest * 1000:.0f} ms, "
-        f"peak memory grown by {grown:.0f} MiB, seed {seed}\n"
+        f"{target}: {done:,} executions, {taken:,} taken as valid, {time.perf_counter() - started:.0f} s, "
+        f"slowest {slowest * 1000:.0f} ms, peak memory grown by {grown:.0f} MiB, seed {seed}\n"
     )
     sys.stdout.flush()
     return True
-
-
-_taken: list[int] = []
-
-
-def _take() -> None:
-    _taken.append(1)
 
 
 def _keep(work: Path, target: str, data: bytes) -> Path:
@@ -136,6 +126,7 @@ def main() -> int:
     )
     parser.add_argument("targets", nargs="*", help="decoders or commands; all of them where none is named")
     parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="go on to the next target after so many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--engine", choices=["mutate", "atheris"], default="mutate")
     parser.add_argument("--commands", action="store_true", help="commands in place of decoders")
@@ -156,12 +147,7 @@ def main() -> int:
             held &= run_atheris(target, count=options.runs, work=options.work)
         else:
             held &= run_mutations(
-                target,
-                lambda data, target=target: attempt(target, data),  # type: ignore[misc]
-                inputs=seeds(target),
-                seed=options.seed,
-                count=options.runs,
-                work=options.work,
+                target, seed=options.seed, count=options.runs, seconds=options.seconds, work=options.work
             )
     return 0 if held else 1
 

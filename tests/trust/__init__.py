@@ -1,0 +1,1 @@
+"""Hostile input, failing disks, untouched evidence, reproducible answers."""

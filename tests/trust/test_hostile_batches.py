@@ -1,0 +1,167 @@
+"""Bombs, lies and nonsense in segments, each with the figure that is promised for it."""
+
+import json
+import time
+import tracemalloc
+
+import pytest
+
+from kforensics.errors import FormatError
+from kforensics.formats.compression import OutputLimitReached, decompress
+from kforensics.formats.segment import Level, MemoryBytes, walk_segment
+from kforensics.formats.varint import encode_varint
+from tests.trust.hostile import batch_with_body, bombs, nested_wrappers, record, sound_batch, write_partition
+from tests.trust.measured import measured
+
+PEAK_MEBIBYTES = 256
+SECONDS = 2.0
+ERROR_SECONDS = 0.010
+ERROR_BYTES = 1 << 20
+BOMBS = bombs()
+SOUND = sound_batch(0) + sound_batch(1)
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_named_and_the_run_goes_on(name, tmp_path):
+    codec, data, _ = BOMBS[name]
+    write_partition(tmp_path, "t-0", sound_batch(0) + batch_with_body(1, data, codec=codec) + sound_batch(2))
+
+    run = measured("verify", tmp_path, "--format", "json")
+
+    document = json.loads(run.out)
+    segment = next(one for one in document["files"] if one["kind"] == "segment")
+    places = [(one["kind"], one["position"]) for one in segment["damage"]]
+    assert run.code == 1, run.err
+    assert segment["batches"] == 3
+    assert segment["records"] == 2
+    assert [place for _, place in places] == [len(sound_batch(0))]
+    assert places[0][0] in {"too-large", "compression", "record"}  # 21:1 is all that snappy can do
+    assert run.peak_mebibytes < PEAK_MEBIBYTES
+    assert run.seconds < SECONDS
+
+
+def test_bombs_do_not_go_off_in_dump(tmp_path):
+    for name, (codec, data, _) in BOMBS.items():
+        write_partition(tmp_path, f"{name}-0", sound_batch(0) + batch_with_body(1, data, codec=codec) + sound_batch(2))
+
+    run = measured("dump", tmp_path, "--records", "--format", "jsonl")
+
+    lines = [json.loads(line) for line in run.out.splitlines()]
+    assert run.code == 1, run.err
+    assert sum(line["type"] == "record" for line in lines) == 2 * len(BOMBS)
+    assert sum(line["type"] == "damage" for line in lines) == len(BOMBS)
+    assert run.peak_mebibytes < PEAK_MEBIBYTES
+    assert run.seconds < SECONDS * len(BOMBS)
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_decompression_stops_at_its_bound(name):
+    codec, data, _ = BOMBS[name]
+
+    tracemalloc.start()
+    with pytest.raises((OutputLimitReached, FormatError)):
+        decompress(codec, data, 1 << 20)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 8 << 20
+
+
+LIES = {
+    "count largest": batch_with_body(2, record(), count=2**31 - 1),
+    "count negative": batch_with_body(2, record(), count=-1),
+    "count smallest": batch_with_body(2, record(), count=-(2**31)),
+    "count zero with bytes": batch_with_body(2, record(), count=0),
+    "count one too many": batch_with_body(2, record(), count=2),
+    "headers largest": batch_with_body(2, record(headers=encode_varint(2**31 - 1))),
+    "headers negative": batch_with_body(2, record(headers=encode_varint(-1))),
+    "header name negative": batch_with_body(2, record(headers=encode_varint(1) + encode_varint(-1) + b"\x00")),
+    "varint too long": batch_with_body(2, b"\xff" * 10),
+    "varint too long in key": batch_with_body(2, record(key_length=b"\xff" * 10)),
+    "key largest": batch_with_body(2, record(key_length=encode_varint(2**31 - 1))),
+    "key below null": batch_with_body(2, record(key_length=encode_varint(-2))),
+    "record length negative": batch_with_body(2, encode_varint(-5) + record()[1:]),
+    "record length largest": batch_with_body(2, encode_varint(2**31 - 1) + record()[1:]),
+    "codec unknown": batch_with_body(2, record(), codec=7),
+    "gzip of nothing": batch_with_body(2, b"", codec=1),
+    "zstd of noise": batch_with_body(2, b"\x28\xb5\x2f\xfd" + b"\xff" * 20, codec=4),
+    "snappy block below zero": batch_with_body(2, b"\x82SNAPPY\x00" + bytes(8) + b"\xff\xff\xff\xff", codec=2),
+    "snappy block largest": batch_with_body(2, b"\x82SNAPPY\x00" + bytes(8) + b"\x7f\xff\xff\xff", codec=2),
+    "nested wrappers": nested_wrappers(100),
+    "nested wrappers of magic 0": nested_wrappers(100, magic=0),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_lie_is_told_at_once_and_costs_nothing(name):
+    data = SOUND + LIES[name]
+    walk(SOUND)
+    # The better of two: others use the machine too.
+    seconds = min(timed(data), timed(data)) - timed(SOUND)
+    memory = traced(data) - traced(SOUND)
+
+    damage, batches = walk(data)
+
+    assert len(damage) == 1
+    assert damage[0].span.position == len(SOUND)
+    assert batches >= 2
+    assert seconds < ERROR_SECONDS
+    assert memory < ERROR_BYTES
+
+
+@pytest.mark.parametrize("length", [2**31 - 1, -1, 0, 13, 48, -(2**31), 2**30])
+def test_a_batch_length_is_a_claim(length):
+    lying = bytearray(sound_batch(2))
+    lying[8:12] = (length & 0xFFFFFFFF).to_bytes(4, "big")
+    data = SOUND + bytes(lying) + sound_batch(3) + sound_batch(4)
+
+    damage, batches = walk(data)
+
+    assert batches >= 4
+    assert damage[0].span.position == len(SOUND)
+    assert any(one.next_good == (3, len(SOUND) + len(lying)) for one in damage)
+    assert min(timed(data), timed(data)) < 10 * ERROR_SECONDS
+
+
+def test_lying_lengths_everywhere_stay_linear():
+    """Every header claims all that is left: following claims would be quadratic."""
+    header = bytearray(sound_batch(0))
+    count = 4_000
+
+    def lies(number):
+        total = number * len(header)
+        pieces = []
+        for index in range(number):
+            header[8:12] = (total - index * len(header) - 12 - index % 7).to_bytes(4, "big")
+            pieces.append(bytes(header))
+        return b"".join(pieces)
+
+    small, large = timed(lies(count)), timed(lies(count * 4))
+
+    assert large < max(small * 4 * 2.5, 1.0)
+
+
+def test_zeros_noise_and_headers_without_end_stay_linear():
+    for pattern in (b"\x00", b"\xff", sound_batch(0)[:61], sound_batch(0)[:17] + b"\x02" * 44):
+        data = pattern * ((1 << 20) // len(pattern))
+
+        assert timed(data) < 1.0, pattern
+
+
+def walk(data, level=Level.RECORDS):
+    windows = list(walk_segment(MemoryBytes(data), level=level))
+    return [damage for window in windows for damage in window.damage], sum(len(window.batches) for window in windows)
+
+
+def timed(data):
+    started = time.process_time()
+    walk(data)
+    return time.process_time() - started
+
+
+def traced(data):
+    tracemalloc.start()
+    walk(data)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
