@@ -182,6 +182,9 @@ def _read_count(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _read_compact_count(data: bytes, position: int) -> tuple[int, int]:
+    count = data[position]
+    if count < 0x80:
+        return count - 1, position + 1
     count, position = read_uvarint(data, position)
     return count - 1, position
 
@@ -289,8 +292,12 @@ def _tagged_fields_reader(fields: list[Field], version: int) -> Callable[[bytes,
         count, position = read_uvarint(data, position)
         unknown: list[dict[str, Any]] = []
         for _ in range(count):
-            tag, position = read_uvarint(data, position)
-            length, position = read_uvarint(data, position)
+            tag, length = data[position], data[position + 1]
+            if tag < 0x80 and length < 0x80:
+                position += 2
+            else:
+                tag, position = read_uvarint(data, position)
+                length, position = read_uvarint(data, position)
             end = position + length
             if end > len(data):
                 _claim(data, position, length)

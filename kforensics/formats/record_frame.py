@@ -43,9 +43,11 @@ def parse_framed(
 ) -> Decoded | Undecoded:
     """A message in its frame; the tables of the preview also serve messages of 3.0 to 3.2 that fit only them."""
     try:
-        frame_version, position = read_uvarint(data, 0)
-        api_key, position = read_uvarint(data, position)
-        version, position = read_uvarint(data, position)
+        frame_version, api_key, version, position = data[0], data[1], data[2], 3
+        if (frame_version | api_key | version) >= 0x80:
+            frame_version, position = read_uvarint(data, 0)
+            api_key, position = read_uvarint(data, position)
+            version, position = read_uvarint(data, position)
     except (IndexError, FormatError):
         return Undecoded(f"{len(data)} bytes are too few for a frame")
     if frame_version not in (PREVIEW_FRAME_VERSION, FRAME_VERSION):
