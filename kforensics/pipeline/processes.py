@@ -1,15 +1,14 @@
 """Work spread over processes: functions of small tasks, with what they share inherited rather than sent."""
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from kforensics.evidence import parallel
+
+Shared = TypeVar("Shared")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-
-_shared: Any = None
-_function: Callable[[Any, Any], Any] | None = None
 
 
 def default_jobs() -> int:
@@ -18,25 +17,28 @@ def default_jobs() -> int:
 
 
 def spread(
-    function: Callable[[Any, Task], Result], shared: Any, tasks: Sequence[Task], *, jobs: int
-) -> Iterator[Result]:
-    """The results of `function(shared, task)` in the order of the tasks; in this process where one job is enough."""
-    jobs = min(jobs, len(tasks))
-    if jobs <= 1:
-        yield from (function(shared, task) for task in tasks)
-        return
-    global _shared, _function  # noqa: PLW0603 - forked children inherit what would be costly to send
-    _shared, _function = shared, function
-    try:
-        with multiprocessing.get_context("fork").Pool(jobs) as pool:
-            yield from pool.imap(_run, tasks)
-    finally:
-        _shared = _function = None
+    function: Callable[[Shared, Task], Result],
+    shared: Shared,
+    tasks: Sequence[Task],
+    *,
+    jobs: int,
+    weights: Sequence[int] | None = None,
+) -> list[Result]:
+    """The results of `function(shared, task)` in the order of the tasks, each task worth a process of its own.
 
-
-def _run(task: Any) -> Any:
-    assert _function is not None
-    return _function(_shared, task)
+    Args:
+        function: called in this process or in a forked one.
+        shared: what all tasks need; inherited by forked processes, so it may be large.
+        tasks: small enough to be sent, as results have to be.
+        jobs: the most processes to use.
+        weights: the larger ones are done first; all alike where not given.
+    """
+    return parallel.spread(
+        lambda task, _: function(shared, task),
+        tasks,
+        weights=[parallel.WORTH_A_PROCESS + one for one in weights or [0] * len(tasks)],
+        jobs=jobs,
+    )
 
 
 def in_chunks(weights: Iterable[int], *, weight: int, most: int) -> Iterator[tuple[int, int]]:
