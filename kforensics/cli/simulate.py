@@ -10,6 +10,7 @@ from kforensics.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kforensics.protocol.outcome import ProtocolName
     from kforensics.simulation.explore import Exploration
     from kforensics.simulation.scenario import Replay, Scenario
 
@@ -58,6 +59,36 @@ def simulate(
     max_states: Annotated[
         int, typer.Option("--max-states", metavar="N", min=1, help="Stop after this many states.")
     ] = 5_000_000,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            "--write",
+            metavar="DIR",
+            help="Write data directories of all nodes, their logs and truth.json into a new DIR.",
+            show_default=False,
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option("--steps", metavar="N", min=0, help="Write after the first N steps only.", show_default=False),
+    ] = None,
+    random: Annotated[bool, typer.Option("--random", help="Write a random history with faults.")] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="The seed of the random history.")] = 0,
+    brokers: Annotated[
+        int, typer.Option("--brokers", metavar="N", min=1, max=10_000, help="Brokers of a random history or fleet.")
+    ] = 3,
+    partitions: Annotated[
+        int, typer.Option("--partitions", metavar="N", min=1, max=1_000_000, help="Partitions, likewise.")
+    ] = 2,
+    length: Annotated[
+        str | None,
+        typer.Option(
+            "--bytes",
+            metavar="SIZE",
+            help="Write a fleet of so many bytes, as 20G, over all replicas.",
+            show_default=False,
+        ),
+    ] = None,
     output_format: FormatOption = OutputFormat.TEXT,
     out: OutOption = None,
 ) -> None:
@@ -71,10 +102,29 @@ def simulate(
     from kforensics.cli.output import check_out, write_result
 
     check_out(out, ())
-    if [list_scenarios, explore is not None, scenario is not None].count(True) != 1:
-        raise UsageError("one of NAME, --list and --explore is needed")
+    asked = [list_scenarios, explore is not None, scenario is not None, random, length is not None]
+    if asked.count(True) != 1:
+        raise UsageError("one of NAME, --list, --explore, --random and --bytes is needed")
+    if (random or length is not None) and write is None:
+        raise UsageError("--random and --bytes go with --write DIR")
     code = ExitCode.NOTHING_FOUND
-    if list_scenarios:
+    if write is not None:
+        if list_scenarios or explore is not None:
+            raise UsageError("--write goes with NAME, --random or --bytes")
+        from kforensics.cli.simulate_write import WriteOptions, parse_size, write_directories
+
+        options = WriteOptions(
+            directory=write,
+            seed=seed if random else None,
+            brokers=brokers,
+            partitions=partitions,
+            length=parse_size(length),
+            steps=steps,
+        )
+        told = None if scenario is None else read_scenario(scenario)
+        chosen = _protocols(protocol or "kip-595")[0]
+        text = _written(write_directories(options, chosen, told), output_format)
+    elif list_scenarios:
         text = _listing(output_format)
     elif explore is not None:
         found = _explore(explore, invariant, sizes=(replicas, max_log, max_records, max_epoch), max_states=max_states)
@@ -117,16 +167,20 @@ def read_scenario(name: str) -> "Scenario":
 
 
 def _play(scenario: "Scenario", protocol: str | None) -> "list[Replay]":
-    from kforensics.protocol.outcome import ProtocolName
     from kforensics.simulation.scenario import replay
 
-    if protocol is None:
-        return [replay(scenario, one) for one in ProtocolName]
+    return [replay(scenario, one) for one in _protocols(protocol)]
+
+
+def _protocols(name: str | None) -> "list[ProtocolName]":
+    from kforensics.protocol.outcome import ProtocolName
+
+    if name is None:
+        return list(ProtocolName)
     try:
-        chosen = ProtocolName(protocol)
+        return [ProtocolName(name)]
     except ValueError:
-        raise UsageError(f"no protocol {protocol!r}: {PROTOCOLS}") from None
-    return [replay(scenario, chosen)]
+        raise UsageError(f"no protocol {name!r}: {PROTOCOLS}") from None
 
 
 def _explore(model: str, invariant: str | None, *, sizes: tuple[int, int, int, int], max_states: int) -> "Exploration":
@@ -186,6 +240,18 @@ def _replays(found: "list[Replay]", output_format: OutputFormat, *, one: bool) -
         case OutputFormat.HTML:
             return "".join(page(found))
     return _screen(replays(found, width=screen_width()))
+
+
+def _written(told: "dict[str, object]", output_format: OutputFormat) -> str:
+    from kforensics.render.jsonout import document
+    from kforensics.render.text import byte_count
+
+    if output_format is OutputFormat.JSON:
+        return document("simulate", inputs=(), findings=(), problems=(), exit_code=0, written=told)
+    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON)
+    size = told["bytes"]
+    assert isinstance(size, int)
+    return f"{byte_count(size)} of segments written to {told['directory']}; what is true of them is in truth.json\n"
 
 
 def _screen(lines: "Sequence[object]") -> str:

@@ -3,23 +3,14 @@
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from kforensics.formats.partition_metadata import uuid_text
 from kforensics.protocol.assignment import assign_replicas
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.visibility import Acks
 from kforensics.simulation.partition import SimulatedPartition
-from kforensics.simulation.rows import ImpossibleEventError, Settings
+from kforensics.simulation.rows import BrokerEvent, ImpossibleEventError, Settings
 from kforensics.units import TopicPartition
-
-
-class BrokerEvent(NamedTuple):
-    """A broker went or came: kind is `start`, `stop`, `crash` or `power-loss`."""
-
-    time_ms: int
-    broker_id: int
-    kind: str
 
 
 @dataclass(slots=True)
@@ -57,6 +48,7 @@ class SimulatedCluster:
         """A cluster around one partition that has its history behind it."""
         cluster = cls(tuple(sorted(partition.brokers)), partition.protocol, partition.settings, topic)
         cluster.partitions[TopicPartition(topic, 0)] = partition
+        cluster.broker_events = list(partition.broker_events)
         cluster._begin()
         return cluster
 

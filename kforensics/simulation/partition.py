@@ -30,7 +30,7 @@ from kforensics.protocol.visibility import (
 )
 from kforensics.simulation.commit_truth import CommitTruth
 from kforensics.simulation.replica import RemoteReplica, SimulatedBatch, SimulatedReplica
-from kforensics.simulation.rows import ImpossibleEventError, ReplicaRow, Row, Settings
+from kforensics.simulation.rows import Alignment, BrokerEvent, ImpossibleEventError, ReplicaRow, Row, Settings
 
 _STOPS = {"stop": "stops cleanly", "crash": "crashes", "power-loss": "loses power"}
 
@@ -49,8 +49,8 @@ class SimulatedPartition:
     elections: list[tuple[int, ElectionKind, PartitionRegistration]] = field(default_factory=list)
     registrations: list[tuple[int, PartitionRegistration]] = field(default_factory=list)
     """Every registration with its time, the first included."""
-    truncations: list[tuple[int, int, int, TruncationOutcome]] = field(default_factory=list)
-    """Time, follower, leader epoch and outcome of every alignment, also of those that cut nothing."""
+    broker_events: list[BrokerEvent] = field(default_factory=list)
+    truncations: list[Alignment] = field(default_factory=list)
     _written: int = 0
     _checkpointed_ms: int = 0
     _follower: int | Absent = Absent.NOT_APPLICABLE
@@ -149,6 +149,7 @@ class SimulatedPartition:
                 raise ImpossibleEventError(message)
         for broker in going:
             replica = self.replicas[broker]
+            self.broker_events.append(BrokerEvent(self.now_ms, broker, kind))
             {"stop": replica.stop_cleanly, "crash": replica.crash, "power-loss": replica.lose_power}[kind]()
         leaves = [broker for broker in going if broker in self.registration.isr]
         stays = [broker for broker in self.registration.isr if broker not in going]
@@ -174,6 +175,7 @@ class SimulatedPartition:
         if replica.is_running:
             message = f"broker {broker} is already running"
             raise ImpossibleEventError(message)
+        self.broker_events.append(BrokerEvent(self.now_ms, broker, "start"))
         was_clean = replica.stopped_cleanly
         replica.start()
         rows = [self._row(f"broker {broker} starts", broker)]
@@ -269,9 +271,22 @@ class SimulatedPartition:
 
     def _cut(self, follower: SimulatedReplica, outcome: TruncationOutcome, *, is_done: bool = True) -> Row:
         before = follower.log_end_offset
+        leader = self.registration.leader
+        assert not isinstance(leader, Absent)
+        self.truncations.append(
+            Alignment(
+                time_ms=self.now_ms,
+                follower=follower.broker_id,
+                leader=leader,
+                leader_epoch=self.registration.leader_epoch,
+                partition_epoch=self.registration.partition_epoch,
+                log_end_offset=before,
+                high_watermark=follower.high_watermark,
+                outcome=outcome,
+            )
+        )
         follower.take_over(outcome.after)
         follower.needs_alignment = not is_done or outcome.endless
-        self.truncations.append((self.now_ms, follower.broker_id, self.registration.leader_epoch, outcome))
         cut = "cuts nothing" if isinstance(outcome.offset, Absent) else f"cuts {before} to {outcome.offset}"
         return self._row(f"broker {follower.broker_id} follows and {cut}", follower.broker_id, outcome)
 

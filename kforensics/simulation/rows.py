@@ -29,6 +29,27 @@ class Settings:
     start_time_ms: int = 1_700_000_000_000
 
 
+class BrokerEvent(NamedTuple):
+    """A broker went or came: kind is `start`, `stop`, `crash` or `power-loss`."""
+
+    time_ms: int
+    broker_id: int
+    kind: str
+
+
+class Alignment(NamedTuple):
+    """A follower that found where its log leaves the leader's, whether or not it cut anything; offsets are those before."""
+
+    time_ms: int
+    follower: int
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    log_end_offset: int
+    high_watermark: int
+    outcome: TruncationOutcome
+
+
 class ReplicaRow(NamedTuple):
     """One replica after a step."""
 

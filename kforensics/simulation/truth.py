@@ -36,7 +36,8 @@ class PastTruncation:
     time_ms: int
     broker_id: int
     leader_epoch: int
-    offset: int
+    from_offset: int
+    to_offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +91,15 @@ def _partition_truth(partition: TopicPartition, simulated: SimulatedPartition) -
         lost_committed=tuple(missing_from(records, simulated.truth.committed)) if leader else (),
         lost_acknowledged=tuple(missing_from(records, simulated.truth.acknowledged)) if leader else (),
         past_truncations=tuple(
-            PastTruncation(time_ms=time_ms, broker_id=broker, leader_epoch=leader_epoch, offset=outcome.offset)
-            for time_ms, broker, leader_epoch, outcome in simulated.truncations
-            if not isinstance(outcome.offset, Absent)
+            PastTruncation(
+                time_ms=alignment.time_ms,
+                broker_id=alignment.follower,
+                leader_epoch=alignment.leader_epoch,
+                from_offset=alignment.log_end_offset,
+                to_offset=alignment.outcome.offset,
+            )
+            for alignment in simulated.truncations
+            if not isinstance(alignment.outcome.offset, Absent)
         ),
         unclean_elections=sum(kind.value in {"unclean", "last-known-leader"} for _, kind, _ in simulated.elections),
     )

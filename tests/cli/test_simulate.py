@@ -133,8 +133,8 @@ def test_explore_stops_at_its_limit(simulate):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "one of NAME, --list and --explore is needed"),
-        (("hw-loss", "--list"), "one of NAME, --list and --explore is needed"),
+        ((), "one of NAME, --list, --explore, --random and --bytes is needed"),
+        (("hw-loss", "--list"), "one of NAME, --list, --explore, --random and --bytes is needed"),
         (("nope",), "no scenario 'nope'"),
         (("hw-loss", "--protocol", "kip-1"), "no protocol 'kip-1'"),
         (("--explore", "kip-1"), "no model 'kip-1'"),

@@ -1,0 +1,84 @@
+"""What `kforensics simulate --write` does: data directories of a scenario, of a random history, or of a fleet."""
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kforensics.errors import UsageError
+
+if TYPE_CHECKING:
+    from kforensics.protocol.outcome import ProtocolName
+    from kforensics.simulation.cluster import SimulatedCluster
+    from kforensics.simulation.scenario import Scenario
+
+_SIZE = re.compile(r"(\d{1,15}) ?([KMGT]?)(?:i?B)?")
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+MOST_RANDOM_PARTITIONS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """What is written where."""
+
+    directory: Path
+    seed: int | None
+    brokers: int
+    partitions: int
+    length: int | None
+    """Bytes of a fleet's segments."""
+    steps: int | None
+    """Only so many steps of a scenario."""
+
+
+def parse_size(text: str | None) -> int | None:
+    """Bytes as people write them: 500M, 20G."""
+    if text is None:
+        return None
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"--bytes {text}: expected a number with K, M, G or T")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def write_directories(
+    options: WriteOptions, protocol: "ProtocolName", scenario: "Scenario | None"
+) -> dict[str, object]:
+    """Write the directories and what is true of them, and say what was written."""
+    from kforensics.render.jsonout import json_line
+    from kforensics.simulation.broker_files import write_cluster
+    from kforensics.simulation.broker_logs import write_broker_logs
+    from kforensics.simulation.fleet_files import write_fleet
+    from kforensics.simulation.truth import truth_of
+
+    truth: object
+    if options.length is not None:
+        fleet = write_fleet(
+            options.directory, brokers=options.brokers, partitions=options.partitions, total_length=options.length
+        )
+        truth, written = fleet, fleet.bytes
+    else:
+        cluster = _cluster(options, protocol, scenario)
+        written = write_cluster(cluster, options.directory)
+        write_broker_logs(cluster, options.directory)
+        truth = truth_of(cluster)
+    options.directory.joinpath("truth.json").write_text(json_line(truth), encoding="utf-8")
+    return {"directory": options.directory, "bytes": written, "truth": "truth.json"}
+
+
+def _cluster(options: WriteOptions, protocol: "ProtocolName", scenario: "Scenario | None") -> "SimulatedCluster":
+    from kforensics.simulation.cluster import SimulatedCluster
+    from kforensics.simulation.partition import SimulatedPartition
+    from kforensics.simulation.random_history import random_cluster
+    from kforensics.simulation.scenario import play
+
+    if scenario is None:
+        assert options.seed is not None
+        if options.partitions > MOST_RANDOM_PARTITIONS:
+            raise UsageError(f"a random history has at most {MOST_RANDOM_PARTITIONS} partitions; --bytes makes a fleet")
+        return random_cluster(options.seed, protocol=protocol, brokers=options.brokers, partitions=options.partitions)
+    if options.steps is not None:
+        scenario = replace(scenario, steps=scenario.steps[: options.steps])
+    partition = SimulatedPartition(scenario.brokers, protocol, scenario.settings)
+    play(scenario, partition)
+    return SimulatedCluster.of_partition(partition)

@@ -1,0 +1,129 @@
+"""The log lines of simulated brokers: starts, stops, becoming follower, truncations, in the words of the versions of each protocol."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationStep
+from kforensics.simulation.cluster import SimulatedCluster
+from kforensics.simulation.rows import Alignment
+from kforensics.units import TopicPartition
+
+DATA_DIRECTORY = "/var/lib/kafka/broker-{}"
+VERSIONS = {
+    ProtocolName.HW: "0.10.2.2",
+    ProtocolName.KIP_101: "1.1.1",
+    ProtocolName.KIP_279: "2.6.3",
+    ProtocolName.KIP_595: "4.1.0",
+}
+"""The release whose words are used for each protocol."""
+
+
+class LogLine(NamedTuple):
+    """One line of a log file."""
+
+    time_ms: int
+    file: str
+    level: str
+    text: str
+    logger: str
+
+    def __str__(self) -> str:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=self.time_ms)
+        return f"[{moment:%Y-%m-%d %H:%M:%S},{self.time_ms % 1_000:03d}] {self.level} {self.text} ({self.logger})"
+
+
+def write_broker_logs(cluster: SimulatedCluster, directory: Path) -> None:
+    """Write `server.log` and `state-change.log` of every broker below `logs`."""
+    for broker in cluster.brokers:
+        folder = directory.joinpath("logs", f"broker-{broker}")
+        folder.mkdir(parents=True)
+        lines = sorted(broker_lines(cluster, broker), key=lambda line: line.time_ms)
+        for name in ("server.log", "state-change.log"):
+            text = "".join(f"{line}\n" for line in lines if line.file == name)
+            folder.joinpath(name).write_text(text, encoding="utf-8")
+
+
+def broker_lines(cluster: SimulatedCluster, broker: int) -> Iterator[LogLine]:
+    """Every line of one broker, in no order of time."""
+    version = VERSIONS[cluster.protocol]
+    starts = [cluster.settings.start_time_ms]
+    starts += [event.time_ms for event in cluster.broker_events if event[1:] == (broker, "start")]
+    colon = " :" if cluster.protocol in {ProtocolName.HW, ProtocolName.KIP_101} else ":"
+    for time_ms in starts:
+        yield _server(time_ms, "INFO", f"Kafka version{colon} {version}", "org.apache.kafka.common.utils.AppInfoParser")
+    for event in cluster.broker_events:
+        if event.broker_id == broker and event.kind == "stop":
+            yield _shutdown(cluster.protocol, event.time_ms, broker)
+    for partition, simulated in cluster.partitions.items():
+        for alignment in simulated.truncations:
+            if alignment.follower == broker:
+                yield from _alignment_lines(cluster.protocol, partition, alignment)
+
+
+def _shutdown(protocol: ProtocolName, time_ms: int, broker: int) -> LogLine:
+    if protocol is ProtocolName.KIP_595:
+        words = f"[BrokerServer id={broker}] Transition from STARTED to SHUTTING_DOWN"
+        return _server(time_ms, "INFO", words, "kafka.server.BrokerServer")
+    words = f"[KafkaServer id={broker}] shutting down"
+    if protocol is ProtocolName.HW:
+        words = f"[Kafka Server {broker}], shutting down"
+    return _server(time_ms, "INFO", words, "kafka.server.KafkaServer")
+
+
+def _alignment_lines(protocol: ProtocolName, partition: TopicPartition, alignment: Alignment) -> Iterator[LogLine]:
+    time_ms, follower, leader = alignment.time_ms, alignment.follower, alignment.leader
+    if protocol is ProtocolName.KIP_595:
+        words = (
+            f"[Broker id={follower}] Follower {partition} starts at leader epoch {alignment.leader_epoch} from offset "
+            f"{alignment.log_end_offset} with partition epoch {alignment.partition_epoch} and high watermark "
+            f"{alignment.high_watermark}. Current leader is {leader}. Previous leader Some({leader}) and previous leader "
+            f"epoch was {max(alignment.leader_epoch - 1, 0)}."
+        )
+        yield LogLine(time_ms, "state-change.log", "INFO", words, "state.change.logger")
+    for step in alignment.outcome.steps:
+        if isinstance(step.truncate_to, Absent):
+            continue
+        yield from _reason(protocol, partition, alignment, step, step.truncate_to)
+        yield _cut(protocol, partition, alignment, step.truncate_to)
+
+
+def _cut(protocol: ProtocolName, partition: TopicPartition, alignment: Alignment, offset: int) -> LogLine:
+    if protocol is ProtocolName.HW:
+        return _server(alignment.time_ms, "INFO", f"Truncating log {partition} to offset {offset}.", "kafka.log.Log")
+    is_new = protocol is ProtocolName.KIP_595
+    kind = "UnifiedLog" if is_new else "Log"
+    logger = "org.apache.kafka.storage.internals.log.UnifiedLog" if is_new else "kafka.log.Log"
+    where = DATA_DIRECTORY.format(alignment.follower)
+    words = f"[{kind} partition={partition}, dir={where}] Truncating to offset {offset}"
+    return _server(alignment.time_ms, "INFO", words, logger)
+
+
+def _reason(
+    protocol: ProtocolName, partition: TopicPartition, alignment: Alignment, step: TruncationStep, offset: int
+) -> Iterator[LogLine]:
+    fetcher = f"[ReplicaFetcher replicaId={alignment.follower}, leaderId={alignment.leader}, fetcherId=0]"
+    logger = "kafka.server.ReplicaFetcherThread"
+    if step.kind is StepKind.OUT_OF_RANGE and protocol is not ProtocolName.HW:
+        words = (
+            f"{fetcher} Reset fetch offset for partition {partition} from {step.log_end_offset} to current leader's "
+            f"latest offset {offset}"
+        )
+        yield _server(alignment.time_ms, "WARN", words, logger)
+    elif protocol is ProtocolName.KIP_595:
+        state = (
+            f"{fetcher} Truncating partition {partition} with TruncationState(offset={offset}, completed=true) due to "
+        )
+        because = f"local high watermark {offset}"
+        if step.kind is StepKind.FETCH:
+            because = (
+                f"leader epoch and offset EpochEndOffset(errorCode=0, partition={partition.partition}, "
+                f"leaderEpoch={step.answer_epoch}, endOffset={step.answer_offset})"
+            )
+        yield _server(alignment.time_ms, "INFO", state + because, logger)
+
+
+def _server(time_ms: int, level: str, text: str, logger: str) -> LogLine:
+    return LogLine(time_ms, "server.log", level, text, logger)
