@@ -117,10 +117,10 @@ def _pieces(
             findings=result.findings,
             problems=result.problems,
             exit_code=code,
-            **plain_explanation(result, verbose=verbose),
+            **plain_explanation(result),
         )
     if output_format is OutputFormat.JSONL:
-        items = (*explanation_lines(result, verbose=verbose), *result.findings, *result.problems)
+        items = (*explanation_lines(result), *result.findings, *result.problems)
         return (json_line(item) for item in items)
     lines = explain_screen(result, verbose=verbose, width=screen_width(), unicode=speaks_unicode())
     return render_screen(lines, colour=coloured and wants_colour(sys.stdout))

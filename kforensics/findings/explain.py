@@ -6,11 +6,10 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.findings.model import Confidence, Finding, Severity, by_gravity, finding
 from kforensics.reconcile.causes import CauseName
+from kforensics.reconcile.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.story import LossEntry, PartitionStory, Truncation
 from kforensics.reconcile.timeline import TimelineEntry
 from kforensics.units import OffsetRange
-
-METADATA_TOPIC = "__cluster_metadata"
 
 
 def explain_findings(stories: Sequence[PartitionStory], timeline: Sequence[TimelineEntry]) -> tuple[Finding, ...]:
@@ -21,7 +20,7 @@ def explain_findings(stories: Sequence[PartitionStory], timeline: Sequence[Timel
 
 
 def _story_findings(story: PartitionStory) -> Iterator[Finding]:
-    if story.partition.topic != METADATA_TOPIC:
+    if story.partition.topic not in METADATA_TOPICS:
         yield from _loss_findings(story)
     for cut in story.truncations:
         yield from _cut_findings(story, cut)

@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from kforensics.evidence.collect import FileBatchReader, PartitionPlace, Places,
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.inputs import FoundInput, Inputs, find_inputs
 from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, newest_log
+from kforensics.evidence.metadata_state import PartitionState
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.explain import explain_findings
 from kforensics.findings.model import Finding
@@ -19,8 +20,9 @@ from kforensics.pipeline.facts import CommittedOffsets, GatheredFacts, gather_fa
 from kforensics.pipeline.processes import default_jobs, in_chunks, spread
 from kforensics.reconcile.clocks import Anchor, Clock, choose_clocks
 from kforensics.reconcile.conclusion import conclude
+from kforensics.reconcile.facts import Leadership
 from kforensics.reconcile.logged import LoggedEvent, order_events
-from kforensics.reconcile.logged_facts import creation_times, facts_from_logs
+from kforensics.reconcile.logged_facts import LoggedFacts, creation_times, facts_from_logs
 from kforensics.reconcile.logged_truncations import LoggedTruncation, logged_truncations
 from kforensics.reconcile.metadata_events import cluster_entries, epoch_times
 from kforensics.reconcile.story import PartitionStory, StoryEvidence, tell_story
@@ -32,6 +34,8 @@ CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 32
 SMALL_WORK = 24 << 20
 """Bytes below which starting processes costs more than it saves."""
+
+NO_LOGS = "no log of any wanted partition is among the inputs: what was lost can't be told"
 
 SNAPSHOT_KIND = "snapshot-before"
 
@@ -197,8 +201,11 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     )
     results = _tell_all(shared, jobs or default_jobs())
     stories = tuple(story for story, _ in results)
-    timeline = _timeline(events, cuts, stories, gathered.histories, options)
-    problems = (*places.problems, *gathered.problems, *(problem for _, met in results for problem in met))
+    leaderships = {**_recorded(gathered, options), **{story.partition: story.leaderships for story in stories}}
+    timeline = _timeline(events, cuts, leaderships, gathered.histories, options)
+    problems = [*places.problems, *gathered.problems, *(problem for _, met in results for problem in met)]
+    if not any(story.copies for story in stories):
+        problems.append(Problem(input=0, path=".", message=NO_LOGS))
     findings = explain_findings(stories, timeline)
     words = conclude(stories, timeline, log_files=gathered.log_files, inputs=inputs.described, clocks=clocks)
     return Explanation(
@@ -303,16 +310,33 @@ def _tell_one(shared: _Shared, at: int) -> tuple[PartitionStory, tuple[Problem, 
     return story, tuple(problem for one in collected for problem in one.problems)
 
 
+def _recorded(gathered: GatheredFacts, options: ExplainOptions) -> dict[TopicPartition, Sequence[Leadership]]:
+    """The leaders of partitions whose logs nobody gave: the metadata and the lines may still tell of them."""
+    known = {TopicPartition(state.topic, state.partition) for state in _partition_states(gathered.histories)}
+    if isinstance(gathered.facts, LoggedFacts):
+        known |= set(gathered.facts.by_partition)
+    wanted = sorted(partition for partition in known if _is_wanted(partition, options))
+    return {
+        partition: gathered.facts.leaderships(partition, gathered.facts.topic_id(partition.topic))
+        for partition in wanted
+    }
+
+
+def _partition_states(histories: Sequence[MetadataHistory]) -> Iterator[PartitionState]:
+    newest = newest_log(histories)
+    for states in newest.partitions.values() if newest is not None else ():
+        yield states[-1]
+
+
 def _timeline(
     events: Sequence[LoggedEvent],
     cuts: Sequence[LoggedTruncation],
-    stories: Sequence[PartitionStory],
+    leaderships: Mapping[TopicPartition, Sequence[Leadership]],
     histories: Sequence[MetadataHistory],
     options: ExplainOptions,
 ) -> tuple[TimelineEntry, ...]:
     newest = newest_log(histories)
     more = list(cluster_entries(newest)) if newest is not None else []
-    leaderships = {story.partition: story.leaderships for story in stories}
     entries = build_timeline(events, cuts, leaderships, more=more)
     return tuple(entry for entry in entries if _is_in_view(entry, options))
 

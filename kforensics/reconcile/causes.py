@@ -18,7 +18,7 @@ from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.facts import Leadership
 from kforensics.reconcile.incidents import Cut
-from kforensics.reconcile.logged_truncations import METADATA_PARTITION
+from kforensics.reconcile.logged_truncations import METADATA_TOPICS
 
 
 class CauseName(StrEnum):
@@ -59,7 +59,9 @@ class CauseEvidence:
     """When a log line tells that the partition was created."""
 
 
-def cause_of(cut: Cut, evidence: CauseEvidence, *, protocol: ProtocolName, none_committed: bool) -> Cause:
+def cause_of(
+    cut: Cut, evidence: CauseEvidence, *, protocol: ProtocolName, none_committed: bool, is_by_protocol: bool
+) -> Cause:
     """Why the cut happened.
 
     Args:
@@ -67,8 +69,9 @@ def cause_of(cut: Cut, evidence: CauseEvidence, *, protocol: ProtocolName, none_
         evidence: elections and the other cuts of the partition.
         protocol: in force on the node that cut.
         none_committed: every record that went is known not to have been committed.
+        is_by_protocol: worked out again, the protocol cuts just there.
     """
-    if cut.topic_partition == METADATA_PARTITION:
+    if cut.topic_partition.topic in METADATA_TOPICS:
         reason = "a quorum member drops what its leader had not replicated to a majority"
         return Cause(name=CauseName.UNCOMMITTED_TAIL, confidence="likely", reason=reason)
     if cut.rule == "recovery":
@@ -80,7 +83,7 @@ def cause_of(cut: Cut, evidence: CauseEvidence, *, protocol: ProtocolName, none_
         reason = "the directory held an earlier topic of the same name, created anew while the broker was away"
         return Cause(name=CauseName.RECREATED_TOPIC, confidence="likely", reason=reason)
     election = election_behind(cut, evidence.leaderships)
-    if election is None and not cut.is_logged:
+    if not cut.is_logged and (election is None or (cut.is_shortened and not is_by_protocol)):
         reason = "the log ends earlier than a snapshot before shows, and no line tells of a cut"
         return Cause(name=CauseName.POWER_LOSS, confidence="possible", reason=reason, citations=cut.citations)
     lost_before = _leaders_own_cut(cut, election, evidence.cuts)

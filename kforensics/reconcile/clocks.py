@@ -104,11 +104,17 @@ def _fill(
     for times, clock in zip(anchors, clocks, strict=True):
         if clock is not None:
             anchored.update({anchor: time + clock.shift_ms for anchor, time in times.items() if anchor not in anchored})
-    rest = _by_mtimes(files)
+    rest = _like_others(clocks) or _by_mtimes(files)
     out = []
     for times, clock in zip(anchors, clocks, strict=True):
         out.append(clock or _by_anchors(times, anchored, "other-logs") or rest)
     return tuple(out)
+
+
+def _like_others(clocks: Sequence[Clock | None]) -> Clock | None:
+    """Nodes of one cluster run in one zone: what all others agree on holds for a file that nothing dates."""
+    zones = {round(clock.shift_ms / ZONE_STEP_MS) * ZONE_STEP_MS for clock in clocks if clock is not None}
+    return Clock(shift_ms=zones.pop(), source="other-logs") if len(zones) == 1 else None
 
 
 def _anchors(file: LogFile) -> dict[Anchor, int]:

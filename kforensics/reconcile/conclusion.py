@@ -9,6 +9,7 @@ from kforensics.evidence.log_files import LogFile
 from kforensics.evidence.model import Input
 from kforensics.reconcile.causes import CauseName
 from kforensics.reconcile.clocks import Clock, clocks_that_disagree
+from kforensics.reconcile.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.story import LossEntry, PartitionStory
 from kforensics.reconcile.timeline import TimelineEntry
 
@@ -42,7 +43,7 @@ def conclude(
     clocks: Sequence[Clock],
 ) -> Words:
     """What all stories come to."""
-    losses = [loss for story in stories for loss in story.losses if loss.topic_partition.topic != "__cluster_metadata"]
+    losses = [loss for story in stories for loss in story.losses if story.partition.topic not in METADATA_TOPICS]
     return Words(
         conclusion=(*_verdict(stories, losses), *_elections(timeline, losses), *_groups(stories)),
         advice=tuple(_advice(losses)),
@@ -135,12 +136,12 @@ def _elections(timeline: Sequence[TimelineEntry], losses: Sequence[LossEntry]) -
     harmless = sum(partition not in harmed for partition, _ in elections)
     if not elections:
         return []
-    tail = (
-        ", all of them without loss" if harmless == len(elections) else f"; {harmless} lost nothing" if harmless else ""
-    )
-    return [
-        f"There {'was' if len(elections) == 1 else 'were'} {len(elections)} unclean election{'s' if len(elections) != 1 else ''}{tail}."
-    ]
+    count = len(elections)
+    tail = ""
+    if harmless:
+        whom = "it" if count == 1 else "them" if harmless == count else f"{harmless} of them"
+        tail = f"; no input shows that anything was lost by {whom}"
+    return [f"There {'was' if count == 1 else 'were'} {count} unclean election{'s' if count != 1 else ''}{tail}."]
 
 
 def _groups(stories: Sequence[PartitionStory]) -> list[str]:
@@ -179,7 +180,9 @@ def _advice(losses: Sequence[LossEntry]) -> list[str]:
             f"Keep the snapshots: {len(held)} director{'ies' if len(held) != 1 else 'y'} in them still hold{'' if len(held) != 1 else 's'} records that are gone."
         )
     lost = [loss for loss in losses if loss.was_committed != "no"]
-    if lost:
+    if lost and not any(loss.was_committed == "certain" for loss in lost):
+        advice.append("Ask the producers of these offsets which records they were told were written.")
+    elif lost:
         advice.append(
             "Tell the producers of these offsets: those with acks=all were told that their records were safe."
         )
@@ -217,7 +220,8 @@ def _missing(
     without = sorted(str(broker) for broker in brokers - with_logs)
     if log_files and without:
         missing.append(f"The log files of broker {_list(without)} are not among the inputs.")
-    if any(clock.source == "assumed" for clock in clocks):
+    told = [clock for file, clock in zip(log_files, clocks, strict=True) if isinstance(file.first_time_ms, int)]
+    if any(clock.source == "assumed" for clock in told):
         missing.append(
             "Nothing tells the time zone of the log files: their times are taken as UTC (--log-timezone sets it)."
         )
@@ -225,6 +229,13 @@ def _missing(
         missing.append(
             f"The clock of node {node} differs by {abs(skew_ms) / 1000:.1f} s from the others; its times are corrected."
         )
+    for story in stories:
+        last = next((one.leader for one in reversed(story.leaderships) if isinstance(one.leader, int)), Absent.UNKNOWN)
+        if isinstance(last, int) and isinstance(story.leader, int) and last != story.leader and story.losses:
+            missing.append(
+                f"{story.partition} was last led by broker {last}, whose log is not among the inputs;"
+                f" the strongest there, of broker {story.leader}, stands in for it."
+            )
     unread = [story for story in stories if isinstance(story.leader, Absent) and story.truncations]
     if unread:
         missing.append(

@@ -98,14 +98,14 @@ def _is_of_other_topic(replica: Replica, current: str | Absent) -> bool:
 
 
 def final_leader(copies: Sequence[Copy], leaderships: Sequence[Leadership]) -> Copy | None:
-    """The log that decides what is lost: of the last leader on record that is among the copies in use, else of the strongest.
+    """The log that decides what is lost: of the last leader on record, else, where it is not in use here, of the strongest.
 
     A cluster that was stopped ends without a leader; then the last one before counts.
     """
     by_broker = {copy.broker_id: copy for copy in copies}
-    for state in reversed(leaderships):
-        if state.leader in by_broker:
-            return by_broker[state.leader]
+    last = next((state.leader for state in reversed(leaderships) if isinstance(state.leader, int)), Absent.UNKNOWN)
+    if last in by_broker:
+        return by_broker[last]
     choice = choose_leader([copy.view for copy in copies], wanted=None, leaderships=())
     return next((copy for copy in copies if choice is not None and copy.view is choice.view), None)
 

@@ -27,13 +27,20 @@ class Cut:
     is_full: bool
     is_logged: bool
     """A log line tells of it; else only the disks do, and `to_offset` is where their content parts."""
+    is_shortened: bool
+    """Only the disks tell, and the later log merely ends earlier: nothing has taken the place of what went."""
     before: Copy | None
     """The node's log as it was, or at least began to be, before the cut."""
     citations: tuple[Citation, ...]
 
 
 def cuts_of(
-    partition: TopicPartition, logged: Sequence[LoggedTruncation], copies: Sequence[Copy], agreement: Agreement
+    partition: TopicPartition,
+    logged: Sequence[LoggedTruncation],
+    copies: Sequence[Copy],
+    agreement: Agreement,
+    *,
+    others: Sequence[Copy] = (),
 ) -> tuple[Cut, ...]:
     """Every truncation of the partition's replicas that had an effect, by time.
 
@@ -41,9 +48,10 @@ def cuts_of(
         partition: whose replicas.
         logged: what the lines tell of them.
         copies: logs of any time.
+        others: logs of earlier topics of the name, which a cut may have met too.
         agreement: compares copies.
     """
-    cuts = [cut for line in logged if (cut := _of_line(line, copies, _previous(line, logged))) is not None]
+    cuts = [cut for line in logged if (cut := _of_line(line, (*copies, *others), _previous(line, logged))) is not None]
     for broker in sorted({c.broker_id for c in copies if isinstance(c.broker_id, int)}):
         history = _history(copies, broker)
         lines = [line for line in logged if line.broker_id == broker]
@@ -55,9 +63,11 @@ def cuts_of(
 
 
 def _order(cut: Cut) -> tuple[bool, int, int, int]:
-    time = cut.time_ms if isinstance(cut.time_ms, int) else 0
+    # Without a line all that is known is which snapshot came before.
+    known = cut.time_ms if isinstance(cut.time_ms, int) else (cut.before.taken_ms if cut.before is not None else 0)
+    time = known if isinstance(known, int) else 0
     broker = cut.broker_id if isinstance(cut.broker_id, int) else -1
-    return (not isinstance(cut.time_ms, int), time, broker, cut.to_offset)
+    return (time == 0, time, broker, -cut.to_offset)
 
 
 def _history(copies: Sequence[Copy], broker: int) -> list[Copy]:
@@ -110,6 +120,7 @@ def _of_line(line: LoggedTruncation, copies: Sequence[Copy], previous_ms: int | 
         leader_epoch=line.leader_epoch,
         is_full=line.is_full,
         is_logged=True,
+        is_shortened=False,
         before=before,
         citations=citations,
     )
@@ -131,7 +142,16 @@ def _last_before(line: LoggedTruncation, copies: Sequence[Copy], previous_ms: in
         and (isinstance(previous_ms, Absent) or copy.taken_ms >= previous_ms - FILE_TIME_SLACK_MS)
         and copy.view.log_end_offset > line.to_offset
     ]
+    if line.is_exact:
+        # Archives keep whole seconds, so a snapshot of the same second may show the log after the cut: the end decides.
+        fitting = [copy for copy in fitting if copy.view.log_end_offset == line.from_offset] or [
+            copy for copy in fitting if copy.view.log_end_offset < _number(line.from_offset)
+        ]
     return max(fitting, key=lambda copy: copy.rank, default=None)
+
+
+def _number(value: int | Absent) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _between(partition: TopicPartition, earlier: Copy, later: Copy, agreement: Agreement) -> Cut | None:
@@ -157,6 +177,7 @@ def _between(partition: TopicPartition, earlier: Copy, later: Copy, agreement: A
         leader_epoch=Absent.UNKNOWN,
         is_full=False,
         is_logged=False,
+        is_shortened=parted is None,
         before=earlier,
         citations=tuple(_disk_citations(earlier, later)),
     )

@@ -1,7 +1,7 @@
 """Leaders, in-sync replicas and settings as brokers and ZooKeeper-era controllers logged them, where no metadata log tells."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
@@ -77,9 +77,12 @@ def logged_leaderships(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tu
         if is_creation(item.event):
             # A topic of that name was created anew: what was before speaks of another one.
             known.clear()
-        state = _next_state(known[-1] if known else None, item)
-        if state is not None:
-            known.append(state)
+        current = known[-1] if known else None
+        state = _next_state(current, item)
+        if state is None:
+            continue
+        unseen = _unseen_isr(current, item)
+        known.extend((unseen, state) if unseen is not None else (state,))
     return {partition: tuple(known) for partition, known in states.items() if known}
 
 
@@ -146,6 +149,17 @@ def _changed(current: Leadership | None, item: LoggedEvent, change: PartitionCha
     if isinstance(leader, int) and leader < 0:
         leader = Absent.NOT_APPLICABLE
     return _leadership(item, leader=leader, leader_epoch=epoch, isr=change.isr, unclean=change.is_recovering)
+
+
+def _unseen_isr(current: Leadership | None, item: LoggedEvent) -> Leadership | None:
+    """The in-sync set that a controller says it was, where no line told of it: brokers do not log every change."""
+    diff = item.event.fields.get("diff")
+    if current is None or not isinstance(diff, str):
+        return None
+    before = parse_partition_change(diff).isr_before
+    if isinstance(before, Absent) or frozenset(before) == current.isr:
+        return None
+    return replace(current, isr=frozenset(before), time_ms=item.time_ms, citation=item.citation, unclean=False)
 
 
 def _is_controllers(event: LogEvent) -> bool:

@@ -15,6 +15,9 @@ from kforensics.reconcile.logged import LoggedEvent
 from kforensics.units import TopicPartition
 
 METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
+METADATA_TOPICS = frozenset({"__cluster_metadata", "@metadata"})
+"""The topic of the KRaft log: the second name only in 2.8."""
+
 SAME_CUT_MS = 5_000
 """Lines of one cut are written within this time."""
 

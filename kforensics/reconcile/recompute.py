@@ -4,7 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
-from kforensics.protocol.truncation import ProtocolName, TruncationOutcome, follower_truncation
+from kforensics.protocol.truncation import (
+    LogState,
+    ProtocolName,
+    TruncationOutcome,
+    follower_truncation,
+    leader_after_election,
+)
 from kforensics.reconcile.copies import Copy
 from kforensics.reconcile.incidents import Cut
 
@@ -27,12 +33,17 @@ class Recomputation:
 def recompute(cut: Cut, copies: Sequence[Copy], protocol: ProtocolName) -> Recomputation | None:
     """The cut as the protocol would have it; none where no snapshot shows the log before, or none the leader's."""
     follower = cut.before
-    if follower is None or cut.rule == "recovery" or follower.view.log_end_offset != cut.from_offset:
+    if (
+        follower is None
+        or follower not in copies
+        or cut.rule == "recovery"
+        or follower.view.log_end_offset != cut.from_offset
+    ):
         return None
     leader = _leader_copy(cut, copies)
     if leader is None:
         return None
-    outcome = follower_truncation(follower.view.state(), leader.view.state(), protocol=protocol)
+    outcome = follower_truncation(follower.view.state(), _in_term(leader, cut.leader_epoch), protocol=protocol)
     expected = follower.view.log_end_offset if isinstance(outcome.offset, Absent) else outcome.offset
     return Recomputation(outcome=outcome, expected_offset=expected, follower=follower, leader=leader)
 
@@ -52,9 +63,18 @@ def _leader_copy(cut: Cut, copies: Sequence[Copy]) -> Copy | None:
     return min(fitting, key=lambda copy: copy.rank, default=None)
 
 
+def _in_term(leader: Copy, leader_epoch: int | Absent) -> LogState:
+    """The leader's log in the term of the cut; one that it wrote nothing in is not in its batches."""
+    state = leader.view.state()
+    if isinstance(leader_epoch, Absent) or (state.epochs and state.epochs[-1].leader_epoch >= leader_epoch):
+        return state
+    return leader_after_election(state, leader_epoch) if state.epochs else state
+
+
 def _knows(copy: Copy, leader_epoch: int | Absent) -> bool:
     if isinstance(leader_epoch, Absent):
         return True
-    known = (*copy.view.epochs, *copy.view.batch_epochs)
+    claimed = copy.view.replica.checkpoint_epochs
+    known = (*copy.view.epochs, *copy.view.batch_epochs, *(() if isinstance(claimed, Absent) else claimed))
     # Without epochs on disk (magic 0 and 1) nothing can contradict.
     return not known or any(entry.leader_epoch == leader_epoch for entry in known)

@@ -1,18 +1,18 @@
 """One partition's incident put together: its cuts with cause and recomputation, its losses, and who else is touched."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation, Replica
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.causes import Cause, CauseEvidence, CauseName, cause_of
+from kforensics.reconcile.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.committed import Certainty, CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.copies import Agreement, Copy, copies_of, final_leader, of_one_incarnation
 from kforensics.reconcile.facts import ClusterFacts, GroupCommit, Leadership
 from kforensics.reconcile.incidents import Cut, cuts_of
 from kforensics.reconcile.leader import choose_protocol
-from kforensics.reconcile.logged_truncations import LoggedTruncation
+from kforensics.reconcile.logged_truncations import METADATA_TOPICS, LoggedTruncation
 from kforensics.reconcile.losses import Loss, find_losses
 from kforensics.reconcile.recompute import recompute
 from kforensics.units import OffsetRange, TopicPartition
@@ -152,13 +152,16 @@ class _Teller:
         self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
         self.leader = final_leader(found.live, self.leaderships)
         self.copies: tuple[Copy, ...] = found.copies
+        self.others: tuple[Copy, ...] = ()
         if self.leader is not None:
             self.copies = of_one_incarnation(found.copies, self.leader, self.agreement, created_ms=evidence.created_ms)
-        logs = [copy.view for copy in self.copies if not copy.is_remnant]
+            self.others = tuple(copy for copy in found.copies if copy not in self.copies)
+        # The newest last: of a broker's logs the judge takes the last one for what it led with.
+        logs = [copy.view for copy in sorted(self.copies, key=lambda copy: copy.rank) if not copy.is_remnant]
         self.judge = CommitJudge(logs, self.agreement.until, evidence.facts, reader) if logs else None
 
     def story(self) -> PartitionStory:
-        cuts = cuts_of(self.partition, self.evidence.logged, self.copies, self.agreement)
+        cuts = cuts_of(self.partition, self.evidence.logged, self.copies, self.agreement, others=self.others)
         causes = CauseEvidence(leaderships=self.leaderships, cuts=cuts, created_ms=self.evidence.created_ms)
         truncations = tuple(self._truncation(cut, causes) for cut in cuts)
         losses = self._losses(truncations, causes)
@@ -185,13 +188,22 @@ class _Teller:
         is_kraft = self.evidence.facts.has_metadata_log()
         return choose_protocol(own.view, wanted=None, is_kraft=is_kraft, hint=hint).name
 
-    def _truncation(self, cut: Cut, causes: CauseEvidence) -> Truncation:
+    def _truncation(self, told: Cut, causes: CauseEvidence) -> Truncation:
+        cut = _with_leader(told, causes)
         protocol = self._protocol(cut)
         runs = self._runs_of(cut)
         counts = CommittedCounts.of(runs)
-        none_committed = bool(runs) and all(run.certainty == "no" for run in runs)
         again = recompute(cut, self.copies, protocol)
-        cause = cause_of(cut, causes, protocol=protocol, none_committed=none_committed)
+        none_committed = bool(runs) and all(run.certainty == "no" for run in runs)
+        cause = cause_of(
+            cut,
+            causes,
+            protocol=protocol,
+            none_committed=none_committed,
+            is_by_protocol=again is not None and again.agrees(cut),
+        )
+        if cause.name in {CauseName.POWER_LOSS, CauseName.RECREATED_TOPIC}:
+            again = None  # no protocol took these records
         return Truncation(
             broker_id=cut.broker_id,
             topic_partition=self.partition,
@@ -212,7 +224,7 @@ class _Teller:
         )
 
     def _runs_of(self, cut: Cut) -> tuple[CommittedRun, ...]:
-        if cut.before is None or self.judge is None or cut.from_offset <= cut.to_offset:
+        if cut.before is None or self.judge is None or cut.before not in self.copies:
             return ()
         view = cut.before.view
         last = min(cut.from_offset, view.log_end_offset) - 1
@@ -229,6 +241,11 @@ class _Teller:
 
     def _entry(self, loss: Loss, truncations: Sequence[Truncation], causes: CauseEvidence) -> LossEntry:
         cause, citations = _cause_of_loss(loss, truncations, causes)
+        if self.partition.topic in METADATA_TOPICS and loss.was_committed == "possible":
+            # Members of the quorum refuse to cut below their high watermark (KAFKA-12460).
+            loss = replace(
+                loss, committed="no", was_committed="no", reason="the quorum cuts only what it has not committed"
+            )
         return LossEntry(
             topic_partition=self.partition,
             offsets=loss.offsets,
@@ -265,6 +282,15 @@ class _Teller:
                 kind = "ahead" if commit.offset > end else "replaced"
                 out.append(GroupAtRisk(group=commit.group, offset=commit.offset, kind=kind, citation=commit.citation))
         return sorted(out, key=lambda one: one.group)
+
+
+def _with_leader(cut: Cut, causes: CauseEvidence) -> Cut:
+    """The cut with the leader of the election behind it, where no line names one."""
+    election = election_behind(cut, causes.leaderships)
+    if isinstance(cut.leader, int) or election is None:
+        return cut
+    epoch = cut.leader_epoch if isinstance(cut.leader_epoch, int) else election.leader_epoch
+    return replace(cut, leader=election.leader, leader_epoch=epoch)
 
 
 def _time(commit: GroupCommit) -> int:

@@ -8,6 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Severity
 from kforensics.pipeline.explain import Explanation
+from kforensics.reconcile.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.metadata_events import WHOLE_TOPIC
 from kforensics.reconcile.story import LossEntry, PartitionStory, Truncation
 from kforensics.reconcile.timeline import TimelineEntry
@@ -25,6 +26,7 @@ _TOLD = frozenset(
         "broker-start",
         "broker-stop",
         "broker-halted",
+        "broker-fenced",
         "recovery",
         "unclean-election",
         "isr-shrink",
@@ -51,7 +53,12 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
         yield Text("What was cut", style=Style.HEADING)
         for cut in cuts:
             yield from _cut_lines(cut, result.inputs, verbose=verbose, width=width, unicode=unicode)
-    losses = [loss for story in result.stories for loss in story.losses]
+    losses = [
+        loss
+        for story in result.stories
+        for loss in story.losses
+        if verbose or story.partition.topic not in METADATA_TOPICS
+    ]
     if losses:
         yield ""
         yield Text("What the final leaders do not hold", style=Style.HEADING)
@@ -248,9 +255,9 @@ def _closing(result: Explanation, *, verbose: bool, width: int) -> Iterator[Text
             yield from wrapped(escape_text(sentence), width=width, indent=INDENT * 2, first=INDENT)
     if not verbose and quiet:
         noise = (
-            f"{without_effect:,} truncations without effect"
+            counted(without_effect, "truncation") + " without effect"
             if without_effect
-            else f"{quiet:,} events of no consequence"
+            else counted(quiet, "event") + " of no consequence"
         )
         yield ""
         yield Text(f"{noise} left out (-v lists all {len(result.timeline):,} events).", style=Style.QUIET)

@@ -13,10 +13,10 @@ from kforensics.render.times import utc_text
 from kforensics.units import TopicPartition
 
 
-def plain_explanation(result: Explanation, *, verbose: bool) -> dict[str, Any]:
+def plain_explanation(result: Explanation) -> dict[str, Any]:
     """The body of the document."""
     return {
-        "timeline": [plain_entry(entry) for entry in result.timeline if verbose or not entry.is_quiet],
+        "timeline": [plain_entry(entry) for entry in result.timeline],
         "truncations": [plain_truncation(cut) for story in result.stories for cut in story.truncations],
         "losses": [plain_loss(loss) for story in result.stories for loss in story.losses],
         "partitions": [_plain_story(story) for story in result.stories],
@@ -31,9 +31,9 @@ def plain_explanation(result: Explanation, *, verbose: bool) -> dict[str, Any]:
     }
 
 
-def explanation_lines(result: Explanation, *, verbose: bool) -> Iterator[dict[str, Any]]:
+def explanation_lines(result: Explanation) -> Iterator[dict[str, Any]]:
     """The same, one object a line, each with its type."""
-    body = plain_explanation(result, verbose=verbose)
+    body = plain_explanation(result)
     for kind, name in (("event", "timeline"), ("truncation", "truncations"), ("loss", "losses")):
         for item in body[name]:
             yield {"type": kind, **item}
@@ -51,6 +51,7 @@ def plain_entry(entry: TimelineEntry) -> dict[str, Any]:
         **_names(entry.topic_partition),
         "leader_epoch": entry.leader_epoch,
         "detail": dict(entry.detail),
+        "quiet": entry.is_quiet,
         "citations": entry.citations,
     }
 

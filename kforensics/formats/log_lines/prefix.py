@@ -25,7 +25,8 @@ TEXT_HEAD = rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}(?:Z|[+-]\d\d:?\d\d)?+
 """Where a line of the text layouts begins, without the bracket; it finds lines written into another one, too."""
 JSON_HEAD = rb"\"(?:message|msg)\" ?: ?\""
 
-TOPIC_PARTITION = rb"[A-Za-z0-9._-]{1,249}-\d{1,9}"
+TOPIC_PARTITION = rb"@?[A-Za-z0-9._-]{1,249}-\d{1,9}"
+"""Topic and number; only the metadata log of 2.8 has the sign before its name."""
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _TIME = re.compile(rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}\d*(?P<zone>Z|[+-]\d\d:?\d\d)?")
 _IDENTITY_PARTITION = re.compile(
