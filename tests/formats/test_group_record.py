@@ -107,3 +107,11 @@ def test_keys_that_are_not_understood(key: bytes | None) -> None:
 
     assert isinstance(record.key, Undecoded)
     assert isinstance(record.value, Undecoded)
+
+
+def test_legacy_key_with_a_value_of_no_version() -> None:
+    key, _ = encode_coordinator_record(GROUP_TABLES, 0, {"group": "g", "topic": "t", "partition": 0})
+
+    assert parse_group_record(key, b"\x00\x63").value == Undecoded(
+        "version 99 is not known", "LegacyOffsetCommitValue", 99
+    )

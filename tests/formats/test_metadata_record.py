@@ -102,3 +102,16 @@ def test_what_is_not_known_is_named() -> None:
 @given(st.binary(max_size=60))
 def test_any_bytes(data: bytes) -> None:
     assert isinstance(parse_metadata_record(data), Decoded | Undecoded)
+
+
+def test_fields_of_the_preview_in_a_later_frame() -> None:
+    """3.0 to 3.2 wrote feature levels in the new frame with the fields of the preview."""
+    message = parse_metadata_record(b"\x01\x0c\x00\x00\x01f\x00\x01\x00\x02")
+
+    assert isinstance(message, Decoded)
+    assert message.fields == {"name": "f", "min_feature_level": 1, "max_feature_level": 2}
+
+
+def test_numbers_of_a_frame_may_be_long() -> None:
+    assert parse_metadata_record(b"\x01\x82\x00\x00\x02t" + bytes(17)).name == "TopicRecord"
+    assert parse_metadata_record(b"\x01\xff\xff\xff\xff\xff\xff") == Undecoded("7 bytes are too few for a frame")
