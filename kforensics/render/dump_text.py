@@ -159,7 +159,11 @@ def field_text(value: Any) -> str:
         case MemberBlob():
             return f"{{{message_text(value.message)}}}"
         case Mapping():
-            shown = (f"{name}={field_text(item)}" for name, item in value.items() if name != UNKNOWN_TAGGED_FIELDS)
+            shown = (
+                f"{escape_text(str(name))}={field_text(item)}"
+                for name, item in value.items()
+                if name != UNKNOWN_TAGGED_FIELDS
+            )
             return "{" + " ".join(shown) + "}"
         case tuple():
             return "[" + ", ".join(field_text(item) for item in value) + "]"
