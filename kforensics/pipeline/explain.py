@@ -23,7 +23,7 @@ from kforensics.reconcile.conclusion import conclude
 from kforensics.reconcile.facts import Leadership
 from kforensics.reconcile.logged import LoggedEvent, order_events
 from kforensics.reconcile.logged_facts import LoggedFacts, creation_times, facts_from_logs
-from kforensics.reconcile.logged_truncations import LoggedTruncation, logged_truncations
+from kforensics.reconcile.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
 from kforensics.reconcile.metadata_events import cluster_entries, epoch_times
 from kforensics.reconcile.story import PartitionStory, StoryEvidence, tell_story
 from kforensics.reconcile.timeline import TimelineEntry, build_timeline
@@ -204,7 +204,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     leaderships = {**_recorded(gathered, options), **{story.partition: story.leaderships for story in stories}}
     timeline = _timeline(events, cuts, leaderships, gathered.histories, options)
     problems = [*places.problems, *gathered.problems, *(problem for _, met in results for problem in met)]
-    if not any(story.copies for story in stories):
+    if not any(story.copies and story.partition.topic not in METADATA_TOPICS for story in stories):
         problems.append(Problem(input=0, path=".", message=NO_LOGS))
     findings = explain_findings(stories, timeline)
     words = conclude(stories, timeline, log_files=gathered.log_files, inputs=inputs.described, clocks=clocks)

@@ -90,7 +90,7 @@ def _verdict(stories: Sequence[PartitionStory], losses: Sequence[LossEntry]) -> 
 
 
 def _calm(stories: Sequence[PartitionStory]) -> str:
-    looked = sum(story.copies > 0 for story in stories)
+    looked = sum(story.copies > 0 and story.partition.topic not in METADATA_TOPICS for story in stories)
     if not looked:
         return "No log of any partition was given, so what was lost can't be told."
     return f"Nothing that was committed is missing in {looked} partition{'s' if looked != 1 else ''}."

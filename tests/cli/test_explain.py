@@ -1,0 +1,238 @@
+"""`explain` against what happened in the recordings, with all evidence and with little, and in all its forms."""
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kforensics.cli.app import run
+
+RECORDINGS = sorted(
+    p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz")
+)
+CALM = ("all-codecs-4.x", "benign-rolling-restart-4.x", "kip101-saves-0.11", "mixed-magic-1.1", "recreated-topic-4.x")
+CAUSES = {
+    "consumer-ahead-4.x": {"unclean-election"},
+    "epoch-truncate-2.8": {"uncommitted-tail"},
+    "epoch-truncate-3.9": {"uncommitted-tail"},
+    "fast-failover-1.1": {"unclean-election"},
+    "fast-failover-2.x": {"unclean-election"},
+    "hw-loss-0.10": {"hw-truncation"},
+    "kraft-quorum-3x": {"uncommitted-tail"},
+    "power-cut-2.8": {"power-loss"},
+    "power-loss-4.x": {"power-loss", "last-replica-standing"},
+    "reassignment-jbod-2.8": {"recreated-topic"},
+    "unclean-election-2.8": {"unclean-election"},
+    "unclean-election-4.x": {"unclean-election"},
+}
+
+
+def explain(capsys, *arguments):
+    code = run(["explain", *map(str, arguments), "--format", "json"])
+    return json.loads(capsys.readouterr().out), code
+
+
+def arguments_of(root: Path) -> list[str]:
+    check = json.loads((root / "checks.json").read_text())["explain"]
+    before = [word for name in check.get("before", []) for word in ("--before", str(root / "snapshots" / name))]
+    return [*before, str(root / "snapshots" / check["snapshot"]), str(root / "logs")]
+
+
+def offsets_of(losses, certainty):
+    return {
+        (loss["topic"], loss["partition"], offset)
+        for loss in losses
+        if loss["committed"] == certainty
+        for offset in range(loss["first_offset"], loss["last_offset"] + 1)
+    }
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_what_happened_is_found_and_nothing_is_invented(name, incident, capsys):
+    root = incident(name)
+    check = json.loads((root / "checks.json").read_text())["explain"]
+    document, code = explain(capsys, *arguments_of(root))
+
+    edited = {tuple(one) for one in check.get("edited", [])}
+    found = {
+        (t["broker_id"], t["topic"], t["partition"], t["from_offset"], t["to_offset"]) for t in document["truncations"]
+    }
+    wanted = {
+        (t["broker_id"], t["topic"], t["partition"], t["from_offset"], t["to_offset"]) for t in check["truncations"]
+    }
+    assert wanted <= found
+    assert {cut[:3] for cut in found - wanted} <= edited
+    elections = {
+        (e["topic"], e["partition"], e["leader_epoch"]) for e in document["timeline"] if e["kind"] == "unclean-election"
+    }
+    assert {(e["topic"], e["partition"], e["leader_epoch"]) for e in check["unclean_elections"]} <= elections
+    told = offsets_of(document["losses"], "certain") | offsets_of(document["losses"], "possible")
+    assert {(one["topic"], one["partition"], offset) for one in check["lost"] for offset in one["offsets"]} <= told
+    kept = {
+        (one["topic"], one["partition"], offset)
+        for one in check["not_lost"]
+        for first, last in one["runs"]
+        for offset in range(first, last + 1)
+    }
+    assert set() == kept & offsets_of(document["losses"], "certain")
+    assert CAUSES.get(name, set()) <= {t["cause"] for t in document["truncations"]}
+    assert [] == document["problems"]
+    assert int(any(one["severity"] in {"warning", "error", "critical"} for one in document["findings"])) == code
+    assert all(cut["citations"] for cut in document["truncations"])
+    assert False not in {cut["agrees"] for cut in document["truncations"] if isinstance(cut["agrees"], bool)}
+
+
+@pytest.mark.parametrize("name", CALM)
+def test_recordings_where_nothing_was_lost_come_out_calm(name, incident, capsys):
+    code = run(["explain", *arguments_of(incident(name))])
+    out = capsys.readouterr().out
+
+    assert 0 == code
+    assert out.startswith("Nothing that was committed is missing in ")
+    assert "What was cut" not in out
+
+
+def test_the_screen_says_first_what_is_gone_and_why(incident, capsys, untouched):
+    root = incident("unclean-election-4.x")
+    with untouched(root):
+        code = run(["explain", *arguments_of(root)])
+    out = capsys.readouterr().out
+
+    assert 1 == code
+    assert "56 records that were committed are gone from orders (3 partitions): an unclean" == out.splitlines()[0]
+    assert "broker 1 truncates orders-0 103 → 60 [broker-1/server.log:1028]" in out
+    assert "recomputed by kip-595: 68, as the broker did" in out
+    # Only a single long word, the path of a file, may stick out.
+    assert all(len(line) <= 80 or len(line.split()) <= 2 for line in out.splitlines())
+    assert "\x1b" not in out
+
+
+def test_logs_alone_tell_of_cuts_but_not_of_losses(incident, capsys):
+    root = incident("unclean-election-4.x")
+    document, code = explain(capsys, root / "logs")
+
+    assert 3 == code
+    assert {(60, "unclean-election"), (68, "unclean-election"), (74, "unclean-election")} == {
+        (t["to_offset"], t["cause"]) for t in document["truncations"]
+    }
+    assert [] == document["losses"]
+    assert any("not among the inputs" in sentence for sentence in document["would_tell_more"])
+
+
+def test_one_broker_alone_is_looked_at_and_what_is_missing_is_said(incident, capsys):
+    document, code = explain(capsys, incident("unclean-election-4.x") / "snapshots" / "99-final" / "broker-2")
+
+    assert 0 == code
+    assert [] == document["truncations"] == document["losses"]
+    assert 2 == len(document["would_tell_more"])
+
+
+def test_snapshots_alone_show_a_cut_that_no_line_tells_of(incident, capsys):
+    root = incident("epoch-truncate-3.9") / "snapshots"
+    document, _ = explain(capsys, "--before", root / "02-leader-killed", root / "99-final")
+
+    cuts = {(t["topic"], t["partition"], t["from_offset"], t["to_offset"]): t for t in document["truncations"]}
+    assert {("trades", 0, 138, 100), ("clicks", 1, 64, 55)} == set(cuts)
+    assert {False} == {cut["logged"] for cut in cuts.values()}
+    assert {"uncommitted-tail"} == {cut["cause"] for cut in cuts.values()}
+    assert {"no"} == {loss["committed"] for loss in document["losses"]}
+
+
+def test_what_a_replica_in_use_still_holds_is_at_stake_and_not_gone(incident, capsys):
+    root = incident("unclean-election-4.x") / "snapshots"
+    parts = [root / "02-old-leader-killed" / "broker-1", *sorted((root / "03-old-leader-down-live").glob("*-[23]"))]
+    code = run(["explain", *map(str, parts)])
+    out = capsys.readouterr().out
+
+    assert 1 == code
+    assert "but broker 1 still holds them." in " ".join(out.split())
+    assert "Do not start broker 1 before its directories" in out
+
+
+def test_snapshots_in_the_wrong_order_are_put_right_and_named(incident, capsys):
+    root = incident("hw-loss-0.10")
+    document, _ = explain(capsys, *arguments_of(root))
+    given = arguments_of(root)
+    swapped, _ = explain(capsys, *given[4:6], *given[2:4], *given[0:2], *given[6:])
+
+    assert 1 == len(swapped["notes"])
+    assert [] == document["notes"]
+    for part in ("truncations", "losses"):
+        assert [_without_inputs(one) for one in document[part]] == [_without_inputs(one) for one in swapped[part]]
+
+
+def _without_inputs(value):
+    if isinstance(value, dict):
+        return {key: _without_inputs(item) for key, item in value.items() if key != "input"}
+    return sorted(map(json.dumps, map(_without_inputs, value))) if isinstance(value, list) else value
+
+
+def test_rotated_gzipped_and_damaged_logs_of_any_name(incident, capsys, tmp_path):
+    root = incident("hw-loss-0.10")
+    shutil.copytree(root / "snapshots" / "99-final", tmp_path / "now")
+    logs = tmp_path / "collected"
+    logs.mkdir()
+    for node in (1, 2):
+        text = (root / "logs" / f"broker-{node}" / "server.log").read_bytes()
+        middle = text.index(b"\n", len(text) // 2) + 1
+        (logs / f"node{node}-old.bin").write_bytes(gzip.compress(b"\xff\x00 garbage \x1b[31m\n" + text[:middle]))
+        (logs / f"node{node}.txt").write_bytes(text[middle:] + b"[2026-11-21 07:0")
+    document, code = explain(capsys, tmp_path / "now", logs)
+
+    assert {(1, 60, 45), (2, 60, 45)} == {
+        (t["broker_id"], t["from_offset"], t["to_offset"]) for t in document["truncations"]
+    }
+    assert 0 == code
+
+
+def test_the_zone_of_the_logs_by_option(incident, capsys):
+    root = incident("hw-loss-0.10")
+    plain, _ = explain(capsys, *arguments_of(root), "--log-timezone", "UTC")
+    shifted, _ = explain(capsys, *arguments_of(root), "--log-timezone", "+02:00")
+
+    first, second = (doc["timeline"][0]["time_ms"] for doc in (plain, shifted))
+    assert 2 * 3_600_000 == first - second
+    assert {"option"} == {clock["source"] for clock in shifted["clocks"]}
+
+
+def test_only_what_is_asked_for(incident, capsys):
+    root = incident("unclean-election-4.x")
+    document, _ = explain(
+        capsys, *arguments_of(root), "--topic", "orders", "-p", "2", "--since", "2026-11-21T06:40:07Z"
+    )
+
+    assert {("orders", 2)} == {(t["topic"], t["partition"]) for t in document["truncations"]}
+    assert {"orders"} >= {e["topic"] for e in document["timeline"] if isinstance(e["topic"], str)}
+    assert min(e["time_utc"] for e in document["timeline"]) >= "2026-11-21T06:40:07"
+
+
+def test_jsonl_has_an_object_a_line(incident, capsys):
+    run(["explain", *arguments_of(incident("hw-loss-0.10")), "--format", "jsonl"])
+    kinds = [json.loads(line).get("type", "finding") for line in capsys.readouterr().out.splitlines()]
+
+    assert {"event", "truncation", "loss", "conclusion", "finding"} == set(kinds)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--log-timezone", "Mars/Base"], 2),
+        (["--since", "yesterday"], 2),
+        (["--format", "sarif"], 2),
+    ],
+)
+def test_wrong_usage_is_named(options, code, incident, capsys):
+    assert code == run(["explain", str(incident("hw-loss-0.10") / "logs"), *options])
+    assert capsys.readouterr().err
+
+
+def test_a_path_that_is_not_there_is_named_and_the_rest_is_used(incident, capsys, tmp_path):
+    root = incident("hw-loss-0.10")
+    document, code = explain(capsys, *arguments_of(root), tmp_path / "gone")
+
+    assert 3 == code
+    assert 2 == len(document["truncations"])
+    assert "there is no such file" in document["problems"][0]["message"]
+    assert 3 == run(["explain", str(tmp_path / "gone")])
