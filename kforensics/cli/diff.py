@@ -89,7 +89,7 @@ def diff(
     """
     import sys
 
-    from kforensics.cli.exits import exit_code_of
+    from kforensics.cli.exits import ExitCode, exit_code_of
     from kforensics.cli.output import check_out, write_result
     from kforensics.cli.progress import byte_progress
     from kforensics.errors import UsageError
@@ -118,7 +118,7 @@ def diff(
             keep_quiet=as_text and verbose,
             progress=progress,
         )
-    code = exit_code_of(result.findings, result.problems)
+    code = exit_code_of(result.findings, result.problems) if result.partitions else ExitCode.INCOMPLETE
     pieces: str | Iterator[str]
     if as_text:
         pieces = _text(

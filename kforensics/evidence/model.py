@@ -137,6 +137,11 @@ class Replica:
     is_at_hand: bool = True
     """Its bytes can be read; else only what was extracted from them is here."""
 
+    @property
+    def owner(self) -> str:
+        """Whose replica this is, in words: its broker, or the input where no broker is known."""
+        return f"input {self.input + 1}" if isinstance(self.broker_id, Absent) else f"broker {self.broker_id}"
+
     def cite(
         self, name: str = "", span: Span | Absent = Absent.NOT_APPLICABLE, line: int | Absent = Absent.NOT_APPLICABLE
     ) -> Citation:

@@ -22,7 +22,7 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
         yield finding(
             "KF505" if directory.state == "stray" else "KF214",
             severity=Severity.NOTE,
-            statement=f"{directory.path} of {_broker(directory.broker_id)} is a {directory.state} directory of {report.partition}: left out of the comparison",
+            statement=f"{directory.path} of {directory.owner} is a {directory.state} directory of {report.partition}: left out of the comparison",
             topic_partition=report.partition,
             broker_id=directory.broker_id,
             citations=(directory.cite(),),
@@ -43,7 +43,7 @@ def _replica_findings(report: PartitionReport, replica: ReplicaReport) -> Iterat
         yield finding(
             "KF504",
             severity=Severity.WARNING,
-            statement=f"{directory.path} of {_broker(directory.broker_id)} has topic id {directory.topic_id}, {report.partition} now has {report.topic_id}",
+            statement=f"{directory.path} of {directory.owner} has topic id {directory.topic_id}, {report.partition} now has {report.topic_id}",
             topic_partition=report.partition,
             broker_id=directory.broker_id,
             citations=(directory.cite("partition.metadata"),),
@@ -61,7 +61,7 @@ def _replica_findings(report: PartitionReport, replica: ReplicaReport) -> Iterat
         yield finding(
             "KF207",
             severity=Severity.CRITICAL,
-            statement=f"{report.partition}: {_broker(replica.view.replica.broker_id)} recorded high watermark {replica.past_end.value}, but every log ends at or below {end}",
+            statement=f"{report.partition}: {replica.view.replica.owner} recorded high watermark {replica.past_end.value}, but every log ends at or below {end}",
             topic_partition=report.partition,
             broker_id=replica.view.replica.broker_id,
             offsets=OffsetRange(end, replica.past_end.value - 1),
@@ -72,7 +72,7 @@ def _replica_findings(report: PartitionReport, replica: ReplicaReport) -> Iterat
             "KF209",
             severity=Severity.ERROR,
             confidence=Confidence.LIKELY,
-            statement=f"{report.partition}: {_broker(replica.view.replica.broker_id)} never finishes its truncation against this leader",
+            statement=f"{report.partition}: {replica.view.replica.owner} never finishes its truncation against this leader",
             topic_partition=report.partition,
             broker_id=replica.view.replica.broker_id,
         )
@@ -92,7 +92,7 @@ def _truncation_finding(report: PartitionReport, replica: ReplicaReport) -> Find
     records = f"{counts.records} records" if counts.records != 1 else "1 record"
     if counts.markers:
         records += f" and {counts.markers} transaction markers" if counts.markers > 1 else " and 1 transaction marker"
-    head = f"{report.partition}: {_broker(broker)} will cut its log from {replica.view.log_end_offset} to {cut.offset}: {records}"
+    head = f"{report.partition}: {replica.view.replica.owner} will cut its log from {replica.view.log_end_offset} to {cut.offset}: {records}"
     if lost.certain:
         code, severity, tail = (
             "KF201",
@@ -133,7 +133,7 @@ def _below_high_watermark(report: PartitionReport, replica: ReplicaReport) -> It
     yield finding(
         "KF205",
         severity=Severity.ERROR,
-        statement=f"{report.partition}: the cut of {_broker(replica.view.replica.broker_id)} at {cut.offset} lies below its own high watermark {recorded.value}",
+        statement=f"{report.partition}: the cut of {replica.view.replica.owner} at {cut.offset} lies below its own high watermark {recorded.value}",
         topic_partition=report.partition,
         broker_id=replica.view.replica.broker_id,
         offsets=OffsetRange(cut.offset, min(recorded.value, replica.view.log_end_offset) - 1),
@@ -151,7 +151,7 @@ def _silent_divergence(report: PartitionReport, replica: ReplicaReport) -> Findi
     return finding(
         "KF204",
         severity=Severity.CRITICAL,
-        statement=f"{report.partition}: {_broker(replica.view.replica.broker_id)} differs from the leader from offset {parted.offset} on, and no rule will repair it: {parted.detail}",
+        statement=f"{report.partition}: {replica.view.replica.owner} differs from the leader from offset {parted.offset} on, and no rule will repair it: {parted.detail}",
         topic_partition=report.partition,
         broker_id=replica.view.replica.broker_id,
         offsets=OffsetRange(parted.offset, max(end - 1, parted.offset)),
@@ -172,7 +172,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
         yield finding(
             "KF210" if dropped else "KF211",
             severity=Severity.ERROR if dropped else Severity.NOTE,
-            statement=f"{report.partition}: start-up recovery of {_broker(broker)} will drop {what}; its log then ends at {view.log_end_offset}",
+            statement=f"{report.partition}: start-up recovery of {view.replica.owner} will drop {what}; its log then ends at {view.log_end_offset}",
             topic_partition=report.partition,
             broker_id=broker,
             citations=(view.cut_by_recovery,),
@@ -183,7 +183,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
             yield finding(
                 "KF208",
                 severity=Severity.ERROR,
-                statement=f"{report.partition}: the log of {_broker(broker)} goes back in offsets: expected {doubled.expected}, found {doubled.found}",
+                statement=f"{report.partition}: the log of {view.replica.owner} goes back in offsets: expected {doubled.expected}, found {doubled.found}",
                 topic_partition=report.partition,
                 broker_id=broker,
                 citations=(view.replica.cite(segment.path.rsplit("/", 1)[-1], doubled.span),),
@@ -192,7 +192,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
         yield finding(
             "KF206",
             severity=Severity.ERROR,
-            statement=f"{report.partition}: {_broker(broker)} can't give offsets {lost.offsets.first} to {lost.offsets.last}, their bytes are damaged",
+            statement=f"{report.partition}: {view.replica.owner} can't give offsets {lost.offsets.first} to {lost.offsets.last}, their bytes are damaged",
             topic_partition=report.partition,
             broker_id=broker,
             offsets=lost.offsets,
@@ -204,7 +204,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
             "KF212",
             severity=Severity.WARNING if unreadable else Severity.NOTE,
             statement=(
-                f"{report.partition}: leader-epoch-checkpoint of {_broker(broker)} is {'unreadable' if unreadable else 'missing'}; "
+                f"{report.partition}: leader-epoch-checkpoint of {view.replica.owner} is {'unreadable' if unreadable else 'missing'}; "
                 f"its batches tell of epochs up to {view.batch_epochs[-1].leader_epoch}"
             ),
             topic_partition=report.partition,
@@ -215,7 +215,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
         yield finding(
             "KF215",
             severity=Severity.NOTE,
-            statement=f"{report.partition}: {_broker(broker)} has no partition.metadata yet; compared as the same topic",
+            statement=f"{report.partition}: {view.replica.owner} has no partition.metadata yet; compared as the same topic",
             topic_partition=report.partition,
             broker_id=broker,
             citations=(view.replica.cite(),),
@@ -244,7 +244,3 @@ def identity_findings(inputs: Sequence[Input], nodes: Sequence[Node]) -> Iterato
                 statement=f"node {node_id} is given {len(places)} times, as it was at different times or under a wrong id: {paths}",
                 broker_id=node_id,
             )
-
-
-def _broker(broker_id: int | Absent) -> str:
-    return "the replica" if isinstance(broker_id, Absent) else f"broker {broker_id}"

@@ -14,7 +14,7 @@ from kforensics.evidence.collect import (
     scan_place,
     segment_paths,
 )
-from kforensics.evidence.inputs import Inputs
+from kforensics.evidence.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
 from kforensics.findings.diff import identity_findings, partition_findings
 from kforensics.findings.model import Finding, Severity, by_gravity
@@ -25,6 +25,7 @@ from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.facts import ClusterFacts
 from kforensics.reconcile.lineage import LogView
 from kforensics.reconcile.partition import PartitionReport, Verdict, reconcile_partition
+from kforensics.source.naming import FileKind
 from kforensics.units import TopicPartition
 
 CHUNK_LENGTH = 64 << 20
@@ -134,7 +135,12 @@ def compare(
         inputs=inputs.described,
         partitions=tuple(results),
         findings=findings,
-        problems=(*places.problems, *gathered.problems, *(p for result in results for p in result.problems)),
+        problems=(
+            *places.problems,
+            *_single_files(inputs),
+            *gathered.problems,
+            *(p for result in results for p in result.problems),
+        ),
     )
 
 
@@ -159,6 +165,13 @@ def is_wanted(partition: TopicPartition, options: DiffOptions) -> bool:
     if options.topics and partition.topic not in options.topics:
         return False
     return not options.partitions or partition.partition in options.partitions
+
+
+def _single_files(inputs: Inputs) -> Iterator[Problem]:
+    for index, found in enumerate(inputs.found):
+        if found.described.kind == FileKind.SEGMENT.value:
+            words = "a segment file by itself does not say which partition it is of: name its partition directory"
+            yield Problem(input=index, path=WHOLE_INPUT, message=words)
 
 
 def _run(shared: _Shared, jobs: int, progress: Progress | None) -> list[PartitionResult]:
@@ -248,17 +261,15 @@ def judge_partition(
     return report, tuple(partition_findings(report))
 
 
-def records_to_go(
-    result: DiffResult, inputs: Inputs
-) -> Iterator[tuple[TopicPartition, int | Absent, Iterator[Record]]]:
-    """For each expected truncation: the partition, the broker, and the records it would cut."""
+def records_to_go(result: DiffResult, inputs: Inputs) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
+    """For each expected truncation: the partition, whose replica, and the records it would cut."""
     reader = FileBatchReader([one.root for one in inputs.found])
     for report in result.reports:
         for replica in report.replicas:
             if replica.truncation is not None:
                 first, last = replica.truncation.dropped
                 directory = replica.view.replica
-                yield report.partition, directory.broker_id, reader.records(directory, first, last)
+                yield report.partition, directory.owner, reader.records(directory, first, last)
 
 
 def without_batches(report: PartitionReport) -> PartitionReport:

@@ -141,7 +141,7 @@ class CommitJudge:
             if recorded.value > other.log_end_offset and other.batch_epochs:
                 # The mark is older than the log's tail: it speaks of what lay below the newest term only.
                 reach = min(reach, other.batch_epochs[-1].start_offset)
-            who = "its own" if other is view else f"broker {other.replica.broker_id}'s"
+            who = "its own" if other is view else f"{other.replica.owner}'s"
             bounds.append(
                 _Bound(
                     offset=reach, reason=f"below {who} high watermark {recorded.value}", citations=(recorded.citation,)

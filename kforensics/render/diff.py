@@ -41,6 +41,7 @@ def diff_screen(result: DiffResult, *, verbose: bool, steps: bool, width: int, u
         if one.report is not None:
             yield ""
             yield from _block(one.report, one.findings, steps=steps, width=width, unicode=unicode)
+            yield from _legend(one.report, result.inputs, width)
     yield from _loose_findings(result.findings, width)
     yield from _closing(result, verbose=verbose, width=width)
 
@@ -67,12 +68,12 @@ def problem_lines(problems: Sequence[Problem], inputs: Sequence[Input], width: i
 
 
 def record_lines(
-    goners: Iterable[tuple[TopicPartition, int | Absent, Iterable[Record]]], *, show_payload: bool
+    goners: Iterable[tuple[TopicPartition, str, Iterable[Record]]], *, show_payload: bool
 ) -> Iterator[Text | str]:
     """The records that would go, one a line: offset and key, and the value where payloads were asked for."""
-    for partition, broker, records in goners:
+    for partition, owner, records in goners:
         yield ""
-        yield Text(f"{escape_text(str(partition))}: records that broker {_id(broker)} would cut", style=Style.HEADING)
+        yield Text(f"{escape_text(str(partition))}: records that {owner} would cut", style=Style.HEADING)
         for record in records:
             key = "null" if record.key is None else escape_text(record.key)
             value = ""
@@ -89,7 +90,7 @@ def _block(
     led = "no live replica"
     if leader is not None:
         epoch = "" if isinstance(leader.leader_epoch, Absent) else f", epoch {leader.leader_epoch}"
-        led = f"leader {_id(leader.broker_id)}{epoch}"
+        led = f"leader {_short(leader.view)}{epoch}"
     verdict = _WORDS[report.verdict]
     head = f"{name}  {led}"
     yield Text(f"{head}{' ' * max(width - len(head) - len(verdict), 2)}{verdict}", style=Style.HEADING)
@@ -123,6 +124,14 @@ def _block(
             )
 
 
+def _legend(report: PartitionReport, inputs: Sequence[Input], width: int) -> Iterator[Text]:
+    """Which path an input is, where no broker id names a replica."""
+    for replica in report.replicas:
+        directory = replica.view.replica
+        if isinstance(directory.broker_id, Absent):
+            yield from _labelled(directory.owner, escape_text(inputs[directory.input].path), width)
+
+
 def _lane(replica: ReplicaReport) -> Lane:
     view = replica.view
     cut = replica.truncation.offset if replica.truncation else None
@@ -138,7 +147,7 @@ def _lane(replica: ReplicaReport) -> Lane:
 
 def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, report: PartitionReport) -> Iterator[Text]:
     view = replica.view
-    name = f"broker {_id(view.replica.broker_id)}"
+    name = view.replica.owner
     if view.replica.state != "live":
         name += f" ({view.replica.state})"
     recorded = view.replica.high_watermark
@@ -154,7 +163,7 @@ def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, rep
 
 
 def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[Text]:
-    who = f"broker {_id(replica.view.replica.broker_id)}"
+    who = replica.view.replica.owner
     if replica.view.replica.state == "future":
         who += "'s future replica"
     cut = replica.truncation
@@ -217,14 +226,12 @@ def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
         parts = [_cut_words(view, cut) for view, cut in choice.truncations]
         if choice.kept_divergent:
             parts.append(f"{counted(choice.kept_divergent, 'replica')} would keep other content")
-        yield from _labelled(
-            "if led by", f"{_id(choice.leader.replica.broker_id)}: {'; '.join(parts) or 'nothing is cut'}", width
-        )
+        yield from _labelled("if led by", f"{_short(choice.leader)}: {'; '.join(parts) or 'nothing is cut'}", width)
     best = min(report.what_if, key=_loss_of)
     worst = max(report.what_if, key=_loss_of)
     if _loss_of(worst)[:2] != (0, 0):
         losses = ", ".join(
-            f"{_id(w.leader.replica.broker_id)} loses {w.lost_certain} certain and {w.lost_possible} possible"
+            f"{_short(w.leader)} loses {w.lost_certain} certain and {w.lost_possible} possible"
             for w in sorted(report.what_if, key=_loss_of)
         )
         equal = _loss_of(best)[:3] == _loss_of(worst)[:3]
@@ -240,7 +247,7 @@ def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
 def _cut_words(view: LogView, cut: ExpectedTruncation) -> str:
     counts = cut.lost if cut.lost.records else cut.counts
     certain = f" ({counts.certain} certainly committed)" if counts.certain else ""
-    return f"broker {_id(view.replica.broker_id)} would cut {counted(cut.counts.records, 'record')} at {cut.offset}{certain}"
+    return f"{view.replica.owner} would cut {counted(cut.counts.records, 'record')} at {cut.offset}{certain}"
 
 
 def _loss_of(choice: WhatIf) -> tuple[int, int, int, str]:
@@ -284,5 +291,7 @@ def _closing(result: DiffResult, *, verbose: bool, width: int) -> Iterator[Text 
     )
 
 
-def _id(broker_id: int | Absent) -> str:
-    return "?" if isinstance(broker_id, Absent) else str(broker_id)
+def _short(view: LogView) -> str:
+    """The broker's id, or the input where no broker is known."""
+    broker_id = view.replica.broker_id
+    return view.replica.owner if isinstance(broker_id, Absent) else str(broker_id)

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from kforensics.damage import Absent
 from kforensics.findings.model import Severity
 from kforensics.pipeline.diff import DiffResult
 from kforensics.reconcile.partition import PartitionReport, Verdict
@@ -17,7 +16,7 @@ from kforensics.render.text import Style, counted, listed, wrapped
 class _Totals(NamedTuple):
     lost: int
     possible: int
-    brokers: list[int | Absent]
+    owners: list[str]
     """Those that will discard what no other replica holds."""
     silent: int
     past: int
@@ -68,8 +67,8 @@ def _answer(result: DiffResult) -> _Answer:
         head = f"DATA IS MISSING: {counted(total.past, 'partition')} of {len(result.partitions)} had committed records past the end of every log here."
         return _Answer(Style.ANSWER_BAD, head, "Look for another replica or snapshot before anything is started.")
     if total.lost or total.possible:
-        who = listed([f"broker {b}" for b in total.brokers])
-        whose = "its directory is" if len(total.brokers) == 1 else "their directories are"
+        who = listed(total.owners)
+        whose = "its directory is" if len(total.owners) == 1 else "their directories are"
         return _Answer(
             Style.ANSWER_BAD,
             f"DATA AT RISK: {_at_risk(total)} in {count[Verdict.WILL_TRUNCATE]} of {among}.",
@@ -116,7 +115,7 @@ def _capital(words: str) -> str:
 
 
 def _at_risk(total: _Totals) -> str:
-    who = listed([f"broker {b}" for b in total.brokers])
+    who = listed(total.owners)
     if total.lost:
         also = f" (and {total.possible} possibly committed)" if total.possible else ""
         return f"{who} will discard {counted(total.lost, 'committed record')}{also}"
@@ -125,7 +124,7 @@ def _at_risk(total: _Totals) -> str:
 
 def _totals(reports: Sequence[PartitionReport]) -> _Totals:
     lost = possible = silent = past = 0
-    brokers: set[int | Absent] = set()
+    owners: set[str] = set()
     for report in reports:
         silent += any(r.verdict is Verdict.SILENT_DIVERGENCE for r in report.replicas)
         past += any(r.past_end is not None for r in report.replicas)
@@ -133,8 +132,8 @@ def _totals(reports: Sequence[PartitionReport]) -> _Totals:
             if replica.truncation is not None and replica.view.replica.state == "live":
                 gone = replica.truncation.lost
                 if gone.certain or gone.possible:
-                    brokers.add(replica.view.replica.broker_id)
+                    owners.add(replica.view.replica.owner)
         chosen = next((w for w in report.what_if if report.leader and w.leader is report.leader.view), None)
         if chosen is not None:
             lost, possible = lost + chosen.lost_certain, possible + chosen.lost_possible
-    return _Totals(lost, possible, sorted(brokers, key=str), silent, past)
+    return _Totals(lost, possible, sorted(owners), silent, past)
