@@ -1,6 +1,6 @@
 """Which replica leads a partition and which protocol its followers speak, each with the reason."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
@@ -64,6 +64,16 @@ def choose_leader(
                 view=led,
                 citations=(newest.citation,),
             )
+        heir = _heir(newest, leaderships, by_broker)
+        if heir is not None:
+            return LeaderChoice(
+                broker_id=heir.replica.broker_id,
+                leader_epoch=newest.leader_epoch,
+                source="metadata",
+                reason=f"{where}: it names no leader, and {heir.replica.owner} is the next in its ISR",
+                view=heir,
+                citations=(newest.citation,),
+            )
         note = (
             "the newest record names no leader; "
             if isinstance(newest.leader, Absent)
@@ -78,6 +88,17 @@ def choose_leader(
         view=best,
         citations=(newest.citation,) if newest is not None else (),
     )
+
+
+def _heir(
+    newest: Leadership, leaderships: Sequence[Leadership], by_broker: Mapping[int | Absent, LogView]
+) -> LogView | None:
+    """Of a partition without a leader, the member of the ISR that leads when it returns: the last leader, else by assignment."""
+    if not isinstance(newest.leader, Absent) or isinstance(newest.isr, Absent):
+        return None
+    last = next((state.leader for state in reversed(leaderships) if not isinstance(state.leader, Absent)), None)
+    order = () if isinstance(newest.replicas, Absent) else newest.replicas
+    return next((by_broker[b] for b in (last, *order) if b is not None and b in newest.isr and b in by_broker), None)
 
 
 def last_epoch(view: LogView) -> int | Absent:

@@ -197,3 +197,12 @@ def test_a_missing_checkpoint_is_rebuilt_from_batches():
 
     assert "batches" == report_of(report, 1).view.epochs_from
     assert 60 == report_of(report, 1).truncation.offset
+
+
+def test_without_a_leader_the_next_of_the_isr_is_taken():
+    facts = Facts(states=(leadership(1, 0, {1, 2}, 10), leadership(Absent.NOT_APPLICABLE, 1, {1}, 20)))
+
+    leader = judge(OLD_LEADER, NEW_LEADER, facts=facts).leader
+
+    assert (1, "metadata") == (leader.broker_id, leader.source)
+    assert "names no leader" in leader.reason
