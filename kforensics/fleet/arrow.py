@@ -24,7 +24,7 @@ def apply_in_arrow(grouped: Any, function: Callable[..., Any], schema: str) -> A
 
 @contextmanager
 def _without_asking_for_pandas() -> Iterator[None]:
-    import pyspark.sql.pandas.functions as functions
+    from pyspark.sql.pandas import functions
 
     name = "require_minimum_pandas_version"
     asks = getattr(functions, name, None)

@@ -12,6 +12,7 @@ from kforensics.errors import EvidenceError, EvidenceUnreadable
 from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, find_inputs
 from kforensics.evidence.log_dirs import FoundLogDir
 from kforensics.evidence.model import Input, Problem
+from kforensics.fleet.rows import problem_of
 from kforensics.fleet.sources import Source
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.source.discover import Shape
@@ -34,6 +35,8 @@ class PlannedInput:
     evidence: Path | None = None
     """Where `fleet scan` put what it extracted, if its bytes are not to be read here."""
     rack: str | None = None
+    problems: tuple[Problem, ...] = ()
+    """What the scan that extracted the evidence could not read; their input is not yet this one's number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,7 @@ def find_sources(sources: Sequence[Source]) -> FoundSources:
                 planned = replace(planned, found=replace(planned.found, described=described))  # noqa: PLW2901
             elif source.node_id is not None and said != source.node_id and planned.found.log_dirs:
                 disagreements.append((len(inputs), source.node_id))
+            problems += [replace(one, input=len(inputs)) for one in planned.problems]
             inputs.append(replace(planned, rack=source.rack))
     return FoundSources(inputs=tuple(inputs), problems=tuple(problems), disagreements=tuple(disagreements))
 
@@ -122,7 +126,13 @@ def read_scan_inputs(location: Path) -> list[PlannedInput]:
     Raises:
         EvidenceError: the scan was not finished, or the manifest is none.
     """
-    return inputs_of_manifest(location, Tables(location).read_manifest(SCAN_MANIFEST))
+    tables = Tables(location)
+    inputs = inputs_of_manifest(location, tables.read_manifest(SCAN_MANIFEST))
+    problems = [problem_of(row) for row in tables.rows("problems")]
+    return [
+        replace(one, problems=tuple(problem for problem in problems if problem.input == number))
+        for number, one in enumerate(inputs)
+    ]
 
 
 # ---------------------------------------------------------------- what a scan extracted

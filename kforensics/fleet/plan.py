@@ -141,6 +141,11 @@ def _list_evidence(task: LogDirTask, evidence: Tables) -> LogDirTotals:
     )
 
 
+def list_rows(task: LogDirTask, options: DiffOptions) -> list[Row]:
+    """The listing of a log directory, for who needs no table of it."""
+    return _Lister(task, options, []).rows()
+
+
 class _Lister:
     def __init__(self, task: LogDirTask, options: DiffOptions, problems: list[Problem]) -> None:
         self._task = task

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,8 @@ def require_spark() -> None:
     Raises:
         MissingExtra: one is.
     """
-    try:
-        import pyarrow  # noqa: F401
-        import pyspark  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra("spark", "fleet audit") from error
+    if any(find_spec(name) is None for name in ("pyarrow", "pyspark")):
+        raise MissingExtra("spark", "fleet audit")
 
 
 def find_java() -> Path:

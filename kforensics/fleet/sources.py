@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, FormatError, UsageError
 from kforensics.damage import Span
+from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, FormatError, UsageError
 from kforensics.fleet.storage import StoragePath, expand_glob, parse_location
 from kforensics.source.mapped import open_evidence
 

@@ -7,6 +7,7 @@ import functools
 import stat
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -174,7 +175,5 @@ def _names(folder: Path) -> list[str]:
 
 def require_pyarrow() -> None:
     """Refuse, with the words that say what to install, where pyarrow is missing."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra("spark", "reading and writing Parquet tables") from error
+    if find_spec("pyarrow") is None:
+        raise MissingExtra("spark", "reading and writing Parquet tables")

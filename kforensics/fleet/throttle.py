@@ -1,5 +1,6 @@
 """Reading behind a live broker's back: at a bounded rate, and at the lowest priority for disk and processor."""
 
+import contextlib
 import ctypes
 import os
 import platform
@@ -38,10 +39,8 @@ def parse_rate(text: str) -> int:
 
 def lower_priority() -> None:
     """Step behind everyone else for disk and processor, as far as the system allows."""
-    try:
+    with contextlib.suppress(OSError):
         os.nice(_NICE)
-    except OSError:
-        pass
     number = _IOPRIO_SET.get(platform.machine())
     if sys.platform == "linux" and number is not None:
         libc = ctypes.CDLL(None, use_errno=True)

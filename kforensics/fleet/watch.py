@@ -35,11 +35,7 @@ def _look(tracker: Any, stage: str, tasks: int, length: int, progress: Progress,
     furthest = 0
     told: tuple[str, int, int] | None = None
     while not done.wait(INTERVAL):
-        try:
-            running = [info for one in tracker.getActiveStageIds() if (info := tracker.getStageInfo(one)) is not None]
-        except Exception:  # noqa: BLE001 - a look that fails must not end the work
-            continue
-        for info in running:
+        for info in _running(tracker):
             is_first = info.numTasks == tasks and (stage != "scan" or furthest < tasks)
             now = (stage if is_first else "reconcile", info.numCompletedTasks, info.numTasks)
             if is_first:
@@ -47,3 +43,10 @@ def _look(tracker: Any, stage: str, tasks: int, length: int, progress: Progress,
             if now != told:
                 progress(*now, length if is_first else 0)
                 told = now
+
+
+def _running(tracker: Any) -> list[Any]:
+    try:
+        return [info for one in tracker.getActiveStageIds() if (info := tracker.getStageInfo(one)) is not None]
+    except Exception:  # noqa: BLE001 - a look that fails must not end the work
+        return []

@@ -22,7 +22,7 @@ def fleet_html(summary: FleetSummary) -> str:
         MissingExtra: jinja2 is not installed.
     """
     try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingExtra("html", "--format html") from error
     environment = Environment(
