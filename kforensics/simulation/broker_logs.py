@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationStep
 from kforensics.simulation.cluster import SimulatedCluster
-from kforensics.simulation.rows import Alignment
+from kforensics.simulation.rows import Alignment, RoleChange
 from kforensics.units import TopicPartition
 
 DATA_DIRECTORY = "/var/lib/kafka/broker-{}"
@@ -58,6 +58,9 @@ def broker_lines(cluster: SimulatedCluster, broker: int) -> Iterator[LogLine]:
         if event.broker_id == broker and event.kind == "stop":
             yield _shutdown(cluster.protocol, event.time_ms, broker)
     for partition, simulated in cluster.partitions.items():
+        if cluster.protocol is ProtocolName.KIP_595:
+            mine = (change for change in simulated.role_changes if change.broker_id == broker)
+            yield from (_role_line(cluster, partition, change) for change in mine)
         for alignment in simulated.truncations:
             if alignment.follower == broker:
                 yield from _alignment_lines(cluster.protocol, partition, alignment)
@@ -74,20 +77,32 @@ def _shutdown(protocol: ProtocolName, time_ms: int, broker: int) -> LogLine:
 
 
 def _alignment_lines(protocol: ProtocolName, partition: TopicPartition, alignment: Alignment) -> Iterator[LogLine]:
-    time_ms, follower, leader = alignment.time_ms, alignment.follower, alignment.leader
-    if protocol is ProtocolName.KIP_595:
-        words = (
-            f"[Broker id={follower}] Follower {partition} starts at leader epoch {alignment.leader_epoch} from offset "
-            f"{alignment.log_end_offset} with partition epoch {alignment.partition_epoch} and high watermark "
-            f"{alignment.high_watermark}. Current leader is {leader}. Previous leader Some({leader}) and previous leader "
-            f"epoch was {max(alignment.leader_epoch - 1, 0)}."
-        )
-        yield LogLine(time_ms, "state-change.log", "INFO", words, "state.change.logger")
     for step in alignment.outcome.steps:
         if isinstance(step.truncate_to, Absent):
             continue
         yield from _reason(protocol, partition, alignment, step, step.truncate_to)
         yield _cut(protocol, partition, alignment, step.truncate_to)
+
+
+def _role_line(cluster: SimulatedCluster, partition: TopicPartition, change: RoleChange) -> LogLine:
+    now = change.registration
+    before = max(now.leader_epoch - 1, -1)
+    if now.leader == change.broker_id:
+        isr = ",".join(map(str, now.isr))
+        words = (
+            f"Leader {partition} with topic id Some({cluster.topic_id}) starts at leader epoch {now.leader_epoch} from "
+            f"offset {change.log_end_offset} with partition epoch {now.partition_epoch}, high watermark "
+            f"{change.high_watermark}, ISR [{isr}], adding replicas [] and removing replicas [] . Previous leader None "
+            f"and previous leader epoch was {before}."
+        )
+    else:
+        words = (
+            f"Follower {partition} starts at leader epoch {now.leader_epoch} from offset {change.log_end_offset} with "
+            f"partition epoch {now.partition_epoch} and high watermark {change.high_watermark}. Current leader is "
+            f"{now.leader}. Previous leader Some({now.leader}) and previous leader epoch was {before}."
+        )
+    text = f"[Broker id={change.broker_id}] {words}"
+    return LogLine(change.time_ms, "state-change.log", "INFO", text, "state.change.logger")
 
 
 def _cut(protocol: ProtocolName, partition: TopicPartition, alignment: Alignment, offset: int) -> LogLine:

@@ -12,9 +12,17 @@ MOST_STEPS = 70
 
 
 def random_cluster(
-    seed: int, *, protocol: ProtocolName = ProtocolName.KIP_595, brokers: int = 3, partitions: int = 2
+    seed: int,
+    *,
+    protocol: ProtocolName = ProtocolName.KIP_595,
+    brokers: int = 3,
+    partitions: int = 2,
+    most_steps: int = MOST_STEPS,
 ) -> SimulatedCluster:
-    """A cluster with a history of writing, copying, faults and elections behind it."""
+    """A cluster with a history of writing, copying, faults and elections behind it.
+
+    With fewer steps the history is the beginning of the longer one, so that a failing seed can be shortened.
+    """
     dice = random.Random(seed)  # noqa: S311  # a seed must give the same history, nothing here is secret
     replication_factor = min(brokers, dice.choice((2, 3)))
     settings = Settings(
@@ -31,7 +39,7 @@ def random_cluster(
         settings=settings,
     )
     history = _History(cluster, dice)
-    for _ in range(dice.randint(10, MOST_STEPS)):
+    for _ in range(min(dice.randint(10, MOST_STEPS), most_steps)):
         history.step()
     history.end()
     return cluster

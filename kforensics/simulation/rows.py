@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
+from kforensics.protocol.election import PartitionRegistration
 from kforensics.protocol.outcome import TruncationOutcome
 from kforensics.units import EpochEntry
 
@@ -37,6 +38,16 @@ class BrokerEvent(NamedTuple):
     kind: str
 
 
+class RoleChange(NamedTuple):
+    """A replica that took up the role of leader or follower, with its log as it was then."""
+
+    time_ms: int
+    broker_id: int
+    registration: PartitionRegistration
+    log_end_offset: int
+    high_watermark: int
+
+
 class Alignment(NamedTuple):
     """A follower that found where its log leaves the leader's, whether or not it cut anything; offsets are those before."""
 
@@ -44,9 +55,7 @@ class Alignment(NamedTuple):
     follower: int
     leader: int
     leader_epoch: int
-    partition_epoch: int
     log_end_offset: int
-    high_watermark: int
     outcome: TruncationOutcome
 
 
