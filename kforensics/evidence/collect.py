@@ -1,8 +1,9 @@
 """From files to `Replica`: the only place where bytes and formats meet, and where a span gets its file."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,6 +30,8 @@ from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName, parse_file_name
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, join, walk_partition
 from kforensics.units import EpochEntry, TopicPartition
+
+Value = TypeVar("Value")
 
 TEXT_LIMIT = 64 << 20
 """Bytes of a checkpoint file that are read; 10^6 partitions need half of it."""
@@ -275,6 +278,9 @@ def scan_place(place: PartitionPlace, path: str, level: Level = Level.CRC) -> Se
         return None
 
 
+CHANGED_MEANWHILE = "it changed while it was read: what is said of it may not hold"
+
+
 def _segments(
     place: PartitionPlace,
     files: Sequence[FoundFile],
@@ -287,17 +293,20 @@ def _segments(
     out = []
     for found in sorted(wanted, key=lambda f: (f.name.base_offset, f.path)):
         assert isinstance(found.name.base_offset, int)
-        if found.path in scanned:
-            out.append(scanned[found.path])
-            continue
-        try:
-            with open_evidence(place.state.root / found.path) as file:
-                segment = scan_segment(
-                    file, path=found.path, base_offset=found.name.base_offset, level=level, mtime_ns=file.mtime_ns
-                )
-                out.append(replace(segment, changed=file.changed()))
-        except EvidenceError as error:
-            problems.append(_problem(place.state.input, found.path, error))
+        segment = scanned.get(found.path)
+        if segment is None:
+            try:
+                with open_evidence(place.state.root / found.path) as file:
+                    segment = scan_segment(
+                        file, path=found.path, base_offset=found.name.base_offset, level=level, mtime_ns=file.mtime_ns
+                    )
+                    segment = replace(segment, changed=file.changed())
+            except EvidenceError as error:
+                problems.append(_problem(place.state.input, found.path, error))
+                continue
+        if segment.changed and not found.name.is_transient:
+            problems.append(Problem(input=place.state.input, path=found.path, message=CHANGED_MEANWHILE))
+        out.append(segment)
     return tuple(out)
 
 
@@ -333,41 +342,48 @@ def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -
 def _epochs(
     place: PartitionPlace, files: Sequence[FoundFile], problems: list[Problem], damage: dict[str, tuple[Damage, ...]]
 ) -> tuple[EpochEntry, ...] | Absent:
-    found = _file_of(files, FileKind.LEADER_EPOCH_CHECKPOINT)
-    if found is None:
-        return Absent.NOT_WRITTEN
-    try:
-        with open_evidence(place.state.root / found.path) as file:
-            parsed = parse_leader_epoch_checkpoint(file.read_all(TEXT_LIMIT))
-    except EvidenceError as error:
-        problems.append(_problem(place.state.input, found.path, error))
-        return Absent.UNREADABLE
-    except FormatError:
-        return Absent.UNREADABLE
-    if parsed.damage:
-        damage[found.path] = parsed.damage
+    parsed = _parsed(place, files, FileKind.LEADER_EPOCH_CHECKPOINT, parse_leader_epoch_checkpoint, problems)
+    if isinstance(parsed, Absent):
+        return parsed
+    path, checkpoint = parsed
+    if checkpoint.damage:
+        damage[path] = checkpoint.damage
         # The broker refuses a file with a line it can't read, so what is left of it is no claim.
         return Absent.UNREADABLE
-    return parsed.entries
+    return checkpoint.entries
 
 
 def _topic_id(
     place: PartitionPlace, files: Sequence[FoundFile], problems: list[Problem], damage: dict[str, tuple[Damage, ...]]
 ) -> str | Absent:
-    found = _file_of(files, FileKind.PARTITION_METADATA)
+    parsed = _parsed(place, files, FileKind.PARTITION_METADATA, parse_partition_metadata, problems)
+    if isinstance(parsed, Absent):
+        return parsed
+    path, metadata = parsed
+    if metadata.damage:
+        damage[path] = metadata.damage
+    return metadata.topic_id
+
+
+def _parsed(
+    place: PartitionPlace,
+    files: Sequence[FoundFile],
+    kind: FileKind,
+    parse: Callable[[bytes], Value],
+    problems: list[Problem],
+) -> tuple[str, Value] | Absent:
+    """A small file of the directory, understood, with its path; a file that can't be read is also a problem."""
+    found = _file_of(files, kind)
     if found is None:
         return Absent.NOT_WRITTEN
     try:
         with open_evidence(place.state.root / found.path) as file:
-            parsed = parse_partition_metadata(file.read_all(TEXT_LIMIT))
+            return found.path, parse(file.read_all(TEXT_LIMIT))
     except EvidenceError as error:
         problems.append(_problem(place.state.input, found.path, error))
-        return Absent.UNREADABLE
     except FormatError:
-        return Absent.UNREADABLE
-    if parsed.damage:
-        damage[found.path] = parsed.damage
-    return parsed.topic_id
+        pass  # what a broker can't parse either is judged by the consistency checks
+    return Absent.UNREADABLE
 
 
 def _file_of(files: Sequence[FoundFile], kind: FileKind) -> FoundFile | None:
