@@ -224,6 +224,18 @@ CATALOGUE: dict[str, FindingKind] = {
         advice="Nothing to do; the setting that allowed it may lose records next time.",
         references=("KIP-966",),
     ),
+    "KF308": FindingKind(
+        title="a torn transaction",
+        meaning="Data and end marker of a transaction were parted by a loss: read_committed consumers wait, or see less than was committed.",
+        advice="Look at the producer's application: what it committed in one go is no longer whole. kafka-transactions can abort what hangs.",
+        references=("KIP-98", "KIP-664"),
+    ),
+    "KF309": FindingKind(
+        title="an idempotent producer whose sequence goes back",
+        meaning="Its next batch will be refused as out of order, unless it starts anew.",
+        advice="Restart the producer where it reports OutOfOrderSequenceException.",
+        references=("KIP-98",),
+    ),
     "KF401": FindingKind(
         title="a partition without a leader",
         meaning="Nobody can produce to it or consume from it until a replica is elected.",

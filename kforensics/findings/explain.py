@@ -24,6 +24,27 @@ def _story_findings(story: PartitionStory) -> Iterator[Finding]:
         yield from _loss_findings(story)
     for cut in story.truncations:
         yield from _cut_findings(story, cut)
+    for torn in story.tears.transactions:
+        yield finding(
+            "KF308",
+            severity=Severity.ERROR,
+            statement=(
+                f"{story.partition}: a transaction of producer {torn.producer_id} is torn ({torn.kind}),"
+                f" offsets {torn.lost.first} to {torn.lost.last} of it are gone"
+            ),
+            topic_partition=story.partition,
+            offsets=torn.lost,
+        )
+    for back in story.tears.producers:
+        yield finding(
+            "KF309",
+            severity=Severity.NOTE,
+            statement=(
+                f"{story.partition}: producer {back.producer_id} had reached sequence {back.lost_sequence},"
+                f" the leader knows it up to {back.kept_sequence}"
+            ),
+            topic_partition=story.partition,
+        )
     for group in story.groups:
         words = (
             f"offset {group.offset} lies past the log end {story.log_end_offset}"

@@ -18,14 +18,15 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
-from kforensics.formats.batch_table import CONTROL_BIT, BatchTable
+from kforensics.formats.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.committed import Certainty, CommitJudge
+from kforensics.reconcile.committed import Certainty, CommitJudge, CommittedRun
 from kforensics.reconcile.copies import Agreement, Copy
 from kforensics.reconcile.lineage import LogView
 from kforensics.units import OffsetRange
 
 NO_EPOCH = -1
+NO_PRODUCER = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class Loss:
     citations: tuple[Citation, ...]
 
 
-class _LostBatch(NamedTuple):
+class LostBatch(NamedTuple):
     """One batch that is gone, with all copies that hold it."""
 
     base_offset: int
@@ -61,6 +62,10 @@ class _LostBatch(NamedTuple):
     epoch: int
     record_count: int
     is_control: bool
+    is_transactional: bool
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
     holders: tuple[Copy, ...]
 
 
@@ -69,35 +74,42 @@ class _Piece(NamedTuple):
 
     first: int
     last: int
-    batch: _LostBatch
+    batch: LostBatch
     was_committed: Certainty
     is_replaced: bool
     reason: str
     citations: tuple[Citation, ...]
 
 
-def find_losses(
-    leader: Copy, others: Sequence[Copy], judge: CommitJudge, agreement: Agreement, reader: BatchReader
-) -> tuple[Loss, ...]:
-    """Every run of records that some copy shows and the leader's log lacks, by offset.
+def find_losses(leader: Copy, lost: Sequence[LostBatch], judge: CommitJudge, reader: BatchReader) -> tuple[Loss, ...]:
+    """The batches that are gone as runs of one certainty, by offset.
+
+    Args:
+        leader: the log of the final leader.
+        lost: as `lost_batches` finds them.
+        judge: knows what was committed.
+        reader: gives batch rows.
+    """
+    if not lost:
+        return ()
+    held = _Held(leader.view, OffsetRange(min(b.base_offset for b in lost), max(b.last_offset for b in lost)), reader)
+    verdicts = _verdicts(lost, judge)
+    pieces = [piece for batch in lost for piece in _judge(batch, verdicts, held)]
+    return tuple(_merge(pieces))
+
+
+def lost_batches(
+    leader: Copy, others: Sequence[Copy], agreement: Agreement, reader: BatchReader
+) -> tuple[LostBatch, ...]:
+    """Every batch that some copy shows and the leader's log lacks, by offset.
 
     Args:
         leader: the log of the final leader.
         others: every other copy of the same topic, of any time.
-        judge: knows what was committed.
         agreement: compares copies.
         reader: gives batch rows.
     """
-    lost = _lost_batches(leader, others, agreement, reader)
-    if not lost:
-        return ()
-    held = _Held(leader.view, OffsetRange(min(b.base_offset for b in lost), max(b.last_offset for b in lost)), reader)
-    pieces = [piece for batch in lost for piece in _judge(batch, judge, held)]
-    return tuple(_merge(pieces))
-
-
-def _lost_batches(leader: Copy, others: Sequence[Copy], agreement: Agreement, reader: BatchReader) -> list[_LostBatch]:
-    found: dict[tuple[int, int, int, int], tuple[_LostBatch, list[Copy]]] = {}
+    found: dict[tuple[int, int, int, int], tuple[LostBatch, list[Copy]]] = {}
     for copy in others:
         start = _first_suspect(copy.view, leader.view, agreement)
         if start is None:
@@ -105,10 +117,9 @@ def _lost_batches(leader: Copy, others: Sequence[Copy], agreement: Agreement, re
         rows = reader.batches(copy.view.replica, start, copy.view.log_end_offset - 1)
         rows = rows[rows["last_offset"] < copy.view.log_end_offset]
         for row in _missing_rows(copy, rows, leader, others, reader):
-            key = (int(row["base_offset"]), int(row["last_offset"]), int(row["crc"]), int(row["length"]))
-            found.setdefault(key, (_batch_of(row), []))[1].append(copy)
+            found.setdefault(_key(row), (_batch_of(row), []))[1].append(copy)
     batches = [batch._replace(holders=_newest_first(holders)) for batch, holders in found.values()]
-    return sorted(batches, key=lambda batch: (batch.base_offset, batch.epoch, batch.crc))
+    return tuple(sorted(batches, key=lambda batch: (batch.base_offset, batch.epoch, batch.crc)))
 
 
 def _first_suspect(copy: LogView, leader: LogView, agreement: Agreement) -> int | None:
@@ -153,10 +164,15 @@ class _Held:
         rows = reader.batches(view.replica, offsets.first, offsets.last)
         rows = rows[rows["last_offset"] < view.log_end_offset]
         self.rows = rows[np.argsort(rows["base_offset"], kind="stable")]
+        # Old logs may hold offsets twice, so that the last offsets need not rise with the first ones.
+        self._reached = np.maximum.accumulate(self.rows["last_offset"]) if len(self.rows) else self.rows["last_offset"]
 
     def over(self, first: int, last: int) -> BatchTable:
         """Batches that touch the offsets."""
-        return self.rows[(self.rows["base_offset"] <= last) & (self.rows["last_offset"] >= first)]
+        begin = int(np.searchsorted(self._reached, first, side="left"))
+        end = int(np.searchsorted(self.rows["base_offset"], last, side="right"))
+        near = self.rows[begin:end]
+        return near[near["last_offset"] >= first]
 
     def split(self, first: int, last: int) -> Iterator[tuple[int, int, bool]]:
         """The offsets in runs that are held, or not held."""
@@ -206,8 +222,8 @@ def _is_the_changed_one(row: np.void, held: _Held, earlier: frozenset[tuple[int,
     return all(int(other["partition_leader_epoch"]) == epoch and _key(other) in earlier for other in now)
 
 
-def _batch_of(row: np.void) -> _LostBatch:
-    return _LostBatch(
+def _batch_of(row: np.void) -> LostBatch:
+    return LostBatch(
         base_offset=int(row["base_offset"]),
         last_offset=int(row["last_offset"]),
         crc=int(row["crc"]),
@@ -215,6 +231,10 @@ def _batch_of(row: np.void) -> _LostBatch:
         epoch=int(row["partition_leader_epoch"]),
         record_count=int(row["count"]),
         is_control=bool(row["magic"] == 2 and row["attributes"] & CONTROL_BIT),
+        is_transactional=bool(row["magic"] == 2 and row["attributes"] & TRANSACTIONAL_BIT),
+        producer_id=int(row["producer_id"]) if row["magic"] == 2 else NO_PRODUCER,
+        producer_epoch=int(row["producer_epoch"]),
+        base_sequence=int(row["base_sequence"]),
         holders=(),
     )
 
@@ -223,25 +243,37 @@ def _newest_first(holders: Iterable[Copy]) -> tuple[Copy, ...]:
     return tuple(sorted(holders, key=lambda copy: (-copy.rank, copy.view.replica.input, copy.view.replica.path)))
 
 
-def _judge(batch: _LostBatch, judge: CommitJudge, held: _Held) -> Iterator[_Piece]:
+_Verdicts = dict[tuple[int, int], tuple[CommittedRun, ...]]
+"""Runs of certainty by holder (its identity) and leader epoch."""
+
+
+def _verdicts(lost: Sequence[LostBatch], judge: CommitJudge) -> _Verdicts:
+    """What the judge says of each holder's lost records, asked once for all that were written in one epoch."""
+    spans: dict[tuple[int, int], tuple[Copy, int, int]] = {}
+    for batch in lost:
+        for holder in batch.holders:
+            key = (id(holder), batch.epoch)
+            _, first, last = spans.get(key, (holder, batch.base_offset, batch.last_offset))
+            spans[key] = (holder, min(first, batch.base_offset), max(last, batch.last_offset))
+    return {key: judge.runs(holder.view, OffsetRange(first, last)) for key, (holder, first, last) in spans.items()}
+
+
+def _judge(batch: LostBatch, verdicts: _Verdicts, held: _Held) -> Iterator[_Piece]:
     """The batch's offsets by certainty: the best that any holder's log proves, for each offset."""
     runs = [
         run
         for holder in batch.holders
-        for run in judge.runs(holder.view, OffsetRange(batch.base_offset, batch.last_offset))
+        for run in verdicts[id(holder), batch.epoch]
+        if run.offsets.first <= batch.last_offset and run.offsets.last >= batch.base_offset
     ]
-    best: dict[int, tuple[Certainty, str, tuple[Citation, ...]]] = {}
-    edges = sorted({batch.base_offset, *(r.offsets.first for r in runs), *(r.offsets.last + 1 for r in runs)})
-    for edge in edges:
-        over = [r for r in runs if r.offsets.first <= edge <= r.offsets.last]
-        if over:
-            chosen = min(over, key=lambda run: _STRENGTH[run.certainty])
-            best[edge] = (chosen.certainty, chosen.reason, chosen.citations)
-    starts = sorted(best)
+    ends = {run.offsets.last + 1 for run in runs}
+    edges = sorted({batch.base_offset, *(run.offsets.first for run in runs), *ends})
+    starts = [edge for edge in edges if batch.base_offset <= edge <= batch.last_offset]
     for start, following in zip(starts, [*starts[1:], batch.last_offset + 1], strict=True):
-        certainty, reason, citations = best[start]
-        for first, last, is_held in held.split(start, min(following - 1, batch.last_offset)):
-            yield _Piece(first, last, batch, certainty, is_held, reason, citations)
+        over = [run for run in runs if run.offsets.first <= start <= run.offsets.last]
+        chosen = min(over, key=lambda run: _STRENGTH[run.certainty])
+        for first, last, is_held in held.split(start, following - 1):
+            yield _Piece(first, last, batch, chosen.certainty, is_held, chosen.reason, chosen.citations)
 
 
 # A high watermark that one holder's snapshot recorded proves the same batch in every other holder; `no` outranks a mere lack of proof.

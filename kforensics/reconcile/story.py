@@ -13,8 +13,10 @@ from kforensics.reconcile.facts import ClusterFacts, GroupCommit, Leadership
 from kforensics.reconcile.incidents import Cut, cuts_of
 from kforensics.reconcile.leader import choose_protocol
 from kforensics.reconcile.logged_truncations import METADATA_TOPICS, LoggedTruncation
-from kforensics.reconcile.losses import Loss, find_losses
+from kforensics.reconcile.losses import Loss, LostBatch, find_losses, lost_batches
+from kforensics.reconcile.outline import LogOutline, outline_of
 from kforensics.reconcile.recompute import recompute
+from kforensics.reconcile.torn import Tears, find_tears
 from kforensics.units import OffsetRange, TopicPartition
 
 
@@ -101,9 +103,12 @@ class PartitionStory:
     truncations: tuple[Truncation, ...]
     losses: tuple[LossEntry, ...]
     groups: tuple[GroupAtRisk, ...]
+    tears: Tears
     other_topics: tuple[Holder, ...]
     """Directories of other topics that had the name."""
     copies: int
+    logs: tuple[LogOutline, ...] = ()
+    """Every copy of the log, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +169,8 @@ class _Teller:
         cuts = cuts_of(self.partition, self.evidence.logged, self.copies, self.agreement, others=self.others)
         causes = CauseEvidence(leaderships=self.leaderships, cuts=cuts, created_ms=self.evidence.created_ms)
         truncations = tuple(self._truncation(cut, causes) for cut in cuts)
-        losses = self._losses(truncations, causes)
+        lost = self._lost()
+        losses = self._losses(lost, truncations, causes)
         view = self.leader.view if self.leader is not None else None
         return PartitionStory(
             partition=self.partition,
@@ -175,8 +181,10 @@ class _Teller:
             truncations=truncations,
             losses=losses,
             groups=tuple(self._groups(losses)),
+            tears=find_tears(self.leader, lost, self.reader) if self.leader is not None else Tears(),
             other_topics=tuple(_directory(replica) for replica in self.other_topics),
             copies=len(self.copies),
+            logs=tuple(outline_of(copy) for copy in sorted(self.copies, key=_moment)),
         )
 
     def _protocol(self, cut: Cut) -> ProtocolName:
@@ -232,11 +240,18 @@ class _Teller:
             return ()
         return count_runs(self.judge.runs(view, OffsetRange(cut.to_offset, last)), view, self.reader)
 
-    def _losses(self, truncations: Sequence[Truncation], causes: CauseEvidence) -> tuple[LossEntry, ...]:
-        if self.leader is None or self.judge is None:
+    def _lost(self) -> tuple[LostBatch, ...]:
+        if self.leader is None:
             return ()
         others = [copy for copy in self.copies if copy is not self.leader]
-        found = find_losses(self.leader, others, self.judge, self.agreement, self.reader)
+        return lost_batches(self.leader, others, self.agreement, self.reader)
+
+    def _losses(
+        self, lost: Sequence[LostBatch], truncations: Sequence[Truncation], causes: CauseEvidence
+    ) -> tuple[LossEntry, ...]:
+        if self.leader is None or self.judge is None:
+            return ()
+        found = find_losses(self.leader, lost, self.judge, self.reader)
         return tuple(self._entry(loss, truncations, causes) for loss in found)
 
     def _entry(self, loss: Loss, truncations: Sequence[Truncation], causes: CauseEvidence) -> LossEntry:
@@ -282,6 +297,11 @@ class _Teller:
                 kind = "ahead" if commit.offset > end else "replaced"
                 out.append(GroupAtRisk(group=commit.group, offset=commit.offset, kind=kind, citation=commit.citation))
         return sorted(out, key=lambda one: one.group)
+
+
+def _moment(copy: Copy) -> tuple[int, int, int, str, bool]:
+    broker = copy.broker_id if isinstance(copy.broker_id, int) else -1
+    return (copy.rank, broker, copy.view.replica.input, copy.view.replica.path, copy.is_remnant)
 
 
 def _with_leader(cut: Cut, causes: CauseEvidence) -> Cut:

@@ -43,7 +43,7 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
     """The screen, laid out for `width` columns."""
     yield from _answer(result, width)
     cuts = [cut for story in result.stories for cut in story.truncations]
-    entries = _shown(result.timeline, result.stories, verbose=verbose)
+    entries = told_entries(result.timeline, result.stories, verbose=verbose)
     if entries:
         yield ""
         yield Text("What happened", style=Style.HEADING)
@@ -76,6 +76,7 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
                 indent=INDENT * 2,
                 first=INDENT,
             )
+    yield from _tears(result.stories, width)
     yield from _closing(result, verbose=verbose, width=width)
 
 
@@ -92,9 +93,10 @@ def _answer(result: Explanation, width: int) -> Iterator[Text | str]:
         yield from wrapped(escape_text(sentence), width=width)
 
 
-def _shown(
+def told_entries(
     timeline: Sequence[TimelineEntry], stories: Sequence[PartitionStory], *, verbose: bool
 ) -> list[TimelineEntry]:
+    """What a person has to know to follow the incident: nothing where nothing happened, all where `verbose`."""
     if verbose:
         return list(timeline)
     eventful = {story.partition for story in stories if story.truncations or story.losses}
@@ -242,6 +244,31 @@ def _loss_lines(losses: Sequence[LossEntry], inputs: Sequence[Input], *, width: 
         yield from wrapped(f"still held by: {shown}", width=width, indent=INDENT * 2, first=INDENT)
     for reason in list(dict.fromkeys(loss.reason for loss in losses))[:6]:
         yield from wrapped(escape_text(reason), width=width, indent=INDENT * 2, first=f"{INDENT}by: ")
+
+
+_TORN_WORDS = {
+    "marker-lost": "its data is there and its end marker is gone: read_committed consumers stop there",
+    "data-lost": "its end marker is there and data is gone",
+    "partly-lost": "a part of its data is gone, with its end: read_committed consumers stop there",
+}
+
+
+def _tears(stories: Sequence[PartitionStory], width: int) -> Iterator[Text | str]:
+    torn = [(story.partition, one) for story in stories for one in story.tears.transactions]
+    set_back = [(story.partition, one) for story in stories for one in story.tears.producers]
+    if torn:
+        yield ""
+        yield Text("Transactions torn", style=Style.HEADING)
+    for partition, one in torn[:MOST_LOSSES]:
+        words = f"{escape_text(str(partition))}  producer {one.producer_id} epoch {one.producer_epoch}, {one.lost.first}..{one.lost.last}: {_TORN_WORDS[one.kind]}"
+        yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
+    if set_back:
+        yield ""
+        yield Text("Producers whose sequence the leader no longer knows", style=Style.HEADING)
+    for partition, back in set_back[:MOST_LOSSES]:
+        kept = f"ends at {back.kept_sequence}" if back.kept_sequence >= 0 else "holds none of it"
+        words = f"{escape_text(str(partition))}  producer {back.producer_id} epoch {back.producer_epoch}: had reached sequence {back.lost_sequence}, the leader {kept}"
+        yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
 
 
 def _closing(result: Explanation, *, verbose: bool, width: int) -> Iterator[Text | str]:

@@ -112,6 +112,8 @@ def _plain_story(story: PartitionStory) -> dict[str, Any]:
             {"group": group.group, "offset": group.offset, "kind": group.kind, "citations": [group.citation]}
             for group in story.groups
         ],
+        "torn_transactions": list(story.tears.transactions),
+        "producers_set_back": list(story.tears.producers),
         "other_topics": [{"input": one.input, "path": one.path} for one in story.other_topics],
     }
 
