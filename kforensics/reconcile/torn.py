@@ -6,7 +6,7 @@ that holds less answers OUT_OF_ORDER_SEQUENCE_NUMBER.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,10 +71,11 @@ def find_tears(leader: Copy, lost: Sequence[LostBatch], reader: BatchReader) -> 
     start = max(leader.view.log_start_offset, lost[0].base_offset - LOOK_BACK)
     rows = reader.batches(leader.view.replica, start, max(leader.view.log_end_offset - 1, start))
     rows = rows[(rows["magic"] == 2) & (rows["last_offset"] < leader.view.log_end_offset)]
+    cuts = _cuts(lost)
     transactions, producers = [], []
     for (producer_id, producer_epoch), batches in sorted(by_producer.items()):
         own = rows[rows["producer_id"] == producer_id]
-        torn = _torn(producer_id, producer_epoch, batches, own)
+        torn = _torn(producer_id, producer_epoch, batches, own, cuts)
         if torn is not None:
             transactions.append(torn)
         set_back = _set_back(producer_id, producer_epoch, batches, own)
@@ -83,13 +84,21 @@ def find_tears(leader: Copy, lost: Sequence[LostBatch], reader: BatchReader) -> 
     return Tears(transactions=tuple(transactions), producers=tuple(producers))
 
 
+def _cuts(lost: Sequence[LostBatch]) -> dict[int, int]:
+    """Where each lost line of history parts from the leader's, by leader epoch."""
+    cuts: dict[int, int] = {}
+    for batch in lost:
+        cuts[batch.epoch] = min(cuts.get(batch.epoch, batch.base_offset), batch.base_offset)
+    return cuts
+
+
 def _torn(
-    producer_id: int, producer_epoch: int, batches: Sequence[LostBatch], own: BatchTable
+    producer_id: int, producer_epoch: int, batches: Sequence[LostBatch], own: BatchTable, cuts: Mapping[int, int]
 ) -> TornTransaction | None:
     part = [batch for batch in batches if batch.is_transactional]
     if not part:
         return None
-    cut = part[0].base_offset
+    cut = min(cuts[batch.epoch] for batch in part)
     is_control = (own["attributes"] & CONTROL_BIT) != 0
     is_data = ((own["attributes"] & TRANSACTIONAL_BIT) != 0) & ~is_control
     markers = own["base_offset"][is_control]
@@ -103,7 +112,7 @@ def _torn(
         kind = "data-lost"
     else:
         return None
-    lost = OffsetRange(cut, max(batch.last_offset for batch in part))
+    lost = OffsetRange(part[0].base_offset, max(batch.last_offset for batch in part))
     return TornTransaction(producer_id=producer_id, producer_epoch=producer_epoch, kind=kind, lost=lost)
 
 
