@@ -28,6 +28,7 @@ from kforensics.reconcile.metadata_events import cluster_entries, epoch_times
 from kforensics.reconcile.story import PartitionStory, StoryEvidence, tell_story
 from kforensics.reconcile.timeline import TimelineEntry, build_timeline
 from kforensics.source.discover import Shape
+from kforensics.source.walk import join
 from kforensics.units import TopicPartition
 
 CHUNK_LENGTH = 64 << 20
@@ -94,6 +95,15 @@ class _Shared:
     commits: CommittedOffsets
 
 
+def _unknown_nodes(found: Sequence[FoundInput]) -> Iterator[Problem]:
+    """Identity files that can't be read: whose log directory it is stays open, and with it much of what could be told."""
+    for number, one in enumerate(found):
+        for log_dir in one.log_dirs:
+            if log_dir.meta is Absent.UNREADABLE:
+                path = join(log_dir.path, "meta.properties")
+                yield Problem(input=number, path=path, message="it can't be read: which node this is stays unknown")
+
+
 def gather_evidence(paths: Sequence[Path], before: Sequence[Path]) -> Evidence:
     """Find what the paths stand for; snapshots are put in the order of their files' times, whatever order they came in.
 
@@ -115,6 +125,7 @@ def gather_evidence(paths: Sequence[Path], before: Sequence[Path]) -> Evidence:
     if [place for _, place, _ in ordered] != sorted(place for _, place, _ in groups):
         notes.append("The snapshots were not given in the order of their files' times; they are taken in that order.")
     ranks = {member: rank for rank, (_, _, members) in enumerate(ordered) for member in members}
+    problems += _unknown_nodes(found)
     inputs = Inputs(found=tuple(found), problems=tuple(problems))
     return Evidence(inputs=inputs, ranks=ranks, final_rank=len(groups), notes=tuple(notes))
 
