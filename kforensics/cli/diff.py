@@ -11,7 +11,9 @@ from kforensics.cli.options import (
     OutOption,
     OutputFormat,
     PathsArgument,
+    ReadRateOption,
     VerboseOption,
+    apply_read_rate,
     require_format,
 )
 
@@ -80,6 +82,7 @@ def diff(
     output_format: FormatOption = OutputFormat.TEXT,
     out: OutOption = None,
     jobs: JobsOption = None,
+    read_rate: ReadRateOption = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Compare the replicas of every partition: where each will truncate, what differs, and what each possible leader would lose.
@@ -101,6 +104,7 @@ def diff(
     if show_payload and not show_records:
         raise UsageError("--show-payload goes with --show-records")
     check_out(out, paths)
+    jobs = apply_read_rate(read_rate, jobs)
     inputs = find_inputs(paths, with_server_logs=True)
     options = DiffOptions(
         leader=leader,

@@ -1,5 +1,6 @@
 """Arguments and options that mean the same in every command."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -62,6 +63,36 @@ JobsOption = Annotated[
         show_default=False,
     ),
 ]
+
+ReadRateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--read-rate",
+        metavar="RATE",
+        help="Read no faster than this, such as 50MB/s, in one process: for the disks of a live broker.",
+        show_default=False,
+    ),
+]
+
+_RATE = re.compile(r"([0-9]{1,12})(K|M|G|)B?(/s)?", re.ASCII | re.IGNORECASE)
+_UNITS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
+
+
+def apply_read_rate(rate: str | None, jobs: int | None) -> int | None:
+    """Slow reading down where that is asked for; the processes to use then."""
+    from kforensics.source.mapped import limit_read_rate
+
+    if rate is None:
+        limit_read_rate(None)
+        return jobs
+    match = _RATE.fullmatch(rate.strip())
+    bytes_per_second = int(match[1]) * _UNITS[match[2].upper()] if match else 0
+    if not bytes_per_second:
+        raise UsageError(f"--read-rate {rate} is no rate such as 50MB/s")
+    if jobs is not None and jobs > 1:
+        raise UsageError("--read-rate reads in one process: leave --jobs out")
+    limit_read_rate(bytes_per_second)
+    return 1
 
 
 def require_format(chosen: OutputFormat, *offered: OutputFormat) -> None:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kforensics.cli.options import FormatOption, JobsOption, OutOption, OutputFormat, VerboseOption, require_format
+from kforensics.cli.options import (
+    FormatOption,
+    JobsOption,
+    OutOption,
+    OutputFormat,
+    ReadRateOption,
+    VerboseOption,
+    apply_read_rate,
+    require_format,
+)
 from kforensics.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,6 +86,7 @@ def seal(
     output_format: FormatOption = OutputFormat.TEXT,
     out: OutOption = None,
     jobs: JobsOption = None,
+    read_rate: ReadRateOption = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Seal evidence: a manifest with size, times and sha256 of everything below the paths, to show later that nothing changed.
@@ -87,7 +97,7 @@ def seal(
     """
     from kforensics.pipeline.processes import default_jobs
 
-    jobs = jobs or default_jobs()
+    jobs = apply_read_rate(read_rate, jobs) or default_jobs()
     if check is None:
         if public_key or signature:
             raise UsageError("--public-key and --signature go with --check")

@@ -17,6 +17,8 @@ from kforensics.cli.options import (
     OutputFormat,
     PathsArgument,
     QuietOption,
+    ReadRateOption,
+    apply_read_rate,
     require_format,
 )
 from kforensics.cli.output import check_out, write_result
@@ -50,6 +52,7 @@ def verify(
     level: LevelOption = VerifyLevel.RECORDS,
     output_format: FormatOption = OutputFormat.TEXT,
     jobs: JobsOption = None,
+    read_rate: ReadRateOption = None,
     out: OutOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -61,6 +64,7 @@ def verify(
     """
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.SARIF)
     check_out(out, paths)
+    jobs = apply_read_rate(read_rate, jobs)
 
     from kforensics.evidence.consistency import verify_inputs
     from kforensics.evidence.inputs import find_inputs

@@ -13,12 +13,21 @@ from typing import Self
 
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
 from kforensics.source.foreign import ForeignPath
+from kforensics.source.pace import Pace
 
 OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 NO_ACCESS_TIME = getattr(os, "O_NOATIME", 0)  # Linux only, and only for the owner of the file
 
 WINDOW_LENGTH = 1 << 20
 """Bytes read at a time where a whole file is gone through."""
+
+_pace: Pace | None = None
+
+
+def limit_read_rate(bytes_per_second: int | None) -> None:
+    """Read no faster than this in this process from now on; none for as fast as it goes."""
+    global _pace  # noqa: PLW0603 - the disks are shared by all that read them
+    _pace = None if bytes_per_second is None else Pace(bytes_per_second)
 
 
 class EvidenceFile:
@@ -37,10 +46,13 @@ class EvidenceFile:
         filled = 0
         try:
             while filled < len(buffer):
-                count = os.preadv(self._descriptor, [buffer[filled:]], position + filled)
+                end = len(buffer) if _pace is None else filled + _pace.piece
+                count = os.preadv(self._descriptor, [buffer[filled:end]], position + filled)
                 if count == 0:
                     break
                 filled += count
+                if _pace is not None:
+                    _pace.spent(count)
         except OSError as error:
             raise unreadable(self.path, error, f" at byte {position + filled}") from error
         return filled

@@ -1,0 +1,66 @@
+"""A paced reader keeps its rate, and never waits for what it has not read."""
+
+import pytest
+
+from kforensics.cli.app import run
+from kforensics.cli.options import apply_read_rate
+from kforensics.errors import UsageError
+from kforensics.source import mapped
+from kforensics.source.mapped import open_evidence
+from kforensics.source.pace import Pace
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+        self.slept = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.slept += seconds
+
+
+def test_a_rate_is_kept_over_any_stretch():
+    clock = Clock()
+    pace = Pace(1_000, clock=clock, sleep=clock.sleep)
+
+    for _ in range(10):
+        pace.spent(100)
+    clock.now += 60  # nothing is saved up meanwhile
+    pace.spent(500)
+
+    assert clock.slept == pytest.approx(1.5)
+
+
+def test_files_are_read_in_pieces_at_the_rate(tmp_path, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(mapped, "_pace", Pace(1_000_000, clock=clock, sleep=clock.sleep))
+    path = tmp_path / "file"
+    path.write_bytes(bytes(3_000_000))
+
+    with open_evidence(path) as file:
+        assert file.read(0, 3_000_000) == bytes(3_000_000)
+
+    assert clock.slept == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("rate", ["", "x", "50MB/h", "-1MB/s", "0", "1.5MB/s", "50 MB/s"])
+def test_what_is_no_rate_is_refused(rate):
+    with pytest.raises(UsageError):
+        apply_read_rate(rate, None)
+
+
+def test_a_rate_is_for_one_process(tmp_path):
+    (tmp_path / "file").write_bytes(b"x")
+    try:
+        assert apply_read_rate("50MB/s", None) == 1
+        with pytest.raises(UsageError):
+            apply_read_rate("50MB/s", 2)
+    finally:
+        assert apply_read_rate(None, 7) == 7
+
+    assert run(["seal", str(tmp_path), "--read-rate", "50MB/s"]) == 0
+    assert run(["seal", str(tmp_path)]) == 0
