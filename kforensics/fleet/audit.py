@@ -40,7 +40,7 @@ from kforensics.fleet.plan import (
     part_name,
     place_of,
 )
-from kforensics.fleet.rows import finding_row, known, problem_row
+from kforensics.fleet.rows import finding_row, input_row, problem_row
 from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece, take_evidence
 from kforensics.fleet.schemas import PLAN, TABLES
 from kforensics.fleet.sources import Source, check_output
@@ -233,13 +233,8 @@ def _write_rest(
         racks = knowledge[clusters[number]].racks
         rows.append(
             {
-                "input": number,
-                "path": described.path,
-                "kind": described.kind,
-                "node_id": known(described.broker_id),
-                "cluster_id": known(described.cluster_id),
+                **input_row(number, described),
                 "rack": one.rack or racks.get(described.broker_id),
-                "kafka_version_hint": known(described.kafka_version_hint),
                 "is_evidence": one.evidence is not None,
                 "log_dirs": list(one.found.log_dir_paths),
                 "replicas": sum(total.replicas for total in own),

@@ -13,7 +13,7 @@ from kforensics.findings.diff import partition_findings
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.fleet.places import COPIES, SCAN_SCHEMA, PlannedInput, find_sources, scan_manifest
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, list_log_dir, log_dir_tasks, part_name, place_of
-from kforensics.fleet.rows import finding_row, known, problem_of, problem_row, replica_of
+from kforensics.fleet.rows import finding_row, input_row, known, problem_of, problem_row, replica_of
 from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece
 from kforensics.fleet.schemas import PLAN, REPLICAS
 from kforensics.fleet.sources import Source, check_output
@@ -192,12 +192,7 @@ def _write_rest(
         part,
         [
             {
-                "input": number,
-                "path": one.found.described.path,
-                "kind": one.found.described.kind,
-                "node_id": known(one.found.described.broker_id),
-                "cluster_id": known(one.found.described.cluster_id),
-                "kafka_version_hint": known(one.found.described.kafka_version_hint),
+                **input_row(number, one.found.described),
                 "is_evidence": False,
                 "log_dirs": list(one.found.log_dir_paths),
                 "problems": sum(problem.input == number for problem in problems),

@@ -7,7 +7,7 @@ import numpy as np
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.collect import CHECKPOINTS, stitch_replica
-from kforensics.evidence.model import DIGEST_DTYPE, CheckpointValue, Citation, Lineage, Problem, Replica, Segment
+from kforensics.evidence.model import DIGEST_DTYPE, CheckpointValue, Citation, Input, Lineage, Problem, Replica, Segment
 from kforensics.findings.model import Confidence, Finding, Severity
 from kforensics.source.walk import join
 from kforensics.units import EpochEntry, OffsetRange, TopicPartition
@@ -220,6 +220,41 @@ def replica_of(
         ),
         segments,
         deleted,
+    )
+
+
+# ---------------------------------------------------------------- inputs
+
+
+def input_row(number: int, described: Input) -> Row:
+    """An input as reports call it."""
+    values = {
+        "node_id": described.broker_id,
+        "cluster_id": described.cluster_id,
+        "kafka_version_hint": described.kafka_version_hint,
+    }
+    return {
+        "input": number,
+        "path": described.path,
+        "kind": described.kind,
+        **{name: known(value) for name, value in values.items()},
+        "absent": [f"{name}={value.value}" for name, value in values.items() if isinstance(value, Absent)],
+    }
+
+
+def input_of(row: Mapping[str, Any]) -> Input:
+    """The input that a row of the table `nodes` tells of."""
+    absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
+
+    def value(name: str) -> Any:
+        return known_or(row[name], absent.get(name, Absent.UNKNOWN))
+
+    return Input(
+        path=row["path"],
+        kind=row["kind"],
+        broker_id=value("node_id"),
+        cluster_id=value("cluster_id"),
+        kafka_version_hint=value("kafka_version_hint"),
     )
 
 

@@ -38,6 +38,7 @@ NODES = pa.schema(
         ("segments", _LONG),
         ("bytes", _LONG),
         ("problems", _LONG),
+        ("absent", pa.list_(_TEXT)),
     ]
 )
 

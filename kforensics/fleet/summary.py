@@ -12,9 +12,8 @@ import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable
-from kforensics.evidence.model import Input
 from kforensics.findings.model import Severity
-from kforensics.fleet.rows import finding_of, known_or, problem_of
+from kforensics.fleet.rows import finding_of, input_of, known_or, problem_of
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 from kforensics.pipeline.fleet_summary import (
     AuditComparison,
@@ -135,7 +134,7 @@ def summarise(location: Path, *, most: int, filters: Filters | None = None) -> F
     distinct = {(row["input"], row["path"], row["message"]): row for row in problems}
     shown = sorted(distinct.values(), key=lambda row: (row["input"], row["path"], row["message"]))
     return FleetSummary(
-        inputs=tuple(_input_of(row) for row in nodes),
+        inputs=tuple(input_of(row) for row in nodes),
         clusters=tuple(sorted({row["cluster_id"] for row in nodes if row["cluster_id"]})),
         nodes=sum(bool(row["log_dirs"]) or row["kind"] == "unreadable" for row in nodes),
         replicas=replicas.num_rows,
@@ -168,16 +167,6 @@ def summarise(location: Path, *, most: int, filters: Filters | None = None) -> F
         tables=str(location),
         read_bytes=int(manifest.get("read_bytes", 0)),
         reused_segments=int(manifest.get("reused_segments", 0)),
-    )
-
-
-def _input_of(row: Mapping[str, Any]) -> Input:
-    return Input(
-        path=row["path"],
-        kind=row["kind"],
-        broker_id=known_or(row["node_id"], Absent.UNKNOWN),
-        cluster_id=known_or(row["cluster_id"], Absent.UNKNOWN),
-        kafka_version_hint=known_or(row["kafka_version_hint"], Absent.UNKNOWN),
     )
 
 

@@ -1,0 +1,57 @@
+"""One Spark session for all tests of the fleet: starting it costs more than the tests."""
+
+import json
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    from kforensics.fleet.session import open_session
+
+    events = tmp_path_factory.mktemp("spark-events")
+    settings = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.driver.memory": "512m",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+    }
+    before = dict(os.environ)
+    with open_session("local[2]", settings) as session:
+        session.kforensics_events = events
+        yield session
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture
+def run_audit(spark, tmp_path):
+    """Audits sources into a new directory and gives the summary and the tables' place."""
+    from kforensics.fleet.audit import audit
+    from kforensics.fleet.sources import read_sources
+    from kforensics.fleet.storage import parse_location
+    from kforensics.fleet.summary import summarise
+    from kforensics.pipeline.diff import DiffOptions
+
+    count = 0
+
+    def run(*sources, out=None, since=None, options=None, most=1_000, progress=None):
+        nonlocal count
+        count += 1
+        target = parse_location(str(out)) if out else tmp_path / f"tables-{count}"
+        given = read_sources([str(one) for one in sources])
+        audit(spark, given, target, options=options or DiffOptions(), since=since, progress=progress)
+        return summarise(target, most=most), target
+
+    return run
+
+
+@pytest.fixture
+def plain():
+    """A value as the JSON document has it, in a form that can be sorted and compared."""
+    from kforensics.render.jsonout import to_plain
+
+    return lambda value: json.dumps(to_plain(value), sort_keys=True)

@@ -1,0 +1,120 @@
+"""An audit finds what a comparison of the same directories finds, finding for finding."""
+
+import json
+
+import pytest
+
+from kforensics.evidence.inputs import find_inputs
+from kforensics.pipeline.diff import DiffOptions, compare
+from kforensics.render.diff_plain import plain_report
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+SNAPSHOTS = [
+    "all-codecs-4.x/snapshots/99-final",
+    "epoch-truncate-2.8/snapshots/02-leader-killed",
+    "fast-failover-1.1/snapshots/99-final",
+    "hw-divergence-0.10/snapshots/99-final",
+    "mixed-magic-1.1/snapshots/99-final",
+    "power-loss-4.x/snapshots/03-after-power-loss-before-restart",
+    "reassignment-jbod-2.8/snapshots/03-broker-3-back-live",
+    "recreated-topic-4.x/snapshots/99-final",
+    "silent-divergence-4.x/snapshots/03-follower-tampered",
+    "unclean-election-4.x/snapshots/02-old-leader-killed",
+]
+QUIET = {"leader", "consistent"}
+
+
+def compared(*places):
+    return compare(find_inputs(list(places), with_server_logs=True), DiffOptions(), jobs=1, keep_quiet=True)
+
+
+def of_the_fleet(finding):
+    return finding.code.startswith("KF4")
+
+
+@pytest.mark.parametrize("snapshot", SNAPSHOTS)
+def test_an_audit_equals_a_comparison(run_audit, incident, plain, snapshot, untouched):
+    name, _, below = snapshot.partition("/")
+    place = incident(name) / below
+    with untouched(place):
+        summary, _ = run_audit(place)
+    expected = compared(place)
+
+    assert sorted(map(plain, expected.findings)) == sorted(
+        plain(one) for one in summary.findings if not of_the_fleet(one)
+    )
+    assert {
+        (str(one.partition)): json.loads(plain(plain_report(one.report)))
+        for one in expected.partitions
+        if one.verdict not in QUIET
+    } == {f"{one.topic}-{one.partition}": json.loads(one.report) for one in summary.worst}
+    assert len(expected.partitions) == summary.partition_count
+    assert expected.problems == summary.problems == ()
+    assert tuple(expected.inputs) == summary.inputs
+
+
+def test_inputs_of_several_moments_are_numbered_as_in_a_comparison(run_audit, incident, plain):
+    snapshots = incident("unclean-election-4.x") / "snapshots"
+    places = [snapshots / "02-old-leader-killed" / "broker-1", snapshots / "99-final"]
+
+    summary, _ = run_audit(*places)
+
+    expected = compared(*places)
+    assert sorted(map(plain, expected.findings)) == sorted(
+        plain(one) for one in summary.findings if not of_the_fleet(one)
+    )
+    assert "KF508" in summary.findings_by_code
+
+
+def test_the_worst_partitions_come_first(run_audit, incident):
+    snapshots = incident("unclean-election-4.x") / "snapshots"
+
+    summary, _ = run_audit(
+        snapshots / "02-old-leader-killed" / "broker-1",
+        snapshots / "03-old-leader-down-live" / "broker-2",
+        snapshots / "03-old-leader-down-live" / "broker-3",
+        snapshots / "03-old-leader-down-live" / "controller-100",
+        most=2,
+    )
+
+    assert [("orders", 0, 43), ("orders", 1, 18)] == [
+        (one.topic, one.partition, one.lost_certain) for one in summary.worst
+    ]
+    assert 62 == summary.lost_certain
+    assert 4 == summary.not_consistent
+    assert 6 == summary.under_replicated
+    assert 4 == summary.unclean_elections
+    assert (0, 0, 0, 0) == (summary.offline, summary.missing_replicas, summary.excess_replicas, summary.stray_replicas)
+
+
+def test_options_choose_topics_and_leaders(run_audit, incident):
+    snapshot = incident("silent-divergence-4.x") / "snapshots" / "99-final"
+
+    summary, _ = run_audit(snapshot, options=DiffOptions(topics=frozenset({"orders"}), leader=1))
+
+    assert {"orders"} == {one.topic for one in summary.worst} | {"orders"}
+    assert summary.partition_count < len(compared(snapshot).partitions)
+    assert all(json.loads(one.report)["leader"]["broker_id"] == 1 for one in summary.worst)
+
+
+def test_nothing_proportional_to_batches_is_shuffled(spark, run_audit, incident):
+    before = _shuffled(spark)
+
+    summary, tables = run_audit(incident("all-codecs-4.x") / "snapshots" / "99-final")
+
+    from kforensics.fleet.tables import Tables
+
+    digests = Tables(tables).dataset("digests").count_rows()
+    assert summary.segments > 3
+    assert _shuffled(spark) - before <= 600 * summary.partition_count + 200 * summary.segments + 64 * digests
+
+
+def _shuffled(spark) -> int:
+    total = 0
+    for file in spark.kforensics_events.iterdir():
+        for line in file.read_text().splitlines():
+            event = json.loads(line)
+            if event["Event"] == "SparkListenerTaskEnd":
+                total += event["Task Metrics"]["Shuffle Write Metrics"]["Shuffle Bytes Written"]
+    return total

@@ -1,0 +1,149 @@
+"""What goes wrong while an audit runs is named, and everything else is judged."""
+
+import os
+import shutil
+import signal
+import stat
+import sys
+
+import pytest
+
+from kforensics.damage import Absent
+from kforensics.fleet.plan import list_rows, log_dir_tasks, place_of
+from kforensics.fleet.places import find_sources
+from kforensics.fleet.scan import CHANGED, EarlierLooks, scan_piece
+from kforensics.fleet.sources import Source
+from kforensics.pipeline.diff import DiffOptions
+from kforensics.source.foreign import ForeignEntry, ForeignPath
+from kforensics.source.mapped import EvidenceFile, open_evidence
+
+SNAPSHOT = "03-old-leader-down-live"
+
+
+class DeadlyPath(ForeignPath):
+    """A local path with one file that ends the process that opens it."""
+
+    def _local(self):
+        return os.fspath(self)
+
+    def open_as_evidence(self):
+        if str(self).endswith("payments-0/00000000000000000000.log") and "pyspark" in " ".join(sys.argv):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return open_evidence(self._local())
+
+    def entries(self):
+        for item in os.scandir(self._local()):
+            status = item.stat(follow_symlinks=False)
+            yield ForeignEntry(item.name, status.st_mode, status.st_size, status.st_mtime_ns)
+
+    def mode(self):
+        return stat.S_IFDIR if os.path.isdir(self._local()) else os.lstat(self._local()).st_mode
+
+
+@pytest.fixture
+def broker(incident, tmp_path):
+    target = tmp_path / "broker-2"
+    shutil.copytree(incident("unclean-election-4.x") / "snapshots" / SNAPSHOT / "broker-2", target)
+    return target
+
+
+def first_task(place):
+    return log_dir_tasks(find_sources([Source(location=place)]).inputs)[0]
+
+
+def scanned(task, rows, wrap=None):
+    return scan_piece(task, rows, place_of=place_of, earlier=EarlierLooks([]), wrap=wrap)
+
+
+def test_a_file_that_vanishes_is_named(broker):
+    task = first_task(broker)
+    rows = list_rows(task, DiffOptions())
+    (broker / "orders-0" / "00000000000000000000.log").unlink()
+
+    read = scanned(task, rows)
+
+    assert [("orders-0/00000000000000000000.log", "there is no such file")] == [
+        (one["path"], one["message"]) for one in read.problems
+    ]
+    assert (7, 6) == (len(read.replicas), len(read.segments))
+
+
+def test_a_directory_that_vanishes_is_named(broker):
+    task = first_task(broker)
+    rows = list_rows(task, DiffOptions())
+    shutil.rmtree(broker / "orders-0")
+
+    read = scanned(task, rows)
+
+    assert {"orders-0", "orders-0/00000000000000000000.log"} == {one["path"] for one in read.problems}
+    assert 6 == len(read.segments)
+
+
+def test_a_file_that_changes_while_it_is_read_is_named(broker):
+    task = first_task(broker)
+
+    def append(file: EvidenceFile):
+        if "orders-1" in str(file.path) and file.path.suffix == ".log":
+            with open(file.path, "ab") as target:
+                target.write(bytes(61))
+        return file
+
+    read = scanned(task, list_rows(task, DiffOptions()), wrap=append)
+
+    assert [("orders-1/00000000000000000000.log", CHANGED)] == [(one["path"], one["message"]) for one in read.problems]
+    assert [True] == [one["changed"] for one in read.segments if one["directory"] == "orders-1"]
+    assert 7 == len(read.segments)
+
+
+def test_a_source_that_is_not_there_stands_beside_the_others(broker, tmp_path):
+    found = find_sources([Source(location=broker), Source(location=tmp_path / "none", node_id=9)])
+
+    assert ["broker", "unreadable"] == [one.found.described.kind for one in found.inputs]
+    assert [1] == [one.input for one in found.problems]
+    assert 9 == found.inputs[1].found.described.broker_id
+    assert isinstance(found.inputs[1].found.shape, Absent)
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_node_that_cant_be_read_makes_the_audit_incomplete(run_audit, broker, tmp_path):
+    (tmp_path / "empty").mkdir()
+
+    summary, _ = run_audit(broker, tmp_path / "empty")
+
+    assert [(1, "an empty directory; likely the volume is not mounted or the broker never started here")] == [
+        (one.input, one.message) for one in summary.problems
+    ]
+    assert ["sound", "unreadable"] == sorted(
+        "sound" if one.health == "findings" else one.health for one in summary.brokers
+    )
+    assert 7 == summary.partition_count
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_piece_that_kills_every_worker_is_left_out_and_named(spark, broker, tmp_path):
+    from pyspark import cloudpickle
+
+    from kforensics.fleet.audit import audit
+    from kforensics.fleet.summary import summarise
+
+    other = tmp_path / "broker-3"
+    shutil.copytree(broker, other)
+    (other / "meta.properties").write_text((broker / "meta.properties").read_text().replace("node.id=2", "node.id=3"))
+    module = sys.modules[DeadlyPath.__module__]
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        audit(
+            spark,
+            [Source(location=DeadlyPath(broker)), Source(location=other)],
+            tmp_path / "tables",
+            options=DiffOptions(),
+        )
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
+
+    summary = summarise(tmp_path / "tables", most=10)
+    assert summary.problems
+    assert all("workers that tried were lost" in one.message for one in summary.problems)
+    assert {0} <= {one.input for one in summary.problems}

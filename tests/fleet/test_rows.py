@@ -1,0 +1,104 @@
+"""Evidence survives its way through tables and parcels."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kforensics.damage import Absent
+from kforensics.evidence.collect import collect_replica, find_places
+from kforensics.evidence.inputs import find_inputs
+from kforensics.findings.model import Severity, finding
+from kforensics.fleet.parcel import group_of, pack, unpack
+from kforensics.fleet.rows import (
+    digest_lists,
+    digests_of,
+    finding_of,
+    finding_row,
+    replica_of,
+    replica_row,
+    segment_row,
+)
+from kforensics.fleet.scan import Scanned
+from kforensics.units import OffsetRange, TopicPartition
+
+
+def test_replicas_and_segments_survive(incident):
+    inputs = find_inputs([incident("power-loss-4.x") / "snapshots" / "03-after-power-loss-before-restart"])
+    replicas = [
+        collect_replica(place).replica for group in find_places(inputs).by_partition.values() for place in group
+    ]
+    scanned = Scanned()
+    for number, replica in enumerate(replicas):
+        source = f"s{replica.input}"
+        scanned.replicas.append(replica_row(replica, source, number))
+        for segment in replica.segments:
+            place = {
+                "input": replica.input,
+                "node_id": replica.broker_id,
+                "source": source,
+                "topic": replica.topic_partition.topic,
+                "partition": replica.topic_partition.partition,
+                "directory": replica.path,
+            }
+            row = segment_row(segment, place, is_deleted=False, scanned_ns=1)
+            scanned.add_segment(row, digest_lists(segment), [list(one) for one in segment.epochs])
+
+    again = [unpack([parcel]) for parcel in pack(scanned, ["c"] * 9, 5).values()]
+
+    found = {}
+    for part in again:
+        for row in part.replicas:
+            own = [
+                part.segment(one)
+                for one in part.segments
+                if one["directory"] == row["path"] and one["input"] == row["input"]
+            ]
+            found[row["input"], row["path"]] = replica_of(row, own, [], is_at_hand=True)
+    assert len(replicas) == len(found)
+    assert any(segment.damage for replica in replicas for segment in replica.segments)
+    for replica in replicas:
+        other = found[replica.input, replica.path]
+        for mine, its in zip(replica.segments, other.segments, strict=True):
+            assert np.array_equal(mine.digests, its.digests)
+            assert list(map(_telling, mine.damage)) == list(map(_telling, its.damage))
+        assert _bare(replica) == _bare(other)
+
+
+def _telling(damage):
+    # Why nothing is said of lost offsets is not kept.
+    lost = damage.offsets_lost if isinstance(damage.offsets_lost, OffsetRange) else None
+    return (damage.span, damage.kind, damage.expected, damage.found, damage.gravity, lost)
+
+
+def _bare(replica):
+    segments = tuple(replace(one, digests=None, batches=Absent.NOT_WRITTEN, damage=()) for one in replica.segments)
+    return replace(replica, segments=segments)
+
+
+@given(st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 5), max_size=5))
+def test_digests_survive(rows):
+    array = digests_of([list(row) for row in rows])
+
+    class Holder:
+        digests = array
+
+    assert [list(row) for row in rows] == digest_lists(Holder)
+
+
+def test_findings_survive():
+    one = finding(
+        "KF201",
+        severity=Severity.CRITICAL,
+        statement="x",
+        topic_partition=TopicPartition("t", 1),
+        broker_id=Absent.UNKNOWN,
+        offsets=OffsetRange(1, 2),
+    )
+
+    assert one == finding_of(finding_row(one, "c"))
+
+
+def test_groups_do_not_depend_on_the_process():
+    assert group_of(("c", "t-1", 1), 1_000) != group_of(("c", "t", 11), 1_000)
