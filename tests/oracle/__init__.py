@@ -1,0 +1,1 @@
+"""Real brokers as the judge of what is predicted."""
