@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import NamedTuple
@@ -21,8 +22,7 @@ class Measured(NamedTuple):
 def measured(*arguments: object, environment: dict[str, str] | None = None, output: Path | None = None) -> Measured:
     """Run kforensics and wait for it; with `output` its standard output goes there and is not read."""
     command = [sys.executable, "-m", "kforensics", *map(str, arguments)]
-    with TemporaryFile() as kept, TemporaryFile() as err:
-        out = output.open("wb") if output else kept
+    with TemporaryFile() as kept, TemporaryFile() as err, output.open("wb") if output else nullcontext(kept) as out:
         process = subprocess.Popen(command, stdout=out, stderr=err, env={**os.environ, **(environment or {})})
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

@@ -1,0 +1,106 @@
+"""Very many small things: minutes, so run by `pytest tests/trust/test_scale.py -m slow -s`; a short form of each is in the suite."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from tests.trust.hostile import batch_with_body, record, write_partition
+from tests.trust.measured import measured
+
+TINY = batch_with_body(0, record(b""))
+SEGMENT_MEBIBYTES = 300
+LINEAR = 1.3
+
+
+def write_tiny_batches(path, mebibytes):
+    """A segment of the smallest batches that hold a record; only their base offsets differ, which the checksum does not cover."""
+    total = mebibytes * (1 << 20) // len(TINY)
+    with path.open("wb") as file:
+        for first in range(0, total, 1 << 17):
+            count = min(1 << 17, total - first)
+            block = np.frombuffer(TINY * count, np.uint8).reshape(count, len(TINY)).copy()
+            block[:, :8] = np.arange(first, first + count, dtype=">i8").view(np.uint8).reshape(count, 8)
+            file.write(block.tobytes())
+    return total
+
+
+def walk_time(tmp_path, mebibytes, command, *options):
+    log_dir = tmp_path / f"{mebibytes}"
+    if not log_dir.exists():
+        folder = write_partition(log_dir, "orders-0")
+        (folder / "count").write_text(str(write_tiny_batches(folder / f"{0:020d}.log", mebibytes)))
+    run = measured(command, log_dir, "--format", "json", "--jobs", "1", *options, output=tmp_path / "out")
+    assert run.code in {0, 1}, run.err
+    if command == "verify":
+        document = json.loads((tmp_path / "out").read_text())
+        segment = next(one for one in document["files"] if one["kind"] == "segment")
+        assert segment["batches"] == segment["records"] == int((log_dir / "orders-0" / "count").read_text())
+        assert segment["damage"] == []
+    return run
+
+
+def test_tiny_batches_are_linear(tmp_path):
+    none = measured("--version").seconds
+    small = walk_time(tmp_path, 6, "verify")
+    large = walk_time(tmp_path, 30, "verify")
+
+    assert large.seconds - none < (small.seconds - none) * 5 * LINEAR
+    assert large.peak_mebibytes < SEGMENT_MEBIBYTES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["verify", "diff"])
+def test_a_gibibyte_of_tiny_batches(tmp_path, command):
+    small = walk_time(tmp_path, 100, command)
+    large = walk_time(tmp_path, 1024, command)
+
+    ratio = large.seconds / (small.seconds * 10.24)
+    sys.stderr.write(
+        f"{command}: 100 MiB {small.seconds:.1f} s {small.peak_mebibytes:.0f} MiB, "
+        f"1 GiB {large.seconds:.1f} s {large.peak_mebibytes:.0f} MiB, ratio to linear {ratio:.2f}\n"
+    )
+    assert ratio < LINEAR
+    assert large.peak_mebibytes < SEGMENT_MEBIBYTES
+
+
+def write_many_files(log_dir, partitions, files):
+    for number in range(partitions):
+        folder = log_dir / f"topic{number % 100}-{number}"
+        folder.mkdir(parents=True)
+        for place in range(files):
+            name = (f"{place:020d}.log", f"{place:020d}.index", f"{place:020d}.timeindex", f"strange{place}")[place % 4]
+            (folder / name).write_bytes(b"")
+    (log_dir / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    return log_dir
+
+
+def test_many_files_are_linear(tmp_path):
+    few, many = write_many_files(tmp_path / "few", 20, 20), write_many_files(tmp_path / "many", 80, 50)
+
+    for command in ("ls", "seal"):
+        small, large = (
+            measured(command, tree, *(["--format", "json"] if command == "ls" else [])) for tree in (few, many)
+        )
+
+        assert large.code == 0, large.err
+        assert large.seconds < small.seconds * 10 * LINEAR
+
+
+@pytest.mark.slow
+def test_a_million_files(tmp_path):
+    tree = write_many_files(tmp_path / "tree", 2_000, 500)
+    manifest = tmp_path / "manifest"
+    commands = {
+        "ls": ["ls", tree, "--format", "json"],
+        "seal": ["seal", tree, "--out", manifest, "--jobs", "1"],
+        "seal --check": ["seal", "--check", manifest, "--jobs", "1"],
+        "verify": ["verify", tree, "--format", "json", "--jobs", "1"],
+        "diff": ["diff", tree, "--format", "json", "--jobs", "1"],
+    }
+    for name, arguments in commands.items():
+        run = measured(*arguments, output=tmp_path / "out")
+        sys.stderr.write(f"{name}: {run.seconds:.0f} s, {run.peak_mebibytes:.0f} MiB\n")
+        assert run.code in {0, 1}, run.err[-500:]
+        assert run.peak_mebibytes < 4096
