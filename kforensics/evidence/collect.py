@@ -279,6 +279,7 @@ def scan_place(place: PartitionPlace, path: str, level: Level = Level.CRC) -> Se
 
 
 CHANGED_MEANWHILE = "it changed while it was read: what is said of it may not hold"
+CHANGED_SINCE = "it changed after it was read and while other replicas were: the replicas are not seen as of one moment"
 
 
 def _segments(
@@ -308,6 +309,21 @@ def _segments(
             problems.append(Problem(input=place.state.input, path=found.path, message=CHANGED_MEANWHILE))
         out.append(segment)
     return tuple(out)
+
+
+def changes_since(place: PartitionPlace, replica: Replica) -> tuple[Problem, ...]:
+    """The end of a log that grew, was cut or went away since it was read: replicas are then not seen as of one moment."""
+    if not replica.segments or replica.segments[-1].changed:
+        return ()
+    last = replica.segments[-1]
+    try:
+        status = (place.state.root / last.path).lstat()
+    except OSError:
+        pass
+    else:
+        if (status.st_size, status.st_mtime_ns) == (last.length, last.mtime_ns):
+            return ()
+    return (Problem(input=place.state.input, path=last.path, message=CHANGED_SINCE),)
 
 
 def _lineage(segments: Sequence[Segment], log_start: CheckpointValue | Absent) -> Lineage:

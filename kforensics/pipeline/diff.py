@@ -9,6 +9,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.collect import (
     FileBatchReader,
     PartitionPlace,
+    changes_since,
     collect_replica,
     find_places,
     scan_place,
@@ -241,7 +242,14 @@ def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segme
         report=without_batches(report) if keep else None,
         plain=shared.flatten(report) if shared.flatten else None,
         findings=findings,
-        problems=tuple(problem for one in collected for problem in one.problems),
+        problems=(
+            *(problem for one in collected for problem in one.problems),
+            *(
+                problem
+                for place, one in zip(places, collected, strict=True)
+                for problem in changes_since(place, one.replica)
+            ),
+        ),
         length=sum(place.length for place in places),
     )
 
