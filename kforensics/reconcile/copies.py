@@ -26,6 +26,8 @@ class Copy:
     """As it is now, not out of an earlier snapshot."""
     is_remnant: bool = False
     """Only segments that were renamed for deletion."""
+    has_times: bool = True
+    """The times of its files are those of writing; a plain copy has the time of the copying."""
 
     @property
     def broker_id(self) -> int | Absent:
@@ -36,7 +38,7 @@ class Copy:
     def taken_ms(self) -> int | Absent:
         """When its newest segment was last written, in UTC; the log was so no earlier."""
         newest = max((segment.mtime_ns for segment in self.view.replica.segments), default=0)
-        return newest // 1_000_000 if newest else Absent.UNKNOWN
+        return newest // 1_000_000 if newest and self.has_times else Absent.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,18 @@ def _is_of_other_topic(replica: Replica, current: str | Absent) -> bool:
     if isinstance(replica.topic_id, Absent) or isinstance(current, Absent):
         return False
     return replica.topic_id != current
+
+
+def judge_times(copies: Sequence[Copy], last_logged_ms: int | Absent) -> tuple[Copy, ...]:
+    """The copies with their file times put aside where an earlier snapshot would be younger than the last log line."""
+    if not isinstance(last_logged_ms, int):
+        return tuple(copies)
+    return tuple(
+        replace(copy, has_times=False)
+        if not copy.is_final and isinstance(copy.taken_ms, int) and copy.taken_ms > last_logged_ms
+        else copy
+        for copy in copies
+    )
 
 
 def final_leader(copies: Sequence[Copy], leaderships: Sequence[Leadership]) -> Copy | None:

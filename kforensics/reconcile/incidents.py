@@ -51,7 +51,11 @@ def cuts_of(
         others: logs of earlier topics of the name, which a cut may have met too.
         agreement: compares copies.
     """
-    cuts = [cut for line in logged if (cut := _of_line(line, (*copies, *others), _previous(line, logged))) is not None]
+    cuts = []
+    for line in logged:
+        cut = _of_line(line, (*copies, *others), _previous(line, logged), agreement)
+        if cut is not None:
+            cuts.append(cut)
     for broker in sorted({c.broker_id for c in copies if isinstance(c.broker_id, int)}):
         history = _history(copies, broker)
         lines = [line for line in logged if line.broker_id == broker]
@@ -96,10 +100,12 @@ def _previous(line: LoggedTruncation, logged: Sequence[LoggedTruncation]) -> int
     return max(times, default=Absent.NOT_APPLICABLE)
 
 
-def _of_line(line: LoggedTruncation, copies: Sequence[Copy], previous_ms: int | Absent) -> Cut | None:
+def _of_line(
+    line: LoggedTruncation, copies: Sequence[Copy], previous_ms: int | Absent, agreement: Agreement
+) -> Cut | None:
     if line.has_effect is False:
         return None
-    before = _last_before(line, copies, previous_ms)
+    before = _last_before(line, copies, previous_ms, agreement)
     ends = [line.from_offset] if isinstance(line.from_offset, int) else []
     citations = line.citations
     if before is not None and not line.is_exact:
@@ -126,21 +132,21 @@ def _of_line(line: LoggedTruncation, copies: Sequence[Copy], previous_ms: int | 
     )
 
 
-def _last_before(line: LoggedTruncation, copies: Sequence[Copy], previous_ms: int | Absent) -> Copy | None:
+def _last_before(
+    line: LoggedTruncation, copies: Sequence[Copy], previous_ms: int | Absent, agreement: Agreement
+) -> Copy | None:
     """The newest snapshot of the node's log that was written before the line and reaches beyond its target."""
-    if not isinstance(line.time_ms, int):
-        return None
-    fitting = [
+    own = [
         copy
         for copy in copies
-        if copy.broker_id == line.broker_id
-        and not copy.is_final
-        and not copy.is_remnant
-        and copy.view.replica.state == "live"
-        and isinstance(copy.taken_ms, int)
-        and copy.taken_ms <= line.time_ms + FILE_TIME_SLACK_MS
-        and (isinstance(previous_ms, Absent) or copy.taken_ms >= previous_ms - FILE_TIME_SLACK_MS)
+        if copy.broker_id == line.broker_id and not copy.is_remnant and copy.view.replica.state == "live"
+    ]
+    fitting = [
+        copy
+        for copy in own
+        if not copy.is_final
         and copy.view.log_end_offset > line.to_offset
+        and (_is_older(copy, line, previous_ms) or _shows_what_went(copy, line, own, agreement))
     ]
     if line.is_exact:
         # Archives keep whole seconds, so a snapshot of the same second may show the log after the cut: the end decides.
@@ -148,6 +154,28 @@ def _last_before(line: LoggedTruncation, copies: Sequence[Copy], previous_ms: in
             copy for copy in fitting if copy.view.log_end_offset < _number(line.from_offset)
         ]
     return max(fitting, key=lambda copy: copy.rank, default=None)
+
+
+def _is_older(copy: Copy, line: LoggedTruncation, previous_ms: int | Absent) -> bool:
+    """Written before the line, and not before the cut that went before."""
+    if not isinstance(line.time_ms, int) or not isinstance(copy.taken_ms, int):
+        return False
+    after = isinstance(previous_ms, Absent) or copy.taken_ms >= previous_ms - FILE_TIME_SLACK_MS
+    return after and copy.taken_ms <= line.time_ms + FILE_TIME_SLACK_MS
+
+
+def _shows_what_went(copy: Copy, line: LoggedTruncation, own: Sequence[Copy], agreement: Agreement) -> bool:
+    """Where file times tell nothing: what stood behind the target is not, or otherwise, in the log as it is now."""
+    if isinstance(copy.taken_ms, int):
+        return False
+    for now in own:
+        if now.is_final:
+            parted = agreement.parted_at(copy.view, now.view)
+            ends = now.view.log_end_offset if parted is None else parted
+            start = min(line.to_offset, agreement.batch_start(copy.view, line.to_offset))
+            if start <= ends <= line.to_offset and ends < copy.view.log_end_offset:
+                return True
+    return False
 
 
 def _number(value: int | Absent) -> int:

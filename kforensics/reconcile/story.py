@@ -8,7 +8,7 @@ from kforensics.evidence.model import BatchReader, Citation, Replica
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.committed import Certainty, CommitJudge, CommittedCounts, CommittedRun, count_runs
-from kforensics.reconcile.copies import Agreement, Copy, copies_of, final_leader, of_one_incarnation
+from kforensics.reconcile.copies import Agreement, Copy, copies_of, final_leader, judge_times, of_one_incarnation
 from kforensics.reconcile.facts import ClusterFacts, GroupCommit, Leadership
 from kforensics.reconcile.incidents import Cut, cuts_of
 from kforensics.reconcile.leader import choose_protocol
@@ -119,6 +119,8 @@ class StoryEvidence:
     logged: Sequence[LoggedTruncation]
     """Of this partition."""
     created_ms: int | Absent
+    last_logged_ms: int | Absent
+    """Time of the last line of all logs."""
     protocol_hints: Mapping[int, ProtocolName]
     commits: Sequence[GroupCommit]
     """Out of the consumer offsets as they are now."""
@@ -153,6 +155,7 @@ class _Teller:
         self.agreement = Agreement(reader)
         topic_id = evidence.facts.topic_id(partition.topic)
         found = copies_of(final, before, topic_id=topic_id, final_rank=final_rank)
+        found = replace(found, copies=judge_times(found.copies, evidence.last_logged_ms))
         self.other_topics = found.other_topics
         self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
         self.leader = final_leader(found.live, self.leaderships)
