@@ -92,6 +92,7 @@ class _Shared:
     reader: FileBatchReader
     logged: Mapping[TopicPartition, Sequence[LoggedTruncation]]
     created: Mapping[TopicPartition, int]
+    last_logged_ms: int | Absent
     commits: CommittedOffsets
 
 
@@ -208,6 +209,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         reader=FileBatchReader([one.root for one in inputs.found]),
         logged=_by_partition(cuts),
         created=creation_times(events),
+        last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
         commits=_final_commits(places, evidence),
     )
     results = _tell_all(shared, jobs or default_jobs())
@@ -313,6 +315,7 @@ def _tell_one(shared: _Shared, at: int) -> tuple[PartitionStory, tuple[Problem, 
             facts=shared.facts.facts,
             logged=shared.logged.get(partition, ()),
             created_ms=shared.created.get(partition, Absent.UNKNOWN),
+            last_logged_ms=shared.last_logged_ms,
             protocol_hints=shared.facts.protocol_hints,
             commits=shared.commits(partition),
         ),
