@@ -48,7 +48,7 @@ class LogOrder:
             ([self.leader_epoch], table["partition_leader_epoch"][table["partition_leader_epoch"] >= 0])
         )
         offsets_rise = bool((base > reached[:-1]).all() and (last >= base).all())
-        epochs_rise = bool((epochs[1:] >= epochs[:-1]).all())
+        epochs_rise = bool((epochs[1:] >= epochs[:-1]).all() and (table["partition_leader_epoch"] >= -1).all())
         if offsets_rise and epochs_rise:
             self.last_offset = int(reached[-1])
             self.leader_epoch = int(epochs[-1])
@@ -116,6 +116,8 @@ class LogOrder:
                     )
                     if index + 1 < len(batches) and batches[index + 1].leader_epoch < self.leader_epoch:
                         self.leader_epoch = batch.leader_epoch
+            elif batch.leader_epoch < -1:
+                damage.append(_epoch_damage(batch, self.leader_epoch, "a leader epoch of 0 or more, or -1 for none"))
         return damage
 
 
