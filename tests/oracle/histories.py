@@ -8,7 +8,7 @@ from tests.oracle.cluster import BROKERS, Cluster
 
 MARK_INTERVAL_MS = 1_000
 NEVER_MS = 3_600_000
-SETTLE_SECONDS = 3
+SETTLE_SECONDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +48,32 @@ def unclean_election(cluster: Cluster) -> Parted:
     return Parted(leader=new, follower=old)
 
 
-def two_unclean_elections(cluster: Cluster) -> Parted:
-    """After an unclean election the first leader comes back alone and leads again, without having followed."""
-    first = cluster.leader()
-    second = _other(first)
+def _lead_in_turn(cluster: Cluster, elections: int) -> Parted:
+    """Each broker comes back alone and leads without having followed the other, so many times after the first leader."""
+    leader = cluster.leader()
     # One record a batch: a fetch at any offset then starts at a batch on either log.
     cluster.write(*[1] * 10)
-    cluster.stop(second)
-    cluster.wait_in_sync((first,))
+    cluster.stop(_other(leader))
+    cluster.wait_in_sync((leader,))
     cluster.write(*[1] * 5)
-    time.sleep(SETTLE_SECONDS)
-    cluster.kill(first)
-    cluster.start(second)
-    cluster.wait_for_leader(second)
-    cluster.write(*[1] * 4)
-    time.sleep(SETTLE_SECONDS)
-    cluster.kill(second)
-    cluster.start(first)
-    cluster.wait_for_leader(first)
-    cluster.write(*[1] * 5)
-    return Parted(leader=first, follower=second)
+    for turn in range(elections):
+        time.sleep(SETTLE_SECONDS)
+        cluster.kill(leader)
+        leader = _other(leader)
+        cluster.start(leader)
+        cluster.wait_for_leader(leader)
+        cluster.write(*[1] * (4 + turn % 2))
+    return Parted(leader=leader, follower=_other(leader))
+
+
+def two_unclean_elections(cluster: Cluster) -> Parted:
+    """One term on the follower that the leader knows nothing of: before KIP-279 it stays."""
+    return _lead_in_turn(cluster, 2)
+
+
+def four_unclean_elections(cluster: Cluster) -> Parted:
+    """Two terms on the follower that the leader knows nothing of: they take two rounds to cut."""
+    return _lead_in_turn(cluster, 4)
 
 
 def old_high_watermark(cluster: Cluster) -> Parted:
@@ -90,5 +96,6 @@ def old_high_watermark(cluster: Cluster) -> Parted:
 HISTORIES = (
     History("unclean election", unclean_election),
     History("two unclean elections", two_unclean_elections),
+    History("four unclean elections", four_unclean_elections),
     History("old high watermark", old_high_watermark, NEVER_MS),
 )
