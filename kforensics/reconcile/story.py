@@ -17,6 +17,7 @@ from kforensics.reconcile.losses import Loss, LostBatch, find_losses, lost_batch
 from kforensics.reconcile.outline import LogOutline, outline_of
 from kforensics.reconcile.recompute import recompute
 from kforensics.reconcile.torn import Tears, find_tears
+from kforensics.reconcile.unseen import unseen_runs
 from kforensics.units import OffsetRange, TopicPartition
 
 
@@ -174,6 +175,7 @@ class _Teller:
         truncations = tuple(self._truncation(cut, causes) for cut in cuts)
         lost = self._lost()
         losses = self._losses(lost, truncations, causes)
+        losses = (*losses, *self._unseen(cuts, truncations, losses))
         view = self.leader.view if self.leader is not None else None
         return PartitionStory(
             partition=self.partition,
@@ -256,6 +258,37 @@ class _Teller:
             return ()
         found = find_losses(self.leader, lost, self.judge, self.reader)
         return tuple(self._entry(loss, truncations, causes) for loss in found)
+
+    def _unseen(
+        self, cuts: Sequence[Cut], truncations: Sequence[Truncation], losses: Sequence[LossEntry]
+    ) -> list[LossEntry]:
+        """What log lines say was cut and no copy shows; the metadata quorum cuts only what it has not committed."""
+        if self.leader is None or self.partition.topic in METADATA_TOPICS:
+            return []
+        found = unseen_runs(
+            [(cut, told.cause.name, self._protocol(cut)) for cut, told in zip(cuts, truncations, strict=True)],
+            shown=[loss.offsets for loss in losses],
+            leader_end=self.leader.view.log_end_offset,
+            leaderships=self.leaderships,
+            needed_in_sync=self.evidence.facts.min_insync_replicas(self.partition.topic),
+        )
+        return [
+            LossEntry(
+                topic_partition=self.partition,
+                offsets=run.offsets,
+                records=run.offsets.count,
+                markers=0,
+                committed=run.committed,
+                was_committed=run.committed,
+                is_replaced=run.is_replaced,
+                leader_epoch=run.leader_epoch,
+                reason=run.reason,
+                cause=run.cause,
+                held_by=(),
+                citations=run.citations,
+            )
+            for run in found
+        ]
 
     def _entry(self, loss: Loss, truncations: Sequence[Truncation], causes: CauseEvidence) -> LossEntry:
         cause, citations = _cause_of_loss(loss, truncations, causes)
