@@ -71,7 +71,7 @@ def test_what_a_line_says_was_cut_may_have_been_committed():
 
 def test_what_some_copy_shows_is_left_to_it():
     assert [(70, 71), (76, 83)] == offsets(runs(cut(84, 70), shown=[OffsetRange(72, 75)]))
-    assert [] == runs(cut(84, 70), shown=[OffsetRange(0, 100)])
+    assert () == runs(cut(84, 70), shown=[OffsetRange(0, 100)])
 
 
 def test_an_uncommitted_tail_is_no_loss_of_committed_records():
@@ -83,14 +83,14 @@ def test_two_replicas_that_cut_the_same_count_once():
 
 
 def test_a_cut_to_the_high_watermark_counts_past_the_leaders_end_only():
-    assert [] == runs(cut(84, 70, rule="high-watermark"))
+    assert () == runs(cut(84, 70, rule="high-watermark"))
     assert [(75, 83)] == offsets(runs(cut(84, 70, rule="high-watermark"), leader_end=75))
     assert [(75, 83)] == offsets(runs(cut(84, 70, rule="unknown"), protocol=ProtocolName.HW, leader_end=75))
     assert [(70, 74), (75, 83)] == offsets(runs(cut(84, 70, rule="unknown"), leader_end=75))
 
 
 def test_disks_speak_for_themselves():
-    assert [] == runs(cut(84, 70, logged=False))
+    assert () == runs(cut(84, 70, logged=False))
 
 
 def test_a_line_with_absurd_offsets_takes_no_time():
