@@ -13,10 +13,12 @@ from kforensics.cli.options import (
     VerboseOption,
     require_format,
 )
+from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kforensics.pipeline.cited import CitedFile
     from kforensics.pipeline.explain import Explanation
 
 
@@ -69,6 +71,8 @@ def explain(
             show_default=False,
         ),
     ] = None,
+    redact: RedactOption = False,
+    redact_key: RedactKeyOption = None,
     output_format: FormatOption = OutputFormat.TEXT,
     out: OutOption = None,
     jobs: JobsOption = None,
@@ -77,27 +81,50 @@ def explain(
     """Tell what happened after an incident: every truncation with its cause, and every record that is gone.
 
     Works on one broker's directory alone and gets better with every other replica, metadata log, log file and earlier snapshot;
-    it says what is missing. Exit code 1 means that records are gone that were or may have been committed.
+    it says what is missing. `--format html -o report.html` makes a page for the post-mortem. Exit code 1 means that records are gone that were or may have been committed.
     """
     from kforensics.cli.exits import exit_code_of
     from kforensics.cli.output import check_out, write_result
+    from kforensics.pipeline.cited import cited_files
     from kforensics.pipeline.explain import ExplainOptions, gather_evidence
     from kforensics.pipeline.explain import explain as tell
     from kforensics.reconcile.zones import parse_time, parse_zone
 
-    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
+    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.HTML)
     check_out(out, [*paths, *(before or ())])
+    pseudonyms = pseudonyms_of(redact, redact_key)
+    if output_format is OutputFormat.HTML:
+        from kforensics.render.html.pages import require_engine
+
+        require_engine()
     options = ExplainOptions(
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
         since_ms=parse_time(since) if since else None,
         until_ms=parse_time(until) if until else None,
         log_zone=parse_zone(log_timezone) if log_timezone else None,
+        rename_group=pseudonyms.group if pseudonyms else str,
     )
-    result = tell(gather_evidence(paths, before or ()), options, jobs=jobs)
+    evidence = gather_evidence(paths, before or ())
+    result = tell(evidence, options, jobs=jobs)
+    files = cited_files(result, evidence.inputs) if output_format is OutputFormat.HTML else ()
+    if pseudonyms:
+        from kforensics.pipeline.redact import redact_cited_files, redact_explanation
+
+        files = redact_cited_files(files, result, pseudonyms)
+        result = redact_explanation(result, pseudonyms)
     code = exit_code_of(result.findings, result.problems)
-    write_result(_pieces(result, output_format, int(code), verbose=verbose, coloured=out is None), out)
+    if output_format is OutputFormat.HTML:
+        write_result(_page(result, files, int(code), is_redacted=pseudonyms is not None), out)
+    else:
+        write_result(_pieces(result, output_format, int(code), verbose=verbose, coloured=out is None), out)
     raise typer.Exit(code)
+
+
+def _page(result: "Explanation", files: "tuple[CitedFile, ...]", code: int, *, is_redacted: bool) -> str:
+    from kforensics.render.html.explain_page import explain_html
+
+    return explain_html(result, files, exit_code=code, is_redacted=is_redacted)
 
 
 def _pieces(

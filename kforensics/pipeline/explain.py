@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -51,6 +51,8 @@ class ExplainOptions:
     until_ms: int | None = None
     log_zone: dt.tzinfo | None = None
     """Of the times in log files, where the user names it."""
+    rename_group: Callable[[str], str] = str
+    """What consumer groups are called in the explanation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,10 @@ class Explanation:
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
+    hosts: tuple[str, ...] = ()
+    """Where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
+    topics: tuple[str, ...] = ()
+    """Names of all topics that were met."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +200,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     """
     inputs = evidence.inputs
     places = find_places(inputs)
-    gathered = gather_facts(_without_old_metadata(evidence), places)
+    gathered = gather_facts(_without_old_metadata(evidence), places, rename_group=options.rename_group)
     clocks = choose_clocks(gathered.log_files, _dated(gathered.histories), zone=options.log_zone)
     events = order_events(gathered.log_files, clocks)
     gathered = replace(gathered, facts=facts_from_logs(events, gathered.facts))
@@ -210,7 +216,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         logged=_by_partition(cuts),
         created=creation_times(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
-        commits=_final_commits(places, evidence),
+        commits=_final_commits(places, evidence, options),
     )
     results = _tell_all(shared, jobs or default_jobs())
     stories = tuple(story for story, _ in results)
@@ -233,6 +239,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         notes=evidence.notes,
         findings=findings,
         problems=tuple(dict.fromkeys(problems)),
+        hosts=tuple(sorted(_hosts(gathered.histories))),
+        topics=tuple(sorted({tp.topic for tp in (*places.by_partition, *leaderships)})),
     )
 
 
@@ -268,7 +276,7 @@ def _by_partition(cuts: Sequence[LoggedTruncation]) -> dict[TopicPartition, list
     return found
 
 
-def _final_commits(places: Places, evidence: Evidence) -> CommittedOffsets:
+def _final_commits(places: Places, evidence: Evidence, options: ExplainOptions) -> CommittedOffsets:
     return CommittedOffsets(
         tuple(
             place
@@ -276,7 +284,8 @@ def _final_commits(places: Places, evidence: Evidence) -> CommittedOffsets:
             if tp.topic == OFFSETS_TOPIC
             for place in group
             if place.state.input not in evidence.ranks and place.directory_state == "live"
-        )
+        ),
+        options.rename_group,
     )
 
 
@@ -340,6 +349,13 @@ def _partition_states(histories: Sequence[MetadataHistory]) -> Iterator[Partitio
     newest = newest_log(histories)
     for states in newest.partitions.values() if newest is not None else ():
         yield states[-1]
+
+
+def _hosts(histories: Sequence[MetadataHistory]) -> Iterator[str]:
+    for history in histories:
+        nodes = (*history.brokers.values(), *history.controllers.values())
+        points = {point for states in nodes for state in states for point in state.end_points}
+        yield from {point.rpartition("//")[2].rpartition(":")[0].strip("[]") for point in points}
 
 
 def _timeline(

@@ -1,6 +1,6 @@
 """Facts about the cluster that stand beside the replicas: metadata log, consumer groups and broker logs among the inputs, read once."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
@@ -37,7 +37,7 @@ class GatheredFacts:
     problems: tuple[Problem, ...]
 
 
-def gather_facts(inputs: Inputs, places: Places) -> GatheredFacts:
+def gather_facts(inputs: Inputs, places: Places, *, rename_group: Callable[[str], str] = str) -> GatheredFacts:
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for."""
     histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
     log_files, problems = read_log_files(inputs)
@@ -45,7 +45,7 @@ def gather_facts(inputs: Inputs, places: Places) -> GatheredFacts:
     newest = newest_log(histories)
     events = order_events(log_files, choose_clocks(log_files, {}))
     return GatheredFacts(
-        facts=facts_from_logs(events, KnownFacts(newest, CommittedOffsets(offsets))),
+        facts=facts_from_logs(events, KnownFacts(newest, CommittedOffsets(offsets, rename_group))),
         histories=histories,
         log_files=log_files,
         protocol_hints=protocol_hints(log_files),
@@ -92,18 +92,21 @@ def protocol_hints(log_files: tuple[LogFile, ...]) -> dict[int, ProtocolName]:
 class CommittedOffsets:
     """Consumer groups' committed offsets by partition, read from the logs when the first partition is asked for."""
 
-    def __init__(self, places: tuple[PartitionPlace, ...]) -> None:
+    def __init__(self, places: tuple[PartitionPlace, ...], rename_group: Callable[[str], str] = str) -> None:
         self._places = places
+        self._rename_group = rename_group
         self._known: dict[TopicPartition, tuple[GroupCommit, ...]] | None = None
 
     def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
         """What groups committed in the partition."""
         if self._known is None:
-            self._known = _highest_commits(self._places)
+            self._known = _highest_commits(self._places, self._rename_group)
         return self._known.get(partition, ())
 
 
-def _highest_commits(places: tuple[PartitionPlace, ...]) -> dict[TopicPartition, tuple[GroupCommit, ...]]:
+def _highest_commits(
+    places: tuple[PartitionPlace, ...], rename_group: Callable[[str], str]
+) -> dict[TopicPartition, tuple[GroupCommit, ...]]:
     """The highest offset that each group committed in each leader epoch."""
     best: dict[tuple[TopicPartition, str, int | Absent], GroupCommitRecord] = {}
     for commit in walk_group_commits(places):
@@ -113,7 +116,7 @@ def _highest_commits(places: tuple[PartitionPlace, ...]) -> dict[TopicPartition,
     out: dict[TopicPartition, list[GroupCommit]] = {}
     for commit in best.values():
         found = GroupCommit(
-            group=commit.group,
+            group=rename_group(commit.group),
             offset=commit.offset,
             leader_epoch=commit.leader_epoch,
             time_ms=commit.time_ms,

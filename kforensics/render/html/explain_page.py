@@ -1,0 +1,249 @@
+"""The explanation of an incident as one page for the post-mortem: verdict, what to do, replicas, timeline, losses, proof."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation, Input
+from kforensics.findings.model import Severity, by_gravity
+from kforensics.pipeline.cited import CitedFile
+from kforensics.pipeline.explain import Explanation
+from kforensics.reconcile.conclusion import CAUSE_WORDS
+from kforensics.reconcile.logged_truncations import METADATA_TOPICS
+from kforensics.reconcile.story import Holder, LossEntry, Truncation
+from kforensics.render.explain import told_entries
+from kforensics.render.html.happenings import Happening, happenings, rows_within
+from kforensics.render.html.lanes import draw_figure
+from kforensics.render.html.pages import fill_page
+from kforensics.render.times import utc_text
+
+MOST_LOSSES = 500
+MOST_TRUNCATIONS = 200
+MOST_FIGURES = 40
+MOST_HAPPENINGS = 400
+MOST_OTHER_HAPPENINGS = 2_000
+MOST_FINDINGS = 200
+MOST_PROBLEMS = 200
+MOST_CITATIONS = 4
+
+_FORBIDDING = ("do not ", "don't ", "never ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A citation as a link: to the file's row, or to nowhere where the file is not listed."""
+
+    words: str
+    file: int | None
+    """Which row of the list of files, counted from 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The colour and mark of the answer; the mark says the same as the colour."""
+
+    tone: str
+    mark: str
+    words: str
+
+
+class _References:
+    """Turns citations into links to the files that are listed with their hashes."""
+
+    def __init__(self, inputs: Sequence[Input], files: Sequence[CitedFile]) -> None:
+        self._inputs = inputs
+        self._rows = {(file.input, file.path): number for number, file in enumerate(files, start=1)}
+
+    def of(self, citations: Iterable[Citation], most: int = MOST_CITATIONS) -> tuple[Reference, ...]:
+        """Links for the first citations; the others are counted."""
+        every = [self._one(citation) for citation in dict.fromkeys(citations)]
+        more = len(every) - most
+        return (*every[:most], Reference(words=f"and {more} more", file=None)) if more > 0 else tuple(every)
+
+    def _one(self, citation: Citation) -> Reference:
+        names = self.full_path(citation.input, citation.path).rstrip("/").split("/")
+        words = "/".join(names[-2:])
+        if isinstance(citation.line, int):
+            words += f":{citation.line}"
+        elif not isinstance(citation.span, Absent):
+            # The directory says more than the name of a segment; the link leads to the whole path.
+            words = f"{names[-2 if len(names) > 1 else -1]} byte {citation.span.position}"
+        return Reference(words=words, file=self._rows.get((citation.input, citation.path)))
+
+    def full_path(self, number: int, path: str) -> str:
+        """The path with that of its input before it."""
+        given = self._inputs[number].path.rstrip("/") if number < len(self._inputs) else ""
+        return given if path == "." else f"{given}/{path}"
+
+
+def explain_html(result: Explanation, files: Sequence[CitedFile], *, exit_code: int, is_redacted: bool = False) -> str:
+    """The page; the same values give the same bytes.
+
+    Args:
+        result: what happened.
+        files: that the result cites, with their hashes.
+        exit_code: of the command, for the record.
+        is_redacted: whether names in the result are pseudonyms.
+
+    Raises:
+        MissingExtra: jinja2 is not installed.
+    """
+    references = _References(result.inputs, files)
+    cuts = [cut for story in result.stories for cut in story.truncations]
+    losses = [loss for story in result.stories if story.partition.topic not in METADATA_TOPICS for loss in story.losses]
+    pictured = [story for story in result.stories if (story.truncations or story.losses) and story.logs]
+    findings = by_gravity(result.findings)
+    return fill_page(
+        "explain.html",
+        verdict=_verdict(result, losses),
+        conclusion=result.conclusion or ("Nothing is known.",),
+        forbidden=[sentence for sentence in result.advice if sentence.lower().startswith(_FORBIDDING)],
+        advised=[sentence for sentence in result.advice if not sentence.lower().startswith(_FORBIDDING)],
+        figures=_figures_of(result, losses, cuts),
+        is_redacted=is_redacted,
+        losses=[_loss_row(loss, references) for loss in losses[:MOST_LOSSES]],
+        more_losses=max(0, len(losses) - MOST_LOSSES),
+        pictures=[draw_figure(story, result.inputs) for story in pictured[:MOST_FIGURES]],
+        more_pictures=max(0, len(pictured) - MOST_FIGURES),
+        **_timeline(result, cuts, references),
+        cuts=[_cut_entry(cut, references) for cut in cuts[:MOST_TRUNCATIONS]],
+        more_cuts=max(0, len(cuts) - MOST_TRUNCATIONS),
+        groups=_groups(result, references),
+        transactions=[(str(story.partition), torn) for story in result.stories for torn in story.tears.transactions],
+        producers=[(str(story.partition), back) for story in result.stories for back in story.tears.producers],
+        findings=[(item, references.of(item.citations)) for item in findings[:MOST_FINDINGS]],
+        more_findings=max(0, len(findings) - MOST_FINDINGS),
+        missing=(*result.notes, *result.missing),
+        problems=[
+            (references.full_path(problem.input, problem.path), problem.message)
+            for problem in result.problems[:MOST_PROBLEMS]
+        ],
+        more_problems=max(0, len(result.problems) - MOST_PROBLEMS),
+        files=[
+            {"path": references.full_path(file.input, file.path), "length": file.length, "sha256": file.sha256}
+            for file in files
+        ],
+        inputs=result.inputs,
+        clocks=[
+            (path, clock)
+            for path, clock in result.clocks
+            if clock.shift_ms or clock.skew_ms or clock.source == "assumed"
+        ],
+        exit_code=exit_code,
+        known=_known,
+        utc=_utc,
+        is_absent=lambda value: isinstance(value, Absent),
+    )
+
+
+def _verdict(result: Explanation, losses: Sequence[LossEntry]) -> Verdict:
+    gone = {loss.was_committed for loss in losses if not loss.in_use}
+    at_stake = {loss.was_committed for loss in losses if loss.in_use}
+    if "certain" in gone:
+        return Verdict(tone="bad", mark="✕", words="Committed records are gone")
+    if "certain" in at_stake:
+        return Verdict(tone="bad", mark="!", words="Committed records are at stake")
+    if "possible" in gone | at_stake:
+        return Verdict(tone="warning", mark="?", words="Committed records may be gone")
+    worst = max((item.severity.rank for item in result.findings), default=0)
+    if worst >= Severity.WARNING.rank:
+        return Verdict(tone="warning", mark="!", words="Something needs a decision")
+    if result.problems:
+        return Verdict(tone="warning", mark="?", words="Not all of the evidence could be read")
+    return Verdict(tone="good", mark="✓", words="No committed record is missing")
+
+
+def _figures_of(
+    result: Explanation, losses: Sequence[LossEntry], cuts: Sequence[Truncation]
+) -> list[tuple[str, int, str]]:
+    """Numbers at a glance: what is counted, how many, and a kind for its looks."""
+
+    def lost(certainty: str) -> int:
+        return sum(loss.records for loss in losses if loss.was_committed == certainty)
+
+    elections = sum(entry.kind == "unclean-election" for entry in result.timeline)
+    return [
+        ("committed records lost", lost("certain"), "certain"),
+        ("maybe committed, lost", lost("possible"), "possible"),
+        ("not committed, discarded", lost("no"), "no"),
+        ("truncations", len(cuts), "plain"),
+        ("unclean elections", elections, "plain"),
+        ("partitions looked at", result.partitions, "plain"),
+    ]
+
+
+def _timeline(result: Explanation, cuts: Sequence[Truncation], references: _References) -> Mapping[str, object]:
+    told = [
+        entry for entry in told_entries(result.timeline, result.stories, verbose=False) if entry.kind != "truncation"
+    ]
+    # A cut is told by its own row, which knows where the log ended before.
+    others = [entry for entry in result.timeline if entry.kind != "truncation" or entry.is_quiet]
+    seen = set(map(id, told))
+    main, more_main = rows_within(happenings(told, cuts), MOST_HAPPENINGS)
+    other, more_other = rows_within(
+        happenings(entry for entry in others if id(entry) not in seen), MOST_OTHER_HAPPENINGS
+    )
+    return {
+        "happenings": [_row(one, references) for one in main],
+        "more_happenings": more_main,
+        "others": [_row(one, references) for one in other],
+        "more_others": more_other,
+    }
+
+
+def _row(one: Happening, references: _References) -> tuple[Happening, tuple[Reference, ...]]:
+    return one, references.of(one.citations, most=2)
+
+
+def _loss_row(loss: LossEntry, references: _References) -> dict[str, object]:
+    return {
+        "partition": str(loss.topic_partition),
+        "first": loss.offsets.first,
+        "last": loss.offsets.last,
+        "records": loss.records,
+        "markers": loss.markers,
+        "committed": loss.was_committed,
+        "leader_epoch": loss.leader_epoch,
+        "is_replaced": loss.is_replaced,
+        "cause": CAUSE_WORDS[loss.cause],
+        "reason": loss.reason,
+        "holders": [_holder(holder, references) for holder in loss.held_by],
+        "references": references.of(loss.citations),
+    }
+
+
+def _holder(holder: Holder, references: _References) -> str:
+    path = references.full_path(holder.input, holder.path)
+    return f"{path} (in use)" if holder.in_use else path
+
+
+def _cut_entry(cut: Truncation, references: _References) -> dict[str, object]:
+    return {
+        "cut": cut,
+        "partition": str(cut.topic_partition),
+        "cause": CAUSE_WORDS[cut.cause.name],
+        "references": references.of(cut.citations, most=20),
+    }
+
+
+def _groups(result: Explanation, references: _References) -> list[dict[str, object]]:
+    return [
+        {
+            "group": group.group,
+            "partition": str(story.partition),
+            "offset": group.offset,
+            "is_ahead": group.kind == "ahead",
+            "log_end_offset": story.log_end_offset,
+            "references": references.of((group.citation,)),
+        }
+        for story in result.stories
+        for group in story.groups
+    ]
+
+
+def _known(value: object) -> object:
+    return "unknown" if isinstance(value, Absent) else value
+
+
+def _utc(time_ms: int | Absent) -> str:
+    return "time unknown" if isinstance(time_ms, Absent) else utc_text(time_ms)

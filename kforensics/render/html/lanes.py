@@ -1,0 +1,210 @@
+"""Logs as lanes of a picture: places and lengths for SVG, with every fact that a colour carries in words beside it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kforensics.evidence.model import Input
+from kforensics.reconcile.outline import LogOutline
+from kforensics.reconcile.story import LossEntry, PartitionStory
+from kforensics.render.lanes import Lane, scale_of
+from kforensics.units import EpochEntry
+
+WIDTH = 960
+LABEL_WIDTH = 150
+BAR_WIDTH = 560
+ROW_HEIGHT = 34
+HEADING_HEIGHT = 30
+BAR_HEIGHT = 20
+AXIS_HEIGHT = 26
+NARROWEST_LABEL = 26
+MOST_LANES = 24
+MOST_LABEL = 60
+"""Characters of a snapshot's name in a picture."""
+
+Placing = Callable[[int], float]
+"""Gives an offset its place from the left."""
+
+_CERTAINTY_WORDS = {"certain": "committed", "possible": "maybe committed", "no": "not committed"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A rectangle: where it begins, how wide it is, what it shows, and a label where there is room."""
+
+    x: float
+    width: float
+    kind: str
+    label: str = ""
+    label_x: float = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnLane:
+    """One log; `words` say what is drawn."""
+
+    y: int
+    name: str
+    pieces: tuple[Piece, ...]
+    gone: tuple[Piece, ...]
+    watermark: float | None
+    ends: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """All logs of one snapshot, or as they are now."""
+
+    y: int
+    name: str
+    lanes: tuple[DrawnLane, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """The picture of one partition."""
+
+    partition: str
+    height: int
+    moments: tuple[Moment, ...]
+    ticks: tuple[tuple[float, int], ...]
+    """Place and offset."""
+    title: str
+    description: str
+    left_out: int
+    """Logs for which there is no room."""
+
+
+def draw_figure(story: PartitionStory, inputs: Sequence[Input]) -> Figure:
+    """The logs of a partition before and after, to one scale; what all of them share below is shortened."""
+    logs = _worth_drawing(story)
+    firsts = [loss.offsets.first for loss in story.losses]
+    scale = scale_of(
+        [
+            Lane(start=log.log_start_offset, end=log.log_end_offset, cut_from=min(firsts, default=None))
+            for log in logs[:MOST_LANES]
+        ],
+        BAR_WIDTH * 10,
+    )
+
+    def place(offset: int) -> float:
+        return LABEL_WIDTH + scale.column(offset) / 10
+
+    moments: list[Moment] = []
+    y = 0
+    for rank in sorted({log.rank for log in logs[:MOST_LANES]}):
+        there = [log for log in logs[:MOST_LANES] if log.rank == rank]
+        heading = y
+        y += HEADING_HEIGHT
+        lanes = []
+        for log in there:
+            lanes.append(_lane(log, story, place, y))
+            y += ROW_HEIGHT
+        moments.append(Moment(y=heading, name=_moment_name(there, inputs), lanes=tuple(lanes)))
+    name = str(story.partition)
+    words = [f"{moment.name}: {'; '.join(lane.words for lane in moment.lanes)}." for moment in moments]
+    return Figure(
+        partition=name,
+        height=y + AXIS_HEIGHT,
+        moments=tuple(moments),
+        ticks=tuple((place(offset), offset) for offset in _ticks(scale.first, scale.last)),
+        title=f"Replicas of {name} before and after",
+        description=" ".join(words),
+        left_out=max(0, len(logs) - MOST_LANES),
+    )
+
+
+def _worth_drawing(story: PartitionStory) -> list[LogOutline]:
+    """Without snapshots of which all logs look as they do in the one before: several may have been taken."""
+    by_rank: dict[int, list[LogOutline]] = {}
+    for log in story.logs:
+        by_rank.setdefault(log.rank, []).append(log)
+    kept: list[LogOutline] = []
+    before: list[tuple[object, ...]] = []
+    for _rank, logs in sorted(by_rank.items()):
+        shapes = [(log.broker_id, log.log_start_offset, log.log_end_offset, log.epochs, log.is_remnant) for log in logs]
+        if shapes != before or any(log.is_final for log in logs):
+            kept += logs
+        before = list(shapes)
+    return kept
+
+
+def _moment_name(logs: Sequence[LogOutline], inputs: Sequence[Input]) -> str:
+    if logs[0].is_final:
+        return "Now"
+    paths = dict.fromkeys(inputs[log.input].path.rstrip("/") for log in logs if log.input < len(inputs))
+    names = ", ".join(path.rsplit("/", 1)[-1] for path in paths)
+    return f"Before, {names if len(names) <= MOST_LABEL else names[: MOST_LABEL - 1] + '…'}"
+
+
+def _lane(log: LogOutline, story: PartitionStory, place: Placing, y: int) -> DrawnLane:
+    owner = f"broker {log.broker_id}" if isinstance(log.broker_id, int) else "unknown broker"
+    extra = "deleted files" if log.is_remnant else "" if log.state == "live" else log.state
+    if log.is_final and not log.is_remnant and log.state == "live" and log.broker_id == story.leader:
+        extra = "leader"
+    name = f"{owner} ({extra})" if extra else owner
+    gone = [loss for loss in story.losses if _holds(log, loss)]
+    count = sum(loss.records for loss in gone)
+    mark = f"HW {log.high_watermark}" if isinstance(log.high_watermark, int) else ""
+    return DrawnLane(
+        y=y,
+        name=name,
+        pieces=_terms(log, place, kept_until=min((loss.offsets.first for loss in gone), default=log.log_end_offset)),
+        gone=tuple(_gone_piece(log, loss, place) for loss in gone),
+        watermark=place(log.high_watermark)
+        if isinstance(log.high_watermark, int) and log.log_start_offset <= log.high_watermark <= log.log_end_offset
+        else None,
+        ends=", ".join(
+            part for part in (f"end {log.log_end_offset}", mark, f"{count:,} gone now" if count else "") if part
+        ),
+        words=_lane_words(log, name, gone),
+    )
+
+
+def _holds(log: LogOutline, loss: LossEntry) -> bool:
+    return (
+        any(holder.input == log.input and holder.path == log.path for holder in loss.held_by)
+        and loss.offsets.first < log.log_end_offset
+        and loss.offsets.last >= log.log_start_offset
+    )
+
+
+def _terms(log: LogOutline, place: Placing, *, kept_until: int) -> tuple[Piece, ...]:
+    entries = log.epochs or (EpochEntry(-1, log.log_start_offset),)
+    pieces = []
+    for at, entry in enumerate(entries):
+        start = max(entry.start_offset, log.log_start_offset)
+        end = entries[at + 1].start_offset if at + 1 < len(entries) else log.log_end_offset
+        width = place(min(end, log.log_end_offset)) - place(start)
+        if width <= 0:
+            continue
+        room = min(width, place(kept_until) - place(start))
+        label = f"e{entry.leader_epoch}" if entry.leader_epoch >= 0 and room >= NARROWEST_LABEL else ""
+        kind = "even" if at % 2 == 0 else "odd"
+        pieces.append(Piece(x=place(start), width=width, kind=kind, label=label, label_x=place(start) + room / 2))
+    return tuple(pieces)
+
+
+def _gone_piece(log: LogOutline, loss: LossEntry, place: Placing) -> Piece:
+    start = place(max(loss.offsets.first, log.log_start_offset))
+    end = place(min(loss.offsets.last + 1, log.log_end_offset))
+    return Piece(x=start, width=max(end - start, 2), kind=loss.was_committed)
+
+
+def _lane_words(log: LogOutline, name: str, gone: Sequence[LossEntry]) -> str:
+    if log.log_end_offset <= log.log_start_offset:
+        return f"{name} is empty, log end {log.log_end_offset}"
+    words = f"{name} holds offsets {log.log_start_offset} to {log.log_end_offset - 1}"
+    terms = ", ".join(f"epoch {entry.leader_epoch} from {entry.start_offset}" for entry in log.epochs[:20])
+    lost = ", ".join(
+        f"{loss.offsets.first} to {loss.offsets.last} ({_CERTAINTY_WORDS[loss.was_committed]})" for loss in gone[:20]
+    )
+    return words + (f", {terms}" if terms else "") + (f"; gone now are {lost}" if lost else "")
+
+
+def _ticks(first: int, last: int) -> list[int]:
+    """Some round offsets between the ends, and both ends."""
+    spread = last - first
+    step = next(size * 10**power for power in range(20) for size in (1, 2, 5) if size * 10**power * 7 > spread)
+    inner = range(-(-first // step) * step, last, step)
+    return [first, *(offset for offset in inner if min(offset - first, last - offset) * 12 > spread), last]

@@ -1,0 +1,52 @@
+"""Fills the templates of pages. Whatever comes from evidence is made visible and harmless here, in one place, for every page."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from kforensics import __version__
+from kforensics.errors import MissingExtra
+from kforensics.render.escape import escape_text
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def require_engine() -> None:
+    """Ask, before the work, for what pages are made with.
+
+    Raises:
+        MissingExtra: jinja2 is not installed.
+    """
+    if find_spec("jinja2") is None:
+        raise MissingExtra("html", "--format html")
+
+
+def fill_page(template: str, **values: Any) -> str:
+    """The page that a template makes of the values.
+
+    Every value that a template writes goes through `escape_text`, so that no control or bidi character reaches the page, and then through
+    jinja's escaping of markup: a value can change neither elements nor attributes. A name that is not given is an error, never an empty text.
+
+    Raises:
+        MissingExtra: jinja2 is not installed.
+    """
+    require_engine()
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415  # an extra, and slow to load
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(template).render(tool_version=__version__, **values)
+
+
+def _visible(value: Any) -> Any:
+    # Markup is what a macro of ours made; its parts have been through here.
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return escape_text(value)
+    return value
