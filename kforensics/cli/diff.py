@@ -1,6 +1,7 @@
 """`kforensics diff`: the replicas of every partition, compared."""
 
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,12 +17,14 @@ from kforensics.cli.options import (
     apply_read_rate,
     require_format,
 )
+from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kforensics.evidence.inputs import Inputs
     from kforensics.pipeline.diff import DiffResult
+    from kforensics.pipeline.pseudonyms import Pseudonyms
 
 
 class Protocol(StrEnum):
@@ -79,6 +82,8 @@ def diff(
             "--show-payload", help="With --show-records, their values too. Payloads are private: mind where this goes."
         ),
     ] = False,
+    redact: RedactOption = False,
+    redact_key: RedactKeyOption = None,
     output_format: FormatOption = OutputFormat.TEXT,
     out: OutOption = None,
     jobs: JobsOption = None,
@@ -104,6 +109,7 @@ def diff(
     if show_payload and not show_records:
         raise UsageError("--show-payload goes with --show-records")
     check_out(out, paths)
+    pseudonyms = pseudonyms_of(redact, redact_key)
     jobs = apply_read_rate(read_rate, jobs)
     inputs = find_inputs(paths, with_server_logs=True)
     options = DiffOptions(
@@ -111,6 +117,7 @@ def diff(
         protocol=ProtocolName(protocol.value) if protocol else None,
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
+        rename_group=pseudonyms.group if pseudonyms else str,
     )
     as_text = output_format is OutputFormat.TEXT
     with byte_progress(quiet=not sys.stderr.isatty()) as progress:
@@ -132,6 +139,7 @@ def diff(
             explain_steps,
             show_records,
             show_payload,
+            pseudonyms,
             verbose,
             coloured=out is None,
         )
@@ -184,6 +192,7 @@ def _text(
     explain_steps: bool,
     show_records: bool,
     show_payload: bool,
+    pseudonyms: "Pseudonyms | None",
     verbose: bool,
     *,
     coloured: bool,
@@ -200,6 +209,12 @@ def _text(
     else:
         lines = list(diff_screen(result, verbose=verbose, steps=explain_steps, width=width, unicode=speaks_unicode()))
     if show_records:
-        lines += record_lines(records_to_go(result, inputs), show_payload=show_payload)
+        goners = records_to_go(result, inputs)
+        if pseudonyms:
+            from kforensics.pipeline.redact_records import redact_record
+
+            hide = partial(redact_record, pseudonyms=pseudonyms)
+            goners = ((partition, owner, map(hide, records)) for partition, owner, records in goners)
+        lines += record_lines(goners, show_payload=show_payload)
     lines += problem_lines(result.problems, result.inputs, width)
     return render_screen(lines, colour=coloured and wants_colour(sys.stdout))

@@ -5,6 +5,7 @@ import typer
 
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.options import FormatOption, JobsOption, OutOption, OutputFormat, PathsArgument, require_format
+from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
 from kforensics.errors import UsageError
 
 
@@ -40,6 +41,8 @@ def dump(
     to_time: Annotated[
         str | None, typer.Option("--to-time", metavar="TIME", help="Up to this time.", show_default=False)
     ] = None,
+    redact: RedactOption = False,
+    redact_key: RedactKeyOption = None,
     output_format: FormatOption = OutputFormat.TEXT,
     out: OutOption = None,
     jobs: JobsOption = None,
@@ -54,11 +57,13 @@ def dump(
     from kforensics.evidence.dump_items import Selection
 
     check_out(out, paths)
+    pseudonyms = pseudonyms_of(redact, redact_key)
     code = run_dump(
         paths,
         records=records or show_payload or text,
         show_payload=show_payload,
         as_text=text,
+        pseudonyms=pseudonyms,
         selection=Selection(
             from_offset=from_offset,
             to_offset=to_offset,

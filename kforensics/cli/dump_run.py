@@ -18,6 +18,8 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.dump_items import DumpItem, Selection, decoder_of_file, recognised_name, walk_items
 from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs
 from kforensics.evidence.model import Problem
+from kforensics.pipeline.pseudonyms import Pseudonyms
+from kforensics.pipeline.redact_records import redact_item
 from kforensics.render.dump import dump_line, plain_item
 from kforensics.render.dump_text import text_lines
 from kforensics.render.escape import escape_text
@@ -42,6 +44,8 @@ class DumpOptions:
     records: bool
     show_payload: bool
     as_text: bool
+    pseudonyms: Pseudonyms | None
+    """What stands for payloads and names; None where they are shown as they are."""
     selection: Selection
     output_format: OutputFormat
     jobs: int
@@ -79,6 +83,7 @@ def run_dump(
     records: bool,
     show_payload: bool,
     as_text: bool,
+    pseudonyms: Pseudonyms | None,
     selection: Selection,
     output_format: OutputFormat,
     out: Path | None,
@@ -89,6 +94,7 @@ def run_dump(
         records=records,
         show_payload=show_payload,
         as_text=as_text,
+        pseudonyms=pseudonyms,
         selection=selection,
         output_format=output_format,
         # A file of one's own is written by one process: standard output is what programs read in bulk.
@@ -134,7 +140,7 @@ def _items(target: _Target, options: DumpOptions, looked: _Looked) -> Iterator[D
             for item in walk_items(file, target.path, name, records=options.records, selection=options.selection):
                 if isinstance(item, Damage) and item.gravity is Gravity.DAMAGE:
                     looked.damaged = True
-                yield item
+                yield redact_item(item, options.pseudonyms) if options.pseudonyms else item
     except EvidenceError as error:
         looked.problems.append(Problem(input=target.input, path=target.relative, message=error.problem))
 
@@ -153,7 +159,12 @@ def _jsonl(_inputs: Inputs, targets: Sequence[_Target], options: DumpOptions, lo
 
 def has_plain_records(target: _Target, options: DumpOptions) -> bool:
     """Whether all records of a segment are asked for and are no topic of Kafka's own: then columns make the lines."""
-    if not options.records or not options.selection.is_everything or target.name.kind is not FileKind.SEGMENT:
+    if (
+        options.pseudonyms
+        or not options.records
+        or not options.selection.is_everything
+        or target.name.kind is not FileKind.SEGMENT
+    ):
         return False
     return decoder_of_file(target.path, target.name) is None
 

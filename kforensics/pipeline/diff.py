@@ -51,6 +51,8 @@ class DiffOptions:
     protocol_hints: Mapping[int, ProtocolName] = field(default_factory=dict)
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
+    rename_group: Callable[[str], str] = str
+    """What consumer groups are called in the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,7 @@ def compare(
         progress: told of bytes and findings as they come.
     """
     places = find_places(inputs)
-    gathered = gather_facts(inputs, places)
+    gathered = gather_facts(inputs, places, rename_group=options.rename_group)
     options = replace(options, protocol_hints={**gathered.protocol_hints, **options.protocol_hints})
     groups = [(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, options)]
     shared = _Shared(
