@@ -18,13 +18,13 @@ from kforensics.findings.explain import explain_findings
 from kforensics.findings.model import Finding
 from kforensics.pipeline.facts import CommittedOffsets, GatheredFacts, gather_facts
 from kforensics.pipeline.processes import default_jobs, in_chunks, spread
-from kforensics.reconcile.clocks import Anchor, Clock, choose_clocks
+from kforensics.reconcile.clocks import Clock
 from kforensics.reconcile.conclusion import conclude
 from kforensics.reconcile.facts import Leadership
-from kforensics.reconcile.logged import LoggedEvent, order_events
-from kforensics.reconcile.logged_facts import LoggedFacts, creation_times, facts_from_logs
+from kforensics.reconcile.logged import LoggedEvent
+from kforensics.reconcile.logged_facts import LoggedFacts, creation_times
 from kforensics.reconcile.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
-from kforensics.reconcile.metadata_events import cluster_entries, epoch_times
+from kforensics.reconcile.metadata_events import cluster_entries
 from kforensics.reconcile.story import PartitionStory, StoryEvidence, tell_story
 from kforensics.reconcile.timeline import TimelineEntry, build_timeline
 from kforensics.source.discover import Shape
@@ -200,10 +200,10 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     """
     inputs = evidence.inputs
     places = find_places(inputs)
-    gathered = gather_facts(_without_old_metadata(evidence), places, rename_group=options.rename_group)
-    clocks = choose_clocks(gathered.log_files, _dated(gathered.histories), zone=options.log_zone)
-    events = order_events(gathered.log_files, clocks)
-    gathered = replace(gathered, facts=facts_from_logs(events, gathered.facts))
+    gathered = gather_facts(
+        _without_old_metadata(evidence), places, rename_group=options.rename_group, log_zone=options.log_zone
+    )
+    clocks, events = gathered.clocks, gathered.events
     cuts = logged_truncations(events)
     groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
     known = {tp for tp, _ in groups}
@@ -256,13 +256,6 @@ def _without_old_metadata(evidence: Evidence) -> Inputs:
         problems=evidence.inputs.problems,
     )
     return now if find_metadata_logs(now) or not find_metadata_logs(evidence.inputs) else evidence.inputs
-
-
-def _dated(histories: Sequence[MetadataHistory]) -> dict[Anchor, int]:
-    dated: dict[Anchor, int] = {}
-    for history in histories:
-        dated.update(epoch_times(history))
-    return dated
 
 
 def _told_of(cuts: Sequence[LoggedTruncation]) -> set[TopicPartition]:

@@ -1,5 +1,6 @@
 """Facts about the cluster that stand beside the replicas: metadata log, consumer groups and broker logs among the inputs, read once."""
 
+import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -14,11 +15,12 @@ from kforensics.evidence.model import Problem
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import parse_version, protocol_of
-from kforensics.reconcile.clocks import choose_clocks
+from kforensics.reconcile.clocks import Clock, choose_clocks
 from kforensics.reconcile.cluster_facts import KnownFacts
 from kforensics.reconcile.facts import ClusterFacts, GroupCommit
-from kforensics.reconcile.logged import order_events
+from kforensics.reconcile.logged import LoggedEvent, order_events
 from kforensics.reconcile.logged_facts import facts_from_logs
+from kforensics.reconcile.metadata_events import epoch_times
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import FoundFile
 from kforensics.units import TopicPartition
@@ -32,22 +34,36 @@ class GatheredFacts:
     histories: tuple[MetadataHistory, ...]
     """Every node's copy of the metadata log."""
     log_files: tuple[LogFile, ...]
+    clocks: tuple[Clock, ...]
+    """Of each log file."""
+    events: tuple[LoggedEvent, ...]
+    """Of all log files, in order of time."""
     protocol_hints: Mapping[int, ProtocolName]
     """By broker, from the versions in its log files."""
     problems: tuple[Problem, ...]
 
 
-def gather_facts(inputs: Inputs, places: Places, *, rename_group: Callable[[str], str] = str) -> GatheredFacts:
+def gather_facts(
+    inputs: Inputs,
+    places: Places,
+    *,
+    rename_group: Callable[[str], str] = str,
+    log_zone: dt.tzinfo | None = None,
+) -> GatheredFacts:
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for."""
     histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
     log_files, problems = read_log_files(inputs)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     newest = newest_log(histories)
-    events = order_events(log_files, choose_clocks(log_files, {}))
+    dated = {anchor: time for history in histories for anchor, time in epoch_times(history).items()}
+    clocks = choose_clocks(log_files, dated, zone=log_zone)
+    events = order_events(log_files, clocks)
     return GatheredFacts(
         facts=facts_from_logs(events, KnownFacts(newest, CommittedOffsets(offsets, rename_group))),
         histories=histories,
         log_files=log_files,
+        clocks=clocks,
+        events=events,
         protocol_hints=protocol_hints(log_files),
         problems=tuple(problems),
     )

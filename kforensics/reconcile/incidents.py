@@ -52,10 +52,15 @@ def cuts_of(
         agreement: compares copies.
     """
     cuts = []
+    everything = (*copies, *others)
+    latest: dict[int | Absent, int] = {}
     for line in logged:
-        cut = _of_line(line, (*copies, *others), _previous(line, logged), agreement)
+        # What was written before the last cut of the same replica says nothing of this one.
+        cut = _of_line(line, everything, latest.get(line.broker_id, Absent.NOT_APPLICABLE), agreement)
         if cut is not None:
             cuts.append(cut)
+        if line.has_effect is not False and isinstance(line.time_ms, int):
+            latest[line.broker_id] = line.time_ms
     for broker in sorted({c.broker_id for c in copies if isinstance(c.broker_id, int)}):
         history = _history(copies, broker)
         lines = [line for line in logged if line.broker_id == broker]
@@ -83,21 +88,6 @@ def _history(copies: Sequence[Copy], broker: int) -> list[Copy]:
         if known is None or copy.view.log_end_offset > known.view.log_end_offset:
             newest[copy.rank] = copy
     return [newest[rank] for rank in sorted(newest)]
-
-
-def _previous(line: LoggedTruncation, logged: Sequence[LoggedTruncation]) -> int | Absent:
-    """When the same replica was last cut before, so that what was written earlier says nothing of this cut."""
-    times = [
-        other.time_ms
-        for other in logged
-        if other is not line
-        and other.broker_id == line.broker_id
-        and other.has_effect is not False
-        and isinstance(other.time_ms, int)
-        and isinstance(line.time_ms, int)
-        and other.time_ms < line.time_ms
-    ]
-    return max(times, default=Absent.NOT_APPLICABLE)
 
 
 def _of_line(

@@ -1,6 +1,7 @@
 """Events of all log files in one order of time, each with the node that wrote it and its time in UTC."""
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from kforensics.damage import Absent
@@ -12,12 +13,17 @@ from kforensics.units import TopicPartition
 
 
 class LoggedEvent(NamedTuple):
-    """One event, placed: who wrote it, when in UTC, and where that can be checked."""
+    """One event, placed: who wrote it, when in UTC, and the file it stands in."""
 
     event: LogEvent
     node_id: int | Absent
     time_ms: int | Absent
-    citation: Citation
+    file: LogFile
+
+    @property
+    def citation(self) -> Citation:
+        """Where it can be checked; made when asked for, since most events are never cited."""
+        return self.file.cite(self.event)
 
 
 def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[LoggedEvent, ...]:
@@ -30,9 +36,9 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[Log
             # A clock that jumps back must not tear a file's own order apart.
             latest = max(latest, time_ms) if isinstance(time_ms, int) else latest
             node = file.node_id if isinstance(event.broker_id, Absent) else event.broker_id
-            keyed.append(((latest, at, number), LoggedEvent(event, node, time_ms, file.cite(event))))
-    keyed.sort(key=lambda pair: pair[0])
-    return tuple(item for _, item in keyed)
+            keyed.append((latest, at, number, LoggedEvent(event, node, time_ms, file)))
+    keyed.sort(key=itemgetter(0, 1, 2))
+    return tuple(item for _, _, _, item in keyed)
 
 
 def events_of(events: Sequence[LoggedEvent], partition: TopicPartition) -> Iterator[LoggedEvent]:
