@@ -3,6 +3,7 @@
 import functools
 import json
 import pickle
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.evidence.collect import FileBatchReader
-from kforensics.evidence.model import Problem, Replica
+from kforensics.evidence.model import BUCKET_OFFSETS, Problem, Replica, Segment
 from kforensics.findings.fleet import placement_findings, undecided_findings
 from kforensics.findings.model import Finding, Severity
 from kforensics.fleet.parcel import PartitionKey, unpack
@@ -31,6 +32,9 @@ from kforensics.render.jsonout import to_plain
 
 STATE = "state"
 """Folder of what workers need beyond the rows, and of the marks of attempts that failed."""
+
+MOST_KEPT_ROWS = 500_000
+"""Batch rows that a reader keeps, of some 90 bytes each."""
 
 _RANK = {verdict: rank for rank, verdict in enumerate(Verdict)}
 _WITH_REPORT = frozenset(Verdict) - {Verdict.LEADER, Verdict.CONSISTENT}
@@ -67,7 +71,31 @@ class ClusterKnowledge:
 
 
 class FleetBatchReader(FileBatchReader):
-    """Content of replicas at hand from their files; of others, one row a segment that stands for its records by count."""
+    """Content of replicas at hand from their files; of others, one row a segment that stands for its records by count.
+
+    One partition's replicas are compared in pairs: what was read of a run of buckets is kept for the next pair.
+    """
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        super().__init__(roots)
+        self._kept: OrderedDict[tuple[int, str, int, int], BatchTable] = OrderedDict()
+        self._kept_rows = 0
+
+    def _read_rows(self, replica: Replica, segment: Segment, first_offset: int, last_offset: int) -> BatchTable:
+        first, last = first_offset // BUCKET_OFFSETS, last_offset // BUCKET_OFFSETS
+        if not isinstance(segment.last_offset, Absent):
+            last = min(last, segment.last_offset // BUCKET_OFFSETS)
+        key = (replica.input, segment.path, max(first, segment.base_offset // BUCKET_OFFSETS), last)
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        rows = super()._read_rows(replica, segment, first * BUCKET_OFFSETS, (last + 1) * BUCKET_OFFSETS - 1)
+        self._kept[key] = rows
+        self._kept_rows += len(rows)
+        while self._kept_rows > MOST_KEPT_ROWS and len(self._kept) > 1:
+            _, oldest = self._kept.popitem(last=False)
+            self._kept_rows -= len(oldest)
+        return rows
 
     def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
         """Rows of the batches that touch the offsets."""

@@ -35,6 +35,8 @@ class PlannedInput:
     evidence: Path | None = None
     """Where `fleet scan` put what it extracted, if its bytes are not to be read here."""
     rack: str | None = None
+    partition_count: int = 0
+    """Live partition directories, as far as they were counted on the way."""
     problems: tuple[Problem, ...] = ()
     """What the scan that extracted the evidence could not read; their input is not yet this one's number."""
 
@@ -104,7 +106,9 @@ def _look(source: Source) -> "list[PlannedInput] | EvidenceError":
         return error
     return [
         PlannedInput(
-            found=light(found), sources=tuple(source_key(found, path) for path in found.log_dir_paths or ("",))
+            partition_count=sum(len(one.partitions) for one in found.log_dirs),
+            found=light(found),
+            sources=tuple(source_key(found, path) for path in found.log_dir_paths or ("",)),
         )
         for found in inputs.found
     ]

@@ -4,6 +4,7 @@ Each log directory's listing goes into a part of the `plan` table and only its t
 listings of one or more log directories.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -61,6 +62,10 @@ class LogDirTotals:
     problems: int
     offsets_places: tuple[str, ...] = ()
     """Directories of the topic in which consumer groups commit."""
+    fingerprint: str = ""
+    """Of names, lengths and times of change of all that stands in the log directory."""
+    newest_ns: int = 0
+    """The newest of these times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +127,8 @@ def list_log_dir(task: LogDirTask, tables: Tables, options: DiffOptions) -> LogD
         offsets_places=tuple(
             row["path"] for row in rows if row["kind"] == IS_DIRECTORY and row["topic"] == OFFSETS_TOPIC
         ),
+        fingerprint=lister.fingerprint.hexdigest(),
+        newest_ns=lister.newest_ns,
     )
 
 
@@ -138,6 +145,8 @@ def _list_evidence(task: LogDirTask, evidence: Tables) -> LogDirTotals:
         replicas=replicas,
         segments=len(lengths),
         problems=0,
+        # The names of the parts change with every scan.
+        fingerprint=" ".join(evidence.parts("segments")),
     )
 
 
@@ -152,6 +161,8 @@ class _Lister:
         self._options = options
         self._problems = problems
         self.weight = 0
+        self.fingerprint = hashlib.sha256()
+        self.newest_ns = 0
 
     def rows(self) -> list[Row]:
         task = self._task
@@ -160,6 +171,11 @@ class _Lister:
         current: FoundDirectory | None = None
         sequence = -1
         for item in task.found.walk():
+            if isinstance(item, FoundFile):
+                self.fingerprint.update(
+                    f"{item.path}\0{item.length}\0{item.mtime_ns}\n".encode(errors="surrogateescape")
+                )
+                self.newest_ns = max(self.newest_ns, item.mtime_ns)
             match item:
                 case FoundDirectory(name=PartitionDirectoryName() as name):
                     wanted = is_wanted(name.topic_partition, self._options)

@@ -151,6 +151,12 @@ class Tables:
         with filesystem.open_output_stream(path) as stream:
             stream.write(content)
 
+    def take_part(self, other: "Tables", table: str, part: str) -> None:
+        """Take a part of other tables over as it is."""
+        source, path = other._place(table, f"{part}.parquet")
+        with source.open_input_stream(path) as stream:
+            self.write_bytes(table, f"{part}.parquet", stream.read())
+
     def total_bytes(self, folders: Iterable[str]) -> int:
         """What stands in some folders and below."""
         total = 0

@@ -1,0 +1,56 @@
+"""Whether a fleet is as an earlier audit saw it: then what that audit wrote still holds, and nothing need be judged again."""
+
+import hashlib
+from collections.abc import Sequence
+
+from kforensics import __version__
+from kforensics.fleet.places import FoundSources
+from kforensics.fleet.plan import LogDirTask, LogDirTotals
+from kforensics.fleet.scan import SETTLED_NS
+from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
+from kforensics.pipeline.diff import DiffOptions
+from kforensics.source.walk import FoundFile
+
+TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems")
+
+
+def fingerprint_of(
+    found: FoundSources, tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals], options: DiffOptions
+) -> str:
+    """Of all that a verdict depends on: every file's name, length and time of change, the options, and this program."""
+    out = hashlib.sha256(f"{__version__}\0{_options(options)}\n".encode())
+    for number, one in enumerate(found.inputs):
+        described = one.found.described
+        out.update(f"{number}\0{described}\0{one.rack}\n".encode(errors="surrogateescape"))
+        if not one.found.log_dirs and described.kind != "partition":
+            for item in one.found.walk():
+                if isinstance(item, FoundFile):
+                    line = f"{item.path}\0{item.length}\0{item.mtime_ns}\n"
+                    out.update(line.encode(errors="surrogateescape"))
+    for task, total in zip(tasks, totals, strict=True):
+        out.update(f"{task.source}\0{total.fingerprint}\n".encode())
+    return out.hexdigest()
+
+
+def _options(options: DiffOptions) -> str:
+    chosen = (options.leader, options.protocol, sorted(options.protocol_hints.items()))
+    return f"{chosen} {sorted(options.topics)} {sorted(options.partitions)}"
+
+
+def is_unchanged(fingerprint: str, totals: Sequence[LogDirTotals], earlier: Tables) -> bool:
+    """Whether an earlier audit saw the same, finished, read everything, and began when the last change had settled."""
+    manifest = earlier.read_manifest(AUDIT_MANIFEST) or {}
+    if not manifest.get("is_complete") or manifest.get("fingerprint") != fingerprint:
+        return False
+    newest = max((one.newest_ns for one in totals), default=0)
+    if int(manifest.get("started_ns", 0)) - newest <= SETTLED_NS or any(one.problems for one in totals):
+        return False
+    return int(earlier.dataset("problems").count_rows()) == 0
+
+
+def take_over(earlier: Tables, tables: Tables) -> int:
+    """Take over what the earlier audit wrote; gives the number of segments that were not read."""
+    for table in TAKEN_OVER:
+        for part in earlier.parts(table):
+            tables.take_part(earlier, table, part)
+    return int(tables.dataset("segments").count_rows())

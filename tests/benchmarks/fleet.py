@@ -1,0 +1,260 @@
+"""Audit a generated fleet beside `kforensics diff` over the same; run as `python tests/benchmarks/fleet.py WHAT DIRECTORY`.
+
+    compare     20 brokers, 600 partitions x 3 replicas, 3 GB, some diverged, some damaged: audit (Spark's start-up apart) beside
+                `diff --jobs 2`, the same findings, and a second, incremental audit
+    doubling    the audit of three doublings of that fleet's partitions, with the driver's peak memory
+    shuffle     bytes shuffled, from Spark's event log, with batches of one size and of a tenth of it
+    plan        the plan stage for 100,000 partitions of tiny logs
+
+Ratios of one run on a quiet machine count; seconds alone say little.
+"""
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from kforensics.fleet.audit import audit
+from kforensics.fleet.session import open_session
+from kforensics.fleet.sources import read_sources
+from kforensics.fleet.summary import summarise
+from kforensics.fleet.tables import Tables
+from kforensics.formats.checkpoint import Checkpoint, CheckpointEntry, encode_checkpoint
+from kforensics.formats.leader_epoch_checkpoint import (
+    LeaderEpochCheckpoint,
+    LeaderEpochLine,
+    encode_leader_epoch_checkpoint,
+)
+from kforensics.formats.record_batch import build_record_batch, encode_record_batch
+from kforensics.pipeline.diff import DiffOptions
+from kforensics.render.jsonout import to_plain
+
+BROKERS = 20
+PARTITIONS = 600
+REPLICAS = 3
+REPLICA_LENGTH = 1_670_000
+RECORDS, VALUE_LENGTH = 40, 394
+SMALL_RECORDS = 4
+TEMPLATES = 16
+TOPICS = 6
+DIVERGED_EVERY, DAMAGED_EVERY = 60, 75
+LONG_AGO = (1_700_000_000, 1_700_000_000)
+_OFFSET = struct.Struct(">q")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["compare", "doubling", "shuffle", "plan"])
+    parser.add_argument("directory", type=Path)
+    arguments = parser.parse_args()
+    {"compare": compare, "doubling": doubling, "shuffle": shuffle, "plan": plan}[arguments.what](arguments.directory)
+
+
+def compare(directory: Path) -> None:
+    fleet = generated(directory / "fleet-600", PARTITIONS)
+    warm(fleet)
+    command = [str(Path(sys.executable).with_name("kforensics")), "diff", "--jobs", "2", "--format", "json", str(fleet)]
+    begin = time.perf_counter()
+    answer = subprocess.run(command, capture_output=True, check=False)
+    local = time.perf_counter() - begin
+    expected = json.loads(answer.stdout)["findings"]
+    with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(directory) as out:
+        audit(session, read_sources([str(first_of(fleet))]), out / "warm", options=DiffOptions())
+        seconds, summary = audited(session, fleet, out / "first")
+        found = [one for one in summary.findings if not one.code.startswith("KF4")]
+        same = sorted(map(plain, found)) == sorted(json.dumps(one, sort_keys=True) for one in expected)
+        again, second = audited(session, fleet, out / "second", since=out / "first")
+    print(f"{summary.bytes / 1e9:.2f} GB, {summary.partition_count} partitions, {summary.replicas} replicas")
+    print(f"diff --jobs 2      {local:6.2f} s")
+    print(f"audit local[2]     {seconds:6.2f} s   {seconds / local:.2f}x of diff")
+    print(
+        f"unchanged, since   {again:6.2f} s   {100 * again / seconds:.0f} % of the first; {second.read_bytes} bytes read"
+    )
+    print(
+        f"{len(found)} findings, {'the same' if same else 'NOT THE SAME'} as of diff; verdicts {dict(summary.verdicts)}"
+    )
+
+
+def doubling(directory: Path) -> None:
+    print("partitions      bytes   seconds  per doubling   driver's peak")
+    before = 0.0
+    for factor in (1, 2, 4, 8):
+        fleet = generated(directory / f"fleet-{PARTITIONS * factor}", PARTITIONS * factor)
+        warm(fleet)
+        with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(directory) as out:
+            audit(session, read_sources([str(first_of(fleet))]), out / "warm", options=DiffOptions())
+            seconds, summary = audited(session, fleet, out / "first")
+            heap = session.sparkContext._jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
+            used = heap.getHeapMemoryUsage().getUsed()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        ratio = f"{seconds / before / 2:.2f}x" if before else ""
+        print(
+            f"{summary.partition_count:10,} {summary.bytes / 1e9:7.2f} GB {seconds:7.2f} {ratio:>12}   {peak / 1e6:.0f} MB, heap {used / 1e6:.0f} MB"
+        )
+        before = seconds
+
+
+def shuffle(directory: Path) -> None:
+    for name, records in (("large", RECORDS), ("small", SMALL_RECORDS)):
+        fleet = generated(directory / f"fleet-{name}-batches", PARTITIONS, records=records)
+        events = Path(tempfile.mkdtemp(prefix="events-", dir=directory))
+        settings = {
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.rolling.enabled": "false",
+            "spark.eventLog.dir": events.as_uri(),
+        }
+        with open_session("local[2]", settings) as session, scratch(directory) as out:
+            _, summary = audited(session, fleet, out / "first")
+            digests = Tables(out / "first").dataset("digests").count_rows()
+            batches = sum(row["batches"] for row in Tables(out / "first").rows("digests", columns=["batches"]))
+        written = sum(
+            json.loads(line)["Task Metrics"]["Shuffle Write Metrics"]["Shuffle Bytes Written"]
+            for file in events.iterdir()
+            for line in file.read_text().splitlines()
+            if '"Event":"SparkListenerTaskEnd"' in line
+        )
+        allowed = 200 * summary.segments + 64 * digests
+        print(
+            f"{name} batches ({batches:,}): {written:,} bytes shuffled for {summary.segments:,} segments and {digests:,} "
+            f"digest buckets: {written / summary.segments:.0f} a segment; allowed {allowed:,}"
+        )
+        shutil.rmtree(events)
+
+
+def plan(directory: Path) -> None:
+    fleet = directory / "fleet-tiny"
+    if not fleet.exists():
+        generate(fleet, 100_000, replica_length=1, records=1, replicas=1)
+    with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(directory) as out:
+        audit(
+            session,
+            read_sources([str(first_of(generated(directory / "fleet-small", 40)))]),
+            out / "warm",
+            options=DiffOptions(),
+        )
+        begin = time.perf_counter()
+        outcome = audit(session, read_sources([str(fleet)]), out / "first", options=DiffOptions())
+        seconds = time.perf_counter() - begin
+        tasks = sum(name.startswith("task-") for name in outcome.tables.names("state"))
+        print(
+            f"stages { ({name: round(value, 1) for name, value in outcome.seconds.items()}) }, {seconds:.1f} s, {tasks} tasks"
+        )
+
+
+def audited(session: object, fleet: Path, out: Path, since: Path | None = None) -> tuple[float, object]:
+    begin = time.perf_counter()
+    audit(session, read_sources([str(fleet)]), out, options=DiffOptions(), since=since)
+    summary = summarise(out, most=100)
+    return time.perf_counter() - begin, summary
+
+
+def scratch(directory: Path) -> "Scratch":
+    return Scratch(directory)
+
+
+class Scratch:
+    def __init__(self, directory: Path) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="tables-", dir=directory))
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.path)
+
+
+def plain(finding: object) -> str:
+    return json.dumps(to_plain(finding), sort_keys=True)
+
+
+def first_of(fleet: Path) -> Path:
+    return min(fleet.iterdir())
+
+
+def warm(fleet: Path) -> None:
+    for file in files_of(fleet):
+        with file.open("rb") as content:
+            while content.read(1 << 24):
+                pass
+
+
+def files_of(fleet: Path) -> Iterator[Path]:
+    return (Path(folder, name) for folder, _, names in os.walk(fleet) for name in names)
+
+
+def generated(fleet: Path, partitions: int, *, records: int = RECORDS) -> Path:
+    if not fleet.exists():
+        generate(fleet, partitions, replica_length=REPLICA_LENGTH, records=records, replicas=REPLICAS)
+    return fleet
+
+
+def generate(fleet: Path, partitions: int, *, replica_length: int, records: int, replicas: int) -> None:
+    """Write a fleet; each partition's replicas are equal but for the few that are cut, changed or damaged."""
+    work = fleet.with_suffix(".part")
+    shutil.rmtree(work, ignore_errors=True)
+    length = VALUE_LENGTH if replica_length > 1 else 8
+    templates = [template(records, length) for _ in range(TEMPLATES)]
+    holders: dict[int, list[tuple[str, int]]] = {broker: [] for broker in range(1, BROKERS + 1)}
+    epochs = encode_leader_epoch_checkpoint(LeaderEpochCheckpoint(lines=(LeaderEpochLine(0, 0),)))
+    for number in range(partitions):
+        topic, partition = f"topic-{number % TOPICS}", number // TOPICS
+        content = log(templates, number, replica_length, records)
+        for place in range(replicas):
+            broker = (number + place) % BROKERS + 1
+            folder = work / f"broker-{broker:02}" / f"{topic}-{partition}"
+            folder.mkdir(parents=True)
+            own = altered(content, templates, number, records) if place == replicas - 1 and replicas > 1 else content
+            (folder / f"{0:020}.log").write_bytes(own)
+            (folder / "leader-epoch-checkpoint").write_bytes(epochs)
+            holders[broker].append((topic, partition))
+    ends = max(1, replica_length // len(templates[0])) * records
+    for broker, held in holders.items():
+        node = work / f"broker-{broker:02}"
+        node.mkdir(parents=True, exist_ok=True)
+        (node / "meta.properties").write_text(f"version=0\nbroker.id={broker}\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\n")
+        (node / ".kafka_cleanshutdown").touch()
+        marks = Checkpoint(entries=tuple(CheckpointEntry(topic, partition, ends) for topic, partition in held))
+        for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
+            (node / name).write_bytes(encode_checkpoint(marks))
+    for file in files_of(work):
+        os.utime(file, LONG_AGO)
+    work.rename(fleet)
+
+
+def log(templates: list[bytes], number: int, length: int, records: int) -> bytes:
+    # The base offset lies outside of the checksum: few batches serve for all.
+    count = max(1, length // len(templates[0]))
+    return b"".join(
+        _OFFSET.pack(place * records) + templates[(number + place) % len(templates)][_OFFSET.size :]
+        for place in range(count)
+    )
+
+
+def altered(content: bytes, templates: list[bytes], number: int, records: int) -> bytes:
+    size = len(templates[0])
+    if number % DIVERGED_EVERY == 1:
+        at = len(content) // size // 2
+        other = _OFFSET.pack(at * records) + templates[(number + at + 1) % len(templates)][_OFFSET.size :]
+        return content[: at * size] + other + content[(at + 1) * size :]
+    if number % DAMAGED_EVERY == 2:
+        at = len(content) // 3
+        return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+    return content[:-size] if number % 7 == 3 and len(content) > size else content
+
+
+def template(records: int, value_length: int) -> bytes:
+    given = [(LONG_AGO[0] * 1_000 + n, f"key-{n:04}".encode(), os.urandom(value_length)) for n in range(records)]
+    return encode_record_batch(build_record_batch(0, given))
+
+
+if __name__ == "__main__":
+    main()
