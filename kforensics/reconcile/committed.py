@@ -196,7 +196,12 @@ class CommitJudge:
             members = [by_broker.get(member) for member in sorted(state.isr) if member != state.leader]
             if not members or None in members:
                 continue
-            reach = min(self._agree_until(view, member) for member in members if member is not None)
+            # Since 3.7 too small an ISR commits nothing (KIP-966), and what a later term wrote says nothing of this one.
+            if len(state.isr) < self._facts.min_insync_replicas(view.replica.topic_partition.topic):
+                continue
+            later = (e.start_offset for e in view.batch_epochs if e.leader_epoch > state.leader_epoch)
+            term_end = next(later, view.log_end_offset)
+            reach = min(term_end, *(self._agree_until(view, member) for member in members if member is not None))
             names = ", ".join(str(member) for member in sorted(state.isr))
             reason = f"all of the ISR [{names}] of leader epoch {state.leader_epoch} hold it"
             bounds.append(_Bound(offset=reach, reason=reason, citations=(state.citation,)))

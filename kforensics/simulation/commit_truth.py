@@ -21,34 +21,44 @@ class CommitTruth:
 
     committed: list[NumberedRecord] = field(default_factory=list)
     acknowledged: list[NumberedRecord] = field(default_factory=list)
+    on_whole_isr: set[NumberedRecord] = field(default_factory=set)
+    """Once in the log of every member of an ISR that was large enough, whether or not a high watermark ever told."""
     _pending: list[tuple[NumberedRecord, Acks]] = field(default_factory=list)
+    _known: set[tuple[int, str]] = field(default_factory=set)
 
     def written(self, batch: SimulatedBatch, acks: Acks) -> None:
         """A leader took a batch."""
         for offset, record in enumerate(batch.records, start=batch.base_offset):
             self._pending.append((NumberedRecord(offset, record), acks))
 
-    def raised(self, leader: SimulatedReplica) -> None:
-        """A leader's log end or high watermark moved."""
+    def raised(self, leader: SimulatedReplica, before: int) -> None:
+        """A leader's log end moved, or its high watermark, from `before`."""
         end, high_watermark = leader.log_end_offset, leader.high_watermark
-        still = []
+        still: list[tuple[NumberedRecord, Acks]] = []
         for numbered, acks in self._pending:
-            told = is_acknowledged(acks, numbered.offset, leader_log_end_offset=end, high_watermark=high_watermark)
-            if told:
+            if is_acknowledged(acks, numbered.offset, leader_log_end_offset=end, high_watermark=high_watermark):
                 self.acknowledged.append(numbered)
-            if numbered.offset < high_watermark:
-                self.committed.append(numbered)
-            else:
-                still.append((numbered, Acks.NONE if told else acks))
+            elif acks is not Acks.NONE:
+                still.append((numbered, acks))
         self._pending = still
+        for batch in leader.log if high_watermark > before else ():
+            for offset, record in enumerate(batch.records, start=batch.base_offset):
+                if before <= offset < high_watermark and (offset, record) not in self._known:
+                    self._known.add((offset, record))
+                    self.committed.append(NumberedRecord(offset, record))
 
-    def elected(self, leader: SimulatedReplica) -> None:
-        """What the new leader does not hold will never be committed."""
-        if self._pending:
-            records = leader.records
-            self._pending = [
-                (numbered, acks) for numbered, acks in self._pending if records.get(numbered.offset) == numbered.record
-            ]
+    def copied(self, members: Sequence[SimulatedReplica]) -> None:
+        """What all members of the ISR hold now; the leader stands first."""
+        first, *others = [member.records for member in members]
+        self.on_whole_isr |= {
+            NumberedRecord(offset, record)
+            for offset, record in first.items()
+            if all(other.get(offset) == record for other in others)
+        }
+
+    def elected(self) -> None:
+        """Requests that wait for the former leader are answered with an error."""
+        self._pending.clear()
 
 
 def missing_from(records: Mapping[int, str], wanted: Sequence[NumberedRecord]) -> list[NumberedRecord]:

@@ -95,19 +95,19 @@ class SimulatedPartition(ControlledPartition):
         stays = [broker for broker in self.registration.isr if broker not in going]
         if stays or self.settings.eligible_leader_replicas:
             # Where all members go at once, nobody is left who could take them out of the ISR.
-            self.register(
-                isr_without(
-                    self.registration,
-                    leaves,
-                    min_insync_replicas=self.settings.min_insync_replicas,
-                    uses_elr=self.settings.eligible_leader_replicas,
-                    unclean_shutdown=going if kind == "power-loss" else (),
-                )
+            self.registration = isr_without(
+                self.registration,
+                leaves,
+                min_insync_replicas=self.settings.min_insync_replicas,
+                uses_elr=self.settings.eligible_leader_replicas,
+                unclean_shutdown=going if kind == "power-loss" else (),
             )
         rows = [self.row(f"broker {broker} {_STOPS[kind]}", broker) for broker in going]
         if self.leader is not None:
             self.raise_high_watermark(self.leader)
-        return rows + self.elect()
+        rows += self.elect()
+        self.register(self.registration)
+        return rows
 
     def start(self, broker: int) -> list[Row]:
         """A broker comes back, loads its log, and follows, or leads where the controller has waited for it."""

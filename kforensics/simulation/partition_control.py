@@ -99,12 +99,12 @@ class ControlledPartition:
             )
         if outcome.kind is ElectionKind.UNCHANGED:
             return []
-        self.register(outcome.partition)
-        gone = [member for member in self.registration.isr if member not in self.live]
-        if outcome.kind is ElectionKind.CLEAN and gone:
-            self.register(isr_without(self.registration, gone))
-        self.elections.append((self.now_ms, outcome.kind, outcome.partition))
-        leader = outcome.partition.leader
+        elected = outcome.partition
+        if outcome.kind is ElectionKind.CLEAN:
+            elected = isr_without(elected, [member for member in elected.isr if member not in self.live])
+        self.register(elected)
+        self.elections.append((self.now_ms, outcome.kind, elected))
+        leader = elected.leader
         if isinstance(leader, Absent):
             return [self.row("nobody can lead: the partition waits", Absent.NOT_APPLICABLE)]
         words = {
@@ -114,10 +114,10 @@ class ControlledPartition:
             ElectionKind.PREFERRED: " as the preferred leader",
         }.get(outcome.kind, "")
         others = tuple(other for other in self.brokers if other != leader)
-        self.replicas[leader].become_leader(outcome.partition.leader_epoch, others, self.now_ms)
+        self.replicas[leader].become_leader(elected.leader_epoch, others, self.now_ms)
         self._take_role(self.replicas[leader])
         self._follower = Absent.NOT_APPLICABLE
-        self.truth.elected(self.replicas[leader])
+        self.truth.elected()
         rows = [self.row(f"broker {leader} is elected{words}", leader)]
         self.raise_high_watermark(self.replicas[leader])
         for other in others:
@@ -173,7 +173,7 @@ class ControlledPartition:
 
     def raise_high_watermark(self, leader: SimulatedReplica) -> None:
         """Let the leader raise its high watermark as far as its ISR allows."""
-        isr = self.registration.isr
+        isr, before = self.registration.isr, leader.high_watermark
         ends = [leader.log_end_offset if b == leader.broker_id else leader.remotes[b].log_end_offset for b in isr]
         leader.high_watermark = leader_high_watermark(
             leader.high_watermark,
@@ -182,7 +182,10 @@ class ControlledPartition:
             min_insync_replicas=self.settings.min_insync_replicas,
             strict_min_isr=self.settings.strict_min_isr,
         )
-        self.truth.raised(leader)
+        self.truth.raised(leader, before)
+        if len(isr) >= self.settings.min_insync_replicas or not self.settings.strict_min_isr:
+            others = [self.replicas[broker] for broker in isr if broker != leader.broker_id]
+            self.truth.copied([leader, *others])
 
     def expand_isr(self, leader: SimulatedReplica, follower_id: int, offset: int) -> list[Row]:
         """Take a follower that has caught up into the ISR."""
@@ -237,10 +240,11 @@ class ControlledPartition:
         return not (in_time and in_number)
 
     def register(self, registration: PartitionRegistration) -> None:
-        """Note a new state of the partition."""
-        if registration != self.registration:
-            self.registration = registration
-            self.registrations.append((self.now_ms, registration))
+        """Note a new state of the partition: one record of the controller, however many things it changes."""
+        recorded = self.registrations[-1][1]
+        if registration != recorded:
+            self.registration = replace(registration, partition_epoch=recorded.partition_epoch + 1)
+            self.registrations.append((self.now_ms, self.registration))
 
     def known(self, broker: int) -> SimulatedReplica:
         """The replica on a broker, which must be one of the partition."""

@@ -25,6 +25,8 @@ class ReplicaTruth:
     """Its log end once it has started next and been aligned to the leader, absent where nothing is cut."""
     first_divergence: int | Absent
     """The first offset that both it and the leader hold and that differs."""
+    common_end_offset: int
+    """Where the longest common prefix with the leader ends: by content alone, whatever any rule says."""
     committed_to_go: tuple[NumberedRecord, ...]
     """Committed records that the cut takes from this replica."""
 
@@ -111,10 +113,12 @@ def _replica_truth(simulated: SimulatedPartition, broker: int) -> ReplicaTruth:
     leader = simulated.leader
     divergence: int | Absent = Absent.NOT_APPLICABLE
     cut: int | Absent = Absent.NOT_APPLICABLE
+    common = replica.file_end_offset
     if leader is not None and leader is not replica:
         end = _aligned(simulated, broker)
         cut = end if end < replica.file_end_offset else Absent.NOT_APPLICABLE
         divergence = first_divergence([before, leader.records])
+        common = min(leader.file_end_offset, common) if isinstance(divergence, Absent) else divergence
     gone = [] if isinstance(cut, Absent) else [one for one in simulated.truth.committed if one.offset >= cut]
     return ReplicaTruth(
         broker_id=broker,
@@ -124,6 +128,7 @@ def _replica_truth(simulated: SimulatedPartition, broker: int) -> ReplicaTruth:
         epochs=replica.epochs,
         truncate_to=cut,
         first_divergence=divergence,
+        common_end_offset=common,
         committed_to_go=tuple(one for one in gone if before.get(one.offset) == one.record),
     )
 

@@ -11,10 +11,14 @@ from kforensics.reconcile.story import PartitionStory
 from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.broker_logs import write_broker_logs
 from kforensics.simulation.cluster import SimulatedCluster
+from kforensics.simulation.partition import SimulatedPartition
 from kforensics.simulation.random_history import MOST_STEPS, random_cluster
 from kforensics.simulation.truth import PartitionTruth, truth_of
+from kforensics.units import TopicPartition
 
 NOTHING = Absent.NOT_APPLICABLE
+EXACT = (ProtocolName.KIP_279, ProtocolName.KIP_595)
+"""Where fencing makes the recomputed cut the end of the common prefix, always."""
 
 
 def diff_against_truth(cluster: SimulatedCluster, directory: Path) -> list[str]:
@@ -42,16 +46,24 @@ def diff_against_truth(cluster: SimulatedCluster, directory: Path) -> list[str]:
             cut = NOTHING if one.truncation is None else one.truncation.offset
             if cut != replica.truncate_to:
                 wrong.append(f"{where}: cut {cut}, in truth {replica.truncate_to}")
+            prefix = replica.common_end_offset if replica.common_end_offset < replica.log_end_offset else NOTHING
+            if cluster.protocol in EXACT and cut != prefix:
+                wrong.append(f"{where}: cut {cut}, the common prefix ends at {prefix}")
             diverged = NOTHING if one.divergence is None else one.divergence.offset
             if diverged != replica.first_divergence:
                 wrong.append(f"{where}: divergence {diverged}, in truth {replica.first_divergence}")
             if one.view.log_end_offset != replica.log_end_offset:
                 wrong.append(f"{where}: log end {one.view.log_end_offset}, in truth {replica.log_end_offset}")
+            simulated = cluster.partitions[report.partition]
+            records = simulated.replicas[replica.broker_id].records
             committed = {offset for offset, _record in replica.committed_to_go}
+            proven = committed | {
+                offset for offset, record in simulated.truth.on_whole_isr if records.get(offset) == record
+            }
             for run in one.truncation.runs if one.truncation else ():
                 offsets = set(range(run.offsets.first, run.offsets.last + 1))
-                if run.certainty == "certain" and not offsets <= committed:
-                    wrong.append(f"{where}: {run.offsets} called certain: {run.reason}; in truth {sorted(committed)}")
+                if run.certainty == "certain" and not offsets <= proven:
+                    wrong.append(f"{where}: {run.offsets} called certain: {run.reason}; in truth {sorted(proven)}")
                 if run.certainty == "no" and offsets & committed:
                     wrong.append(f"{where}: {run.offsets} called never committed: {run.reason}; in truth it was")
     return wrong
@@ -73,44 +85,45 @@ def explain_against_truth(cluster: SimulatedCluster, directory: Path) -> list[st
     told = explain(gather_evidence([directory / "final"], [directory / "before"]), ExplainOptions(), jobs=1)
     wrong = [f"problem: {problem.message}" for problem in told.problems]
     stories = {tuple(story.partition): story for story in told.stories}
-    for partition in truth_of(cluster).partitions:
-        story = stories.get((partition.topic, partition.partition))
+    for truth in truth_of(cluster).partitions:
+        name = f"{truth.topic}-{truth.partition}"
+        story = stories.get((truth.topic, truth.partition))
         cuts = {(one.broker_id, one.to_offset) for one in story.truncations if one.is_logged} if story else set()
-        for past in partition.past_truncations:
-            if (past.broker_id, past.to_offset) not in cuts:
-                wrong.append(f"{partition.topic}-{partition.partition}: the cut {past} is not told")
-        for one in story.truncations if story else ():
-            known = {(past.broker_id, past.to_offset) for past in partition.past_truncations}
-            if one.is_logged and (one.broker_id, one.to_offset) not in known:
-                wrong.append(f"{story and story.partition}: a cut of {one.broker_id} to {one.to_offset} never was")
+        known = {(past.broker_id, past.to_offset) for past in truth.past_truncations}
+        wrong += [f"{name}: the cut of {broker} to {to} is not told" for broker, to in known - cuts]
+        wrong += [f"{name}: a cut of {broker} to {to} is told that never was" for broker, to in cuts - known]
         held = {
             (offset, record)
-            for replicas in before.values()
+            for partition, replicas in before.items()
+            if partition.partition == truth.partition
             for records in replicas.values()
             for offset, record in records.items()
         }
-        wrong += _losses(partition, story, held)
+        simulated = cluster.partitions[TopicPartition(truth.topic, truth.partition)]
+        wrong += _losses(truth, story, held, simulated)
     return wrong
 
 
-def _losses(partition: PartitionTruth, story: PartitionStory | None, held: set[tuple[int, str]]) -> list[str]:
-    wrong = []
-    prefix = f"p{partition.partition}-"
-    lost = {
-        offset for offset, record in partition.lost_committed if (offset, record) in held and record.startswith(prefix)
-    }
+def _losses(
+    truth: PartitionTruth, story: PartitionStory | None, held: set[tuple[int, str]], simulated: SimulatedPartition
+) -> list[str]:
+    name = f"{truth.topic}-{truth.partition}"
+    lost = {one.offset for one in truth.lost_committed if tuple(one) in held}
     told: dict[int, str] = {}
     for run in story.losses if story else ():
-        for offset in range(run.offsets.first, run.offsets.last + 1):
-            told[offset] = run.committed
-    for offset in sorted(lost - told.keys()):
-        wrong.append(f"{prefix}: offset {offset} was committed, is gone, and is not told of")
-    ever_lost = {offset for offset, _record in partition.lost_committed}
+        told |= dict.fromkeys(range(run.offsets.first, run.offsets.last + 1), run.committed)
+    wrong = [f"{name}: offset {offset} was committed, is gone, and is not told of" for offset in lost - told.keys()]
+    final = simulated.replicas[truth.leader].records if isinstance(truth.leader, int) else {}
+    ever_lost = {
+        one.offset
+        for one in (*truth.lost_committed, *simulated.truth.on_whole_isr)
+        if final.get(one.offset) != one.record
+    }
     for offset, committed in told.items():
         if committed == "certain" and offset not in ever_lost:
-            wrong.append(f"{prefix}: offset {offset} is called a certain loss, and is none")
+            wrong.append(f"{name}: offset {offset} is called a certain loss, and is none")
         if committed == "no" and offset in lost:
-            wrong.append(f"{prefix}: offset {offset} is called never committed, and was")
+            wrong.append(f"{name}: offset {offset} is called never committed, and was")
     return wrong
 
 

@@ -30,7 +30,11 @@ COLUMNS = {
 LARGE = {("kip-320-first-try", (3, 2, 2, 2)), ("kip-320", (3, 2, 2, 2))}
 CELLS = [
     pytest.param(
-        *key, at, expected, id=f"{key[0]}-{key[1]}-{at}", marks=[pytest.mark.slow] if (key[0], at) in LARGE else []
+        *key,
+        at,
+        expected,
+        id=f"{key[0]}-{key[1]}-{''.join(map(str, at))}",
+        marks=[pytest.mark.slow] if (key[0], at) in LARGE else [],
     )
     for key, row in COLUMNS.items()
     for at, expected in zip(SIZES, row, strict=True)
