@@ -1,12 +1,16 @@
 """Fills the templates of pages. Whatever comes from evidence is made visible and harmless here, in one place, for every page."""
 
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kforensics import __version__
 from kforensics.errors import MissingExtra
 from kforensics.render.escape import escape_text
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -31,9 +35,14 @@ def fill_page(template: str, **values: Any) -> str:
         MissingExtra: jinja2 is not installed.
     """
     require_engine()
+    return str(_environment().get_template(template).render(tool_version=__version__, **values))
+
+
+@cache
+def _environment() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415  # an extra, and slow to load
 
-    environment = Environment(
+    return Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
@@ -41,8 +50,8 @@ def fill_page(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        auto_reload=False,
     )
-    return environment.get_template(template).render(tool_version=__version__, **values)
 
 
 def _visible(value: Any) -> Any:
