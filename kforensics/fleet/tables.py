@@ -33,7 +33,8 @@ class Tables:
     def __str__(self) -> str:
         return str(self.location)
 
-    def _place(self, *names: str) -> tuple[FileSystem, str]:
+    def place(self, *names: str) -> tuple[FileSystem, str]:
+        """The file system, and the path in it of something below the directory."""
         target = self.location.joinpath(*names)
         if isinstance(target, StoragePath):
             filesystem, path = target.place()
@@ -47,7 +48,7 @@ class Tables:
             EvidenceUnreadable: that is not possible.
         """
         for name in names:
-            filesystem, path = self._place(name)
+            filesystem, path = self.place(name)
             try:
                 filesystem.create_dir(path, recursive=True)
             except OSError as error:
@@ -57,10 +58,10 @@ class Tables:
         """Write one part of a table, replacing the part of that name."""
         schema = schema or TABLES[table]
         content = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows), schema=schema)
-        filesystem, path = self._place(table, f"{part}.parquet")
+        filesystem, path = self.place(table, f"{part}.parquet")
         is_local = isinstance(filesystem, LocalFileSystem)
         # A name that begins with a dot is skipped by all readers until it is renamed.
-        target = self._place(table, f".{part}.parquet.part")[1] if is_local else path
+        target = self.place(table, f".{part}.parquet.part")[1] if is_local else path
         with filesystem.open_output_stream(target) as stream:
             pq.write_table(content, stream, compression="zstd", write_statistics=True)
         if is_local:
@@ -68,7 +69,7 @@ class Tables:
 
     def parts(self, table: str) -> list[str]:
         """The names of the parts of a table, sorted."""
-        filesystem, path = self._place(table)
+        filesystem, path = self.place(table)
         found = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
         return sorted(
             one.base_name.removesuffix(".parquet")
@@ -78,18 +79,18 @@ class Tables:
 
     def read_part(self, table: str, part: str, **options: Any) -> pa.Table:
         """One part, with the options of `pyarrow.parquet.read_table`."""
-        filesystem, path = self._place(table, f"{part}.parquet")
+        filesystem, path = self.place(table, f"{part}.parquet")
         return pq.read_table(path, filesystem=filesystem, partitioning=None, **options)
 
     def remove(self, table: str, part: str) -> None:
         """Take away a part that this program wrote in an earlier attempt."""
-        filesystem, path = self._place(table, f"{part}.parquet")
+        filesystem, path = self.place(table, f"{part}.parquet")
         filesystem.delete_file(path)
 
     def dataset(self, table: str) -> pd.Dataset:
         """All parts of a table, read as they are asked for."""
-        filesystem, _ = self._place(table)
-        paths = [self._place(table, f"{part}.parquet")[1] for part in self.parts(table)]
+        filesystem, _ = self.place(table)
+        paths = [self.place(table, f"{part}.parquet")[1] for part in self.parts(table)]
         if not paths:
             return pd.dataset(pa.Table.from_pylist([], schema=TABLES[table]))
         return pd.dataset(paths, filesystem=filesystem, format="parquet", schema=TABLES[table])
@@ -105,7 +106,7 @@ class Tables:
 
     def read_manifest(self, name: str) -> dict[str, Any] | None:
         """A manifest, none where there is none."""
-        filesystem, path = self._place(name)
+        filesystem, path = self.place(name)
         if filesystem.get_file_info(path).type != FileType.File:
             return None
         with filesystem.open_input_stream(path) as stream:
@@ -119,9 +120,9 @@ class Tables:
 
     def write_manifest(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a manifest, whole or not at all."""
-        filesystem, path = self._place(name)
+        filesystem, path = self.place(name)
         is_local = isinstance(filesystem, LocalFileSystem)
-        target = self._place(f".{name}.part")[1] if is_local else path
+        target = self.place(f".{name}.part")[1] if is_local else path
         with filesystem.open_output_stream(target) as stream:
             stream.write((json.dumps(content, indent=2) + "\n").encode())
         if is_local:
@@ -129,9 +130,9 @@ class Tables:
 
     def write_bytes(self, folder: str, name: str, content: bytes) -> None:
         """Write a small file that is no table, whole or not at all."""
-        filesystem, path = self._place(folder, name)
+        filesystem, path = self.place(folder, name)
         is_local = isinstance(filesystem, LocalFileSystem)
-        target = self._place(folder, f".{name}.part")[1] if is_local else path
+        target = self.place(folder, f".{name}.part")[1] if is_local else path
         with filesystem.open_output_stream(target) as stream:
             stream.write(content)
         if is_local:
@@ -139,21 +140,21 @@ class Tables:
 
     def read_bytes(self, folder: str, name: str) -> bytes:
         """A small file that is no table."""
-        filesystem, path = self._place(folder, name)
+        filesystem, path = self.place(folder, name)
         with filesystem.open_input_stream(path) as stream:
             content: bytes = stream.read()
         return content
 
     def copy(self, name: str, content: bytes) -> None:
         """Write a file below the directory, with the folders that its name asks for."""
-        filesystem, path = self._place(name)
+        filesystem, path = self.place(name)
         filesystem.create_dir(path.rpartition("/")[0], recursive=True)
         with filesystem.open_output_stream(path) as stream:
             stream.write(content)
 
     def take_part(self, other: "Tables", table: str, part: str) -> None:
         """Take a part of other tables over as it is."""
-        source, path = other._place(table, f"{part}.parquet")
+        source, path = other.place(table, f"{part}.parquet")
         with source.open_input_stream(path) as stream:
             self.write_bytes(table, f"{part}.parquet", stream.read())
 
@@ -161,20 +162,20 @@ class Tables:
         """What stands in some folders and below."""
         total = 0
         for folder in folders:
-            filesystem, path = self._place(folder)
+            filesystem, path = self.place(folder)
             found = filesystem.get_file_info(FileSelector(path, allow_not_found=True, recursive=True))
             total += sum(one.size or 0 for one in found)
         return total
 
     def names(self, folder: str) -> list[str]:
         """The files in a folder that are no tables."""
-        filesystem, path = self._place(folder)
+        filesystem, path = self.place(folder)
         found = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
         return sorted(one.base_name for one in found if not one.base_name.startswith("."))
 
     def is_empty(self) -> bool:
         """Whether nothing is there yet."""
-        filesystem, path = self._place()
+        filesystem, path = self.place()
         info = filesystem.get_file_info(path)
         if info.type == FileType.NotFound:
             return True

@@ -35,6 +35,7 @@ from kforensics.formats.leader_epoch_checkpoint import (
 )
 from kforensics.formats.record_batch import build_record_batch, encode_record_batch
 from kforensics.pipeline.diff import DiffOptions
+from kforensics.pipeline.fleet_summary import FleetSummary
 from kforensics.render.jsonout import to_plain
 
 BROKERS = 20
@@ -150,7 +151,7 @@ def plan(directory: Path) -> None:
         )
 
 
-def audited(session: object, fleet: Path, out: Path, since: Path | None = None) -> tuple[float, object]:
+def audited(session: object, fleet: Path, out: Path, since: Path | None = None) -> tuple[float, FleetSummary]:
     begin = time.perf_counter()
     audit(session, read_sources([str(fleet)]), out, options=DiffOptions(), since=since)
     summary = summarise(out, most=100)

@@ -61,7 +61,7 @@ def test_filters_choose_the_files(place):
     assert filters == list(reader.pushFilters(filters))
 
     paths = [row["path"] for piece in reader.partitions() for row in piece.rows]
-    assert {"orders-0", "orders-1"} == {path.partition("/")[0] for path in paths}
+    assert {"orders-0", "orders-1"} == {path.split("/")[-2] for path in paths}
 
 
 def test_offsets_choose_segments(incident):

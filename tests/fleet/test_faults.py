@@ -5,12 +5,13 @@ import shutil
 import signal
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.fleet.plan import list_rows, log_dir_tasks, place_of
 from kforensics.fleet.places import find_sources
+from kforensics.fleet.plan import list_rows, log_dir_tasks, place_of
 from kforensics.fleet.scan import CHANGED, EarlierLooks, scan_piece
 from kforensics.fleet.sources import Source
 from kforensics.pipeline.diff import DiffOptions
@@ -37,7 +38,7 @@ class DeadlyPath(ForeignPath):
             yield ForeignEntry(item.name, status.st_mode, status.st_size, status.st_mtime_ns)
 
     def mode(self):
-        return stat.S_IFDIR if os.path.isdir(self._local()) else os.lstat(self._local()).st_mode
+        return stat.S_IFDIR if Path(self._local()).is_dir() else os.lstat(self._local()).st_mode
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_a_file_that_changes_while_it_is_read_is_named(broker):
 
     def append(file: EvidenceFile):
         if "orders-1" in str(file.path) and file.path.suffix == ".log":
-            with open(file.path, "ab") as target:
+            with Path(file.path).open("ab") as target:
                 target.write(bytes(61))
         return file
 

@@ -1,5 +1,7 @@
 """Tasks of near-equal weight, whatever the fleet looks like."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +28,7 @@ def test_tasks_cover_everything_once_and_are_of_one_size(weights, cores, data):
     for number, runs in by_number.items():
         assert runs[0][0] == 0
         assert runs[-1][1] == weights[number]
-        assert all(before[1] == after[0] for before, after in zip(runs, runs[1:], strict=False))
+        assert all(before[1] == after[0] for before, after in pairwise(runs))
         assert number not in whole or len(runs) == 1
     sizes = [sum(piece.end - piece.start for piece in task) for task in tasks]
     if not whole and len(sizes) > 1:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +23,7 @@ def fleet(incident, tmp_path):
     shutil.copytree(incident(INCIDENT) / "snapshots" / SNAPSHOT, target)
     for folder, _, names in os.walk(target):
         for name in names:
-            os.utime(os.path.join(folder, name), (1_700_000_000, 1_700_000_000))
+            os.utime(Path(folder, name), (1_700_000_000, 1_700_000_000))
     return target
 
 

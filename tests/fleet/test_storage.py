@@ -1,6 +1,7 @@
 """Evidence on other storage is found and judged by the same code as on local disk."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -21,8 +22,8 @@ def stored(incident):
         below = "fleet" + folder.removeprefix(str(place))
         filesystem.create_dir(below)
         for name in names:
-            with filesystem.open_output_stream(f"{below}/{name}") as stream, open(f"{folder}/{name}", "rb") as file:
-                stream.write(file.read())
+            with filesystem.open_output_stream(f"{below}/{name}") as stream:
+                stream.write(Path(folder, name).read_bytes())
     return place, parse_location("mock:///fleet")
 
 
