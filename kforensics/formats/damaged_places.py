@@ -24,6 +24,9 @@ MOST_PLACES = 1000
 
 _STRIDE = 1 << 20
 
+MOST_DOUBTS = 16
+"""Times that a file is searched to its end once more, without trust in the offsets before."""
+
 _LARGEST_WRAPPER = 1_000_012
 """Bytes of a message at most, as brokers of magic 0 and 1 are set up (`message.max.bytes` and the 12 bytes before it)."""
 
@@ -43,6 +46,7 @@ class DamagedPlaces:
     def __init__(self, source: SegmentBytes) -> None:
         self._source = source
         self._told = 0
+        self._doubts = 0
         self.follows_wrapper = False
         """The sound batch before is a wrapper message."""
 
@@ -91,7 +95,13 @@ class DamagedPlaces:
         """A place where the chain of lengths breaks; `entries` are the bad ones from there on, as far as a chain can be followed."""
         self._told += 1
         search_from = position + (1 if self._told < MOST_PLACES else _STRIDE)
-        sound = find_sound_batch(self._source, search_from, self._source.size, self._expectation(position, last_offset))
+        expected = self._expectation(position, last_offset)
+        sound = find_sound_batch(self._source, search_from, self._source.size, expected)
+        if sound is None and last_offset >= 0 and self._doubts < MOST_DOUBTS:
+            # The last offset itself may be wrong: of messages no checksum covers it, and what lay in a torn wrapper can look like one.
+            self._doubts += 1
+            certain = Expectation(plain_from=self._source.size)
+            sound = find_sound_batch(self._source, search_from, self._source.size, certain)
         chain_end = int(entries.table["position"][-1] + entries.table["length"][-1]) if len(entries.table) else position
         if sound is None:
             return self._resolve_tail(position, entries, last_offset)
