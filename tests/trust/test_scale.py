@@ -70,7 +70,11 @@ def write_many_files(log_dir, partitions, files):
         folder = log_dir / f"topic{number % 100}-{number}"
         folder.mkdir(parents=True)
         for place in range(files):
-            name = (f"{place:020d}.log", f"{place:020d}.index", f"{place:020d}.timeindex", f"strange{place}")[place % 4]
+            name = (
+                f"{place:020d}{('.log', '.index', '.timeindex', '.snapshot')[place % 4]}"
+                if place % 50
+                else f"strange{place}"
+            )
             (folder / name).write_bytes(b"")
     (log_dir / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
     return log_dir
