@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.collect import CHECKPOINTS, stitch_replica
@@ -94,9 +95,9 @@ def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool,
     }
 
 
-def digest_lists(segment: Segment) -> list[list[int]]:
+def digest_lists(digests: NDArray[np.void]) -> list[list[int]]:
     """The digests as numbers, the 128 bits as two signed words."""
-    signed = segment.digests.astype(_SIGNED_DIGEST)
+    signed = digests.astype(_SIGNED_DIGEST)
     return [list(row) for row in zip(*(signed[name].tolist() for name in _DIGEST_COLUMNS), strict=True)]
 
 

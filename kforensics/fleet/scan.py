@@ -203,7 +203,7 @@ def _read_segment(
     out.read_bytes += segment.length
     out.add_segment(
         segment_row(segment, where, is_deleted=is_deleted, scanned_ns=started),
-        digest_lists(segment),
+        digest_lists(segment.digests),
         [list(entry) for entry in segment.epochs],
     )
 

@@ -20,7 +20,7 @@ def test_tasks_cover_everything_once_and_are_of_one_size(weights, cores, data):
 
     tasks = divide(totals(weights), evidence=whole, cores=cores)
 
-    by_number = {}
+    by_number: dict[int, list[tuple[int, int]]] = {}
     for task in tasks:
         for piece in task:
             by_number.setdefault(piece.number, []).append((piece.start, piece.end))

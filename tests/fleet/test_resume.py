@@ -68,7 +68,7 @@ def test_a_file_that_may_still_change_is_read_again(run_audit, fleet):
 
 def test_an_interrupted_audit_goes_on(run_audit, fleet):
     first, tables = run_audit(fleet)
-    manifest = Tables(tables).read_manifest(AUDIT_MANIFEST)
+    manifest = Tables(tables).read_manifest(AUDIT_MANIFEST) or {}
     Tables(tables).write_manifest(AUDIT_MANIFEST, {**manifest, "is_complete": False})
     with pytest.raises(EvidenceUnreadable, match="did not finish"):
         summarise(tables, most=1)
@@ -81,7 +81,7 @@ def test_an_interrupted_audit_goes_on(run_audit, fleet):
         second.finding_count,
         second.replicas,
     )
-    assert 2 == Tables(tables).read_manifest(AUDIT_MANIFEST)["run"]
+    assert 2 == (Tables(tables).read_manifest(AUDIT_MANIFEST) or {})["run"]
 
 
 def test_a_finished_audit_is_not_written_over(run_audit, fleet):

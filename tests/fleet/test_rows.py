@@ -43,7 +43,7 @@ def test_replicas_and_segments_survive(incident):
                 "directory": replica.path,
             }
             row = segment_row(segment, place, is_deleted=False, scanned_ns=1)
-            scanned.add_segment(row, digest_lists(segment), [list(one) for one in segment.epochs])
+            scanned.add_segment(row, digest_lists(segment.digests), [list(one) for one in segment.epochs])
 
     again = [unpack([parcel]) for parcel in pack(scanned, ["c"] * 9, 5).values()]
 
@@ -81,10 +81,7 @@ def _bare(replica):
 def test_digests_survive(rows):
     array = digests_of([list(row) for row in rows])
 
-    class Holder:
-        digests = array
-
-    assert [list(row) for row in rows] == digest_lists(Holder)
+    assert [list(row) for row in rows] == digest_lists(array)
 
 
 def test_findings_survive():

@@ -49,7 +49,7 @@ def test_an_unfinished_scan_is_no_evidence(snapshots, tmp_path):
     node = snapshots / "03-old-leader-down-live" / "broker-2"
     scan_node([node], tmp_path / "evidence")
     tables = Tables(tmp_path / "evidence")
-    manifest = tables.read_manifest(SCAN_MANIFEST)
+    manifest = tables.read_manifest(SCAN_MANIFEST) or {}
     tables.write_manifest(SCAN_MANIFEST, {**manifest, "is_complete": False})
 
     with pytest.raises(EvidenceUnreadable, match="did not finish"):
