@@ -115,11 +115,14 @@ def _document(
     *,
     level: VerifyLevel,
     exit_code: int,
-) -> str:
-    from kforensics.render.jsonout import document
+) -> "Iterator[str]":
+    """The document piece by piece: a row a file is too much to hold where there are a million."""
+    import json
+
+    from kforensics.render.jsonout import document_pieces, to_plain
     from kforensics.render.verify_rows import file_row, totals
 
-    return document(
+    return document_pieces(
         "verify",
         inputs=inputs.described,
         findings=findings,
@@ -127,7 +130,7 @@ def _document(
         exit_code=exit_code,
         level=level.value,
         totals=totals(verification),
-        files=[file_row(report, intact) for report in verification.files],
+        streams={"files": (json.dumps(to_plain(file_row(report, intact))) for report in verification.files)},
     )
 
 
