@@ -150,6 +150,8 @@ class Cluster:
 
     def state(self) -> Metadata | None:
         """What the running broker with the lowest id says of the partition, none while it doesn't."""
+        for node, process in self.processes.items():
+            assert process.poll() is None, f"node {node} ended by itself: see {self.server_log(node)}"
         for node in self._running():
             try:
                 return ask_metadata(self.ports[node], TOPIC)

@@ -2,7 +2,7 @@
 
 import pytest
 
-ROWS = pytest.StashKey[list[tuple[str, ...]]]()
+PROPERTY = "oracle"
 HEADINGS = (
     "Kafka",
     "history",
@@ -15,18 +15,9 @@ HEADINGS = (
 )
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[ROWS] = []
-
-
-@pytest.fixture
-def rows(request: pytest.FixtureRequest) -> list[tuple[str, ...]]:
-    """Rows of the table, in the order of `HEADINGS`."""
-    return request.config.stash[ROWS]
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    rows = config.stash.get(ROWS, [])
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
+    rows = [value for report in reports for name, value in report.user_properties if name == PROPERTY]
     if not rows:
         return
     terminalreporter.section("predicted, and what brokers did")

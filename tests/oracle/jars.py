@@ -1,5 +1,6 @@
 """Kafka's own jars, fetched once through Maven into a cache outside of the repository."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -13,6 +14,8 @@ FETCH_SECONDS = 600
 _LOG4J_1 = ("org.slf4j:slf4j-log4j12:1.7.25", "log4j:log4j:1.2.17")
 # The 3.4 client that old brokers bring can't resolve addresses on Java 14 and later.
 _ZOOKEEPER = ("org.apache.zookeeper:zookeeper:3.5.9",)
+# Brokers up to 0.11 encode with a class that Java 11 dropped.
+_JAXB = ("javax.xml.bind:jaxb-api:2.3.0",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +33,8 @@ class Release:
 
 
 RELEASES = (
-    Release("0.10.2.2", "2.12", (*_ZOOKEEPER, *_LOG4J_1, "javax.xml.bind:jaxb-api:2.3.0"), has_epochs=False),
-    Release("0.11.0.3", "2.12", (*_ZOOKEEPER, *_LOG4J_1)),
+    Release("0.10.2.2", "2.12", (*_ZOOKEEPER, *_LOG4J_1, *_JAXB), has_epochs=False),
+    Release("0.11.0.3", "2.12", (*_ZOOKEEPER, *_LOG4J_1, *_JAXB)),
     Release("1.1.1", "2.12", (*_ZOOKEEPER, *_LOG4J_1)),
     Release("2.5.1", "2.12", (*_ZOOKEEPER, *_LOG4J_1)),
     Release("2.8.1", "2.13", (*_ZOOKEEPER, *_LOG4J_1)),
@@ -52,17 +55,21 @@ def class_path(release: Release) -> str:
     """The class path of a release, fetched where it is not in the cache."""
     home = cache_directory() / release.version
     libraries = home / "libs"
-    if not libraries.is_dir():
-        _fetch(release, home)
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        project = home / "pom.xml"
+        wanted = _project(release)
+        if not libraries.is_dir() or not project.is_file() or project.read_bytes() != wanted:
+            project.write_bytes(wanted)
+            _fetch(release, home, project)
     return f"{libraries}/*"
 
 
-def _fetch(release: Release, home: Path) -> None:
-    home.mkdir(parents=True, exist_ok=True)
-    project = home / "pom.xml"
-    project.write_bytes(_project(release))
+def _fetch(release: Release, home: Path, project: Path) -> None:
     partial = home / "libs.partial"
-    shutil.rmtree(partial, ignore_errors=True)
+    for old in (partial, home / "libs"):
+        shutil.rmtree(old, ignore_errors=True)
     command = ["mvn", "-q", "-B", "-f", str(project), "dependency:copy-dependencies"]
     command += ["-DincludeScope=runtime", f"-DoutputDirectory={partial}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)

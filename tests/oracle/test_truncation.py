@@ -1,6 +1,7 @@
 """Two real brokers part, the truncation is predicted from copies of their directories, and the follower comes back."""
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import parse_version, protocol_of
 from kforensics.reconcile.partition import ReplicaReport
 from tests.oracle.cluster import BROKERS, CONTROLLER, TOPIC, Cluster, run_cluster
+from tests.oracle.conftest import PROPERTY
 from tests.oracle.histories import HISTORIES, History, Parted
 from tests.oracle.jars import RELEASES, Release
 from tests.oracle.witness import Entry, entries_of, first_difference, truncation_lines
@@ -37,7 +39,7 @@ class Prediction:
 @pytest.mark.parametrize("history", HISTORIES, ids=lambda history: history.name.replace(" ", "-"))
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.version)
 def test_brokers_truncate_where_predicted(
-    release: Release, history: History, tmp_path: Path, rows: list[tuple[str, ...]]
+    release: Release, history: History, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     with run_cluster(release, tmp_path / "cluster", mark_interval_ms=history.mark_interval_ms) as cluster:
         parted = history.play(cluster)
@@ -54,7 +56,7 @@ def test_brokers_truncate_where_predicted(
         lines = truncation_lines(cluster.server_log(parted.follower), position)
         after = [entries_of(cluster.data(node)) for node in (parted.leader, parted.follower)]
     difference = first_difference(*after)
-    rows.append(_row(release, history, prediction, lines, difference))
+    record_property(PROPERTY, _row(release, history, prediction, lines, difference))
     assert prediction.protocol == protocol_of(parse_version(release.version))
     assert _effective(lines, before) == prediction.cut
     assert difference == prediction.stays_different_from
