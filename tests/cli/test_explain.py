@@ -184,7 +184,8 @@ def test_rotated_gzipped_and_damaged_logs_of_any_name(incident, capsys, tmp_path
     assert {(1, 60, 45), (2, 60, 45)} == {
         (t["broker_id"], t["from_offset"], t["to_offset"]) for t in document["truncations"]
     }
-    assert 0 == code
+    assert code == 1
+    assert {"possible"} == {loss["committed"] for loss in document["losses"]}
 
 
 def test_the_zone_of_the_logs_by_option(incident, capsys):

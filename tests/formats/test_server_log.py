@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
+from kforensics.formats.log_lines.message import parse_message
+from kforensics.formats.log_lines.partition_change import parse_partition_change
 from kforensics.formats.server_log import looks_like_broker_log, scan_log
 from kforensics.units import TopicPartition
 
@@ -334,3 +336,42 @@ def test_other_files_are_no_broker_logs():
     assert not looks_like_broker_log(b"\x00" * 4096)
     assert not looks_like_broker_log(b"broker.id=1\nlog.dirs=/data\n")
     assert not looks_like_broker_log(b'{"broker": 1}\n')
+
+
+def test_impossible_times_and_json_without_one_are_read_as_unknown():
+    line = "[2024-05-01 {},123] INFO Truncating log t-0 to offset 6.\n"
+    events, _ = scan("".join(line.format(time) for time in ("24:00:00", "12:60:00", "12:00:61")).encode())
+    silent, _ = scan(b'{"level": "INFO", "message": "Truncating log t-0 to offset 6."}\n')
+
+    assert {Absent.UNREADABLE} == {event.time_ms for event in events}
+    assert [Absent.NOT_WRITTEN] == [event.time_ms for event in silent]
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, '["message"]', '{"message": 5}', '{"message": "nothing of use"}'])
+def test_json_that_is_no_log_event_is_counted(line):
+    assert [] == scan(f'{line}\n{{"msg": "Truncating log t-0 to offset x."}}\n'.encode())[0]
+
+
+def test_lines_in_utf8_and_in_other_encodings_are_told_apart():
+    text = "größe\n".encode() + "größe\n".encode("latin-1") + b"plain\n"
+
+    assert 1 == scan(text)[1].not_utf8
+
+
+def test_a_text_that_begins_like_no_message_is_none():
+    assert parse_message(b"[Broker id=1] Nothing of use") is None
+
+
+def test_a_partition_change_names_only_what_changed():
+    won = parse_partition_change(
+        "isr: [1] -> [2, 3], leader: 1 -> 2, leaderRecoveryState: RECOVERED -> RECOVERING, leaderEpoch: 4 -> 5"
+    )
+    same = parse_partition_change("lastKnownElr: [1] -> [], partitionEpoch: 2 -> 3")
+
+    assert (2, 5, (1,), (2, 3), True) == won
+    assert (Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, False) == same
+
+
+def test_a_json_log_is_known_by_its_first_objects():
+    assert looks_like_broker_log(b'{"level": "INFO", "message": "started"}\n')
+    assert not looks_like_broker_log(b'["message"]\n{"message": 5}\n[1]\n')
