@@ -24,6 +24,8 @@ class CommitTruth:
     on_whole_isr: set[NumberedRecord] = field(default_factory=set)
     """Once in the log of every member of an ISR that was large enough, whether or not a high watermark ever told."""
     _pending: list[tuple[NumberedRecord, Acks]] = field(default_factory=list)
+    _copied_to: int = 0
+    """In this term all of the ISR has held everything below."""
     _known: set[tuple[int, str]] = field(default_factory=set)
 
     def written(self, batch: SimulatedBatch, acks: Acks) -> None:
@@ -41,24 +43,24 @@ class CommitTruth:
             elif acks is not Acks.NONE:
                 still.append((numbered, acks))
         self._pending = still
-        for batch in leader.log if high_watermark > before else ():
-            for offset, record in enumerate(batch.records, start=batch.base_offset):
-                if before <= offset < high_watermark and (offset, record) not in self._known:
-                    self._known.add((offset, record))
-                    self.committed.append(NumberedRecord(offset, record))
+        for offset, record in leader.records_from(before).items() if high_watermark > before else ():
+            if offset < high_watermark and (offset, record) not in self._known:
+                self._known.add((offset, record))
+                self.committed.append(NumberedRecord(offset, record))
 
     def copied(self, members: Sequence[SimulatedReplica]) -> None:
         """What all members of the ISR hold now; the leader stands first."""
-        first, *others = [member.records for member in members]
-        self.on_whole_isr |= {
-            NumberedRecord(offset, record)
-            for offset, record in first.items()
-            if all(other.get(offset) == record for other in others)
-        }
+        first, *others = [member.records_from(self._copied_to) for member in members]
+        for offset, record in first.items():
+            if any(other.get(offset) != record for other in others):
+                break
+            self.on_whole_isr.add(NumberedRecord(offset, record))
+            self._copied_to = offset + 1
 
     def elected(self) -> None:
         """Requests that wait for the former leader are answered with an error."""
         self._pending.clear()
+        self._copied_to = 0
 
 
 def missing_from(records: Mapping[int, str], wanted: Sequence[NumberedRecord]) -> list[NumberedRecord]:

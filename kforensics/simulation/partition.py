@@ -57,7 +57,7 @@ class SimulatedPartition(ControlledPartition):
         self.raise_high_watermark(leader)
         rows.append(self.row("leader updates HW", leader.broker_id))
         answered_high_watermark = leader.high_watermark
-        answer = [batch for batch in leader.log if batch.end_offset > offset]
+        answer = leader.batches_above(offset)
         if answer and not follower.keeps_epochs:
             answer[0] = answer[0].part(offset, answer[0].end_offset)
         if answer and answer[0].base_offset < offset:
@@ -66,6 +66,7 @@ class SimulatedPartition(ControlledPartition):
             return rows
         for batch in answer:
             follower.append(batch)
+        self.note_copies(leader)
         rows.append(self.row("leader responds, follower appends" if answer else "leader responds", follower_id))
         follower.high_watermark = follower_high_watermark(follower.log_end_offset, answered_high_watermark)
         rows.append(self.row("follower updates HW", follower_id))

@@ -183,6 +183,11 @@ class ControlledPartition:
             strict_min_isr=self.settings.strict_min_isr,
         )
         self.truth.raised(leader, before)
+        self.note_copies(leader)
+
+    def note_copies(self, leader: SimulatedReplica) -> None:
+        """Note what all of the ISR holds, where the ISR is large enough to commit."""
+        isr = self.registration.isr
         if len(isr) >= self.settings.min_insync_replicas or not self.settings.strict_min_isr:
             others = [self.replicas[broker] for broker in isr if broker != leader.broker_id]
             self.truth.copied([leader, *others])

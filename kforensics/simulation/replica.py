@@ -72,6 +72,24 @@ class SimulatedReplica:
         """Every record by its offset."""
         return {offset: record for batch in self.log for offset, record in enumerate(batch.records, batch.base_offset)}
 
+    def batches_above(self, offset: int) -> list[SimulatedBatch]:
+        """The batches that end above an offset, found from the end of the log."""
+        found = []
+        for batch in reversed(self.log):
+            if batch.end_offset <= offset:
+                break
+            found.append(batch)
+        return found[::-1]
+
+    def records_from(self, offset: int) -> dict[int, str]:
+        """The records at an offset and above."""
+        return {
+            at: record
+            for batch in self.batches_above(offset)
+            for at, record in enumerate(batch.records, batch.base_offset)
+            if at >= offset
+        }
+
     @property
     def file_end_offset(self) -> int:
         """Behind the last batch: the log end that a restart finds."""

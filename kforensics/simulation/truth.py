@@ -33,7 +33,7 @@ class ReplicaTruth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastTruncation:
-    """A cut that a replica made before the directories were written."""
+    """A cut that a replica made before the directories were written; one alignment can cut more than once."""
 
     time_ms: int
     broker_id: int
@@ -97,11 +97,12 @@ def _partition_truth(partition: TopicPartition, simulated: SimulatedPartition) -
                 time_ms=alignment.time_ms,
                 broker_id=alignment.follower,
                 leader_epoch=alignment.leader_epoch,
-                from_offset=alignment.log_end_offset,
-                to_offset=alignment.outcome.offset,
+                from_offset=step.log_end_offset,
+                to_offset=step.truncate_to,
             )
             for alignment in simulated.truncations
-            if not isinstance(alignment.outcome.offset, Absent)
+            for step in alignment.outcome.steps
+            if not isinstance(step.truncate_to, Absent)
         ),
         unclean_elections=sum(kind.value in {"unclean", "last-known-leader"} for _, kind, _ in simulated.elections),
     )

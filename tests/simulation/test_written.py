@@ -1,0 +1,111 @@
+"""Directories that the simulator writes: sound by every check of the tool, and as their truth says."""
+
+import json
+
+import pytest
+
+from kforensics.cli.app import run
+from kforensics.damage import Absent
+from kforensics.errors import UsageError
+from kforensics.evidence.inputs import find_inputs
+from kforensics.pipeline.diff import DiffOptions, compare
+from kforensics.protocol.outcome import ProtocolName
+from kforensics.simulation.broker_files import write_cluster
+from kforensics.simulation.cluster import SimulatedCluster, stable_id
+from kforensics.simulation.fleet_files import FleetFault, write_fleet
+from kforensics.simulation.random_history import random_cluster
+from kforensics.simulation.rows import ImpossibleEventError, Settings
+
+
+@pytest.mark.parametrize("protocol", list(ProtocolName))
+def test_written_directories_are_sound(protocol, tmp_path, capsys):
+    write_cluster(
+        random_cluster(3, protocol=protocol, brokers=4, partitions=3), tmp_path / "cluster", segment_length=400
+    )
+    assert run(["verify", str(tmp_path / "cluster")]) == 0
+    assert capsys.readouterr().out.startswith("Sound: ")
+
+
+def test_nothing_is_overwritten(tmp_path):
+    with pytest.raises(UsageError, match="overwrites nothing"):
+        write_cluster(random_cluster(1), tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="can't be made"):
+        write_cluster(random_cluster(1), tmp_path / "file" / "below")
+
+
+def test_a_scenario_in_the_middle(tmp_path, capsys):
+    target = tmp_path / "written"
+    assert run(["simulate", "unclean-election", "--steps", "9", "--write", str(target)]) == 0
+    assert "truth.json" in capsys.readouterr().out
+    truth = json.loads((target / "truth.json").read_text())["partitions"][0]
+    assert (truth["leader"], truth["leader_epoch"], truth["unclean_elections"]) == (2, 1, 1)
+    assert truth["lost_committed"] == [{"offset": 1, "record": "m1"}]
+    first = truth["replicas"][0]
+    assert (first["broker_id"], first["truncate_to"], first["first_divergence"]) == (1, 1, 1)
+    assert run(["diff", str(target), "--format", "json"]) == 1
+    partition = next(one for one in json.loads(capsys.readouterr().out)["partitions"] if one["topic"] == "orders")
+    assert partition["leader"]["source"] == "metadata"
+    assert partition["replicas"][0]["expected_truncation"]["offset"] == 1
+
+
+def test_random_and_fleet_from_the_command_line(tmp_path, capsys):
+    assert run(["simulate", "--random", "--seed", "5", "--write", str(tmp_path / "random"), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["written"]["truth"] == "truth.json"
+    assert (tmp_path / "random" / "logs" / "broker-1" / "server.log").read_text().count("Kafka version: 4.1.0") >= 1
+    assert run(["simulate", "--bytes", "3M", "--partitions", "4", "--write", str(tmp_path / "fleet")]) == 0
+    assert "2.9 MB of segments written" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--random",), "--random and --bytes go with --write DIR"),
+        (("--bytes", "1G"), "--random and --bytes go with --write DIR"),
+        (("--list", "--write", "DIR"), "--write goes with NAME, --random or --bytes"),
+        (("--bytes", "much", "--write", "DIR"), "--bytes much: expected a number with K, M, G or T"),
+        (("--random", "--partitions", "5000", "--write", "DIR"), "at most 1000 partitions"),
+    ],
+)
+def test_usage(arguments, words, tmp_path, capsys):
+    given = [str(tmp_path / "new") if argument == "DIR" else argument for argument in arguments]
+    assert run(["simulate", *given]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_fleet_is_as_its_truth_says(tmp_path):
+    truth = write_fleet(tmp_path / "fleet", brokers=4, partitions=40, total_length=24_000_000)
+    assert truth.replicas == 120
+    assert abs(truth.bytes - 24_000_000) < 4_000_000
+    faults = [partition.fault for partition in truth.partitions]
+    assert {fault: faults.count(fault) for fault in FleetFault} == {
+        FleetFault.NONE: 36,
+        FleetFault.BEHIND: 2,
+        FleetFault.DIVERGED: 1,
+        FleetFault.SILENT: 1,
+    }
+    result = compare(find_inputs([tmp_path / "fleet"]), DiffOptions(), jobs=1, keep_quiet=True)
+    assert result.problems == ()
+    for expected, found in zip(truth.partitions, result.partitions, strict=True):
+        assert found.report is not None
+        cuts = [one.truncation.offset for one in found.report.replicas if one.truncation]
+        differing = {one.divergence.offset for one in found.report.replicas if one.divergence}
+        nothing = Absent.NOT_APPLICABLE
+        assert cuts == ([] if expected.expected_truncation is nothing else [expected.expected_truncation])
+        assert differing == (set() if expected.first_divergence is nothing else {expected.first_divergence})
+
+
+def test_a_cluster_refuses_what_cannot_be():
+    cluster = SimulatedCluster.of_topic(
+        (1, 2), partitions=1, replication_factor=2, protocol=ProtocolName.KIP_595, settings=Settings()
+    )
+    with pytest.raises(ImpossibleEventError, match="already running"):
+        cluster.start(1)
+    cluster.stop([1], "stop")
+    with pytest.raises(ImpossibleEventError, match="not running"):
+        cluster.stop([1], "crash")
+
+
+def test_ids_are_stable_and_do_not_begin_with_a_dash():
+    assert stable_id("a") == stable_id("a") != stable_id("b")
+    assert not any(stable_id(str(number)).startswith("-") for number in range(300))
