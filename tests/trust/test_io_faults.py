@@ -78,11 +78,9 @@ def spread_over(count, most):
     return sorted({1 + number * max(count - 1, 0) // max(most - 1, 1) for number in range(most)}) if count else []
 
 
-@pytest.mark.parametrize("call", ["open", "preadv"])
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_failing_read_is_named_and_the_rest_goes_on(name, call, cluster, monkeypatch, request):
+def fail_each_in_turn(name, call, cluster, monkeypatch, most):
+    """One call of a run fails, then another, up to `most` of them spread over the run."""
     arguments = [*JSON[name], *inputs_of(cluster)]
-    most = 400 if request.config.getoption("-m") == "slow" else 6
     sound_code, sound_out, _ = invoke(arguments)
     count = reads_of(monkeypatch, arguments, call)
     assert count > 5
@@ -102,6 +100,19 @@ def test_a_failing_read_is_named_and_the_rest_goes_on(name, call, cluster, monke
             named += any(Path(relative).name in one for one in problems)
         assert len(out) > len(sound_out) / 3, context  # one file less is not half of the answer less
     assert named > 0 or name == "metadata"
+
+
+@pytest.mark.parametrize("call", ["open", "preadv"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_failing_read_is_named_and_the_rest_goes_on(name, call, cluster, monkeypatch):
+    fail_each_in_turn(name, call, cluster, monkeypatch, most=6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["open", "preadv"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_read_may_fail(name, call, cluster, monkeypatch):
+    fail_each_in_turn(name, call, cluster, monkeypatch, most=10_000)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
