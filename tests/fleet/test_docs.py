@@ -7,7 +7,7 @@ from tests.conftest import ROOT
 
 
 def test_every_column_is_told():
-    told = {}
+    told: dict[str, list[str]] = {}
     for line in (ROOT / "docs" / "fleet-tables.md").read_text().splitlines():
         if line.startswith("## "):
             columns = told.setdefault(line[3:], [])
