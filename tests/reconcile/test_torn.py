@@ -1,6 +1,7 @@
 """Transactions and producers that a loss tears, on made batches and on a recording."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +51,8 @@ def lost(base, count, attributes, sequence=0, producer=7):
 
 def tears(reader, *batches):
     view = SimpleNamespace(log_start_offset=0, log_end_offset=100, replica=None)
-    return find_tears(SimpleNamespace(view=view), batches, reader)
+    leader: Any = SimpleNamespace(view=view)
+    return find_tears(leader, batches, reader)
 
 
 @pytest.mark.parametrize(
