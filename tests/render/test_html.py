@@ -303,7 +303,7 @@ def test_pictures_say_in_words_what_they_show():
 
     figure = draw_figure(story, explanation("").inputs)
 
-    assert ["Before, input", "Now"] == [moment.name for moment in figure.moments]
+    assert ["Before: input", "Now"] == [moment.name for moment in figure.moments]
     assert "gone now are 60 to 102 (committed)" in figure.description
     before = figure.moments[0].lanes[0]
     assert "end 103, HW 60, 43 gone now" == before.ends

@@ -179,9 +179,13 @@ def _timeline(result: Explanation, cuts: Sequence[Truncation], references: _Refe
     # A cut is told by its own row, which knows where the log ended before.
     others = [entry for entry in result.timeline if entry.kind != "truncation" or entry.is_quiet]
     seen = set(map(id, told))
-    main, more_main = rows_within(happenings(told, cuts), MOST_HAPPENINGS)
+    controllers = frozenset(
+        one.broker_id for one in result.inputs if one.kind == "controller" and isinstance(one.broker_id, int)
+    )
+    main, more_main = rows_within(happenings(told, cuts, controllers=controllers), MOST_HAPPENINGS)
     other, more_other = rows_within(
-        happenings(entry for entry in others if id(entry) not in seen), MOST_OTHER_HAPPENINGS
+        happenings((entry for entry in others if id(entry) not in seen), controllers=controllers),
+        MOST_OTHER_HAPPENINGS,
     )
     return {
         "happenings": [_row(one, references) for one in main],

@@ -26,9 +26,17 @@ class Happening:
     citations: tuple[Citation, ...]
 
 
-def happenings(entries: Iterable[TimelineEntry], cuts: Iterable[Truncation] = ()) -> list[Happening]:
-    """Entries and cuts by time, those without a time last; alike ones of one moment and node become one row."""
-    rows = [*(_of_entry(entry) for entry in entries), *(_of_cut(cut) for cut in cuts)]
+def happenings(
+    entries: Iterable[TimelineEntry], cuts: Iterable[Truncation] = (), *, controllers: frozenset[int] = frozenset()
+) -> list[Happening]:
+    """Entries and cuts by time, those without a time last; alike ones of one moment and node become one row.
+
+    Args:
+        entries: of the timeline.
+        cuts: in place of the entries for them, since they know where the log ended before.
+        controllers: ids of nodes that are no brokers.
+    """
+    rows = [*(_of_entry(entry, controllers) for entry in entries), *(_of_cut(cut) for cut in cuts)]
     rows.sort(key=lambda row: (not isinstance(row.time_ms, int), row.time_ms if isinstance(row.time_ms, int) else 0))
     merged: dict[tuple[int | Absent, str, str], Happening] = {}
     for row in rows:
@@ -49,10 +57,12 @@ def _both(first: Happening, second: Happening) -> Happening:
     )
 
 
-def _of_entry(entry: TimelineEntry) -> Happening:
+def _of_entry(entry: TimelineEntry, controllers: frozenset[int]) -> Happening:
+    kind = "controller" if entry.broker_id in controllers else "broker"
+    is_of_node = isinstance(entry.broker_id, int) and entry.kind != "leader-lost"
     return Happening(
         time_ms=entry.time_ms,
-        node=f"broker {entry.broker_id}" if isinstance(entry.broker_id, int) else "",
+        node=f"{kind} {entry.broker_id}" if is_of_node else "",
         words=_words(entry),
         is_strong=entry.kind in _STRONG and not entry.is_quiet,
         partitions=() if isinstance(entry.topic_partition, Absent) else (partition_name(entry.topic_partition),),

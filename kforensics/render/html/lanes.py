@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from kforensics.evidence.model import Input
 from kforensics.reconcile.outline import LogOutline
 from kforensics.reconcile.story import LossEntry, PartitionStory
+from kforensics.render.escape import shorten
 from kforensics.render.lanes import Lane, scale_of
+from kforensics.render.text import counted
 from kforensics.units import EpochEntry
 
 WIDTH = 960
@@ -71,6 +73,8 @@ class Figure:
     """Place and offset."""
     title: str
     description: str
+    summary: str
+    """What is gone, in a few words."""
     left_out: int
     """Logs for which there is no room."""
 
@@ -110,6 +114,7 @@ def draw_figure(story: PartitionStory, inputs: Sequence[Input]) -> Figure:
         ticks=tuple((place(offset), offset) for offset in _ticks(scale.first, scale.last)),
         title=f"Replicas of {name} before and after",
         description=" ".join(words),
+        summary=_summary(story.losses),
         left_out=max(0, len(logs) - MOST_LANES),
     )
 
@@ -132,9 +137,21 @@ def _worth_drawing(story: PartitionStory) -> list[LogOutline]:
 def _moment_name(logs: Sequence[LogOutline], inputs: Sequence[Input]) -> str:
     if logs[0].is_final:
         return "Now"
-    paths = dict.fromkeys(inputs[log.input].path.rstrip("/") for log in logs if log.input < len(inputs))
-    names = ", ".join(path.rsplit("/", 1)[-1] for path in paths)
-    return f"Before, {names if len(names) <= MOST_LABEL else names[: MOST_LABEL - 1] + '…'}"
+    paths = sorted({inputs[log.input].path.rstrip("/") for log in logs if log.input < len(inputs)})
+    parents = {path.rpartition("/")[0] for path in paths}
+    is_one_snapshot = len(paths) > 1 and len(parents) == 1
+    names = (
+        [parents.pop().rpartition("/")[2]] if is_one_snapshot else ["/".join(path.split("/")[-2:]) for path in paths]
+    )
+    return f"Before: {shorten(', '.join(names), MOST_LABEL)}"
+
+
+def _summary(losses: Sequence[LossEntry]) -> str:
+    count = sum(loss.records for loss in losses)
+    if not count:
+        return ""
+    first, last = min(loss.offsets.first for loss in losses), max(loss.offsets.last for loss in losses)
+    return f"{counted(count, 'record')} gone now, between offsets {first} and {last}"
 
 
 def _lane(log: LogOutline, story: PartitionStory, place: Placing, y: int) -> DrawnLane:

@@ -1,0 +1,139 @@
+"""The page of a recorded incident."""
+
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+
+from kforensics.cli.app import run
+from kforensics.cli.exits import ExitCode
+from tests.render.test_html import outline
+
+KEY = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def recording(incident):
+    return incident("unclean-election-4.x")
+
+
+def explain(root, *options):
+    arguments = ["--before", root / "snapshots/02-old-leader-killed", root / "snapshots/99-final", root / "logs"]
+    return run(["explain", *map(str, [*arguments, *options])])
+
+
+@pytest.fixture(scope="module")
+def page(recording, tmp_path_factory):
+    out = tmp_path_factory.mktemp("page") / "report.html"
+
+    code = explain(recording, "--format", "html", "-o", out)
+
+    assert ExitCode.FINDINGS == code
+    return out.read_text(encoding="utf-8")
+
+
+def test_the_verdict_stands_first(page):
+    heading = re.search(r"<h1[^>]*>(.*?)</h1>", page)
+
+    assert heading is not None
+    assert heading[1].startswith("56 records that were committed are gone from orders (3 partitions)")
+    assert "Committed records are gone" in page
+
+
+def test_ledger_truncations_and_pictures_are_there(page):
+    for words in (
+        "93..102",
+        "orders-0 on broker 1: 103 → 60",
+        "as the broker did",
+        "43 records gone now",
+        "it cuts to 60",
+    ):
+        assert words in page
+    assert 3 == page.count("<figure>") == page.count('role="img"')
+    assert page.count("<title") == 1 + 3
+    assert 3 == page.count("<desc")
+
+
+def test_files_cited_are_hashed(page, recording):
+    found = re.findall(
+        r'<tr id="file-\d+"><td class="mono">(.*?)</td><td class="number">([\d,]+)</td><td class="mono">(\w+)</td>',
+        page,
+    )
+
+    assert len(found) == 9
+    for name, length, digest in found:
+        content = Path(name).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == digest
+        assert len(content) == int(length.replace(",", ""))
+
+
+def test_the_same_evidence_gives_the_same_bytes(page, recording, tmp_path, untouched):
+    with untouched(recording / "snapshots" / "99-final"):
+        explain(recording, "--format", "html", "-o", tmp_path / "again.html", "--jobs", "2")
+
+    assert page == (tmp_path / "again.html").read_text(encoding="utf-8")
+
+
+def test_a_recording_where_nothing_was_lost_comes_out_calm(incident, tmp_path):
+    root = incident("benign-rolling-restart-4.x")
+    out = tmp_path / "calm.html"
+
+    code = run(["explain", str(root / "snapshots/99-final"), str(root / "logs"), "--format", "html", "-o", str(out)])
+
+    text = out.read_text(encoding="utf-8")
+    assert ExitCode.NOTHING_FOUND == code
+    assert "tone-good" in text
+    assert "What is lost" not in text
+
+
+def test_without_jinja_it_says_what_to_install_before_it_works(recording, monkeypatch, capsys):
+    monkeypatch.setattr("kforensics.render.html.pages.find_spec", lambda _: None)
+    monkeypatch.setattr("kforensics.pipeline.explain.gather_evidence", lambda *_: pytest.fail("it worked first"))
+
+    assert ExitCode.USAGE == explain(recording, "--format", "html")
+    assert "pip install 'kforensics[html]'" in capsys.readouterr().err
+
+
+def test_hostile_names_on_disk_change_no_element(tmp_path):
+    def tags(name):
+        root = tmp_path / f"case-{len(name)}"
+        folder = root / name
+        folder.mkdir(parents=True)
+        (folder / "server.log").write_text(
+            f"[2026-11-21 06:40:00,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n"
+            f"[2026-11-21 06:40:01,000] ERROR Error while loading log dir /{name} (kafka.log.LogManager)\n"
+        )
+        out = tmp_path / f"{len(name)}.html"
+        run(["explain", str(folder), "--format", "html", "-o", str(out)])
+        return outline(out.read_text(encoding="utf-8")).elements
+
+    harmless, hostile = tags("plain"), tags('"><img src=x onerror=alert(1)><script>')
+
+    assert harmless == hostile
+    assert harmless
+
+
+def test_redacted_it_says_so_and_names_no_group(incident, tmp_path, monkeypatch):
+    monkeypatch.setenv("KFORENSICS_REDACT_KEY", KEY)
+    root = incident("consumer-ahead-4.x")
+    out = tmp_path / "redacted.html"
+
+    run(
+        [
+            "explain",
+            str(root / "snapshots/99-final"),
+            str(root / "logs"),
+            "--redact",
+            "--format",
+            "html",
+            "-o",
+            str(out),
+        ]
+    )
+
+    text = out.read_text(encoding="utf-8")
+    assert "billing-etl" not in text
+    assert re.search(r"group-[0-9a-f]{24}", text)
+    assert "pseudonyms" in text
+    assert "billing-0" in text
