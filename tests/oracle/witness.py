@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tests.oracle.cluster import TOPIC
 
 _LINE = re.compile(
-    rf"(?:Truncating log {TOPIC}-0 to offset |\[(?:Unified)?Log partition={TOPIC}-0, .*\] Truncating to (?:offset )?)(?P<offset>\d+)"
+    rf"(?:Truncating (?:log )?{TOPIC}-0 to (?:offset )?|\[(?:Unified)?Log partition={TOPIC}-0, .*\] Truncating to (?:offset )?)(?P<offset>\d+)"
 )
 _FULL_LINE = re.compile(rf"{TOPIC}-0.*Truncate and start")
 _PREFIX = struct.Struct(">qi")
