@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Progress = Callable[[str, int, int, int], None]
+Progress = Callable[[str, int, int, int, int], None]
 
 
 @contextmanager
@@ -28,10 +28,12 @@ def stage_progress(*, quiet: bool) -> Iterator[Progress | None]:
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting Spark", total=1, amount="")
 
-        def tell(stage: str, done: int, tasks: int, length: int) -> None:
+        def tell(stage: str, done: int, tasks: int, length: int, findings: int) -> None:
             if bar.tasks[0].description != stage:
                 bar.reset(task, total=max(tasks, 1), description=stage)
             amount = f"{byte_count(length * done // max(tasks, 1))} of {byte_count(length)}" if length else ""
+            if findings:
+                amount += f" {findings} findings"
             bar.update(task, completed=done, total=max(tasks, 1), amount=amount)
 
         yield tell

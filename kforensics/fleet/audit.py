@@ -8,7 +8,7 @@ import functools
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece, take_eviden
 from kforensics.fleet.schemas import PLAN, TABLES
 from kforensics.fleet.sources import Source, check_output
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
+from kforensics.fleet.watch import Progress, watch_tasks
 from kforensics.pipeline.diff import DiffOptions, nodes_of
 from kforensics.reconcile.placement import leader_spread
 
@@ -56,9 +57,6 @@ LISTED_HERE = 6_000
 
 GROUP_PARTITIONS = 64
 MOST_GROUPS = 4_000
-
-Progress = Callable[[str, int, int, int], None]
-"""Called with the stage, the tasks done, the tasks in all, and the bytes of the stage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,7 +328,7 @@ def _plan(
     slices = min(len(tasks), 1_000)
     work = functools.partial(_list_slice, tuple(tasks), slices, tables, options)
     frame = map_in_arrow(session.range(0, slices, 1, slices), work, "totals string")
-    with _watch(session, "plan", slices, 0, progress):
+    with watch_tasks(context, "plan", slices, 0, progress):
         rows = frame.collect()
     totals = [LogDirTotals(**json.loads(row.totals)) for row in rows]
     return tuple(sorted(totals, key=lambda one: one.number))
@@ -387,12 +385,19 @@ def _run(session: Any, scan: _ScanContext, judge: JudgeContext, length: int, pro
     parcels = map_in_arrow(numbers, functools.partial(_scan_tasks, scan), "group int, parcel binary")
     grouped = parcels.repartition(min(scan.groups, 2_000), "group").groupBy("group")
 
+    context = _context(session)
+    found = context.accumulator(0) if context is not None else None
+
     # Spark tells by the types of the signature what to hand in.
     def judge_rows(table: pa.Table) -> pa.Table:
-        return _judge_rows(judge, table)
+        group = table.column("group")[0].as_py()
+        counts = judge_group(group, table.column("parcel").to_pylist(), judge)
+        if found is not None:
+            found.add(counts["findings"])
+        return pa.table({"group": pa.array([group], pa.int32()), "counts": [json.dumps(counts)]})
 
     judged = apply_in_arrow(grouped, judge_rows, "group int, counts string")
-    with _watch(session, "scan", count, length, progress):
+    with watch_tasks(context, "scan", count, length, progress, lambda: found.value if found is not None else 0):
         judged.collect()
 
 
@@ -442,15 +447,3 @@ def scan_task(scan: _ScanContext, number: int) -> Scanned:
     done = json.dumps({"read_bytes": whole.read_bytes, "reused": whole.reused}).encode()
     scan.tables.write_bytes(STATE, f"task-{scan.run:04d}-{number:06d}", done)
     return whole
-
-
-def _judge_rows(judge: JudgeContext, table: Any) -> Any:
-    group = table.column("group")[0].as_py()
-    counts = judge_group(group, table.column("parcel").to_pylist(), judge)
-    return pa.table({"group": pa.array([group], pa.int32()), "counts": [json.dumps(counts)]})
-
-
-def _watch(session: Any, stage: str, tasks: int, length: int, progress: Progress | None) -> Any:
-    from kforensics.fleet.watch import watch_tasks
-
-    return watch_tasks(_context(session), stage, tasks, length, progress)
