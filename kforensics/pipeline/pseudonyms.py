@@ -102,7 +102,7 @@ class Pseudonyms:
     def host(self, host: str) -> str:
         """The pseudonym of a host, whichever way it is written: `/10.0.0.1` and `10.0.0.1` are one."""
         plain = host.strip().removeprefix("/").strip("[]").rstrip(".").lower()
-        return self.name("host", plain) if plain else host
+        return self.name("host", plain) if plain and plain not in _WILDCARDS else host
 
     def principal(self, principal: str) -> str:
         """The pseudonym of `User:name` or of a bare name; the type stays, and so do wildcards."""
