@@ -23,7 +23,7 @@ INVOCATIONS: dict[str, Sequence[Sequence[str]]] = {
     "dump": (["dump", "--records", "--show-payload", "--text", "--format", "jsonl"], ["dump"]),
     "diff": (["diff", "--jobs", "1", "--format", "json"], ["diff", "--jobs", "1", "--show-records", "--explain-steps"]),
     "verify": (["verify", "--jobs", "1", "--format", "json"], ["verify", "--jobs", "1"]),
-    "explain": (["explain", "--format", "json"], ["explain"]),
+    "explain": (["explain", "--format", "json"], ["explain"], ["explain", "--format", "html"]),
     "metadata": (["metadata", "--format", "json"], ["metadata"]),
     "seal": (["seal", "--jobs", "1"],),
 }
