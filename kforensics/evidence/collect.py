@@ -27,8 +27,8 @@ from kforensics.formats.partition_metadata import parse_partition_metadata
 from kforensics.formats.records import Record
 from kforensics.formats.segment import Level, iter_records, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
-from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName, parse_file_name
-from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, join, walk_partition
+from kforensics.source.naming import FileKind, FileName, FileSuffix, PartitionDirectoryName, parse_file_name
+from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, directory_names, join, walk_partition
 from kforensics.units import EpochEntry, TopicPartition
 
 Value = TypeVar("Value")
@@ -318,12 +318,18 @@ def changes_since(place: PartitionPlace, replica: Replica) -> tuple[Problem, ...
     last = replica.segments[-1]
     try:
         status = (place.state.root / last.path).lstat()
+        names = directory_names(place.state.root, place.path)
     except OSError:
         pass
     else:
-        if (status.st_size, status.st_mtime_ns) == (last.length, last.mtime_ns):
+        rolled = any(_follows(parse_file_name(name), last.base_offset) for name in names if name.endswith(".log"))
+        if (status.st_size, status.st_mtime_ns) == (last.length, last.mtime_ns) and not rolled:
             return ()
     return (Problem(input=place.state.input, path=last.path, message=CHANGED_SINCE),)
+
+
+def _follows(name: FileName, base_offset: int) -> bool:
+    return name.kind is FileKind.SEGMENT and isinstance(name.base_offset, int) and name.base_offset > base_offset
 
 
 def _lineage(segments: Sequence[Segment], log_start: CheckpointValue | Absent) -> Lineage:

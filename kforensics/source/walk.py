@@ -123,6 +123,12 @@ def _list_foreign(folder: ForeignPath, relative: str) -> Listing:
     return Listing(tuple(entries))
 
 
+def directory_names(root: Path, relative: str) -> tuple[str, ...]:
+    """The bare names in a directory, in any order; `OSError` where it can't be read."""
+    with os.scandir(root / relative) as scan:
+        return tuple(item.name for item in scan)
+
+
 def may_vanish(name: str) -> bool:
     """Whether a live broker takes such a thing away as a matter of course."""
     partition = parse_partition_directory(name)

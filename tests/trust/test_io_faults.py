@@ -206,3 +206,33 @@ def test_a_directory_that_can_not_be_listed_is_named(cluster, monkeypatch):
 
         assert code == 3 or name == "metadata", (name, err)
         assert "orders-0" in json.dumps(json.loads(out)["problems"]) or name == "metadata"
+
+
+@pytest.mark.parametrize("what", ["grown", "rolled", "gone"])
+def test_a_log_that_moves_on_while_other_replicas_are_read(what, tmp_path, monkeypatch):
+    segments = []
+    for broker in ("broker-1", "broker-2"):
+        folder = write_partition(tmp_path / broker, "orders-0", sound_batch(0))
+        (tmp_path / broker / "meta.properties").write_text(f"version=1\nnode.id={broker[-1]}\ncluster.id=c\n")
+        segments.append(folder / f"{0:020d}.log")
+    real = os.open
+
+    def moving(path, *arguments, **options):
+        if str(path) == str(segments[1]):  # the first replica has been read by now
+            match what:
+                case "grown":
+                    segments[0].write_bytes(sound_batch(0) + sound_batch(1))
+                case "rolled":
+                    (segments[0].parent / f"{1:020d}.log").write_bytes(sound_batch(1))
+                case _:
+                    segments[0].unlink(missing_ok=True)
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", moving)
+
+    code, out, _ = invoke(
+        ["diff", "--jobs", "1", "--format", "json", str(tmp_path / "broker-1"), str(tmp_path / "broker-2")]
+    )
+
+    assert code == 3
+    assert ["orders-0/00000000000000000000.log"] == [one["path"] for one in json.loads(out)["problems"]]
