@@ -58,10 +58,10 @@ def test_brokers_truncate_where_predicted(
     difference = first_difference(*after)
     record_property(PROPERTY, _row(release, history, prediction, lines, difference))
     assert prediction.protocol == protocol_of(parse_version(release.version))
-    assert _effective(lines, before) == prediction.cut
+    assert _effective(lines, before) == prediction.steps
+    assert prediction.cut == (prediction.steps[-1] if prediction.steps else None)
     assert difference == prediction.stays_different_from
     if prediction.cut is not None:
-        assert prediction.steps == tuple(lines)
         # Entries that were cut were written again by the leader, so only what lies below the cut is still the follower's own.
         kept = [entry for entry in before if entry.offset < prediction.cut]
         assert after[1][: len(kept)] == kept
@@ -105,10 +105,15 @@ def _difference_that_stays(follower: ReplicaReport, cut: int | None) -> int | No
     return follower.divergence.offset
 
 
-def _effective(lines: list[int], before: list[Entry]) -> int | None:
-    """The lowest truncation that took something away; brokers also log those that do not."""
-    last = before[-1].offset
-    return min((offset for offset in lines if offset <= last), default=None)
+def _effective(lines: list[int], before: list[Entry]) -> tuple[int, ...]:
+    """The truncations that took something away; brokers also log those at the log end, such as the last round of KIP-279."""
+    end = before[-1].offset + 1
+    cuts = []
+    for offset in lines:
+        if offset < end:
+            cuts.append(offset)
+            end = offset
+    return tuple(cuts)
 
 
 def _row(
