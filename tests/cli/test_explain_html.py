@@ -46,13 +46,26 @@ def test_ledger_truncations_and_pictures_are_there(page):
         "93..102",
         "orders-0 on broker 1: 103 → 60",
         "as the broker did",
-        "43 records gone now",
+        "43 records not in the leader",
         "it cuts to 60",
     ):
         assert words in page
     assert 3 == page.count("<figure>") == page.count('role="img"')
     assert page.count("<title") == 1 + 3
     assert 3 == page.count("<desc")
+
+
+def test_what_a_replica_in_use_still_holds_is_at_stake_and_not_gone(recording, tmp_path):
+    out = tmp_path / "at-stake.html"
+
+    run(["explain", str(recording / "snapshots/03-old-leader-down-live"), "--format", "html", "-o", str(out)])
+
+    text = out.read_text(encoding="utf-8")
+    assert "Committed records are at stake" in text
+    assert "What not to do" in text
+    assert "<dt>still held, at stake</dt><dd>56</dd>" in text
+    assert "<dt>committed records lost</dt><dd>0</dd>" in text
+    assert "(in use)" in text
 
 
 def test_files_cited_are_hashed(page, recording):
@@ -84,7 +97,7 @@ def test_a_recording_where_nothing_was_lost_comes_out_calm(incident, tmp_path):
     text = out.read_text(encoding="utf-8")
     assert ExitCode.NOTHING_FOUND == code
     assert "tone-good" in text
-    assert "What is lost" not in text
+    assert "Ledger of losses" not in text
 
 
 def test_without_jinja_it_says_what_to_install_before_it_works(recording, monkeypatch, capsys):

@@ -267,7 +267,7 @@ def test_verdict_and_advice_come_first():
         words.index("What not to do")
         < words.index("Do not start")
         < words.index("What to do")
-        < words.index("What is lost")
+        < words.index("Ledger of losses")
     )
     assert "as the broker did" in words
     assert "ab" * 32 in words
@@ -294,7 +294,7 @@ def test_a_calm_explanation_makes_a_calm_page():
 
     assert "No committed record is missing" in text
     assert "tone-good" in text
-    assert "What is lost" not in text
+    assert "Ledger of losses" not in text
     assert "<figure" not in text
 
 
@@ -304,9 +304,9 @@ def test_pictures_say_in_words_what_they_show():
     figure = draw_figure(story, explanation("").inputs)
 
     assert ["Before: input", "Now"] == [moment.name for moment in figure.moments]
-    assert "gone now are 60 to 102 (committed)" in figure.description
+    assert "the leader lacks 60 to 102 (committed)" in figure.description
     before = figure.moments[0].lanes[0]
-    assert "end 103, HW 60, 43 gone now" == before.ends
+    assert "end 103, HW 60, leader lacks 43" == before.ends
     assert ["certain"] == [piece.kind for piece in before.gone]
     assert 0 == figure.left_out
     last = before.gone[0]

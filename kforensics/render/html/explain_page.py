@@ -159,13 +159,15 @@ def _figures_of(
     """Numbers at a glance: what is counted, how many, and a kind for its looks."""
 
     def lost(certainty: str) -> int:
-        return sum(loss.records for loss in losses if loss.was_committed == certainty)
+        return sum(loss.records for loss in losses if loss.was_committed == certainty and not loss.in_use)
 
+    at_stake = sum(loss.records for loss in losses if loss.was_committed != "no" and loss.in_use)
     elections = sum(entry.kind == "unclean-election" for entry in result.timeline)
     return [
         ("committed records lost", lost("certain"), "certain"),
         ("maybe committed, lost", lost("possible"), "possible"),
         ("not committed, discarded", lost("no"), "no"),
+        *([("still held, at stake", at_stake, "possible")] if at_stake else []),
         ("truncations", len(cuts), "plain"),
         ("unclean elections", elections, "plain"),
         ("partitions looked at", result.partitions, "plain"),

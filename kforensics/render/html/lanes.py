@@ -74,7 +74,7 @@ class Figure:
     title: str
     description: str
     summary: str
-    """What is gone, in a few words."""
+    """What the leader does not hold, in a few words."""
     left_out: int
     """Logs for which there is no room."""
 
@@ -151,7 +151,7 @@ def _summary(losses: Sequence[LossEntry]) -> str:
     if not count:
         return ""
     first, last = min(loss.offsets.first for loss in losses), max(loss.offsets.last for loss in losses)
-    return f"{counted(count, 'record')} gone now, between offsets {first} and {last}"
+    return f"{counted(count, 'record')} not in the leader's log, offsets {first} to {last}"
 
 
 def _lane(log: LogOutline, story: PartitionStory, place: Placing, y: int) -> DrawnLane:
@@ -172,7 +172,7 @@ def _lane(log: LogOutline, story: PartitionStory, place: Placing, y: int) -> Dra
         if isinstance(log.high_watermark, int) and log.log_start_offset <= log.high_watermark <= log.log_end_offset
         else None,
         ends=", ".join(
-            part for part in (f"end {log.log_end_offset}", mark, f"{count:,} gone now" if count else "") if part
+            part for part in (f"end {log.log_end_offset}", mark, f"leader lacks {count:,}" if count else "") if part
         ),
         words=_lane_words(log, name, gone),
     )
@@ -216,7 +216,7 @@ def _lane_words(log: LogOutline, name: str, gone: Sequence[LossEntry]) -> str:
     lost = ", ".join(
         f"{loss.offsets.first} to {loss.offsets.last} ({_CERTAINTY_WORDS[loss.was_committed]})" for loss in gone[:20]
     )
-    return words + (f", {terms}" if terms else "") + (f"; gone now are {lost}" if lost else "")
+    return words + (f", {terms}" if terms else "") + (f"; the leader lacks {lost}" if lost else "")
 
 
 def _ticks(first: int, last: int) -> list[int]:
