@@ -193,10 +193,10 @@ MUTANTS = (
         "return shares_epoch(leader, follower) and reaches",
     ),
     Mutant(
-        "a high watermark survives its records",
+        "a follower keeps what it should cut",
         MODELS,
-        "high_watermark=min(truncate_to, follower.high_watermark),",
-        "high_watermark=follower.high_watermark,",
+        "            log=follower.log[:truncate_to],\n            high_watermark=min(truncate_to",
+        "            log=follower.log,\n            high_watermark=min(truncate_to",
     ),
     Mutant(
         "kip-101 cuts an epoch early",
