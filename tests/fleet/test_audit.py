@@ -118,3 +118,18 @@ def _shuffled(spark) -> int:
             if event["Event"] == "SparkListenerTaskEnd":
                 total += event["Task Metrics"]["Shuffle Write Metrics"]["Shuffle Bytes Written"]
     return total
+
+
+def test_listing_on_the_workers_finds_the_same(run_audit, incident, monkeypatch):
+    snapshot = incident("epoch-truncate-2.8") / "snapshots" / "02-leader-killed"
+    here, _ = run_audit(snapshot)
+    monkeypatch.setattr("kforensics.fleet.audit.LISTED_HERE", -1)
+
+    there, _ = run_audit(snapshot)
+
+    assert (here.findings, here.worst, here.replicas, here.bytes) == (
+        there.findings,
+        there.worst,
+        there.replicas,
+        there.bytes,
+    )
