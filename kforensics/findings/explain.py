@@ -22,6 +22,7 @@ def explain_findings(stories: Sequence[PartitionStory], timeline: Sequence[Timel
 def _story_findings(story: PartitionStory) -> Iterator[Finding]:
     if story.partition.topic not in METADATA_TOPICS:
         yield from _loss_findings(story)
+        yield from _residual_findings(story)
     for cut in story.truncations:
         yield from _cut_findings(story, cut)
     for torn in story.tears.transactions:
@@ -57,6 +58,21 @@ def _story_findings(story: PartitionStory) -> Iterator[Finding]:
             statement=f"{story.partition}: consumer group {group.group}: {words}",
             topic_partition=story.partition,
             citations=(group.citation,),
+        )
+
+
+def _residual_findings(story: PartitionStory) -> Iterator[Finding]:
+    for one in story.residuals:
+        yield finding(
+            "KF204",
+            severity=Severity.CRITICAL,
+            statement=(
+                f"{story.partition}: broker {one.broker_id} differs from the leader, broker {story.leader},"
+                f" from offset {one.offset} on, and no rule will repair it"
+            ),
+            topic_partition=story.partition,
+            broker_id=one.broker_id,
+            citations=one.citations,
         )
 
 

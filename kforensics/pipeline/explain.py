@@ -289,7 +289,13 @@ def _is_wanted(partition: TopicPartition, options: ExplainOptions) -> bool:
 
 
 def _is_eventful(story: PartitionStory) -> bool:
-    return bool(story.truncations or story.losses or story.groups or any(state.unclean for state in story.leaderships))
+    return bool(
+        story.truncations
+        or story.losses
+        or story.groups
+        or story.residuals
+        or any(state.unclean for state in story.leaderships)
+    )
 
 
 def _tell_all(shared: _Shared, jobs: int) -> list[tuple[PartitionStory, tuple[Problem, ...]]]:

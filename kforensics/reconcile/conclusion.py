@@ -25,6 +25,10 @@ CAUSE_WORDS = {
 }
 
 
+MOST_NAMED = 4
+"""Partitions that are named one by one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
     """Sentences, most important first."""
@@ -45,8 +49,12 @@ def conclude(
     """What all stories come to."""
     losses = [loss for story in stories for loss in story.losses if story.partition.topic not in METADATA_TOPICS]
     return Words(
-        conclusion=(*_verdict(stories, losses), *_elections(timeline, losses), *_groups(stories)),
-        advice=tuple(_advice(losses)),
+        conclusion=(
+            *_first(_verdict(stories, losses), _residuals(stories), losses),
+            *_elections(timeline, losses),
+            *_groups(stories),
+        ),
+        advice=(*_advice_on_residuals(stories), *_advice(losses, stories)),
         missing=tuple(_missing(stories, log_files, inputs, clocks)),
     )
 
@@ -156,14 +164,49 @@ def _groups(stories: Sequence[PartitionStory]) -> list[str]:
     return [f"{groups} committed offsets that now stand for other records: what took their place is never read."]
 
 
-def _advice(losses: Sequence[LossEntry]) -> list[str]:
+def _first(verdict: list[str], residuals: list[str], losses: Sequence[LossEntry]) -> list[str]:
+    """What is gone stands before what differs, and what differs before the word that nothing is gone."""
+    is_gone = any(loss.was_committed != "no" for loss in losses)
+    return [*verdict, *residuals] if is_gone else [*residuals, *verdict]
+
+
+def _residuals(stories: Sequence[PartitionStory]) -> list[str]:
+    """Replicas that stay different, a sentence for each partition."""
+    found = [story for story in stories if story.residuals]
+    sentences = []
+    for story in found[:MOST_NAMED]:
+        brokers = sorted({str(one.broker_id) for one in story.residuals})
+        first = min(one.offset for one in story.residuals)
+        sentences.append(
+            f"Broker {_list(brokers)} hold{'s' if len(brokers) == 1 else ''} other content than the leader, broker {story.leader},"
+            f" in {story.partition} from offset {first} on, and no rule will repair it."
+        )
+    if len(found) > MOST_NAMED:
+        sentences.append(
+            f"{len(found) - MOST_NAMED} more partitions have replicas that stay different from their leaders."
+        )
+    return sentences
+
+
+def _advice_on_residuals(stories: Sequence[PartitionStory]) -> list[str]:
+    if not any(story.residuals for story in stories):
+        return []
+    return [
+        "Look at the differing replicas with `kforensics diff`, keep a copy of each, and decide which log is right"
+        " before anything else leads: what consumers read changes with the leader."
+    ]
+
+
+def _advice(losses: Sequence[LossEntry], stories: Sequence[PartitionStory]) -> list[str]:
     advice = []
+    kept = {(one.broker_id, story.partition) for story in stories for one in story.residuals}
     in_use = sorted(
         {
             (holder.broker_id, str(loss.topic_partition))
             for loss in losses
             for holder in loss.in_use
-            if loss.was_committed != "no"
+            # A replica that no rule cuts keeps what only it holds.
+            if loss.was_committed != "no" and (holder.broker_id, loss.topic_partition) not in kept
         },
         key=str,
     )

@@ -11,11 +11,12 @@ from kforensics.reconcile.committed import Certainty, CommitJudge, CommittedCoun
 from kforensics.reconcile.copies import Agreement, Copy, copies_of, final_leader, judge_times, of_one_incarnation
 from kforensics.reconcile.facts import ClusterFacts, GroupCommit, Leadership
 from kforensics.reconcile.incidents import Cut, cuts_of
-from kforensics.reconcile.leader import choose_protocol
+from kforensics.reconcile.leader import ProtocolChoice, choose_protocol
 from kforensics.reconcile.logged_truncations import METADATA_TOPICS, LoggedTruncation
 from kforensics.reconcile.losses import Loss, LostBatch, find_losses, lost_batches
 from kforensics.reconcile.outline import LogOutline, outline_of
 from kforensics.reconcile.recompute import recompute
+from kforensics.reconcile.residual import Residual, residuals
 from kforensics.reconcile.torn import Tears, find_tears
 from kforensics.reconcile.unseen import unseen_runs
 from kforensics.units import OffsetRange, TopicPartition
@@ -110,6 +111,8 @@ class PartitionStory:
     copies: int
     logs: tuple[LogOutline, ...] = ()
     """Every copy of the log, the oldest first."""
+    residuals: tuple[Residual, ...] = ()
+    """Replicas that hold other content than the leader and keep it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,16 +193,29 @@ class _Teller:
             other_topics=tuple(_directory(replica) for replica in self.other_topics),
             copies=len(self.copies),
             logs=tuple(outline_of(copy) for copy in sorted(self.copies, key=_moment)),
+            residuals=self._residuals(),
         )
+
+    def _residuals(self) -> tuple[Residual, ...]:
+        if self.leader is None or self.partition.topic in METADATA_TOPICS:
+            return ()
+        return residuals(self.leader, self.copies, self.agreement, self._protocol_of)
 
     def _protocol(self, cut: Cut) -> ProtocolName:
         own = next((c for c in self.copies if c.broker_id == cut.broker_id and not c.is_remnant), cut.before)
-        broker = cut.broker_id if isinstance(cut.broker_id, int) else -1
-        hint = self.evidence.protocol_hints.get(broker)
         if own is None:
-            return hint or ProtocolName.KIP_595
-        is_kraft = self.evidence.facts.has_metadata_log()
-        return choose_protocol(own.view, wanted=None, is_kraft=is_kraft, hint=hint).name
+            broker = cut.broker_id if isinstance(cut.broker_id, int) else -1
+            return self.evidence.protocol_hints.get(broker) or ProtocolName.KIP_595
+        return self._protocol_of(own).name
+
+    def _protocol_of(self, copy: Copy) -> ProtocolChoice:
+        broker = copy.broker_id if isinstance(copy.broker_id, int) else -1
+        return choose_protocol(
+            copy.view,
+            wanted=None,
+            is_kraft=self.evidence.facts.has_metadata_log(),
+            hint=self.evidence.protocol_hints.get(broker),
+        )
 
     def _truncation(self, told: Cut, causes: CauseEvidence) -> Truncation:
         cut = _with_leader(told, causes)

@@ -112,6 +112,10 @@ def _plain_story(story: PartitionStory) -> dict[str, Any]:
             {"group": group.group, "offset": group.offset, "kind": group.kind, "citations": [group.citation]}
             for group in story.groups
         ],
+        "stays_different": [
+            {"broker_id": one.broker_id, "from_offset": one.offset, "rule": one.protocol, "citations": one.citations}
+            for one in story.residuals
+        ],
         "torn_transactions": list(story.tears.transactions),
         "producers_set_back": list(story.tears.producers),
         "other_topics": [{"input": one.input, "path": one.path} for one in story.other_topics],
