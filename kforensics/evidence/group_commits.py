@@ -71,7 +71,11 @@ def _commit_of(record: Record, place: PartitionPlace, path: str) -> GroupCommitR
     if record.key is None or record.value is None or record.key[:2] not in {b"\x00\x00", b"\x00\x01"}:
         return None
     parsed = parse_group_record(record.key, record.value)
-    if not isinstance(parsed.key, Decoded) or not isinstance(parsed.value, Decoded) or parsed.key.name not in _COMMIT_KEYS:
+    if (
+        not isinstance(parsed.key, Decoded)
+        or not isinstance(parsed.value, Decoded)
+        or parsed.key.name not in _COMMIT_KEYS
+    ):
         return None
     key, value = parsed.key.fields, parsed.value.fields
     epoch = value.get("leader_epoch", -1)

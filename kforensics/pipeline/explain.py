@@ -352,8 +352,8 @@ def _partition_states(histories: Sequence[MetadataHistory]) -> Iterator[Partitio
 
 def _hosts(histories: Sequence[MetadataHistory]) -> Iterator[str]:
     for history in histories:
-        nodes = (*history.brokers.values(), *history.controllers.values())
-        points = {point for states in nodes for state in states for point in state.end_points}
+        points = {point for brokers in history.brokers.values() for one in brokers for point in one.end_points}
+        points |= {point for group in history.controllers.values() for one in group for point in one.end_points}
         yield from {point.rpartition("//")[2].rpartition(":")[0].strip("[]") for point in points}
 
 
