@@ -192,8 +192,7 @@ def _advice_on_residuals(stories: Sequence[PartitionStory]) -> list[str]:
     if not any(story.residuals for story in stories):
         return []
     return [
-        "Look at the differing replicas with `kforensics diff`, keep a copy of each, and decide which log is right"
-        " before anything else leads: what consumers read changes with the leader."
+        "Look at the differing replicas with `kforensics diff`, keep a copy of each, and decide which one is to be trusted."
     ]
 
 

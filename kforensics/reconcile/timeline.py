@@ -1,7 +1,7 @@
 """What happened, in order: log lines, recorded leaderships and truncations of all nodes as one list, each entry with what shows it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
@@ -93,9 +93,8 @@ def build_timeline(
         *(entry for partition, states in leaderships.items() for entry in leadership_entries(partition, states)),
         *more,
     ]
-    entries = list(_without_doubles(entries))
     entries.sort(key=_order)
-    return tuple(entries)
+    return tuple(_without_doubles(entries))
 
 
 def _order(entry: TimelineEntry) -> tuple[bool, int, str, str, int]:
@@ -196,35 +195,31 @@ _SPOKEN_BY_ALL = frozenset({"broker-registered", "broker-fenced", "broker-unfenc
 
 
 def _without_doubles(entries: Iterable[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """Every controller logs what it replays: the first to say it stands, with the lines of the others as citations."""
+    """Every controller logs what it replays, and the metadata log records it: one entry with all that they say and cite."""
     kept: list[TimelineEntry] = []
-    latest: dict[tuple[str, int | Absent, tuple[tuple[str, DetailValue], ...]], int] = {}
+    latest: dict[tuple[str, int | Absent], int] = {}
     for entry in entries:
         if entry.kind not in _SPOKEN_BY_ALL:
             kept.append(entry)
             continue
-        key = (entry.kind, entry.broker_id, tuple(sorted(entry.detail.items())))
+        key = (entry.kind, entry.broker_id)
         at = latest.get(key)
-        if at is not None and _is_close(kept[at].time_ms, entry.time_ms):
-            kept[at] = _with_citations(kept[at], entry.citations)
+        if at is not None and _is_same(kept[at], entry):
+            kept[at] = replace(
+                kept[at],
+                detail={**entry.detail, **kept[at].detail},
+                citations=(*kept[at].citations, *entry.citations),
+            )
             continue
         latest[key] = len(kept)
         kept.append(entry)
     return iter(kept)
 
 
+def _is_same(one: TimelineEntry, other: TimelineEntry) -> bool:
+    epochs = {epoch for entry in (one, other) if isinstance(epoch := entry.detail.get("broker_epoch"), int)}
+    return len(epochs) < 2 and _is_close(one.time_ms, other.time_ms)
+
+
 def _is_close(one: int | Absent, other: int | Absent) -> bool:
     return isinstance(one, int) and isinstance(other, int) and abs(one - other) <= _SAME_LINE_MS
-
-
-def _with_citations(entry: TimelineEntry, citations: tuple[Citation, ...]) -> TimelineEntry:
-    return TimelineEntry(
-        kind=entry.kind,
-        time_ms=entry.time_ms,
-        broker_id=entry.broker_id,
-        topic_partition=entry.topic_partition,
-        leader_epoch=entry.leader_epoch,
-        detail=entry.detail,
-        citations=(*entry.citations, *citations),
-        is_quiet=entry.is_quiet,
-    )

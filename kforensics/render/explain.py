@@ -9,13 +9,12 @@ from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Severity
 from kforensics.pipeline.explain import Explanation
 from kforensics.reconcile.logged_truncations import METADATA_TOPICS
-from kforensics.reconcile.metadata_events import WHOLE_TOPIC
 from kforensics.reconcile.story import LossEntry, PartitionStory, Truncation
 from kforensics.reconcile.timeline import TimelineEntry
 from kforensics.render.escape import escape_text
+from kforensics.render.sentences import told
 from kforensics.render.text import INDENT, Style, columns, counted, wrapped
 from kforensics.render.times import utc_text
-from kforensics.units import TopicPartition
 
 MOST_ENTRIES = 40
 MOST_LOSSES = 60
@@ -37,6 +36,11 @@ _TOLD = frozenset(
         "topic-deleted",
     }
 )
+
+_GRAVE = frozenset({"unclean-election", "broker-halted", "log-dir-failed", "truncation-refused", "segments-deleted"})
+
+AFTERMATH_MS = 1_000
+"""How long after the last grave event the telling goes on."""
 
 
 def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: bool) -> Iterator[Text | str]:
@@ -102,13 +106,32 @@ def told_entries(
     eventful = {story.partition for story in stories if story.truncations or story.losses}
     if not eventful:
         return []
-    return [
+    about = [
         entry
         for entry in timeline
         if not entry.is_quiet
         and entry.kind in _TOLD
         and (isinstance(entry.topic_partition, Absent) or entry.topic_partition in eventful)
     ]
+    times = [cut.time_ms for story in stories for cut in story.truncations if isinstance(cut.time_ms, int)]
+    times += [entry.time_ms for entry in about if entry.kind in _GRAVE and isinstance(entry.time_ms, int)]
+    end = max(times, default=None)
+    return [entry for entry in _restarts_only(about) if end is None or _time(entry) <= end + AFTERMATH_MS]
+
+
+def _time(entry: TimelineEntry) -> int:
+    return entry.time_ms if isinstance(entry.time_ms, int) else 0
+
+
+def _restarts_only(entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
+    """Without the first start of each broker: how the cluster once came up tells nothing."""
+    seen: set[int | Absent] = set()
+    for entry in entries:
+        if entry.kind == "broker-start" and entry.broker_id not in seen:
+            seen.add(entry.broker_id)
+            continue
+        seen.add(entry.broker_id)
+        yield entry
 
 
 def _happened(
@@ -120,62 +143,29 @@ def _happened(
     width: int,
     unicode: bool,
 ) -> Iterator[Text | str]:
-    rows = [(entry.time_ms, _entry_words(entry), entry.citations) for entry in entries if entry.kind != "truncation"]
+    shown = [entry for entry in entries if entry.kind != "truncation" or (verbose and entry.is_quiet)]
+    rows = [
+        (
+            one.time_ms,
+            escape_text(one.words),
+            _cited(one.citations, inputs)
+            if isinstance(one.metadata_offset, Absent)
+            else f"metadata offset {one.metadata_offset}",
+        )
+        for one in told(shown)
+    ]
     arrow = "→" if unicode else "->"
     for cut in cuts:
         words = f"broker {cut.broker_id} truncates {escape_text(str(cut.topic_partition))} {cut.from_offset} {arrow} {cut.to_offset}"
-        rows.append((cut.time_ms, words, cut.citations))
-    if verbose:
-        rows += [(e.time_ms, _entry_words(e), e.citations) for e in entries if e.kind == "truncation" and e.is_quiet]
+        rows.append((cut.time_ms, words, _cited(cut.citations, inputs)))
     rows.sort(key=lambda row: (not isinstance(row[0], int), row[0] if isinstance(row[0], int) else 0))
     hidden = 0 if verbose else max(0, len(rows) - MOST_ENTRIES)
-    for time_ms, words, citations in rows[: None if verbose else MOST_ENTRIES]:
+    for time_ms, words, source in rows[: None if verbose else MOST_ENTRIES]:
         time = utc_text(time_ms)[11:23] if isinstance(time_ms, int) else "time unknown"
-        source = _cited(citations, inputs)
-        text = f"{words}  [{source}]" if source else words
+        text = f"{words} [{source}]" if source else words
         yield from wrapped(text, width=width, indent=INDENT + " " * 14, first=f"{INDENT}{time:<12}  ")
     if hidden:
         yield Text(f"{INDENT}{hidden:,} more (-v lists them)", style=Style.QUIET)
-
-
-def _entry_words(entry: TimelineEntry) -> str:
-    name = "" if isinstance(entry.topic_partition, Absent) else escape_text(_partition(entry.topic_partition))
-    broker = f"broker {entry.broker_id}" if isinstance(entry.broker_id, int) else "a node"
-    detail = entry.detail
-    match entry.kind:
-        case "unclean-election":
-            return f"{broker} elected uncleanly leader of {name}, epoch {entry.leader_epoch}: ISR was {_ids(detail.get('isr_before'))}"
-        case "leader-change":
-            return f"{broker} leads {name} in epoch {entry.leader_epoch}"
-        case "leader-lost":
-            return f"{name} has no leader"
-        case "isr-shrink" | "isr-expand":
-            verb = "shrinks" if entry.kind == "isr-shrink" else "grows"
-            return f"ISR of {name} {verb} from {_ids(detail.get('isr_before'))} to {_ids(detail.get('isr'))}"
-        case "broker-start":
-            return f"{broker} started"
-        case "broker-stop":
-            return f"{broker} stopped cleanly"
-        case "recovery":
-            return f"{broker} recovers {escape_text(str(detail.get('directory', '')))}: no clean shutdown before"
-        case "topic-created" | "topic-deleted":
-            return f"topic {name} {entry.kind.removeprefix('topic-')}"
-        case "truncation":
-            effect = " without effect" if detail.get("effect") is False else ""
-            return f"{broker} truncates {name} to {detail.get('to_offset')}{effect}"
-    told = ", ".join(
-        f"{key} {escape_text(str(value))}" for key, value in detail.items() if not isinstance(value, Absent)
-    )
-    subject = f" of {name}" if name else ""
-    return f"{broker}: {entry.kind}{subject}" + (f" ({told})" if told else "")
-
-
-def _ids(value: object) -> str:
-    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else "unknown"
-
-
-def _partition(partition: TopicPartition) -> str:
-    return partition.topic if partition.partition == WHOLE_TOPIC else str(partition)
 
 
 def _cited(citations: Sequence[Citation], inputs: Sequence[Input]) -> str:
