@@ -80,7 +80,7 @@ class _Summary:
         if len(before):
             self.recovered_end = int(before["last_offset"][-1]) + 1
             self.valid_length = int(before["position"][-1] + before["length"][-1])
-        self.magics.update(int(m) for m in np.unique(sound["magic"]))
+        self.magics.update(np.flatnonzero(np.bincount(sound["magic"])).tolist())  # np.unique loads numpy.ma
         self.max_timestamp = max(self.max_timestamp, int(sound["max_timestamp"].max()))
         self._add_epochs(sound)
         self.digests.append(digest_batches(sound))

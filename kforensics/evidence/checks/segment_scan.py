@@ -169,7 +169,7 @@ class _Collector:
         last = int(sound["last_offset"].max())
         self._last_offset = last if self._last_offset is None else max(self._last_offset, last)
         self._valid_end = int(sound["position"][-1]) + int(sound["length"][-1])
-        self._magics.update(np.unique(sound["magic"]).tolist())
+        self._magics.update(np.flatnonzero(np.bincount(sound["magic"])).tolist())  # np.unique loads numpy.ma
         self._has_empty_batch = self._has_empty_batch or bool((sound["count"] == 0).any())
         self._add_epochs(sound)
         self._producers.add(sound)
