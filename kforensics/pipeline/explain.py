@@ -326,6 +326,7 @@ def _tell_one(shared: _Shared, at: int) -> tuple[PartitionStory, tuple[Problem, 
             last_logged_ms=shared.last_logged_ms,
             protocol_hints=shared.facts.protocol_hints,
             commits=shared.commits(partition),
+            versions=shared.facts.versions,
         ),
         reader=shared.reader,
     )

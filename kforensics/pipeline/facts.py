@@ -11,10 +11,12 @@ from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, 
 from kforensics.evidence.inputs import Inputs
 from kforensics.evidence.log_files import LogFile, read_log_file
 from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
+from kforensics.evidence.metadata_state import METADATA_VERSION
 from kforensics.evidence.model import Problem
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.protocol.versions import parse_version, protocol_of
+from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, parse_version, protocol_of
+from kforensics.reconcile.bug_traces import BrokerVersions
 from kforensics.reconcile.clocks import Clock, choose_clocks
 from kforensics.reconcile.cluster_facts import KnownFacts
 from kforensics.reconcile.facts import ClusterFacts, GroupCommit
@@ -40,6 +42,7 @@ class GatheredFacts:
     """Of all log files, in order of time."""
     protocol_hints: Mapping[int, ProtocolName]
     """By broker, from the versions in its log files."""
+    versions: BrokerVersions
     problems: tuple[Problem, ...]
 
 
@@ -65,6 +68,7 @@ def gather_facts(
         clocks=clocks,
         events=events,
         protocol_hints=protocol_hints(log_files),
+        versions=BrokerVersions(by_broker=_versions(log_files), at_least=_least_version(newest)),
         problems=tuple(problems),
     )
 
@@ -92,17 +96,26 @@ def read_log_files(inputs: Inputs) -> tuple[tuple[LogFile, ...], list[Problem]]:
 
 def protocol_hints(log_files: tuple[LogFile, ...]) -> dict[int, ProtocolName]:
     """The protocol of each broker by the version that its log names last."""
-    hints: dict[int, ProtocolName] = {}
+    return {broker: protocol_of(version) for broker, version in _versions(log_files).items()}
+
+
+def _versions(log_files: tuple[LogFile, ...]) -> dict[int, KafkaVersion]:
+    """By broker, the version that its log names last."""
+    found: dict[int, KafkaVersion] = {}
     for log_file in log_files:
         for event in log_file.events:
             text = event.fields.get("version")
-            if (
-                event.kind is LogEventKind.VERSION
-                and isinstance(text, str)
-                and not isinstance(log_file.node_id, Absent)
-            ):
-                hints[log_file.node_id] = protocol_of(parse_version(text))
-    return hints
+            is_named = event.kind is LogEventKind.VERSION and isinstance(text, str)
+            if is_named and not isinstance(log_file.node_id, Absent):
+                found[log_file.node_id] = parse_version(str(text))
+    return found
+
+
+def _least_version(history: MetadataHistory | None) -> KafkaVersion | None:
+    """The release that brought the metadata.version in force, which no broker is older than."""
+    levels = [change.level for change in history.features if change.name == METADATA_VERSION] if history else []
+    name = METADATA_VERSION_LEVELS.get(levels[-1]) if levels else None
+    return parse_version(name) if name is not None else None
 
 
 class CommittedOffsets:

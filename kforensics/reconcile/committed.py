@@ -5,7 +5,7 @@ leader epoch; before the commit marker of a transaction that wrote there; in the
 of a replica that was in the ISR and took over cleanly. Possible: all else. Acknowledgements are never guessed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
@@ -75,6 +75,7 @@ class CommitJudge:
         reader: for transactions, which need batch rows.
         is_quorum: the partition is the KRaft metadata log, where a majority of voters commits.
         is_recreated: the topic's name was in use before, so a group's offset may be one of the former topic.
+        doubted: by broker, the offset from which its recorded high watermark proves nothing.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class CommitJudge:
         *,
         is_quorum: bool = False,
         is_recreated: bool = False,
+        doubted: Mapping[int, int] | None = None,
     ) -> None:
         self._views = views
         self._agree_until = agree_until
@@ -98,6 +100,7 @@ class CommitJudge:
         self._leaderships = facts.leaderships(partition, topic_id)
         self._is_recreated = is_recreated
         self._is_quorum = is_quorum
+        self._doubted = doubted or {}
 
     def runs(self, view: LogView, offsets: OffsetRange) -> tuple[CommittedRun, ...]:
         """The offsets in runs of one certainty, in order."""
@@ -141,6 +144,10 @@ class CommitJudge:
             if recorded.value > other.log_end_offset and other.batch_epochs:
                 # The mark is older than the log's tail: it speaks of what lay below the newest term only.
                 reach = min(reach, other.batch_epochs[-1].start_offset)
+            broker = other.replica.broker_id
+            if isinstance(broker, int):
+                # Its broker raised the mark over records that it then cut.
+                reach = min(reach, self._doubted.get(broker, reach))
             who = "its own" if other is view else f"{other.replica.owner}'s"
             bounds.append(
                 _Bound(

@@ -53,6 +53,7 @@ def conclude(
             *_first(_verdict(stories, losses), _residuals(stories), losses),
             *_elections(timeline, losses),
             *_groups(stories),
+            *_bugs(stories),
         ),
         advice=(*_advice_on_residuals(stories), *_advice(losses, stories)),
         missing=tuple(_missing(stories, log_files, inputs, clocks)),
@@ -150,6 +151,20 @@ def _elections(timeline: Sequence[TimelineEntry], losses: Sequence[LossEntry]) -
         whom = "it" if count == 1 else "them" if harmless == count else f"{harmless} of them"
         tail = f"; no input shows that anything was lost by {whom}"
     return [f"There {'was' if count == 1 else 'were'} {count} unclean election{'s' if count != 1 else ''}{tail}."]
+
+
+def _bugs(stories: Sequence[PartitionStory]) -> list[str]:
+    """Known bugs that fit what went or differs, a sentence for each."""
+    harmed = [story for story in stories if story.truncations or story.losses or story.residuals]
+    by_bug: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for story in harmed:
+        for bug in story.bugs:
+            by_bug[bug.jira, bug.effect].append(str(story.partition))
+    sure = {bug.jira for story in harmed for bug in story.bugs if bug.confidence == "likely"}
+    return [
+        f"The traces in {_list(list(dict.fromkeys(names)))} {'fit' if jira in sure else 'may fit'} {jira}: {effect}."
+        for (jira, effect), names in by_bug.items()
+    ]
 
 
 def _groups(stories: Sequence[PartitionStory]) -> list[str]:

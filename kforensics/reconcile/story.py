@@ -1,11 +1,12 @@
 """One partition's incident put together: its cuts with cause and recomputation, its losses, and who else is touched."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation, Replica
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.bug_traces import BrokerVersions, BugTrace, TraceEvidence, bug_traces, doubted_marks
 from kforensics.reconcile.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.committed import Certainty, CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.copies import Agreement, Copy, copies_of, final_leader, judge_times, of_one_incarnation
@@ -57,6 +58,8 @@ class Truncation:
     cause: Cause
     committed: CommittedCounts
     citations: tuple[Citation, ...]
+    bugs: tuple[BugTrace, ...] = ()
+    """Known bugs of Kafka that leave such a cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +116,8 @@ class PartitionStory:
     """Every copy of the log, the oldest first."""
     residuals: tuple[Residual, ...] = ()
     """Replicas that hold other content than the leader and keep it."""
+    bugs: tuple[BugTrace, ...] = ()
+    """Known bugs of Kafka whose traces are there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +133,7 @@ class StoryEvidence:
     protocol_hints: Mapping[int, ProtocolName]
     commits: Sequence[GroupCommit]
     """Out of the consumer offsets as they are now."""
+    versions: BrokerVersions = field(default_factory=BrokerVersions)
 
 
 def tell_story(
@@ -170,12 +176,27 @@ class _Teller:
             self.others = tuple(copy for copy in found.copies if copy not in self.copies)
         # The newest last: of a broker's logs the judge takes the last one for what it led with.
         logs = [copy.view for copy in sorted(self.copies, key=lambda copy: copy.rank) if not copy.is_remnant]
-        self.judge = CommitJudge(logs, self.agreement.until, evidence.facts, reader) if logs else None
+        self.cuts = cuts_of(self.partition, evidence.logged, self.copies, self.agreement, others=self.others)
+        self.ordinary = self._ordinary_cuts()
+        doubted = doubted_marks(evidence.logged, evidence.versions, self.ordinary)
+        self.judge = CommitJudge(logs, self.agreement.until, evidence.facts, reader, doubted=doubted) if logs else None
+
+    def _ordinary_cuts(self) -> frozenset[int]:
+        """Targets of cuts that an unclean election or a leader's own loss explains."""
+        lost = {cut.to_offset for cut in self.cuts if cut.rule == "recovery" or not cut.is_logged}
+        for cut in self.cuts:
+            election = election_behind(cut, self.leaderships)
+            if election is not None and election.unclean:
+                lost.add(cut.to_offset)
+        return frozenset(lost)
 
     def story(self) -> PartitionStory:
-        cuts = cuts_of(self.partition, self.evidence.logged, self.copies, self.agreement, others=self.others)
+        cuts = self.cuts
         causes = CauseEvidence(leaderships=self.leaderships, cuts=cuts, created_ms=self.evidence.created_ms)
+        differing = self._residuals()
+        bugs = self._bugs(differing)
         truncations = tuple(self._truncation(cut, causes) for cut in cuts)
+        truncations = tuple(replace(cut, bugs=tuple(bug for bug in bugs if _explains(bug, cut))) for cut in truncations)
         lost = self._lost()
         losses = self._losses(lost, truncations, causes)
         losses = (*losses, *self._unseen(cuts, truncations, losses))
@@ -193,8 +214,22 @@ class _Teller:
             other_topics=tuple(_directory(replica) for replica in self.other_topics),
             copies=len(self.copies),
             logs=tuple(outline_of(copy) for copy in sorted(self.copies, key=_moment)),
-            residuals=self._residuals(),
+            residuals=differing,
+            bugs=bugs,
         )
+
+    def _bugs(self, differing: tuple[Residual, ...]) -> tuple[BugTrace, ...]:
+        evidence = TraceEvidence(
+            versions=self.evidence.versions,
+            copies=self.copies,
+            leader=self.leader,
+            leaderships=self.leaderships,
+            cuts=self.cuts,
+            logged=self.evidence.logged,
+            residuals=differing,
+            ordinary_cuts=self.ordinary,
+        )
+        return bug_traces(evidence)
 
     def _residuals(self) -> tuple[Residual, ...]:
         if self.leader is None or self.partition.topic in METADATA_TOPICS:
@@ -349,6 +384,10 @@ class _Teller:
                 kind = "ahead" if commit.offset > end else "replaced"
                 out.append(GroupAtRisk(group=commit.group, offset=commit.offset, kind=kind, citation=commit.citation))
         return sorted(out, key=lambda one: one.group)
+
+
+def _explains(bug: BugTrace, cut: Truncation) -> bool:
+    return bug.broker_id == cut.broker_id and bug.cut_to == cut.to_offset
 
 
 def _moment(copy: Copy) -> tuple[int, int, int, str, bool]:

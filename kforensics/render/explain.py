@@ -191,6 +191,10 @@ def _cut_lines(
     head = f"{escape_text(str(cut.topic_partition))}  broker {cut.broker_id}  {cut.from_offset} {arrow} {cut.to_offset}  {cut.cause.name}, {cut.cause.confidence}"
     yield Text(INDENT + head)
     yield from wrapped(escape_text(cut.cause.reason), width=width, indent=INDENT * 3)
+    for bug in cut.bugs:
+        yield from wrapped(
+            escape_text(f"{bug.confidence} {bug.jira}: {bug.effect}"), width=width, indent=INDENT * 4, first=INDENT * 3
+        )
     if isinstance(cut.agrees, bool):
         verdict = "as the broker did" if cut.agrees else "not what the broker did"
         yield from wrapped(

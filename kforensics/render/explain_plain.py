@@ -76,6 +76,7 @@ def plain_truncation(cut: Truncation) -> dict[str, Any]:
         "cause": cut.cause.name,
         "cause_reason": cut.cause.reason,
         "confidence": cut.cause.confidence,
+        "references": list(dict.fromkeys(bug.jira for bug in cut.bugs)),
         "committed": {"certain": cut.committed.certain, "possible": cut.committed.possible, "no": cut.committed.no},
         "citations": cut.citations,
     }
@@ -115,6 +116,17 @@ def _plain_story(story: PartitionStory) -> dict[str, Any]:
         "stays_different": [
             {"broker_id": one.broker_id, "from_offset": one.offset, "rule": one.protocol, "citations": one.citations}
             for one in story.residuals
+        ],
+        "known_bugs": [
+            {
+                "reference": bug.jira,
+                "broker_id": bug.broker_id,
+                "confidence": bug.confidence,
+                "effect": bug.effect,
+                "trace": bug.trace,
+                "citations": bug.citations,
+            }
+            for bug in story.bugs
         ],
         "torn_transactions": list(story.tears.transactions),
         "producers_set_back": list(story.tears.producers),
