@@ -317,13 +317,14 @@ def changes_since(place: PartitionPlace, replica: Replica) -> tuple[Problem, ...
         return ()
     last = replica.segments[-1]
     try:
-        status = (place.state.root / last.path).lstat()
+        with open_evidence(place.state.root / last.path) as file:
+            now = (file.size, file.mtime_ns)
         names = directory_names(place.state.root, place.path)
-    except OSError:
+    except (EvidenceError, OSError):
         pass
     else:
         rolled = any(_follows(parse_file_name(name), last.base_offset) for name in names if name.endswith(".log"))
-        if (status.st_size, status.st_mtime_ns) == (last.length, last.mtime_ns) and not rolled:
+        if now == (last.length, last.mtime_ns) and not rolled:
             return ()
     return (Problem(input=place.state.input, path=last.path, message=CHANGED_SINCE),)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kforensics.damage import Absent
-from kforensics.evidence.collect import FileBatchReader
+from kforensics.evidence.collect import FileBatchReader, LogDirState, PartitionPlace, changes_since
 from kforensics.evidence.model import BUCKET_OFFSETS, Problem, Replica, Segment
 from kforensics.findings.fleet import placement_findings, undecided_findings
 from kforensics.findings.model import Finding, Severity
@@ -173,6 +173,20 @@ def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
     return by_partition
 
 
+def place_of_replica(replica: Replica, root: Path) -> PartitionPlace:
+    """Where a replica stands, without what its log directory says of it."""
+    state = LogDirState(
+        root=root,
+        input=replica.input,
+        log_dir=replica.log_dir,
+        broker_id=replica.broker_id,
+        clean_shutdown=replica.clean_shutdown,
+    )
+    return PartitionPlace(
+        state=state, path=replica.path, topic_partition=replica.topic_partition, directory_state=replica.state
+    )
+
+
 class _Rows:
     def __init__(self, context: JudgeContext) -> None:
         self._context = context
@@ -198,6 +212,10 @@ class _Rows:
         report, findings = judge_partition(
             [replica for _, replica in replicas], reader=reader, facts=knowledge.facts, options=hinted
         )
+        for _, replica in replicas:
+            if replica.is_at_hand:
+                place = place_of_replica(replica, self._context.roots[replica.input])
+                self.problems += [problem_row(one) for one in changes_since(place, replica)]
         audited = self._context.audited.get(cluster, frozenset())
         placement = place_partition(report, facts=knowledge.facts, audited=audited, racks=knowledge.racks)
         found = (*findings, *placement_findings(report, placement), *undecided_findings(report))

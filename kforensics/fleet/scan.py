@@ -10,7 +10,7 @@ import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.collect import collect_directory
+from kforensics.evidence.collect import CHANGED_MEANWHILE, collect_directory
 from kforensics.evidence.model import Problem, Segment
 from kforensics.evidence.segments import scan_segment
 from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask
@@ -22,8 +22,6 @@ from kforensics.source.mapped import EvidenceFile, open_evidence
 
 SETTLED_NS = 2_000_000_000
 """A file whose last change is younger than this when it is read may change again without a new time of change."""
-
-CHANGED = "it changed while it was read"
 
 Wrap = Callable[[EvidenceFile], SegmentBytes]
 """Puts something between a file and its reader, such as a limit of the read rate."""
@@ -196,10 +194,10 @@ def _read_segment(
     except EvidenceError as error:
         problems.append(Problem(input=task.input, path=row["path"], message=error.problem))
         return
-    if segment.changed:
-        problems.append(Problem(input=task.input, path=row["path"], message=CHANGED))
-    where = {**place, "topic": row["topic"], "partition": row["partition"], "directory": row["directory"]}
     is_deleted = row["kind"] == IS_DELETED_SEGMENT
+    if segment.changed and not is_deleted:
+        problems.append(Problem(input=task.input, path=row["path"], message=CHANGED_MEANWHILE))
+    where = {**place, "topic": row["topic"], "partition": row["partition"], "directory": row["directory"]}
     out.read_bytes += segment.length
     out.add_segment(
         segment_row(segment, where, is_deleted=is_deleted, scanned_ns=started),

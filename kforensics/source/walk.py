@@ -125,7 +125,10 @@ def _list_foreign(folder: ForeignPath, relative: str) -> Listing:
 
 def directory_names(root: Path, relative: str) -> tuple[str, ...]:
     """The bare names in a directory, in any order; `OSError` where it can't be read."""
-    with os.scandir(root / relative) as scan:
+    folder = root / relative
+    if isinstance(folder, ForeignPath):
+        return tuple(entry.name for entry in folder.entries())
+    with os.scandir(folder) as scan:
         return tuple(item.name for item in scan)
 
 

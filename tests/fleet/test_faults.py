@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from kforensics.damage import Absent
+from kforensics.evidence.collect import CHANGED_MEANWHILE
 from kforensics.fleet.places import find_sources
 from kforensics.fleet.plan import list_rows, log_dir_tasks, place_of
-from kforensics.fleet.scan import CHANGED, EarlierLooks, scan_piece
+from kforensics.fleet.scan import EarlierLooks, scan_piece
 from kforensics.fleet.sources import Source
 from kforensics.pipeline.diff import DiffOptions
 from kforensics.source.foreign import ForeignEntry, ForeignPath
@@ -91,7 +92,9 @@ def test_a_file_that_changes_while_it_is_read_is_named(broker):
 
     read = scanned(task, list_rows(task, DiffOptions()), wrap=append)
 
-    assert [("orders-1/00000000000000000000.log", CHANGED)] == [(one["path"], one["message"]) for one in read.problems]
+    assert [("orders-1/00000000000000000000.log", CHANGED_MEANWHILE)] == [
+        (one["path"], one["message"]) for one in read.problems
+    ]
     assert [True] == [one["changed"] for one in read.segments if one["directory"] == "orders-1"]
     assert 7 == len(read.segments)
 
