@@ -25,6 +25,7 @@ from kforensics.reconcile.logged import LoggedEvent
 from kforensics.reconcile.logged_facts import LoggedFacts, creation_times
 from kforensics.reconcile.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
 from kforensics.reconcile.metadata_events import cluster_entries
+from kforensics.reconcile.operations import Operation, operations
 from kforensics.reconcile.story import PartitionStory, StoryEvidence, tell_story
 from kforensics.reconcile.timeline import TimelineEntry, build_timeline
 from kforensics.source.discover import Shape
@@ -84,6 +85,8 @@ class Explanation:
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
+    operations: tuple[Operation, ...] = ()
+    """What operators did on purpose."""
     hosts: tuple[str, ...] = ()
     """Where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
     topics: tuple[str, ...] = ()
@@ -226,7 +229,10 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     if not any(story.copies and story.partition.topic not in METADATA_TOPICS for story in stories):
         problems.append(Problem(input=0, path=".", message=NO_LOGS))
     findings = explain_findings(stories, timeline)
-    words = conclude(stories, timeline, log_files=gathered.log_files, inputs=inputs.described, clocks=clocks)
+    done = operations(timeline)
+    words = conclude(
+        stories, timeline, operations=done, log_files=gathered.log_files, inputs=inputs.described, clocks=clocks
+    )
     return Explanation(
         inputs=inputs.described,
         timeline=timeline,
@@ -239,6 +245,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         notes=evidence.notes,
         findings=findings,
         problems=tuple(dict.fromkeys(problems)),
+        operations=done,
         hosts=tuple(sorted(_hosts(gathered.histories))),
         topics=tuple(sorted({tp.topic for tp in (*places.by_partition, *leaderships)})),
     )

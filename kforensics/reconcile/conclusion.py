@@ -10,6 +10,7 @@ from kforensics.evidence.model import Input
 from kforensics.reconcile.causes import CauseName
 from kforensics.reconcile.clocks import Clock, clocks_that_disagree
 from kforensics.reconcile.logged_truncations import METADATA_TOPICS
+from kforensics.reconcile.operations import Operation
 from kforensics.reconcile.story import LossEntry, PartitionStory
 from kforensics.reconcile.timeline import TimelineEntry
 
@@ -42,6 +43,7 @@ def conclude(
     stories: Sequence[PartitionStory],
     timeline: Sequence[TimelineEntry],
     *,
+    operations: Sequence[Operation] = (),
     log_files: Sequence[LogFile],
     inputs: Sequence[Input],
     clocks: Sequence[Clock],
@@ -54,6 +56,7 @@ def conclude(
             *_elections(timeline, losses),
             *_groups(stories),
             *_bugs(stories),
+            *_operations(operations),
         ),
         advice=(*_advice_on_residuals(stories), *_advice(losses, stories)),
         missing=tuple(_missing(stories, log_files, inputs, clocks)),
@@ -151,6 +154,14 @@ def _elections(timeline: Sequence[TimelineEntry], losses: Sequence[LossEntry]) -
         whom = "it" if count == 1 else "them" if harmless == count else f"{harmless} of them"
         tail = f"; no input shows that anything was lost by {whom}"
     return [f"There {'was' if count == 1 else 'were'} {count} unclean election{'s' if count != 1 else ''}{tail}."]
+
+
+def _operations(operations: Sequence[Operation]) -> list[str]:
+    """What was done on purpose, in one sentence."""
+    told = [one.meaning for one in operations if one.topic_partition.topic not in METADATA_TOPICS]
+    if not told:
+        return []
+    return [f"On purpose, and no loss: {_list(told)}."]
 
 
 def _bugs(stories: Sequence[PartitionStory]) -> list[str]:

@@ -68,7 +68,8 @@ _REPORTS = {
     Kind.CONTROLLER_ELECTED: _Report(kind="controller-elected", fields=("controller_epoch", "offset")),
     Kind.LOG_START_MOVED: _Report(kind="log-start-moved", fields=("log_start_offset", "reason"), is_quiet=True),
 }
-_DELETE_REQUEST = "client delete records request"
+DELETE_REQUEST = "client delete records request"
+"""What brokers since 2.6 log as the reason where a client deleted records."""
 _SUBJECT_KINDS = frozenset({Kind.BROKER_REGISTERED, Kind.BROKER_FENCED, Kind.BROKER_UNFENCED})
 
 
@@ -121,7 +122,7 @@ def _of_event(item: LoggedEvent) -> TimelineEntry | None:
         leader_epoch=event.number("leader_epoch") if "leader_epoch" in report.fields else Absent.NOT_APPLICABLE,
         detail=detail,
         citations=(item.citation,),
-        is_quiet=report.is_quiet and event.fields.get("reason") != _DELETE_REQUEST,
+        is_quiet=report.is_quiet and event.fields.get("reason") != DELETE_REQUEST,
     )
 
 
@@ -170,6 +171,16 @@ def _change(partition: TopicPartition, before: Leadership | None, state: Leaders
     elif isinstance(before.isr, frozenset) and isinstance(state.isr, frozenset) and before.isr != state.isr:
         kind = "isr-expand" if before.isr < state.isr else "isr-shrink"
         yield _state_entry(kind, partition, state, detail)
+    if before is not None and _were_moved(before, state):
+        yield _state_entry(
+            "reassignment", partition, state, {"replicas_before": before.replicas, "replicas": state.replicas}
+        )
+
+
+def _were_moved(before: Leadership, state: Leadership) -> bool:
+    if isinstance(before.replicas, Absent) or isinstance(state.replicas, Absent):
+        return False
+    return frozenset(before.replicas) != frozenset(state.replicas)
 
 
 def _state_entry(kind: str, partition: TopicPartition, state: Leadership, detail: Detail) -> TimelineEntry:

@@ -19,6 +19,16 @@ def plain_explanation(result: Explanation) -> dict[str, Any]:
         "timeline": [plain_entry(entry) for entry in result.timeline],
         "truncations": [plain_truncation(cut) for story in result.stories for cut in story.truncations],
         "losses": [plain_loss(loss) for story in result.stories for loss in story.losses],
+        "operations": [
+            {
+                "kind": one.kind,
+                **_names(one.topic_partition),
+                "time_ms": one.time_ms,
+                "meaning": one.meaning,
+                "citations": one.citations,
+            }
+            for one in result.operations
+        ],
         "partitions": [_plain_story(story) for story in result.stories],
         "conclusion": list(result.conclusion),
         "advice": list(result.advice),
