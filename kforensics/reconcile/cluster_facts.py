@@ -60,6 +60,10 @@ class KnownFacts:
             return ()
         return tuple(_unannounced_restarts(self._history.brokers.get(broker_id, ())))
 
+    def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
+        """Only log lines tell."""
+        return False
+
     def has_metadata_log(self) -> bool:
         """Whether the cluster keeps its metadata in a log of its own (KRaft)."""
         return self._history is not None

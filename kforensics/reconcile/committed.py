@@ -280,7 +280,7 @@ class CommitJudge:
             epoch = epoch_at(view.batch_epochs, offsets.last)
             if successor is None or successor is view or state.unclean or isinstance(epoch, Absent):
                 continue
-            if state.leader_epoch <= epoch or self._restarted_uncleanly(state.leader, state):
+            if state.leader_epoch <= epoch or self._restarted_uncleanly(state.leader, state, epoch):
                 continue
             if isinstance(before.isr, Absent) or state.leader not in before.isr:
                 continue
@@ -291,10 +291,23 @@ class CommitJudge:
             bounds.append(_Bound(offset=start, reason=reason, citations=(state.citation,)))
         return min(bounds, key=lambda bound: bound.offset, default=None)
 
-    def _restarted_uncleanly(self, broker: int | Absent, until: Leadership) -> bool:
-        if isinstance(broker, Absent) or isinstance(until.recorded_at, Absent):
+    def _restarted_uncleanly(self, broker: int | Absent, until: Leadership, epoch: int) -> bool:
+        if isinstance(broker, Absent):
             return True
+        if isinstance(until.recorded_at, Absent):
+            return not self._is_unbroken_by_lines(broker, until, epoch)
         return any(at <= until.recorded_at for at in self._facts.unclean_restarts(broker))
+
+    def _is_unbroken_by_lines(self, successor: int, until: Leadership, epoch: int) -> bool:
+        """Lines of the old leader and of its successor reach back before the term, so no change of the ISR and no crash is unheard of."""
+        term = [state for state in self._leaderships if state.leader_epoch == epoch]
+        since, end = (term[0].time_ms if term else Absent.UNKNOWN), until.time_ms
+        if not isinstance(since, int) or not isinstance(end, int) or not isinstance(term[0].leader, int):
+            return False
+        if any(state.unclean for state in self._leaderships if epoch < state.leader_epoch <= until.leader_epoch):
+            return False
+        heard = self._facts.is_unbroken(term[0].leader, since, since)
+        return heard and self._facts.is_unbroken(successor, since, end)
 
     def _why_possible(self, view: LogView) -> str:
         if not self._leaderships:

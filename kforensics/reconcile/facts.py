@@ -55,6 +55,10 @@ class ClusterFacts(Protocol):
         """Offsets in the metadata log where the broker registered anew without a clean shutdown before."""
         ...
 
+    def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
+        """Whether the broker's log lines begin before `since_ms` and tell of no start without a clean stop up to `until_ms`."""
+        ...
+
     def has_metadata_log(self) -> bool:
         """Whether the cluster keeps its metadata in a log of its own (KRaft)."""
         ...
@@ -85,6 +89,10 @@ class NoFacts:
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:  # noqa: ARG002
         """None."""
         return self.empty
+
+    def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
+        """Unknown, so no."""
+        return False
 
     def has_metadata_log(self) -> bool:
         """Unknown, so no."""

@@ -14,7 +14,18 @@ from kforensics.units import TopicPartition
 
 _WITH_STATE = frozenset({Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LEADER_START})
 _WITH_CHANGE = frozenset({Kind.UNCLEAN_ELECTION, Kind.PARTITION_CHANGE})
+_UNCLEAN_STARTS = frozenset(
+    {Kind.RECOVERY_START, Kind.SEGMENT_RECOVERY, Kind.RECOVERY_TRUNCATION, Kind.INVALID_RECORDS, Kind.BROKER_HALTED}
+)
 _WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLife:
+    """From when on a broker's lines are among the inputs, and when it started without a clean stop before; milliseconds UTC."""
+
+    first_ms: int
+    unclean_starts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +36,8 @@ class LoggedFacts:
     by_partition: Mapping[TopicPartition, tuple[Leadership, ...]] = field(default_factory=dict)
     broker_min_insync: int | Absent = Absent.UNKNOWN
     """The highest `min.insync.replicas` that any broker started with."""
+    lives: Mapping[int, "BrokerLife"] = field(default_factory=dict)
+    """What each broker's own lines tell of its starts."""
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """From the metadata log, else from log lines."""
@@ -41,6 +54,13 @@ class LoggedFacts:
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
         """From the metadata log."""
         return self.metadata.unclean_restarts(broker_id)
+
+    def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
+        """From the broker's own lines."""
+        life = self.lives.get(broker_id)
+        if life is None or life.first_ms > since_ms:
+            return False
+        return not any(since_ms <= start <= until_ms for start in life.unclean_starts)
 
     def has_metadata_log(self) -> bool:
         """Whether the cluster keeps its metadata in a log of its own."""
@@ -63,7 +83,24 @@ def facts_from_logs(events: Sequence[LoggedEvent], metadata: ClusterFacts) -> Lo
         metadata=metadata,
         by_partition=logged_leaderships(events),
         broker_min_insync=max(configured, default=Absent.UNKNOWN),
+        lives=broker_lives(events),
     )
+
+
+def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:
+    """By broker, what its own lines tell of when it ran and how it started."""
+    first: dict[int, int] = {}
+    starts: dict[int, list[int]] = {}
+    for item in events:
+        if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
+            continue
+        first.setdefault(item.node_id, item.time_ms)
+        if item.event.kind in _UNCLEAN_STARTS:
+            starts.setdefault(item.node_id, []).append(item.time_ms)
+    return {
+        broker: BrokerLife(first_ms=time_ms, unclean_starts=tuple(starts.get(broker, ())))
+        for broker, time_ms in first.items()
+    }
 
 
 def logged_leaderships(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[Leadership, ...]]:
