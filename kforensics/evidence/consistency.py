@@ -114,7 +114,8 @@ def _plan(index: int, found: FoundInput) -> _Plan:
     for item in outside:  # a segment that was named by itself
         partitions[FoundDirectory(item.path, item.log_dir, DirectoryKind.PARTITION, Absent.UNKNOWN)] = [item]
     loose = [item for item in loose if item.name.kind is not FileKind.SEGMENT]
-    reports, checkpoints = _read_loose(index, found, loose, problems)
+    named = frozenset(one.name.topic_partition for one in partitions if not isinstance(one.name, Absent))
+    reports, checkpoints = _read_loose(index, found, loose, named, problems)
     clean = {one.path: one.clean_shutdown for one in found.log_dirs}
     contexts = [
         PartitionContext(
@@ -139,9 +140,13 @@ def _values(checkpoints: Checkpoints | None, directory: FoundDirectory) -> dict[
 
 
 def _read_loose(
-    index: int, found: FoundInput, files: Sequence[FoundFile], problems: list[Problem]
+    index: int,
+    found: FoundInput,
+    files: Sequence[FoundFile],
+    named: frozenset[TopicPartition],
+    problems: list[Problem],
 ) -> tuple[list[FileReport], dict[str, Checkpoints]]:
-    """Files outside of partition directories: checked alone, and what the checkpoints among them say by log directory."""
+    """Files outside of partition directories: checked alone, and what the checkpoints among them say of the `named` partitions by log directory."""
     reports: list[FileReport] = []
     checkpoints: dict[str, dict[str, dict[TopicPartition, CheckpointValue]]] = defaultdict(dict)
     for file in files:
@@ -160,7 +165,7 @@ def _read_loose(
         problems += [Problem(input=index, path=path, message=message) for path, message in alone.problems]
         field = _CHECKPOINT_FIELDS.get(file.path.rpartition("/")[2])
         if field is not None:
-            checkpoints[file.log_dir][field] = _checkpoint_values(index, found, file)
+            checkpoints[file.log_dir][field] = _checkpoint_values(index, found, file, named)
         if file.path == WHOLE_INPUT and file.name.kind is FileKind.UNKNOWN:
             problems.append(
                 Problem(
@@ -170,7 +175,9 @@ def _read_loose(
     return reports, dict(checkpoints)
 
 
-def _checkpoint_values(index: int, found: FoundInput, file: FoundFile) -> dict[TopicPartition, CheckpointValue]:
+def _checkpoint_values(
+    index: int, found: FoundInput, file: FoundFile, named: frozenset[TopicPartition]
+) -> dict[TopicPartition, CheckpointValue]:
     try:
         with found.open(file.path) as evidence:
             value, _ = understand(file.name.kind, evidence.read_all(limit_of(file.name.kind)))
@@ -179,10 +186,11 @@ def _checkpoint_values(index: int, found: FoundInput, file: FoundFile) -> dict[T
     if not isinstance(value, Checkpoint):
         return {}
     return {
-        TopicPartition(entry.topic, entry.partition): CheckpointValue(
+        partition: CheckpointValue(
             value=entry.offset, citation=Citation(input=index, path=file.path, span=entry.span, line=entry.line)
         )
         for entry in value.entries
+        if (partition := TopicPartition(entry.topic, entry.partition)) in named
     }
 
 

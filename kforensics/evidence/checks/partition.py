@@ -42,9 +42,7 @@ Scans = Mapping[str, SegmentScan]
 
 def scan_tasks(context: PartitionContext, level: Level) -> list[tuple[FoundFile, ScanTask]]:
     """What has to be walked of a partition: its segments, with the indexes beside them."""
-    by_name = {
-        (file.name.kind, base_offset_of(file)): file for file in context.files if file.name.suffix is FileSuffix.NONE
-    }
+    by_name = _live_by_name(context)
     cuts = tuple(sorted({base_offset_of(file) for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)}))
     live = context.of_kind(FileKind.SEGMENT)
     tasks = []
@@ -70,6 +68,13 @@ def scan_tasks(context: PartitionContext, level: Level) -> list[tuple[FoundFile,
         if file.name.kind is FileKind.SEGMENT and file.name.suffix is not FileSuffix.NONE
     ]
     return tasks
+
+
+def _live_by_name(context: PartitionContext) -> dict[tuple[FileKind, int], FoundFile]:
+    """The files in use by kind and base offset."""
+    return {
+        (file.name.kind, base_offset_of(file)): file for file in context.files if file.name.suffix is FileSuffix.NONE
+    }
 
 
 def _path(context: PartitionContext, file: FoundFile | None) -> Path | None:
@@ -107,6 +112,7 @@ class _PartitionCheck:
         self._scans = scans
         self._progress = progress
         self._found = _Findings()
+        self._by_name = _live_by_name(context)
 
     def run(self) -> CheckedPartition:
         segments = self._scan_segments()
@@ -208,7 +214,7 @@ class _PartitionCheck:
         )
 
     def _neighbour(self, segment: ScannedSegment, kind: FileKind) -> FoundFile | None:
-        return next((file for file in self._context.of_kind(kind) if base_offset_of(file) == segment.base_offset), None)
+        return self._by_name.get((kind, segment.base_offset))
 
     def _check_producers(self, segments: list[ScannedSegment]) -> None:
         if not segments:
