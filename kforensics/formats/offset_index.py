@@ -57,7 +57,7 @@ def parse_offset_index(data: bytes | memoryview) -> OffsetIndex:
             entry_span(at, INDEX_ENTRY_LENGTH),
             DamageKind.ORDER,
             expected=expected,
-            found=f"entry {at}: offset +{offsets[at]}, position {positions[at]}",
+            found=f"entry {at}: relative offset {offsets[at]}, position {positions[at]}",
         )
     return OffsetIndex(entries=entries, zero_tail=tail, damage=damage.as_tuple())
 

@@ -57,7 +57,7 @@ def parse_time_index(data: bytes | memoryview) -> TimeIndex:
             entry_span(at, TIME_ENTRY_LENGTH),
             DamageKind.ORDER,
             expected=expected,
-            found=f"entry {at}: timestamp {times[at]}, offset +{offsets[at]}",
+            found=f"entry {at}: timestamp {times[at]}, relative offset {offsets[at]}",
         )
     return TimeIndex(entries=entries, zero_tail=tail, damage=damage.as_tuple())
 
