@@ -14,8 +14,8 @@ from kforensics import __version__
 from kforensics.cli.diff import diff
 from kforensics.cli.dump import dump
 from kforensics.cli.exits import ExitCode
-from kforensics.cli.fleet import fleet
 from kforensics.cli.explain import explain
+from kforensics.cli.fleet import fleet
 from kforensics.cli.ls import ls
 from kforensics.cli.metadata import metadata
 from kforensics.cli.seal import seal
@@ -71,9 +71,12 @@ def main() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         code = ExitCode.PIPE_CLOSED
-    if code == ExitCode.PIPE_CLOSED:
-        # The interpreter flushes once more at its end, which must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError:  # told already, where the result was written
+        code = code or ExitCode.USAGE
+    else:
+        sys.exit(code)
+    # The interpreter flushes once more at its end, which must not fail again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 

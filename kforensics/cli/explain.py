@@ -30,6 +30,7 @@ def explain(
             help="Data directories as they are now, parents of several, and broker logs, in any mixture: server.log, state-change.log, "
             "controller.log, rotated and gzipped ones too.",
             show_default=False,
+            readable=False,
         ),
     ],
     *,

@@ -231,7 +231,10 @@ def scan(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR...", help="Data directories of this broker, or parents of them.", show_default=False
+            metavar="DIR...",
+            help="Data directories of this broker, or parents of them.",
+            show_default=False,
+            readable=False,
         ),
     ],
     *,

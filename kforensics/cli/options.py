@@ -24,6 +24,7 @@ PathsArgument = Annotated[
         metavar="PATH...",
         help="Data directories, parents of several of them, partition directories, or single files.",
         show_default=False,
+        readable=False,  # what can't be read is incomplete evidence, not wrong usage
     ),
 ]
 

@@ -23,13 +23,31 @@ def check_out(out: Path | None, inputs: Sequence[Path]) -> None:
             raise UsageError(f"{out} would lie inside the evidence {given}, where kforensics writes nothing")
 
 
+def _write_to_standard_output(pieces: Iterable[str]) -> None:
+    for piece in pieces:  # made outside of the `try`: what evidence does not give is no fault of the output
+        try:
+            sys.stdout.write(piece)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _refused(error) from error
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _refused(error) from error
+
+
+def _refused(error: OSError) -> UsageError:
+    return UsageError(f"standard output can't be written: {error.strerror}; what is there of the result is cut off")
+
+
 def write_result(text: str | Iterable[str], out: Path | None = None) -> None:
     """Write the result, whole or piece by piece; an output file must be new."""
     pieces = (text,) if isinstance(text, str) else text
     if out is None:
-        for piece in pieces:
-            sys.stdout.write(piece)
-        sys.stdout.flush()
+        _write_to_standard_output(pieces)
         return
     try:
         with out.open("x", encoding="utf-8", newline="\n") as target:

@@ -43,6 +43,7 @@ def seal(
             metavar="PATH...",
             help="Directories or files to seal, whatever is in them. With --check: the same in the same order, or none to look where they were sealed.",
             show_default=False,
+            readable=False,
         ),
     ] = None,
     check: Annotated[

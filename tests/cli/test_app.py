@@ -210,3 +210,13 @@ def test_the_entry_point_exits_with_the_code(capsys, monkeypatch):
 
     assert caught.value.code == 0
     assert __version__ in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")  # noqa: PTH110
+@pytest.mark.parametrize("arguments", [["ls"], ["ls", "--format", "jsonl"], ["dump"]])
+def test_a_full_disk_behind_standard_output_is_no_defect(tmp_path, arguments):
+    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    with open("/dev/full", "w", encoding="utf-8") as full:  # noqa: PTH123
+        done = subprocess.run([*PROGRAM, *arguments, str(tmp_path)], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == ExitCode.USAGE
+    assert done.stderr.startswith(b"kforensics: standard output can't be written: No space left on device")
