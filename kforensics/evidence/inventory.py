@@ -14,7 +14,7 @@ from kforensics.evidence.model import Problem
 from kforensics.formats.meta_properties import MetaProperties
 from kforensics.formats.partition_metadata import parse_partition_metadata
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix, PartitionDirectoryName
-from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle
+from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle, join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +111,8 @@ class Inventory:
     problems: tuple[Problem, ...] = ()
 
 
+NODE_UNTOLD = "it can't be read, so the node's id and cluster are unknown; `kforensics verify` says why"
+
 NO_BROKER_FILE = frozenset({FileKind.UNKNOWN, FileKind.SYMBOLIC_LINK, FileKind.SPECIAL})
 
 
@@ -185,6 +187,9 @@ class _Clerk:
             )
             states[log_dir.path] = state
             self.problems.extend(problems)
+            if log_dir.meta is Absent.UNREADABLE:
+                path = join(log_dir.path, "meta.properties")
+                self.problems.append(Problem(input=index, path=path, message=NODE_UNTOLD))
         if one.log_dirs:
             self.nodes.append(_node(index, one))
         open_partition: _Partition | None = None

@@ -325,3 +325,10 @@ def test_many_findings_of_a_kind_are_counted(fixtures, tmp_path, ls):
 
     assert code == 1
     assert "and 4 more like these (-v lists them)" in out
+
+
+def test_an_unreadable_identity_of_a_node_is_a_problem(tmp_path, capsys):
+    (tmp_path / "meta.properties").write_bytes(b"version=0\nbroker.id=1\n" * 100_000)
+    (tmp_path / "t-0").mkdir()
+    assert run(["ls", str(tmp_path)]) == 3
+    assert "meta.properties: it can't be read, so the node's id" in " ".join(capsys.readouterr().out.split())
