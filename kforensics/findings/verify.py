@@ -30,6 +30,12 @@ _CODES = {
 }
 _OF_SMALL_FILES = ("KF108", Severity.ERROR)
 
+_CUT_AT_START = (
+    "The broker left no clean-shutdown marker, and this place is at or above the recovery point: the next start cuts the log here "
+    "and discards what stands behind, sound batches included."
+)
+_COPY_FIRST = "Copy this directory before the broker starts again."
+
 _REPAIRED = {
     Gravity.REBUILDABLE: ("KF111", "index or producer snapshot", "indexes or producer snapshots"),
     Gravity.STALE: ("KF112", "checkpoint or log", "checkpoints or logs"),
@@ -70,16 +76,31 @@ def _file_findings(report: FileReport, intact: IntactReplicas, inputs: Sequence[
             code, severity = ("KF102" if place.kind in _SEQUENCE_KINDS else "KF101"), Severity.ERROR
         else:
             code, severity = _CODES.get(report.kind, _OF_SMALL_FILES)
+        is_cut = code == "KF101" and _will_be_cut(context, place)
         yield finding(
             code,
             severity=severity,
             statement=_statement(report, place, inputs),
-            advice=_advice(holders),
+            meaning=_CUT_AT_START if is_cut else "",
+            advice=" ".join(words for words in (_COPY_FIRST if is_cut else "", _advice(holders)) if words),
             topic_partition=_partition_of(context),
             broker_id=inputs[report.input].broker_id,
             offsets=place.offsets_lost,
             citations=(Citation(input=report.input, path=report.path, span=place.span),),
         )
+
+
+def _will_be_cut(context: PartitionContext | None, place: Damage) -> bool:
+    """Whether the next start is known to recover the log from a place at or before this one."""
+    lost = place.offsets_lost
+    return (
+        context is not None
+        and context.clean_shutdown is False
+        and not isinstance(context.directory, Absent)
+        and context.directory.state == "live"
+        and isinstance(lost, OffsetRange)
+        and context.may_recover(lost.first)
+    )
 
 
 def _statement(report: FileReport, place: Damage, inputs: Sequence[Input]) -> str:

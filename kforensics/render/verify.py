@@ -1,6 +1,7 @@
 """`verify` as a screen: the verdict, what to do and not to do, then the evidence."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from rich.text import Text
 
@@ -46,7 +47,7 @@ def verify_screen(
         yield ""
         yield from _wrapped(f"{escape_text(one.statement)}. {one.meaning}", width)
     yield from _notes(findings, width)
-    yield from _problems(verification.problems, width)
+    yield from _problems(verification.problems, inputs, width)
 
 
 def _verdict(
@@ -60,12 +61,14 @@ def _verdict(
         lost = _lost_words(damaged)
         line = f"{len(damaged)} of {total} {'is' if is_one else 'are'} damaged{lost}."
         yield Text(line, style=Style.ANSWER_BAD)
+        if verification.problems:
+            yield f"Incomplete: {counted(len(verification.problems), 'thing')} could not be read, see the end."
         worst = next((one for one in findings if one.severity.rank >= Severity.WARNING.rank), None)
         if worst is not None:
             yield from _wrapped(f"{worst.advice} {worst.meaning}", width)
     elif verification.problems:
         yield Text(
-            f"Incomplete: {counted(len(verification.problems), 'thing')} could not be read; the rest of {total} is sound.",
+            f"Incomplete: {counted(len(verification.problems), 'thing')} could not be read; {_rest_words(count)}.",
             style=Style.ANSWER_WARNING,
         )
     else:
@@ -78,6 +81,15 @@ def _verdict(
         unchecked = count["states"][FileState.UNCHECKED]
         rest = f"; {counted(unchecked, 'file')} of other kinds not checked" if unchecked else ""
         yield Text(f"Sound: {total} with {contents} ({depth}){rest}.", style=Style.ANSWER_GOOD)
+
+
+def _rest_words(count: Mapping[str, Any]) -> str:
+    """What holds for the files that were read, where nothing of them is damaged."""
+    states = count["states"]
+    sound = states[FileState.INTACT] + states[FileState.TORN_TAIL]
+    unchecked = states[FileState.UNCHECKED]
+    rest = f"; {counted(unchecked, 'file')} of other kinds not checked" if unchecked else ""
+    return f"{counted(sound, 'file')} of {count['files']:,} {'is' if sound == 1 else 'are'} sound{rest}"
 
 
 def _lost_words(damaged: Sequence[FileReport]) -> str:
@@ -150,13 +162,14 @@ def _notes(findings: Sequence[Finding], width: int) -> Iterator[Text | str]:
             yield from _wrapped(f"Normal: {escape_text(note)}.", width)
 
 
-def _problems(problems: Sequence[Problem], width: int) -> Iterator[Text | str]:
+def _problems(problems: Sequence[Problem], inputs: Sequence[Input], width: int) -> Iterator[Text | str]:
     if problems:
         yield ""
     for problem in problems[:MOST_FILES]:
-        yield from _wrapped(f"Not read: {escape_text(problem.path)}: {escape_text(problem.message)}", width)
+        where = f"{inputs[problem.input].path}/{problem.path}".removesuffix("/.")
+        yield from _wrapped(f"Not read: {escape_text(where)}: {escape_text(problem.message)}", width)
     if len(problems) > MOST_FILES:
-        yield f"… and {len(problems) - MOST_FILES} more"
+        yield f"… and {len(problems) - MOST_FILES} more in --format json."
 
 
 def _wrapped(words: str, width: int) -> Iterator[Text | str]:

@@ -134,7 +134,9 @@ def test_what_can_t_be_read_makes_the_look_incomplete(incident, tmp_path, verifi
     code, document = verified(broker)
     assert code == 3
     assert document["problems"][0]["path"] == f"audit-0/{FIRST}.index"
-    assert "Not read: audit-0/" in verify(broker)[1]
+    words = " ".join(verify(broker)[1].split())
+    assert words.startswith("Incomplete: 1 thing could not be read; 22 files of 23 are sound")
+    assert f"Not read: {broker}/audit-0/" in words
 
 
 def test_several_places_of_several_files(incident, tmp_path, verify):
@@ -162,3 +164,14 @@ def test_nothing_to_verify(tmp_path, verify, name):
     assert name in err
     assert verify("--level", "deep", tmp_path)[0] == 2
     assert verify("--format", "html", tmp_path)[0] == 2
+
+
+def test_damage_that_the_next_start_would_cut_is_told_as_such(incident, verified):
+    snapshots = incident("power-cut-2.8") / "snapshots"
+    damaged = [one for one in verified(snapshots / "02-after-power-loss")[1]["findings"] if one["code"] == "KF101"]
+    assert [(one["topic"], one["partition"], one["offsets"]["first"]) for one in damaged] == [("readings", 4, 893)]
+    assert "the next start cuts the log here" in damaged[0]["meaning"]
+    assert damaged[0]["advice"] == "Copy this directory before the broker starts again."
+    # What the broker did: it cut the log there, and wrote other batches from that offset on.
+    after = verified(snapshots / "03-after-recovery-live")[1]
+    assert not [one for one in after["findings"] if one["code"] == "KF101"]
