@@ -3,18 +3,24 @@
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
 from kforensics.evidence.model import Citation, Problem
+from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
 from kforensics.formats.server_log import looks_like_broker_log, scan_log
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 WINDOW_LENGTH = 1 << 20
 """Bytes that are read and searched at a time."""
+
+RANGE_LENGTH = 16 << 20
+"""Bytes of a file that one process reads at a time."""
 
 HEAD_LENGTH = 1 << 16
 """Bytes at a file's start that must show a broker's log line."""
@@ -43,6 +49,24 @@ _GZIP_WINDOW = 31
 _CONFIGURED_ID_WEIGHT = 1_000
 _NODE_DIRECTORY = re.compile(r"(?:broker|controller|kafka|node)[-_.]?(?P<id>\d{1,9})", re.ASCII)
 _CONTROLLER_KINDS = frozenset({LogEventKind.BROKER_REGISTERED, LogEventKind.BROKER_FENCED})
+
+
+Keep = Callable[[LogEvent], bool]
+
+
+class LogPlace(NamedTuple):
+    """A file that may be a broker's log."""
+
+    root: Path
+    """Where the input really is."""
+    path: str
+    """Relative to the input; `.` where the input is the file."""
+    input: int
+
+    @property
+    def location(self) -> Path:
+        """Where the file really is."""
+        return self.root if self.path == "." else self.root / self.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +114,12 @@ def is_log_file(file: EvidenceFile) -> bool:
     return looks_like_broker_log(head)
 
 
-def read_log_file(
-    root: Path, path: str, *, input_index: int, keep: Callable[[LogEvent], bool] = lambda _event: True
-) -> LogFile | None:
+def keep_all(_event: LogEvent) -> bool:
+    """Every event is wanted."""
+    return True
+
+
+def read_log_file(root: Path, path: str, *, input_index: int, keep: Keep = keep_all) -> LogFile | None:
     """Read one file, none where it is no broker's log.
 
     Args:
@@ -104,30 +131,111 @@ def read_log_file(
     Raises:
         EvidenceError: the file can't be opened or read.
     """
-    location = root if path == "." else root / path
-    with open_evidence(location) as file:
-        if not is_log_file(file):
-            return None
-        is_compressed = file.read(0, len(_GZIP_MAGIC)) == _GZIP_MAGIC
-        problems: list[Problem] = []
-        chunks = _inflate(file, input_index, path, problems) if is_compressed else _windows(file)
-        reading = _Reading()
-        for window in scan_log(chunks):
+    found = read_log_files([LogPlace(root, path, input_index)], keep=keep)[0]
+    if isinstance(found, EvidenceError):
+        raise found
+    return found
+
+
+def read_log_files(
+    places: Sequence[LogPlace], *, keep: Keep = keep_all, jobs: int = 1
+) -> list[LogFile | EvidenceError | None]:
+    """Read files, ranges of large ones and several at once; none for what is no broker's log.
+
+    Args:
+        places: where the files are.
+        keep: which events are wanted.
+        jobs: the most processes to use; what is found does not depend on it.
+    """
+    plans = [_plan(place) for place in places]
+    tasks = [(at, part) for at, plan in enumerate(plans) if isinstance(plan, list) for part in plan]
+
+    def work(task: tuple[int, _Part], _progress: Progress) -> _Reading | EvidenceError:
+        at, part = task
+        try:
+            return _read_part(places[at], part, keep)
+        except EvidenceError as error:
+            return error
+
+    readings = spread(work, tasks, weights=[part.end - part.start for _, part in tasks], jobs=jobs)
+    by_place: dict[int, list[_Reading | EvidenceError]] = {}
+    for (at, _), reading in zip(tasks, readings, strict=True):
+        by_place.setdefault(at, []).append(reading)
+    return [
+        _joined(place, by_place[at]) if isinstance(plan, list) else plan
+        for at, (place, plan) in enumerate(zip(places, plans, strict=True))
+    ]
+
+
+def _plan(place: LogPlace) -> "list[_Part] | EvidenceError | None":
+    """The ranges that a file is read in; a gzip file has but one."""
+    try:
+        with open_evidence(place.location) as file:
+            if not is_log_file(file):
+                return None
+            if file.read(0, len(_GZIP_MAGIC)) == _GZIP_MAGIC:
+                return [_Part(0, file.size, is_compressed=True)]
+            starts = range(0, max(file.size, 1), RANGE_LENGTH)
+            return [_Part(start, min(start + RANGE_LENGTH, file.size), is_compressed=False) for start in starts]
+    except EvidenceError as error:
+        return error
+
+
+def _read_part(place: LogPlace, part: "_Part", keep: Keep) -> "_Reading":
+    reading = _Reading()
+    with open_evidence(place.location) as file:
+        reading.mtime_ns = file.mtime_ns
+        if part.is_compressed:
+            windows = scan_log(_inflate(file, place.input, place.path, reading.problems))
+        else:
+            first = _next_line(file, part.start)
+            windows = scan_log(_windows(file, first, _next_line(file, part.end)), position=first)
+        for window in windows:
             reading.add(window.events, window.census, keep)
-        if reading.dropped:
-            message = f"{reading.dropped:,} events of {reading.census.events:,} were left out to bound memory"
-            problems.append(Problem(input=input_index, path=path, message=message))
-        return LogFile(
-            input=input_index,
-            path=path,
-            is_compressed=is_compressed,
-            node_id=_node_of(reading.votes, location),
-            events=tuple(reading.events),
-            census=reading.census,
-            events_dropped=reading.dropped,
-            problems=tuple(problems),
-            mtime_ns=file.mtime_ns,
-        )
+    reading.is_compressed = part.is_compressed
+    return reading
+
+
+def _next_line(file: EvidenceFile, position: int) -> int:
+    """Where the first line begins that starts at `position` or behind it."""
+    at = position - 1
+    while position and (chunk := file.read(at, WINDOW_LENGTH)):
+        end = chunk.find(b"\n")
+        if end >= 0:
+            return at + end + 1
+        at += len(chunk)
+    return min(position, file.size) if not position else at
+
+
+def _joined(place: LogPlace, parts: "Sequence[_Reading | EvidenceError]") -> LogFile | EvidenceError:
+    whole = _Reading()
+    for part in parts:
+        if isinstance(part, EvidenceError):
+            return part
+        whole.join(part)
+    problems = list(whole.problems)
+    if whole.dropped:
+        message = f"{whole.dropped:,} events of {whole.census.events:,} were left out to bound memory"
+        problems.append(Problem(input=place.input, path=place.path, message=message))
+    return LogFile(
+        input=place.input,
+        path=place.path,
+        is_compressed=whole.is_compressed,
+        node_id=_node_of(whole.votes, place.location),
+        events=tuple(whole.events),
+        census=whole.census,
+        events_dropped=whole.dropped,
+        problems=tuple(problems),
+        mtime_ns=whole.mtime_ns,
+    )
+
+
+class _Part(NamedTuple):
+    """A range of a file; the lines that begin in it belong to it."""
+
+    start: int
+    end: int
+    is_compressed: bool
 
 
 class _Reading:
@@ -138,6 +246,20 @@ class _Reading:
         self.census = LineCensus()
         self.dropped = 0
         self.votes: Counter[int] = Counter()
+        self.problems: list[Problem] = []
+        self.mtime_ns = 0
+        self.is_compressed = False
+
+    def join(self, later: "_Reading") -> None:
+        """Add what was read of the next part."""
+        lines = self.census.lines
+        self._keep(event._replace(line=event.line + lines) if lines else event for event in later.events)
+        self.dropped += later.dropped
+        self.census = self.census.plus(later.census)
+        self.votes += later.votes
+        self.problems += later.problems
+        self.mtime_ns = later.mtime_ns
+        self.is_compressed = later.is_compressed
 
     def add(self, events: Iterable[LogEvent], census: LineCensus, keep: Callable[[LogEvent], bool]) -> None:
         self.census = self.census.plus(census)
@@ -146,8 +268,10 @@ class _Reading:
                 self.votes[event.broker_id] += 1
             if event.kind is LogEventKind.CONFIGURATION:
                 self._vote_by_configuration(event)
-            if not keep(event):
-                continue
+        self._keep(event for event in events if keep(event))
+
+    def _keep(self, events: Iterable[LogEvent]) -> None:
+        for event in events:
             if len(self.events) < EVENTS_KEPT or (event.kind in DECISIVE and len(self.events) < 2 * EVENTS_KEPT):
                 self.events.append(event)
             else:
@@ -171,9 +295,8 @@ def _node_of(votes: Counter[int], location: Path) -> int | Absent:
     return Absent.UNKNOWN
 
 
-def _windows(file: EvidenceFile) -> Iterator[bytes]:
-    position = 0
-    while chunk := file.read(position, WINDOW_LENGTH):
+def _windows(file: EvidenceFile, position: int = 0, end: int | None = None) -> Iterator[bytes]:
+    while chunk := file.read(position, WINDOW_LENGTH if end is None else min(WINDOW_LENGTH, end - position)):
         yield chunk
         position += len(chunk)
 

@@ -57,9 +57,14 @@ def looks_like_broker_log(head: bytes) -> bool:
     )
 
 
-def scan_log(chunks: Iterable[bytes]) -> Iterator[LogWindow]:
-    """The events in a log given as consecutive chunks of any size; one window a chunk, cut at line ends."""
-    rest, position, line = b"", 0, 1
+def scan_log(chunks: Iterable[bytes], *, position: int = 0) -> Iterator[LogWindow]:
+    """The events in a log given as consecutive chunks of any size; one window a chunk, cut at line ends.
+
+    Args:
+        chunks: the bytes, from the beginning of a line on.
+        position: of the first of them in the log.
+    """
+    rest, line = b"", 1
     for chunk in chunks:
         window = rest + chunk if rest else chunk
         cut = window.rfind(b"\n") + 1

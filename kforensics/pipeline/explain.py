@@ -204,7 +204,11 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     inputs = evidence.inputs
     places = find_places(inputs)
     gathered = gather_facts(
-        _without_old_metadata(evidence), places, rename_group=options.rename_group, log_zone=options.log_zone
+        _without_old_metadata(evidence),
+        places,
+        rename_group=options.rename_group,
+        log_zone=options.log_zone,
+        jobs=jobs or default_jobs(),
     )
     clocks, events = gathered.clocks, gathered.events
     cuts = logged_truncations(events)

@@ -9,11 +9,11 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.collect import PartitionPlace, Places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, walk_group_commits
 from kforensics.evidence.inputs import Inputs
-from kforensics.evidence.log_files import LogFile, read_log_file
+from kforensics.evidence.log_files import LogFile, LogPlace, read_log_files
 from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.evidence.metadata_state import METADATA_VERSION
 from kforensics.evidence.model import Problem
-from kforensics.formats.log_lines.event import LogEventKind
+from kforensics.formats.log_lines.event import LogEvent, LogEventKind
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, parse_version, protocol_of
 from kforensics.reconcile.bug_traces import BrokerVersions
@@ -26,6 +26,10 @@ from kforensics.reconcile.metadata_events import epoch_times
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import FoundFile
 from kforensics.units import TopicPartition
+
+_UNTOLD = frozenset(
+    {LogEventKind.HIGH_WATERMARK_LOADED, LogEventKind.HIGH_WATERMARK_MISSING, LogEventKind.SEGMENTS_TRUNCATED}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +56,11 @@ def gather_facts(
     *,
     rename_group: Callable[[str], str] = str,
     log_zone: dt.tzinfo | None = None,
+    jobs: int = 1,
 ) -> GatheredFacts:
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for."""
     histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
-    log_files, problems = read_log_files(inputs)
+    log_files, problems = read_logs(inputs, jobs=jobs)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     newest = newest_log(histories)
     dated = {anchor: time for history in histories for anchor, time in epoch_times(history).items()}
@@ -73,25 +78,29 @@ def gather_facts(
     )
 
 
-def read_log_files(inputs: Inputs) -> tuple[tuple[LogFile, ...], list[Problem]]:
+def read_logs(inputs: Inputs, *, jobs: int = 1) -> tuple[tuple[LogFile, ...], list[Problem]]:
     """Every broker log among the inputs."""
+    places = [
+        LogPlace(found.root, item.path, index)
+        for index, found in enumerate(inputs.found)
+        if found.described.kind in {"log-files", FileKind.LOG_FILE.value}
+        for item in found.walk()
+        if isinstance(item, FoundFile) and item.name.kind in {FileKind.LOG_FILE, FileKind.UNKNOWN}
+    ]
     out: list[LogFile] = []
     problems: list[Problem] = []
-    for index, found in enumerate(inputs.found):
-        if found.described.kind not in {"log-files", FileKind.LOG_FILE.value}:
-            continue
-        for item in found.walk():
-            if not isinstance(item, FoundFile) or item.name.kind not in {FileKind.LOG_FILE, FileKind.UNKNOWN}:
-                continue
-            try:
-                log_file = read_log_file(found.root, item.path, input_index=index)
-            except EvidenceError as error:
-                problems.append(Problem(input=index, path=item.path, message=error.problem))
-                continue
-            if log_file is not None:
-                out.append(log_file)
-                problems.extend(log_file.problems)
+    for place, found in zip(places, read_log_files(places, keep=_is_telling, jobs=jobs), strict=True):
+        if isinstance(found, EvidenceError):
+            problems.append(Problem(input=place.input, path=place.path, message=found.problem))
+        elif found is not None:
+            out.append(found)
+            problems.extend(found.problems)
     return tuple(out), problems
+
+
+def _is_telling(event: LogEvent) -> bool:
+    """Brokers write many lines of these kinds, and no conclusion rests on them."""
+    return event.kind not in _UNTOLD
 
 
 def protocol_hints(log_files: tuple[LogFile, ...]) -> dict[int, ProtocolName]:
