@@ -89,7 +89,7 @@ class TruncationStep:
                 return f"its fetch at {self.fetch_offset} is out of range, {held}: it {cut}"
             case StepKind.EPOCH_REQUEST:
                 return f"it asks where epoch {self.requested_epoch} ends; {self._answer()}{self._own()}: it {cut}"
-            case StepKind.FETCH:
+            case _:
                 last = "no epoch" if isinstance(self.requested_epoch, Absent) else f"epoch {self.requested_epoch}"
                 return f"it fetches at {self.fetch_offset} in {last}; {self._answer()}{self._own()}: it {cut}"
 

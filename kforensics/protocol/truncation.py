@@ -128,7 +128,7 @@ def follower_truncation(
         case ProtocolName.KIP_279:
             walk.ask_until_stable()
             walk.fetch(compares_epochs=False)
-        case ProtocolName.KIP_595:
+        case _:
             if not follower.epochs:
                 walk.cut_to_high_watermark(TruncationRule.EMPTY_EPOCH_CACHE)
             walk.fetch(compares_epochs=True)

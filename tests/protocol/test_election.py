@@ -80,6 +80,15 @@ def test_the_last_known_leader_is_an_unclean_choice():
     assert elect(alone, {2}, unclean_allowed=False, uses_elr=True).kind is ElectionKind.NONE
 
 
+@pytest.mark.parametrize("known", [{"eligible_leader_replicas": (1,)}, {"last_known_leader_replicas": (1,)}])
+def test_an_eligible_or_last_known_replica_that_is_down_does_not_lead(known):
+    before = partition((), leader=Absent.NOT_APPLICABLE, **known)
+    assert elect(before, {2, 3}, unclean_allowed=False, uses_elr=True).kind is ElectionKind.UNCHANGED
+    outcome = elect(before, {2, 3}, unclean_allowed=True, uses_elr=True)
+    assert (outcome.kind, outcome.partition.leader) == (ElectionKind.UNCLEAN, 2)
+    assert elect(before, (), unclean_allowed=True, uses_elr=True).kind is ElectionKind.UNCHANGED
+
+
 def test_without_elr_the_last_member_stays():
     before = partition((1,))
     assert isr_without(before, {1}) is before
@@ -111,6 +120,13 @@ def test_assignment_across_racks():
         (4, 1, 5),
         (2, 5, 4),
     )
+
+
+def test_a_rack_of_many_waits_until_every_rack_has_a_replica():
+    racks = {0: "a", 1: "a", 2: "a", 3: "b"}
+    assignment = assign_replicas(range(4), 8, 2, racks=racks)
+    assert all(3 in replicas for replicas in assignment)
+    assert {len(set(replicas)) for replicas in assignment} == {2}
 
 
 def test_assignment_refuses_what_cannot_be():

@@ -55,6 +55,15 @@ def test_epoch_zero_has_no_own_lookup():
     assert outcome.steps[0].own_offset is NOTHING
 
 
+def test_a_member_that_lacks_the_answered_epoch_cuts_to_its_own_older_one():
+    outcome = quorum_truncation(state((1, 0), (4, 10), end=95), state((1, 0), (3, 5), (5, 30), end=40))
+    assert [(step.answer_epoch, step.answer_offset, step.truncate_to) for step in outcome.steps][:2] == [
+        (3, 30, 10),
+        (1, 5, 5),
+    ]
+    assert outcome.offset == 5
+
+
 def test_a_member_that_is_too_old_gets_a_snapshot():
     leader = state((3, 100), end=200, start=100)
     snapshot = EpochEntry(2, 100)
