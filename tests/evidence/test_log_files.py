@@ -96,3 +96,19 @@ def test_a_log_without_a_node_says_so(tmp_path):
     assert file is not None
     assert file.first_time_ms == file.last_time_ms == 1_714_564_800_123
     assert file.node_id is Absent.UNKNOWN
+
+
+def test_ranges_of_a_file_tell_what_the_whole_does(incident, monkeypatch):
+    root = incident("epoch-truncate-3.9") / "logs" / "broker-1"
+    whole = log_files.read_log_file(root, "server.log", input_index=0)
+    monkeypatch.setattr(log_files, "RANGE_LENGTH", 7_001)
+    parts = log_files.read_log_file(root, "server.log", input_index=0)
+
+    assert [(e.kind, e.line, e.span) for e in whole.events if not e.repeats and not _is_folded(e)] == [
+        (e.kind, e.line, e.span) for e in parts.events if not e.repeats and not _is_folded(e)
+    ]
+    assert (whole.census.lines, whole.node_id) == (parts.census.lines, parts.node_id)
+
+
+def _is_folded(event):
+    return event.kind in {LogEventKind.TRUNCATION_WITHOUT_EFFECT, LogEventKind.PARTITION_FAILED}

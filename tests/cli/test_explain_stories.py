@@ -1,0 +1,86 @@
+"""What `explain` concludes beyond cuts: replicas that stay different, known bugs, operations, and how it tells of it."""
+
+import json
+
+import pytest
+
+from kforensics.cli.app import run
+from tests.cli.test_explain import arguments_of, explain
+
+
+def screen(capsys, *arguments):
+    run(["explain", *map(str, arguments)])
+    return capsys.readouterr().out
+
+
+def test_replicas_that_stay_different_come_first_where_nothing_is_gone(incident, capsys):
+    out = " ".join(screen(capsys, *arguments_of(incident("silent-divergence-4.x"))).split())
+
+    assert out.startswith("Broker 2 holds other content than the leader, broker 1, in audit-0 from offset 58 on")
+    assert "no rule will repair it" in out
+    assert "`kforensics diff`" in out
+
+
+def test_no_start_is_warned_of_where_no_rule_cuts(incident, capsys):
+    document, code = explain(capsys, *arguments_of(incident("hw-divergence-0.10")))
+
+    assert 1 == code
+    assert not any("Do not start" in sentence for sentence in document["advice"])
+    assert any("from offset 59 on" in sentence for sentence in document["conclusion"])
+    assert {"KF204"} <= {one["code"] for one in document["findings"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("fast-failover-1.1", {"KAFKA-6361"}),
+        ("hw-loss-0.10", {"KAFKA-1211"}),
+        ("fast-failover-2.x", set()),
+        ("unclean-election-4.x", set()),
+        ("power-loss-4.x", set()),
+    ],
+)
+def test_a_known_bug_is_named_only_where_version_and_traces_fit(name, known, incident, capsys):
+    document, _ = explain(capsys, *arguments_of(incident(name)))
+    bugs = [bug for story in document["partitions"] for bug in story["known_bugs"]]
+
+    assert known == {bug["reference"] for bug in bugs}
+    assert {"likely"} >= {bug["confidence"] for bug in bugs}
+    assert known == {
+        word.rstrip(":") for s in document["conclusion"] for word in s.split() if word.startswith("KAFKA-")
+    }
+
+
+def test_what_operators_did_is_no_loss(incident, capsys):
+    document, code = explain(capsys, *arguments_of(incident("recreated-topic-4.x")))
+
+    assert 0 == code
+    assert {("recreated-topic", "inventory"), ("reassignment", "catalog")} == {
+        (one["kind"], one["topic"]) for one in document["operations"]
+    }
+    assert any(sentence.startswith("On purpose, and no loss: ") for sentence in document["conclusion"])
+
+
+def test_the_timeline_reads_as_sentences_from_the_first_trouble_to_the_last(incident, capsys):
+    out = screen(capsys, *arguments_of(incident("unclean-election-4.x")))
+    happened = out.split("What happened")[1].split("What was cut")[0]
+
+    assert 1 == happened.count("the controller fences broker 2: its session has timed out")
+    assert "broker-fenced" not in out
+    assert "broker 1 has started" in happened.rstrip().splitlines()[-1]
+    assert "orders-0 (epoch 1)" in " ".join(happened.split())
+    assert 20 > len(happened.splitlines())
+
+
+def test_only_a_span_of_time(incident, capsys):
+    root = incident("unclean-election-4.x")
+    span = ("--since", "2026-11-21T06:40:07Z", "--until", "2026-11-21T06:40:08Z", "--partition", "0")
+    document, _ = explain(capsys, *arguments_of(root), *span)
+
+    times = [entry["time_utc"] for entry in document["timeline"]]
+    assert times
+    assert all("2026-11-21T06:40:07" <= time < "2026-11-21T06:40:08" for time in times)
+    assert {0, json.dumps({"absent": "not-applicable"})} >= {
+        entry["partition"] if isinstance(entry["partition"], int) else json.dumps(entry["partition"])
+        for entry in document["timeline"]
+    }
