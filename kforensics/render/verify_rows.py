@@ -43,7 +43,9 @@ def _place_row(place: Damage, holders: Sequence[Holder]) -> dict[str, Any]:
         if isinstance(place.checksums, Absent)
         else {"stored": place.checksums[0], "computed": place.checksums[1]},
     }
-    if isinstance(place.offsets_lost, OffsetRange):
+    if not isinstance(place.offsets_lost, OffsetRange):
+        row["intact_on"] = row["intact_in"] = Absent.NOT_APPLICABLE
+    else:
         row["intact_on"] = [holder.broker_id for holder in holders if not isinstance(holder.broker_id, Absent)]
         row["intact_in"] = [{"input": holder.input, "path": holder.path} for holder in holders]
     return row
