@@ -21,7 +21,6 @@ from kforensics.errors import FormatError, UnsupportedFormat
 from kforensics.formats.text_lines import DamageList, TextLine, beyond_limit, parse_integer, shown, walk_lines
 
 CHECKPOINT_VERSION = 0
-MAX_TOPIC_LENGTH = 249
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _PLAIN_ENTRY = re.compile(rb"([a-zA-Z0-9._-]{1,249}) ([0-9]{1,9}) ([0-9]{1,18})")

@@ -11,7 +11,6 @@ __all__ = ["Buffer", "crc32", "crc32c", "reference_crc32c"]
 Buffer = bytes | bytearray | memoryview
 
 CRC32C_POLYNOMIAL = 0x11EDC6F41
-CRC32_POLYNOMIAL = 0x104C11DB7
 
 
 def reference_crc32c() -> Callable[[Buffer], int]:
