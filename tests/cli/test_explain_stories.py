@@ -69,7 +69,7 @@ def test_the_timeline_reads_as_sentences_from_the_first_trouble_to_the_last(inci
     assert "broker-fenced" not in out
     assert "broker 1 has started" in happened.rstrip().splitlines()[-1]
     assert "orders-0 (epoch 1)" in " ".join(happened.split())
-    assert 20 > len(happened.splitlines())
+    assert 24 > len(happened.splitlines())
 
 
 def test_only_a_span_of_time(incident, capsys):
