@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from measure import dump_log, kforensics, line, measured, warm
+from measure import dump_log, kforensics, line, load, measured, warm
 from segments import segment_path
 
 NAME = "batches-16k"
@@ -31,6 +31,7 @@ def main() -> None:
     peer = None
     if arguments.kafka_libs:
         peer = measured(dump_log(arguments.kafka_libs, path, "--print-data-log"), runs=arguments.runs)
+    print(load())
     print(line(f"{NAME} jsonl", ours, peer, FLOOR))
 
 

@@ -61,4 +61,10 @@ def line(name: str, ours: Measured, peer: Measured | None, floor: float | None =
     if peer is None:
         return row
     asked = "" if floor is None else f" (floor {floor:g}x)"
-    return f"{row}   kafka-dump-log {peer.seconds:6.2f} s   {peer.seconds / ours.seconds:5.1f}x{asked}"
+    theirs = f"kafka-dump-log {peer.seconds:6.2f} s, processor {peer.processor_seconds:6.2f} s, peak {peer.peak / 1e6:4.0f} MB"
+    return f"{row}   {theirs}   {peer.seconds / ours.seconds:5.1f}x{asked}"
+
+
+def load() -> str:
+    """How busy the machine is: figures of a run with more waiting processes than cores say little."""
+    return f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from measure import dump_log, kforensics, line, measured, warm
+from measure import dump_log, kforensics, line, load, measured, warm
 
 from kforensics.formats.metadata_record import METADATA_TABLES, encode_metadata_record
 from kforensics.formats.record_batch import build_record_batch, encode_record_batch
@@ -43,6 +43,7 @@ def main() -> None:
     peer = None
     if arguments.kafka_libs:
         peer = measured(dump_log(arguments.kafka_libs, path, "--cluster-metadata-decoder"), runs=arguments.runs)
+    print(load())
     print(line("metadata", ours, peer))
     print(
         f"{RECORDS / ours.seconds:,.0f} records a second"

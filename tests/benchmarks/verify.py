@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from measure import dump_log, kforensics, line, measured, warm
+from measure import dump_log, kforensics, line, load, measured, warm
 from segments import segment_path
 
 
@@ -42,6 +42,7 @@ def main() -> None:
     parser.add_argument("--kafka-libs", type=Path)
     parser.add_argument("--runs", type=int, default=3)
     arguments = parser.parse_args()
+    print(load())
     print(line("--help", measured(kforensics("--help"), runs=arguments.runs), None), flush=True)
     for case in CASES:
         if arguments.names and case.name not in arguments.names:

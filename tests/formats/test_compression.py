@@ -70,6 +70,14 @@ def test_other_codecs_are_unsupported(codec):
         decompress(codec, b"")
 
 
+@pytest.mark.parametrize("flag", [0x20, 0x40, 0x80])
+def test_gzip_with_a_reserved_flag_is_refused(flag: int):
+    data = bytearray(gzip.compress(b"one"))
+    data[3] |= flag
+    with pytest.raises(FormatError):
+        decompress(Codec.GZIP, data)
+
+
 def test_gzip_of_several_members():
     assert b"onetwo" == decompress(Codec.GZIP, gzip.compress(b"one") + gzip.compress(b"two"))
 
