@@ -41,7 +41,7 @@ def verify_screen(
         yield from _file_lines(report, intact, inputs, width=width)
     if len(damaged) > MOST_FILES:
         yield ""
-        yield f"{len(damaged) - MOST_FILES} more damaged files are in --format json."
+        yield f"… and {counted(len(damaged) - MOST_FILES, 'more damaged file')} in --format json."
     histories = [one for one in findings if one.code == "KF113"]
     for one in histories:
         yield ""
@@ -134,7 +134,7 @@ def _file_lines(
         elif isinstance(lost, OffsetRange):
             yield from _field("intact on", "none of the replicas among the inputs", width)
     if len(places) > MOST_PLACES:
-        yield f"  … and {len(places) - MOST_PLACES} more places"
+        yield f"  … and {counted(len(places) - MOST_PLACES, 'more place')}"
 
 
 def _holder(holder: Holder) -> str:
