@@ -12,6 +12,7 @@ from kforensics.formats import segment as segment_module
 from kforensics.formats.compression import Codec
 from kforensics.formats.record_batch import build_record_batch, encode_record_batch, iter_batch_records, with_right_crc
 from kforensics.formats.segment import Level, MemoryBytes, find_batch_start, iter_records, walk_segment
+from tests.conftest import ROOT
 from tests.formats.segments import FIRST_TIMESTAMP_MS, batches_of, walked
 
 FORMATS = [(2, codec) for codec in range(5)] + [(magic, codec) for magic in (0, 1) for codec in range(4)]
@@ -216,15 +217,16 @@ def test_any_damage_leaves_a_walk_running(rng, kind):
 @pytest.mark.parametrize("pattern", ["headers", "zeros", "random", "bad-checksums", "gaps", "magics"])
 def test_hostile_megabytes_cost_little(pattern):
     script = (
-        "import resource, sys, time\n"
+        "import sys, time\n"
+        "from tests.peak import own_peak_mebibytes\n"
         "from kforensics.formats.segment import Level, MemoryBytes, walk_segment\n"
         "data = sys.stdin.buffer.read()\n"
         "started = time.perf_counter()\n"
         "damage = sum(len(window.damage) for window in walk_segment(MemoryBytes(data), level=Level.RECORDS))\n"
-        "print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, damage)\n"
+        "print(time.perf_counter() - started, int(own_peak_mebibytes()), damage)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], input=hostile(pattern), capture_output=True, check=True, timeout=60
+        [sys.executable, "-c", script], input=hostile(pattern), capture_output=True, check=True, timeout=60, cwd=ROOT
     )
     seconds, peak, damage = done.stdout.decode().split()
 
