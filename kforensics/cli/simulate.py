@@ -72,6 +72,9 @@ def simulate(
         int | None,
         typer.Option("--steps", metavar="N", min=0, help="Write after the first N steps only.", show_default=False),
     ] = None,
+    stop: Annotated[
+        bool, typer.Option("--stop", help="Write after brokers that are down came back and all stopped cleanly.")
+    ] = False,
     random: Annotated[bool, typer.Option("--random", help="Write a random history with faults.")] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="The seed of the random history.")] = 0,
     brokers: Annotated[
@@ -120,6 +123,7 @@ def simulate(
             partitions=partitions,
             length=parse_size(length),
             steps=steps,
+            stops=stop,
         )
         told = None if scenario is None else read_scenario(scenario)
         chosen = _protocols(protocol or "kip-595")[0]

@@ -29,6 +29,8 @@ class WriteOptions:
     """Bytes of a fleet's segments."""
     steps: int | None
     """Only so many steps of a scenario."""
+    stops: bool = False
+    """In the end all brokers run, and then stop cleanly."""
 
 
 def parse_size(text: str | None) -> int | None:
@@ -53,12 +55,16 @@ def write_directories(
 
     truth: object
     if options.length is not None:
+        if options.stops:
+            raise UsageError("--stop goes with NAME or --random: the brokers of a fleet do not run")
         fleet = write_fleet(
             options.directory, brokers=options.brokers, partitions=options.partitions, total_length=options.length
         )
         truth, written = fleet, fleet.bytes
     else:
         cluster = _cluster(options, protocol, scenario)
+        if options.stops:
+            cluster.stop_all()
         written = write_cluster(cluster, options.directory)
         write_broker_logs(cluster, options.directory)
         truth = truth_of(cluster)

@@ -116,6 +116,13 @@ class SimulatedCluster:
         self.broker_events.append(BrokerEvent(self.now_ms, broker, "start"))
         self.each(broker, lambda simulated: simulated.start(broker))
 
+    def stop_all(self) -> None:
+        """Brokers that are down come back, and then all stop cleanly."""
+        for broker in self.brokers:
+            if not self.is_running(broker):
+                self.start(broker)
+        self.stop(self.brokers, "stop")
+
     def advance(self, milliseconds: int) -> None:
         """Time passes."""
         for simulated in self.partitions.values():

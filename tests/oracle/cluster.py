@@ -106,7 +106,7 @@ class Cluster:
             main = ["kafka.Kafka"]
         with (home / "console").open("ab") as console:
             self.processes[node] = subprocess.Popen(
-                [*self._java(node), *main, str(home / "server.properties")],
+                [*self._java(node), *main, self._properties(node)],
                 cwd=home,
                 stdin=subprocess.DEVNULL,
                 stdout=console,
@@ -205,18 +205,23 @@ class Cluster:
 
     def _prepare(self, node: int) -> None:
         home = self.folder / f"broker-{node}"
-        self.data(node).mkdir(parents=True)
-        self.server_log(node).parent.mkdir()
+        self.server_log(node).parent.mkdir(parents=True)
         logging = _LOG4J_2 if self.release.has_log4j_2 else _LOG4J_1
         (home / "log4j.properties").write_text(logging.format(file=self.server_log(node)))
         settings = self._controller_settings() if node == CONTROLLER else self._broker_settings(node)
-        properties = home / "server.properties"
-        properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        Path(self._properties(node)).write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        self._fill(node)
+
+    def _fill(self, node: int) -> None:
+        self.data(node).mkdir()
         if self.release.is_kraft:
-            command = [*self._java(node), "kafka.tools.StorageTool", "format", "-t", self.cluster_id]
-            subprocess.run(
-                [*command, "-c", str(properties)], check=True, timeout=WAIT_SECONDS, stdout=subprocess.DEVNULL
-            )
+            self._run(node, "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", self._properties(node))
+
+    def _properties(self, node: int) -> str:
+        return str(self.folder / f"broker-{node}" / "server.properties")
+
+    def _run(self, node: int, *command: str) -> None:
+        subprocess.run([*self._java(node), *command], check=True, timeout=WAIT_SECONDS, stdout=subprocess.DEVNULL)
 
     def _controller_settings(self) -> dict[str, object]:
         if not self.release.is_kraft:
