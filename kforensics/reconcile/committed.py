@@ -16,6 +16,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.protocol.epochs import epoch_at
+from kforensics.reconcile.divergence import common_range
 from kforensics.reconcile.facts import ClusterFacts, Leadership
 from kforensics.reconcile.lineage import LogView
 from kforensics.units import OffsetRange
@@ -230,8 +231,10 @@ class CommitJudge:
         rows = self._reader.batches(view.replica, offsets.first, offsets.last)
         rows = rows[(rows["attributes"] & TRANSACTIONAL_BIT) != 0]
         markers = rows[(rows["attributes"] & CONTROL_BIT) != 0]
-        bounds = []
-        for marker in markers:
+        bounds: list[_Bound] = []
+        for marker in markers[::-1]:
+            if bounds and int(marker["base_offset"]) <= max(bound.offset for bound in bounds):
+                break
             data = rows[
                 (rows["producer_id"] == marker["producer_id"])
                 & ((rows["attributes"] & CONTROL_BIT) == 0)
@@ -261,9 +264,11 @@ class CommitJudge:
         if len(reach) < needed:
             return None, None
         held = reach[needed - 1]
+        is_whole = all(v is view or common_range(view, v) is not None for v in here)
         who = f"{needed} of the {len(voters)} voters"
         certain = _Bound(offset=held, reason=f"held by at least {who}", citations=(newest.citation,))
-        if len(here) < len(voters):
+        if len(here) < len(voters) or not is_whole:
+            # A log that begins behind this one's end was cut at a snapshot, which holds committed records only.
             return certain, None
         return certain, _Bound(offset=held, reason=f"fewer than {who} hold it", citations=(newest.citation,))
 
@@ -274,13 +279,18 @@ class CommitJudge:
         an unclean stop in between may have lost records that it had once confirmed, so it proves nothing.
         """
         by_broker = {other.replica.broker_id: other for other in self._views}
+        epoch = epoch_at(view.batch_epochs, offsets.last)
+        if isinstance(epoch, Absent):
+            return None
         bounds = []
         for before, state in zip(self._leaderships, self._leaderships[1:], strict=False):
             successor = by_broker.get(state.leader) if not isinstance(state.leader, Absent) else None
-            epoch = epoch_at(view.batch_epochs, offsets.last)
-            if successor is None or successor is view or state.unclean or isinstance(epoch, Absent):
+            if state.leader_epoch <= epoch:
                 continue
-            if state.leader_epoch <= epoch or self._restarted_uncleanly(state.leader, state, epoch):
+            if state.unclean:
+                # What was committed until then may be gone from every later leader.
+                break
+            if successor is None or successor is view or self._restarted_uncleanly(state.leader, state, epoch):
                 continue
             if isinstance(before.isr, Absent) or state.leader not in before.isr:
                 continue

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.divergence import first_divergence
+from kforensics.reconcile.divergence import agreed_until, first_divergence
 from kforensics.reconcile.facts import Leadership
 from kforensics.reconcile.leader import choose_leader
 from kforensics.reconcile.lineage import LogView, view_replica
@@ -147,8 +147,7 @@ class Agreement:
 
     def until(self, one: LogView, other: LogView) -> int:
         """The offset up to which they hold the same."""
-        parted = self.parted_at(one, other)
-        return min(one.log_end_offset, other.log_end_offset) if parted is None else parted
+        return agreed_until(one, other, self.parted_at(one, other))
 
 
 def is_recreated(copy: LogView, leader: LogView, parted_at: int | None) -> bool:

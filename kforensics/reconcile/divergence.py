@@ -56,6 +56,13 @@ def first_divergence(one: LogView, other: LogView, reader: BatchReader) -> Diver
     return None
 
 
+def agreed_until(one: LogView, other: LogView, parted_at: int | None) -> int:
+    """The offset up to which both logs hold the same; 0 where they have no offset in common, for then nothing shows it."""
+    if common_range(one, other) is None:
+        return 0
+    return min(one.log_end_offset, other.log_end_offset) if parted_at is None else parted_at
+
+
 def suspect_ranges(one: LogView, other: LogView, common: OffsetRange) -> Iterator[OffsetRange]:
     """Runs of offsets, of bounded size, whose digests do not already prove them equal."""
     left, right = one.digests(), other.digests()
@@ -224,7 +231,10 @@ def _compare_records(one: LogView, other: LogView, offsets: OffsetRange, reader:
         assert record is not None
         missing.append((offset, holder, record))
         if len(missing) >= _MOST_MISSING:
-            break
+            found = _unexplained(missing, one, other, reader)
+            if found is not None:
+                return found
+            missing.clear()
     return _unexplained(missing, one, other, reader)
 
 
@@ -272,6 +282,7 @@ def _unexplained(
 
     A cleaner drops a record for a later one of its key, an expired tombstone or marker, and the records of an aborted transaction.
     """
+    first: Divergence | None = None
     for holder, lacking in ((one, other), (other, one)):
         mine = [(offset, record) for offset, view, record in missing if view is holder]
         if not mine:
@@ -285,8 +296,11 @@ def _unexplained(
         if open_items:
             offset, record = min(open_items, key=lambda item: item[0])
             detail = f"{lacking.replica.path} holds no record at offset {offset}, and none that supersedes it"
-            return Divergence(offset=offset, kind="record", detail=detail, citations=(_cite_record(holder, record),))
-    return None
+            first = _earliest(
+                first,
+                Divergence(offset=offset, kind="record", detail=detail, citations=(_cite_record(holder, record),)),
+            )
+    return first
 
 
 def _not_superseded(
@@ -322,4 +336,4 @@ def _cite_record(view: LogView, record: Record) -> Citation:
     return Citation(input=view.replica.input, path=segment.path, span=Span(record.batch_position, 0))
 
 
-__all__ = ["Absent", "Divergence", "common_range", "first_divergence"]
+__all__ = ["Absent", "Divergence", "agreed_until", "common_range", "first_divergence"]

@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, CheckpointValue, Replica
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed import CommitJudge, CommittedCounts
-from kforensics.reconcile.divergence import Divergence, first_divergence
+from kforensics.reconcile.divergence import Divergence, agreed_until, first_divergence
 from kforensics.reconcile.facts import ClusterFacts
 from kforensics.reconcile.leader import LeaderChoice, ProtocolChoice, choose_leader, choose_protocol
 from kforensics.reconcile.lineage import LogView, view_replica
@@ -160,7 +160,7 @@ class _Session:
 
     def agree_until(self, one: LogView, other: LogView) -> int:
         found = self.divergence(one, other)
-        return found.offset if found is not None else min(one.log_end_offset, other.log_end_offset)
+        return agreed_until(one, other, found.offset if found is not None else None)
 
     def report(self, wanted_leader: int | None) -> PartitionReport:
         voters = self._voters()

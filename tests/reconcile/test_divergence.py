@@ -122,3 +122,26 @@ def test_a_recompressed_batch_with_equal_records_does_not_differ():
 
     assert divergence(one, other, {"b1/t-0": same, "b2/t-0": same}) is None
     assert (7, "record") == ((found := divergence(one, other, {"b1/t-0": same, "b2/t-0": changed})).offset, found.kind)
+
+
+def test_many_records_that_compaction_took_hide_no_difference_behind_them(monkeypatch):
+    monkeypatch.setattr("kforensics.reconcile.divergence._MOST_MISSING", 2)
+    one = replica(1, [batch(0, 9, 0, 50), batch(10, 12, 0)], cleaned=10)
+    other = replica(2, [batch(0, 9, 0, 51, count=2), batch(10, 12, 0)], cleaned=10, base=0)
+    both = [record(7, b"k"), record(8, b"other")]
+    records = {
+        "b1/t-0": [record(o, b"k") for o in range(8)] + [record(8, b"one")],
+        "b2/t-0": both,
+    }
+
+    assert (8, "record") == ((found := divergence(one, other, records)).offset, found.kind)
+
+
+def test_the_first_of_the_records_that_either_log_lacks_is_told():
+    one = replica(1, [batch(0, 9, -1, 50, magic=1)])
+    other = replica(2, [batch(0, 9, -1, 51, magic=1)])
+    every = [record(o, str(o).encode(), magic=1) for o in range(10)]
+
+    found = divergence(one, other, {"b1/t-0": every[:3] + every[4:], "b2/t-0": every[:7] + every[8:]})
+
+    assert 3 == found.offset
