@@ -141,6 +141,7 @@ def compare(
         problems=(
             *places.problems,
             *_single_files(inputs),
+            *_not_found(places.by_partition, groups, options),
             *gathered.problems,
             *(p for result in results for p in result.problems),
         ),
@@ -168,6 +169,27 @@ def is_wanted(partition: TopicPartition, options: DiffOptions) -> bool:
     if options.topics and partition.topic not in options.topics:
         return False
     return not options.partitions or partition.partition in options.partitions
+
+
+def _not_found(
+    all_places: Mapping[TopicPartition, tuple[PartitionPlace, ...]],
+    wanted: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]],
+    options: DiffOptions,
+) -> Iterator[Problem]:
+    """What was asked for by name and is nowhere in the inputs: an answer about the rest is no answer about it."""
+
+    def problem(words: str) -> Problem:
+        return Problem(input=0, path=WHOLE_INPUT, message=words)
+
+    for topic in sorted(options.topics - {partition.topic for partition in all_places}):
+        yield problem(f"no partition of topic {topic} is among the inputs (--topic)")
+    for number in sorted(options.partitions - {partition.partition for partition, _ in wanted}):
+        yield problem(f"no partition {number} of the wanted topics is among the inputs (--partition)")
+    brokers = {place.state.broker_id for _, group in wanted for place in group}
+    if options.leader is not None and options.leader not in brokers:
+        yield problem(
+            f"broker {options.leader} holds no wanted partition among the inputs (--leader): leaders were chosen without it"
+        )
 
 
 def _single_files(inputs: Inputs) -> Iterator[Problem]:

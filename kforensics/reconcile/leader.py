@@ -49,7 +49,8 @@ def choose_leader(
             view=view,
         )
     newest = leaderships[-1] if leaderships else None
-    note = ""
+    asked = "" if wanted is None else f"broker {wanted} holds no replica here; "
+    note = asked
     if newest is not None:
         led = by_broker.get(newest.leader) if not isinstance(newest.leader, Absent) else None
         where = (
@@ -60,7 +61,7 @@ def choose_leader(
                 broker_id=newest.leader,
                 leader_epoch=newest.leader_epoch,
                 source="metadata",
-                reason=where,
+                reason=asked + where,
                 view=led,
                 citations=(newest.citation,),
             )
@@ -70,11 +71,11 @@ def choose_leader(
                 broker_id=heir.replica.broker_id,
                 leader_epoch=newest.leader_epoch,
                 source="metadata",
-                reason=f"{where}: it names no leader, and {heir.replica.owner} is the next in its ISR",
+                reason=f"{asked}{where}: it names no leader, and {heir.replica.owner} is the next in its ISR",
                 view=heir,
                 citations=(newest.citation,),
             )
-        note = (
+        note += (
             "the newest record names no leader; "
             if isinstance(newest.leader, Absent)
             else f"the newest record names broker {newest.leader}, which is not among the inputs; "

@@ -194,3 +194,18 @@ def test_logs_name_the_leader_where_there_is_no_metadata_log(incident, capsys):
     )
 
     assert "metadata" == json.loads(out)["partitions"][0]["leader"]["source"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--topic", "nosuch"), "no partition of topic nosuch is among the inputs"),
+        (("--topic", "orders", "--partition", "99"), "no partition 99 of the wanted topics"),
+        (("--leader", "77"), "broker 77 holds no wanted partition"),
+    ],
+)
+def test_what_was_asked_for_and_is_not_there_is_said(unclean, capsys, asked, said):
+    code, out, _ = diff(capsys, unclean, *asked)
+
+    assert 3 == code
+    assert said in " ".join(out.split())

@@ -4,8 +4,12 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.committed import CommitJudge
+from kforensics.reconcile.divergence import agreed_until
 from kforensics.reconcile.facts import GroupCommit, Leadership, NoFacts
+from kforensics.reconcile.lineage import view_replica
 from kforensics.reconcile.partition import Verdict, reconcile_partition
+from kforensics.units import OffsetRange
 from tests.reconcile.logs import HERE, MemoryReader, batch, record, replica
 
 
@@ -206,3 +210,37 @@ def test_without_a_leader_the_next_of_the_isr_is_taken():
 
     assert (1, "metadata") == (leader.broker_id, leader.source)
     assert "names no leader" in leader.reason
+
+
+def test_a_leader_that_is_not_here_is_said():
+    leader = judge(OLD_LEADER, NEW_LEADER, wanted_leader=77).leader
+
+    assert (2, "inferred") == (leader.broker_id, leader.source)
+    assert "broker 77 holds no replica here" in leader.reason
+
+
+def test_a_high_watermark_of_a_log_without_a_common_offset_proves_nothing():
+    behind = view_replica(replica(1, [batch(0, 49, 0)], high_watermark=40))
+    ahead = view_replica(replica(2, [batch(60, 99, 1)], high_watermark=100))
+
+    judge_of_both = CommitJudge(
+        [behind, ahead], lambda one, other: agreed_until(one, other, None), NoFacts(), MemoryReader({})
+    )
+    runs = judge_of_both.runs(behind, OffsetRange(30, 49))
+
+    assert [((30, 39), "certain"), ((40, 49), "possible")] == [(run.offsets, run.certainty) for run in runs]
+
+
+def test_a_clean_successor_after_an_unclean_election_proves_nothing_of_terms_before_it():
+    first = replica(1, [batch(0, 59, 0), batch(60, 102, 0, 7)], high_watermark=60)
+    second = replica(2, [batch(0, 59, 0), batch(60, 79, 1, 8), batch(80, 84, 2, 9)], high_watermark=60)
+    states = (
+        leadership(1, 0, {1, 2}, 10),
+        leadership(3, 1, {3}, 20, unclean=True),
+        leadership(3, 1, {2, 3}, 30),
+        leadership(2, 2, {2, 3}, 40),
+    )
+
+    cut = report_of(judge(first, second, facts=Facts(states=states)), 1).truncation
+
+    assert (0, 43, 0) == (cut.counts.certain, cut.counts.possible, cut.counts.no)
