@@ -86,6 +86,7 @@ def explain(
     """
     from kforensics.cli.exits import exit_code_of
     from kforensics.cli.output import check_out, write_result
+    from kforensics.errors import UsageError
     from kforensics.pipeline.cited import cited_files
     from kforensics.pipeline.explain import ExplainOptions, gather_evidence
     from kforensics.pipeline.explain import explain as tell
@@ -106,6 +107,8 @@ def explain(
         log_zone=parse_zone(log_timezone) if log_timezone else None,
         rename_group=pseudonyms.group if pseudonyms else str,
     )
+    if options.since_ms is not None and options.until_ms is not None and options.since_ms > options.until_ms:
+        raise UsageError("--since is later than --until")
     evidence = gather_evidence(paths, before or ())
     result = tell(evidence, options, jobs=jobs)
     files = cited_files(result, evidence.inputs) if output_format is OutputFormat.HTML else ()

@@ -232,6 +232,11 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     problems = [*places.problems, *gathered.problems, *(problem for _, met in results for problem in met)]
     if not any(story.copies and story.partition.topic not in METADATA_TOPICS for story in stories):
         problems.append(Problem(input=0, path=".", message=NO_LOGS))
+    topics = {tp.topic for tp in (*places.by_partition, *leaderships, *shared.logged)}
+    problems += [
+        Problem(input=0, path=".", message=f"no input tells of topic {topic} (--topic)")
+        for topic in sorted(options.topics - topics)
+    ]
     findings = explain_findings(stories, timeline)
     done = operations(timeline)
     words = conclude(
@@ -251,7 +256,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         problems=tuple(dict.fromkeys(problems)),
         operations=done,
         hosts=tuple(sorted(_hosts(gathered.histories))),
-        topics=tuple(sorted({tp.topic for tp in (*places.by_partition, *leaderships)})),
+        topics=tuple(sorted(topics | options.topics)),
     )
 
 

@@ -101,12 +101,13 @@ def _answer(result: DiffResult) -> _Answer:
             Style.ANSWER_WARNING, f"No replica will be cut, but {counted(len(grave), 'finding')} to look at in {among}."
         )
     if result.partitions:
-        alone = (
-            ""
-            if count[Verdict.LEADER] < len(result.partitions)
-            else " Each has one replica here: give the other brokers' directories too."
-        )
-        return _Answer(Style.ANSWER_GOOD, f"All replicas agree: {among} compared.{alone}")
+        if count[Verdict.LEADER] == len(result.partitions):
+            return _Answer(
+                Style.ANSWER_WARNING,
+                f"Nothing was compared: of each of {among} one replica is here.",
+                "Give the other brokers' directories too.",
+            )
+        return _Answer(Style.ANSWER_GOOD, f"All replicas agree: {among} compared.")
     return _Answer(Style.ANSWER_WARNING, "Nothing to compare: no partition was found.")
 
 

@@ -209,3 +209,9 @@ def test_what_was_asked_for_and_is_not_there_is_said(unclean, capsys, asked, sai
 
     assert 3 == code
     assert said in " ".join(out.split())
+
+
+def test_one_broker_alone_is_nothing_compared(unclean, capsys):
+    _, out, _ = diff(capsys, unclean / "broker-2", "--topic", "orders")
+
+    assert out.startswith("Nothing was compared: of each of")

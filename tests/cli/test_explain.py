@@ -237,3 +237,17 @@ def test_a_path_that_is_not_there_is_named_and_the_rest_is_used(incident, capsys
     assert 2 == len(document["truncations"])
     assert "there is no such file" in document["problems"][0]["message"]
     assert 3 == run(["explain", str(tmp_path / "gone")])
+
+
+def test_a_topic_that_no_input_tells_of_is_said(fixtures, capsys):
+    code = run(["explain", str(fixtures / "unclean-election"), "--topic", "orders", "--topic", "nosuch"])
+
+    assert 3 == code
+    assert "no input tells of topic nosuch" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_time_that_ends_before_it_begins_is_refused(fixtures, capsys):
+    code = run(["explain", str(fixtures / "unclean-election"), "--since", "2026-01-02", "--until", "2026-01-01"])
+
+    assert 2 == code
+    assert "--since is later than --until" in capsys.readouterr().err
