@@ -25,7 +25,10 @@ def test_the_first_two_commands_are_one_line_each():
 
 @pytest.mark.parametrize(
     ("command", "screen"),
-    [(COMMANDS[0].rpartition("bin/kforensics ")[2].partition(" ||")[0], SCREENS[0]), ("ls fixtures/unclean-election/broker-1", SCREENS[1])],
+    [
+        (COMMANDS[0].rpartition("bin/kforensics ")[2].partition(" ||")[0], SCREENS[0]),
+        ("ls fixtures/unclean-election/broker-1", SCREENS[1]),
+    ],
 )
 def test_what_is_shown_is_what_is_printed(capsys, monkeypatch, command, screen):
     monkeypatch.chdir(ROOT)
