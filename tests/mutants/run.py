@@ -208,7 +208,10 @@ MUTANTS = (
 
 KILLERS = (
     ("tables", ("tests/simulation/test_explore.py", "-k", "not 3222")),
-    ("histories", ("tests/simulation/test_joined.py", "tests/simulation/test_scenarios.py")),
+    (
+        "histories",
+        ("tests/simulation/test_promises.py", "tests/simulation/test_joined.py", "tests/simulation/test_scenarios.py"),
+    ),
     ("rules", ("tests/protocol",)),
 )
 

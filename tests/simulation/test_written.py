@@ -49,6 +49,14 @@ def test_a_scenario_in_the_middle(tmp_path, capsys):
     assert partition["replicas"][0]["expected_truncation"]["offset"] == 1
 
 
+def test_all_brokers_stopped_cleanly(tmp_path, capsys):
+    target = tmp_path / "written"
+    assert run(["simulate", "unclean-election", "--steps", "9", "--stop", "--write", str(target)]) == 0
+    assert [(target / f"broker-{broker}" / ".kafka_cleanshutdown").is_file() for broker in (1, 2)] == [True, True]
+    assert run(["verify", str(target)]) == 0
+    assert "Sound: " in capsys.readouterr().out
+
+
 def test_random_and_fleet_from_the_command_line(tmp_path, capsys):
     assert run(["simulate", "--random", "--seed", "5", "--write", str(tmp_path / "random"), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["written"]["truth"] == "truth.json"
@@ -64,6 +72,7 @@ def test_random_and_fleet_from_the_command_line(tmp_path, capsys):
         (("--bytes", "1G"), "--random and --bytes go with --write DIR"),
         (("--list", "--write", "DIR"), "--write goes with NAME, --random or --bytes"),
         (("--bytes", "much", "--write", "DIR"), "--bytes much: expected a number with K, M, G or T"),
+        (("--bytes", "1M", "--stop", "--write", "DIR"), "--stop goes with NAME or --random"),
         (("--random", "--partitions", "5000", "--write", "DIR"), "at most 1000 partitions"),
     ],
 )

@@ -1,0 +1,69 @@
+"""What holds in every random history, without a look at disks: high watermarks, the ISR, epoch caches, fenced cuts."""
+
+from itertools import pairwise
+
+import pytest
+
+from kforensics.damage import Absent
+from kforensics.protocol.outcome import ProtocolName
+from kforensics.simulation.partition import SimulatedPartition
+from kforensics.simulation.random_history import random_cluster
+from kforensics.simulation.truth import truth_of
+
+SEEDS = range(120)
+FENCED = {ProtocolName.KIP_279, ProtocolName.KIP_595}
+
+
+@pytest.mark.parametrize("protocol", list(ProtocolName))
+def test_the_high_watermark_rises_and_the_isr_holds_what_is_below(protocol, monkeypatch):
+    kept = {"start", "stop", "crash"} if protocol in FENCED else {"start"}
+    checked = 0
+    raise_it = SimulatedPartition.raise_high_watermark
+
+    def raise_and_check(partition, leader):
+        nonlocal checked
+        before = leader.high_watermark
+        raised = raise_it(partition, leader)
+        assert leader.high_watermark >= before
+        assert leader.high_watermark <= leader.log_end_offset
+        # What was not flushed can be missing after a loss of power, and before epochs a restart cuts what was committed.
+        if all(event.kind in kept for event in partition.broker_events):
+            checked += 1
+            for broker in partition.registration.isr:
+                assert partition.replicas[broker].log_end_offset >= leader.high_watermark
+        return raised
+
+    monkeypatch.setattr(SimulatedPartition, "raise_high_watermark", raise_and_check)
+    for seed in SEEDS:
+        random_cluster(seed, protocol=protocol)
+    assert checked > 1_000
+
+
+@pytest.mark.parametrize("protocol", sorted(FENCED))
+def test_epoch_caches_tell_the_epoch_of_every_batch(protocol):
+    for seed in SEEDS:
+        for simulated in random_cluster(seed, protocol=protocol).partitions.values():
+            for replica in simulated.replicas.values():
+                if not replica.is_running:
+                    continue
+                assert all(
+                    a.leader_epoch < b.leader_epoch and a.start_offset < b.start_offset
+                    for a, b in pairwise(replica.epochs)
+                )
+                for batch in replica.log:
+                    known = [entry.leader_epoch for entry in replica.epochs if entry.start_offset <= batch.base_offset]
+                    assert known, (seed, replica.epochs, batch)
+                    assert known[-1] == batch.leader_epoch
+
+
+@pytest.mark.parametrize("protocol", sorted(FENCED))
+def test_fenced_followers_cut_where_the_common_prefix_ends(protocol):
+    cuts = 0
+    for seed in range(400):
+        for partition in truth_of(random_cluster(seed, protocol=protocol, brokers=2)).partitions:
+            for replica in partition.replicas:
+                if isinstance(partition.leader, Absent) or replica.common_end_offset == replica.log_end_offset:
+                    continue
+                cuts += 1
+                assert replica.truncate_to == replica.common_end_offset, seed
+    assert cuts > 20
