@@ -1,4 +1,4 @@
-"""Compare three replicas of 1 GB and time it beside what people do today; run as `python tests/benchmarks/diff.py DIRECTORY [--kafka-libs JARS]`.
+"""Compare three replicas of 1 GB and time it beside what people do today; run as `python -m tests.benchmarks.diff DIRECTORY [--kafka-libs JARS]`.
 
 Whole processes in one run, page cache warm, and the ratios: `kforensics diff --jobs 2`, `sha256sum` over the same files in two processes at once,
 and with `--kafka-libs` (the jars of Kafka 4.1 and what they need) kafka-dump-log once over each file. `--partitions N` times N partitions of one

@@ -1,4 +1,4 @@
-"""Time `kforensics dump` of records with payload beside kafka-dump-log; run as `python tests/benchmarks/dump.py DIRECTORY [--kafka-libs JARS]`.
+"""Time `kforensics dump` of records with payload beside kafka-dump-log; run as `python -m tests.benchmarks.dump DIRECTORY [--kafka-libs JARS]`.
 
 Whole processes in one run, page cache warm, default jobs, output thrown away. The segment is that of segments.py with 16 KB batches, 1 GB.
 """
@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from measure import dump_log, kforensics, line, load, measured, warm
-from segments import segment_path
+from tests.benchmarks.measure import dump_log, kforensics, line, load, measured, warm
+from tests.benchmarks.segments import segment_path
 
 NAME = "batches-16k"
 FLOOR = 2

@@ -1,4 +1,4 @@
-"""Audit a generated fleet beside `kforensics diff` over the same; run as `python tests/benchmarks/fleet.py WHAT DIRECTORY`.
+"""Audit a generated fleet beside `kforensics diff` over the same; run as `python -m tests.benchmarks.fleet WHAT DIRECTORY`.
 
     compare     20 brokers, 600 partitions x 3 replicas, 3 GB, some diverged, some damaged: audit (Spark's start-up apart) beside
                 `diff --jobs 2`, the same findings, and a second, incremental audit

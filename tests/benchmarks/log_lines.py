@@ -1,6 +1,6 @@
 """Reads a log of a gigabyte and compares the time with `grep -c Truncat` on the same file.
 
-python tests/benchmarks/log_lines.py [LOG] [--bytes N] [--command]     without LOG one is made of the recordings' server logs, noise and all
+python -m tests.benchmarks.log_lines [LOG] [--bytes N] [--command]     without LOG one is made of the recordings' server logs, noise and all
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Time the replay of 1,000,000 metadata records beside kafka-dump-log; run as `python tests/benchmarks/metadata.py DIRECTORY [--kafka-libs JARS]`.
+"""Time the replay of 1,000,000 metadata records beside kafka-dump-log; run as `python -m tests.benchmarks.metadata DIRECTORY [--kafka-libs JARS]`.
 
 Whole processes in one run, page cache warm. The log is that of a cluster with 1,000 topics of 20 partitions on six brokers, where leaders and in-sync
 replicas change over and over, as in rolling restarts; the peer decodes the same records with `--cluster-metadata-decoder`.
@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from measure import dump_log, kforensics, line, load, measured, warm
-
 from kforensics.formats.metadata_record import METADATA_TABLES, encode_metadata_record
 from kforensics.formats.record_batch import build_record_batch, encode_record_batch
+from tests.benchmarks.measure import dump_log, kforensics, line, load, measured, warm
 
 RECORDS = 1_000_000
 TOPICS = 1_000

@@ -1,4 +1,4 @@
-"""Generate large segments with the encoders and time their reading; run as `python tests/benchmarks/segments.py DIRECTORY [NAME …]`.
+"""Generate large segments with the encoders and time their reading; run as `python -m tests.benchmarks.segments DIRECTORY [NAME …]`.
 
 Each measurement is a process of its own, so that interpreter start and peak memory (`ru_maxrss`) count. Files are kept in the directory and reused.
 """

@@ -1,4 +1,4 @@
-"""Time `kforensics verify` beside kafka-dump-log on the same files; run as `python tests/benchmarks/verify.py DIRECTORY [--kafka-libs JARS] [NAME …]`.
+"""Time `kforensics verify` beside kafka-dump-log on the same files; run as `python -m tests.benchmarks.verify DIRECTORY [--kafka-libs JARS] [NAME …]`.
 
 Whole processes in one run, page cache warm, default jobs. Segments are those of segments.py, made where they are missing. `--level crc` stands beside
 a plain dump of the log, `--level records` beside one with `--deep-iteration`. Without the jars of Kafka 4.1 only ours are timed.
@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from measure import dump_log, kforensics, line, load, measured, warm
-from segments import segment_path
+from tests.benchmarks.measure import dump_log, kforensics, line, load, measured, warm
+from tests.benchmarks.segments import segment_path
 
 
 class Case(NamedTuple):

@@ -104,6 +104,8 @@ def test_ranges_of_a_file_tell_what_the_whole_does(incident, monkeypatch):
     monkeypatch.setattr(log_files, "RANGE_LENGTH", 7_001)
     parts = log_files.read_log_file(root, "server.log", input_index=0)
 
+    assert whole is not None
+    assert parts is not None
     assert [(e.kind, e.line, e.span) for e in whole.events if not e.repeats and not _is_folded(e)] == [
         (e.kind, e.line, e.span) for e in parts.events if not e.repeats and not _is_folded(e)
     ]
