@@ -44,9 +44,9 @@ def cluster(tmp_path):
     port, started = free_port(), []
 
     def start(name, *arguments):
-        log = (tmp_path / f"{name}.log").open("wb")
         command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]]
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+        with (tmp_path / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
         started.append(process)
         return process
 
@@ -69,7 +69,7 @@ def cluster(tmp_path):
     for process in started:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        process.wait()
 
 
 def test_a_cluster_that_loses_a_worker_judges_everything(cluster, tmp_path):
