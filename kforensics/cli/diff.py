@@ -9,10 +9,13 @@ import typer
 from kforensics.cli.options import (
     FormatOption,
     JobsOption,
+    LeaderOption,
     OutOption,
     OutputFormat,
+    PartitionsOption,
     PathsArgument,
     ReadRateOption,
+    TopicsOption,
     VerboseOption,
     apply_read_rate,
     require_format,
@@ -39,15 +42,7 @@ class Protocol(StrEnum):
 def diff(
     paths: PathsArgument,
     *,
-    leader: Annotated[
-        int | None,
-        typer.Option(
-            "--leader",
-            metavar="ID",
-            help="Take this broker as the leader of every partition it holds.",
-            show_default=False,
-        ),
-    ] = None,
+    leader: LeaderOption = None,
     protocol: Annotated[
         Protocol | None,
         typer.Option(
@@ -57,16 +52,8 @@ def diff(
             show_default=False,
         ),
     ] = None,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", "-t", metavar="NAME", help="Only this topic; repeatable.", show_default=False),
-    ] = None,
-    partition: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--partition", "-p", metavar="N", help="Only partitions of this number; repeatable.", show_default=False
-        ),
-    ] = None,
+    topic: TopicsOption = None,
+    partition: PartitionsOption = None,
     only_findings: Annotated[
         bool, typer.Option("--only-findings", help="One line a finding, without the blocks.")
     ] = False,

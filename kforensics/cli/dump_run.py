@@ -1,7 +1,6 @@
 """Runs `dump`: file after file, item after item, so that nothing is held in memory but what is on its way out."""
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.dump_items import DumpItem, Selection, decoder_of_file, recognised_name, walk_items
 from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs
 from kforensics.evidence.model import Problem
+from kforensics.pipeline.processes import default_jobs
 from kforensics.pipeline.pseudonyms import Pseudonyms
 from kforensics.pipeline.redact_records import redact_item
 from kforensics.render.dump import dump_line, plain_item
@@ -98,7 +98,7 @@ def run_dump(
         selection=selection,
         output_format=output_format,
         # A file of one's own is written by one process: standard output is what programs read in bulk.
-        jobs=1 if out is not None else jobs or os.cpu_count() or 1,
+        jobs=1 if out is not None else jobs or default_jobs(),
         writes_directly=out is None and output_format is OutputFormat.JSONL,
     )
     inputs = find_inputs(paths)

@@ -10,6 +10,8 @@ from kforensics.cli.options import (
     JobsOption,
     OutOption,
     OutputFormat,
+    PartitionsOption,
+    TopicsOption,
     VerboseOption,
     require_format,
 )
@@ -43,16 +45,8 @@ def explain(
             show_default=False,
         ),
     ] = None,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", "-t", metavar="NAME", help="Only this topic; repeatable.", show_default=False),
-    ] = None,
-    partition: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--partition", "-p", metavar="N", help="Only partitions of this number; repeatable.", show_default=False
-        ),
-    ] = None,
+    topic: TopicsOption = None,
+    partition: PartitionsOption = None,
     since: Annotated[
         str | None,
         typer.Option(

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kforensics.cli.options import FormatOption, OutOption, OutputFormat, VerboseOption, require_format
+from kforensics.cli.options import (
+    FormatOption,
+    LeaderOption,
+    OutOption,
+    OutputFormat,
+    VerboseOption,
+    require_format,
+)
 
 if TYPE_CHECKING:
     from kforensics.pipeline.fleet_summary import FleetSummary
@@ -93,15 +100,7 @@ def audit(
         list[str] | None,
         typer.Option("--spark-conf", metavar="NAME=VALUE", help="A Spark setting; repeatable.", show_default=False),
     ] = None,
-    leader: Annotated[
-        int | None,
-        typer.Option(
-            "--leader",
-            metavar="ID",
-            help="Take this broker as the leader of every partition it holds.",
-            show_default=False,
-        ),
-    ] = None,
+    leader: LeaderOption = None,
     protocol: Annotated[
         Protocol | None,
         typer.Option("--protocol", help="The truncation protocol of the followers, as in diff.", show_default=False),

@@ -52,6 +52,28 @@ VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Also list 
 
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Write nothing; the exit code is the answer.")]
 
+TopicsOption = Annotated[
+    list[str] | None,
+    typer.Option("--topic", "-t", metavar="NAME", help="Only this topic; repeatable.", show_default=False),
+]
+
+PartitionsOption = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--partition", "-p", metavar="N", help="Only partitions of this number; repeatable.", show_default=False
+    ),
+]
+
+LeaderOption = Annotated[
+    int | None,
+    typer.Option(
+        "--leader",
+        metavar="ID",
+        help="Take this broker as the leader of every partition it holds.",
+        show_default=False,
+    ),
+]
+
 JobsOption = Annotated[
     int | None,
     typer.Option(

@@ -1,6 +1,5 @@
 """`kforensics verify`: every file against its format and its neighbours."""
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -70,11 +69,12 @@ def verify(
     from kforensics.evidence.inputs import find_inputs
     from kforensics.findings.verify import verify_findings
     from kforensics.formats.segment import Level
+    from kforensics.pipeline.processes import default_jobs
     from kforensics.reconcile.intact import IntactReplicas
 
     inputs = find_inputs(paths)
     with _progress(inputs, quiet=quiet) as advance:
-        verification = verify_inputs(inputs, level=Level(level.value), jobs=jobs or _cores(), progress=advance)
+        verification = verify_inputs(inputs, level=Level(level.value), jobs=jobs or default_jobs(), progress=advance)
     intact = IntactReplicas(verification.partitions, inputs.described)
     findings = verify_findings(verification, intact, inputs.described)
     code = exit_code_of(findings, verification.problems)
@@ -89,10 +89,6 @@ def verify(
             case _:
                 write_result(_screen(inputs, verification, intact, findings, level=level, colour_to=out is None), out)
     raise typer.Exit(code)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -1,17 +1,12 @@
 """Findings about replicas: what will be cut, what differs for ever, what is gone, and what makes a comparison impossible."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent, DamageKind
 from kforensics.evidence.model import Input, Node
-from kforensics.findings.model import Confidence, Finding, Severity, by_gravity, finding
+from kforensics.findings.model import Confidence, Finding, Severity, finding
 from kforensics.reconcile.partition import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import OffsetRange
-
-
-def diff_findings(reports: Iterable[PartitionReport]) -> tuple[Finding, ...]:
-    """Every finding of the partitions, the gravest first."""
-    return by_gravity(tuple(item for report in reports for item in partition_findings(report)))
 
 
 def partition_findings(report: PartitionReport) -> Iterator[Finding]:

@@ -41,8 +41,6 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = Struct(">8sii")
 XERIAL_BLOCK_LENGTH = 32 << 10
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-ZSTD_WINDOW_LIMIT = 128 << 20
 
 
 class Codec(IntEnum):
