@@ -28,13 +28,15 @@ from kforensics.units import TopicPartition
 LINE_LENGTH_LIMIT = 1 << 20
 """Bytes of a line that are looked at; no message that matters here comes near."""
 
+MESSAGE_LENGTH_LIMIT = 1 << 16
+"""Bytes of a message that are looked at: a line may hold many beginnings of messages."""
+
 _TEXT_EVENT = re.compile(TEXT_HEAD + rb"(?=" + MESSAGE_START + rb")")
 _JSON_EVENT = re.compile(JSON_HEAD + rb"(?=" + MESSAGE_START + rb")")
 _TEXT_LINE = re.compile(TEXT_HEAD)
-_NOT_ASCII_LINE = re.compile(rb"[^\n]*[\x80-\xff][^\n]*")
-_NUL_LINE = re.compile(rb"[^\n]*\x00[^\n]*")
 _CONFIGURATION_LIMIT = 1 << 17
 _LINE_END = 0x0A
+_NOT_ASCII = 0x80
 _CONTINUATION_BYTES = list(b"\t ")
 _HEAD_BYTES = list(b"[2{\r\n")
 
@@ -97,12 +99,12 @@ def _scan_window(window: bytes, position: int, first_line: int) -> LogWindow:
     found: list[_Found] = []
     repeats: dict[int, tuple[int, re.Match[bytes]]] = {}
     latest: dict[TopicPartition | Absent, tuple[Message, int]] = {}
-    unmatched = 0
+    unmatched = parsed_end = 0
     for match in _candidates(window):
         end = window.find(b"\n", match.end(), match.end() + LINE_LENGTH_LIMIT)
         end = min(len(window), match.end() + LINE_LENGTH_LIMIT) if end < 0 else end
         if match.re is _TEXT_EVENT:
-            message = parse_message(window[match.end() : end])
+            message = parse_message(window[match.end() : min(end, match.end() + MESSAGE_LENGTH_LIMIT)])
             if (
                 message is not None
                 and message.is_folded
@@ -112,7 +114,10 @@ def _scan_window(window: bytes, position: int, first_line: int) -> LogWindow:
                 repeats[before[1]] = (repeats.get(before[1], (0, match))[0] + 1, match)
                 continue
             item = None if message is None else _text_item(window, match, message, end)
+        elif match.start() < parsed_end:
+            continue  # a field of the object that was parsed already
         else:
+            parsed_end = end
             item = _json_item(window, match, end)
         if item is None:
             unmatched += 1
@@ -176,7 +181,8 @@ def _event(item: _Found, position: int, line: int, repeats: tuple[int, re.Match[
 
 
 def _census(window: bytes, line_ends: NDArray[np.intp], events: int, unmatched: int) -> LineCensus:
-    first = np.frombuffer(window, np.uint8)[np.concatenate(([0], line_ends[line_ends < len(window) - 1] + 1))]
+    content = np.frombuffer(window, np.uint8)
+    first = content[np.concatenate(([0], line_ends[line_ends < len(window) - 1] + 1))]
     by_first_byte = np.bincount(first, minlength=256)
     return LineCensus(
         lines=len(line_ends),
@@ -184,25 +190,32 @@ def _census(window: bytes, line_ends: NDArray[np.intp], events: int, unmatched: 
         continuations=int(by_first_byte[_CONTINUATION_BYTES].sum()),
         foreign=int(len(first) - by_first_byte[_CONTINUATION_BYTES + _HEAD_BYTES].sum()),
         unmatched=unmatched,
-        not_utf8=_not_utf8_lines(window),
-        with_nul=sum(1 for _ in _NUL_LINE.finditer(window)) if b"\x00" in window else 0,
+        not_utf8=0 if _is_utf8(window) else _not_utf8_lines(window, content, line_ends),
+        with_nul=len(_lines_with(content == 0, line_ends)) if b"\x00" in window else 0,
         over_long=int(len(line_ends) == 0 and len(window) >= LINE_LENGTH_LIMIT),
     )
 
 
-def _not_utf8_lines(window: bytes) -> int:
-    if window.isascii():
-        return 0
-    try:
-        window.decode("utf-8")
-    except UnicodeDecodeError:
-        return sum(1 for found in _NOT_ASCII_LINE.finditer(window) if not _is_utf8(found[0]))
-    return 0
+def _not_utf8_lines(window: bytes, content: NDArray[np.uint8], line_ends: NDArray[np.intp]) -> int:
+    bounds = np.concatenate(([0], line_ends + 1, [len(window)]))
+    lines = _lines_with(content >= _NOT_ASCII, line_ends)
+    return sum(
+        1
+        for start, end in zip(bounds[lines].tolist(), bounds[lines + 1].tolist(), strict=True)
+        if not _is_utf8(window[start:end])
+    )
 
 
-def _is_utf8(line: bytes) -> bool:
+def _lines_with(flags: NDArray[np.bool_], line_ends: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The numbers, from 0, of the lines in which a byte is flagged; no expression does it, since one that looks back is quadratic in long lines."""
+    return np.unique(np.searchsorted(line_ends, np.flatnonzero(flags)))
+
+
+def _is_utf8(text: bytes) -> bool:
+    if text.isascii():
+        return True
     try:
-        line.decode("utf-8")
+        text.decode("utf-8")
     except UnicodeDecodeError:
         return False
     return True

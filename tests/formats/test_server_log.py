@@ -1,6 +1,8 @@
 """Broker log lines against recordings of 0.10 to 4.3, the texts of other versions, and hostile input."""
 
 import json
+import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -375,3 +377,46 @@ def test_a_partition_change_names_only_what_changed():
 def test_a_json_log_is_known_by_its_first_objects():
     assert looks_like_broker_log(b'{"level": "INFO", "message": "started"}\n')
     assert not looks_like_broker_log(b'["message"]\n{"message": 5}\n[1]\n')
+
+
+@pytest.mark.parametrize(
+    "long_line",
+    [
+        b"\xff" + b"a" * 500_000,
+        b"\x00" + b"a" * 500_000,
+        b"{" + b'"message":"Truncating to ",' * 20_000 + b"}",
+        b"[2024-05-01 12:00:00,123] INFO Truncating to offset 5 " * 10_000,
+        b"[2024-05-01 12:00:00,123] INFO KafkaConfig values: " * 10_000,
+    ],
+    ids=["not-utf8", "nul", "json", "beginnings", "configurations"],
+)
+def test_long_lines_take_time_and_memory_in_proportion(long_line):
+    started = time.process_time()
+
+    for _ in scan_log([long_line]):
+        pass
+
+    assert time.process_time() - started < 1
+
+
+def test_long_messages_are_not_remembered():
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            line = b"[2024-05-01 12:00:00,123] INFO Truncating to offset %d %s\n" % (number, b"a" * 50_000)
+            assert [window.census.events for window in scan_log([line])] == [1]
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert held < 1 << 20
+
+
+def test_a_json_line_is_one_event_however_many_messages_it_quotes():
+    line = json.dumps(
+        {"level": "INFO", "message": "Truncating to offset 5", "thrown": {"message": "Truncating to offset 6"}}
+    )
+
+    (window,) = scan_log([line.encode() + b"\n"])
+
+    assert len(window.events) + window.census.unmatched == 1

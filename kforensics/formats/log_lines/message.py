@@ -54,10 +54,22 @@ MESSAGE_START = rb"(?:" + IDENTITY + rb" *+)?" + _beginnings(SHAPES)
 _MESSAGE = re.compile(rb"(?P<identity>" + IDENTITY + rb" *+)?(?P<beginning>" + _beginnings(SHAPES) + rb")")
 
 
-# Brokers repeat themselves: most texts differ in nothing but their time.
-@lru_cache(maxsize=1 << 14)
+LONGEST_REMEMBERED = 1 << 11
+"""Bytes of a text that is kept for its next time; a log may be made of long lines that all differ."""
+
+
 def parse_message(text: bytes) -> Message | None:
     """The message in the text behind a line's level, none where it only begins like one."""
+    return _remembered(text) if len(text) <= LONGEST_REMEMBERED else _parse(text)
+
+
+# Brokers repeat themselves: most texts differ in nothing but their time.
+@lru_cache(maxsize=1 << 14)
+def _remembered(text: bytes) -> Message | None:
+    return _parse(text)
+
+
+def _parse(text: bytes) -> Message | None:
     found = _MESSAGE.match(text)
     if found is None:
         return None
