@@ -9,7 +9,7 @@ from kforensics.damage import Damage, DamageKind, Span
 from kforensics.errors import FormatError, UnsupportedFormat
 from kforensics.formats.batch_table import CODEC_MASK, BatchTable
 from kforensics.formats.bodies import Bodies, BodyDamage, compressed_bodies, plain_bodies
-from kforensics.formats.compression import BadCompression, Codec, OutputLimitReached
+from kforensics.formats.compression import BadCompression, Codec, OutputLimitReached, WindowTooLarge
 from kforensics.formats.message_set import MESSAGE_HEADER_0, MESSAGE_HEADER_1, summarize_wrapper
 from kforensics.formats.record_batch import BATCH_HEADER
 from kforensics.formats.record_columns import find_damaged_lanes
@@ -49,7 +49,7 @@ class WindowBatches:
     def reject_body(self, row: int, error: FormatError, start: int | None = None) -> None:
         """Note what the exact reader said of a batch; `start` is the batch's place in the buffer that the error's span is in."""
         batch = self.table[row]
-        if isinstance(error, OutputLimitReached):
+        if isinstance(error, OutputLimitReached | WindowTooLarge):
             kind, where = DamageKind.TOO_LARGE, ""
         elif isinstance(error, UnsupportedFormat):
             kind, where = DamageKind.UNSUPPORTED, ""

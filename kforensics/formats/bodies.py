@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kforensics.errors import FormatError
 from kforensics.formats.batch_table import CODEC_MASK, BatchTable
-from kforensics.formats.compression import OUTPUT_LIMIT, OutputLimitReached, decompress_into
+from kforensics.formats.compression import SMALLEST_LIMIT, OutputLimitReached, decompress_into, output_limit
 from kforensics.formats.record_batch import BATCH_HEADER
 from kforensics.formats.record_chain import Lanes
 from kforensics.formats.records import SMALLEST_RECORD
@@ -50,9 +50,13 @@ def compressed_bodies(
     expansion = 1.0
     while index < len(rows):
         body = window.view[places[index] + BATCH_HEADER.length : places[index] + lengths[index]]
+        # An earlier batch may have made the payload grow, whose codec holds less beside it.
+        is_too_large = payload.capacity > SMALLEST_LIMIT and payload.capacity > output_limit(codecs[index], body)
+        if is_too_large and not used:
+            payload.shrink(PAYLOAD_LENGTH)
         room = payload.view[used : payload.capacity]
         outcome: int | FormatError | None = None
-        if not used or expansion * len(body) <= len(room):
+        if not used or (expansion * len(body) <= len(room) and not is_too_large):
             outcome = _try_decompress(codecs[index], body, room)
         if isinstance(outcome, int):
             used += outcome
@@ -62,14 +66,21 @@ def compressed_bodies(
             continue
         if used:
             yield _filled(payload, table, rows[first:index], ends)
-        if isinstance(outcome, OutputLimitReached) and not used and payload.capacity < OUTPUT_LIMIT:
-            payload.ensure(min(max(payload.capacity * 4, 1 << 16), OUTPUT_LIMIT))
+        del room  # a view of the payload would keep what it grows out of alive
+        is_small = isinstance(outcome, OutputLimitReached) and not used
+        if is_small and payload.capacity < (limit := output_limit(codecs[index], body)):
+            payload.ensure(_next_capacity(payload.capacity, limit))
         elif outcome is not None and not (isinstance(outcome, OutputLimitReached) and used):
             yield BodyDamage(int(rows[index]), outcome)
             index += 1
         first, used, ends = index, 0, []
     if ends:
         yield _filled(payload, table, rows[first:index], ends)
+
+
+def _next_capacity(capacity: int, limit: int) -> int:
+    # One step from there to the limit: what an allocator is given back in between, it may keep.
+    return limit if capacity >= PAYLOAD_LENGTH else min(max(capacity * 8, 1 << 16), PAYLOAD_LENGTH)
 
 
 def _try_decompress(codec: int, body: memoryview, room: memoryview) -> int | FormatError:

@@ -6,12 +6,16 @@ length), or one raw block as some C clients write. lz4: frames of independent bl
 
 gzip is read by ISA-L, which is more than twice as fast; what it does not read in one go is left to cramjam to judge.
 
-A length inside compressed bytes is a claim: no decoder allocates by it, none writes above `limit`.
+A length inside compressed bytes is a claim: no decoder allocates by it, none writes above `limit`. zstd holds its window beside the output, as much of
+it as the output fills: the two together are bounded. Kafka's own reader refuses windows above 128 MiB, and so does this one; what the highest
+levels declare (level 22: 128 MiB, whatever the content) is read.
 """
 
 import zlib
+from collections.abc import Iterator
 from enum import IntEnum
 from struct import Struct
+from typing import NamedTuple
 
 import cramjam
 import xxhash
@@ -22,8 +26,20 @@ from kforensics.errors import FormatError, UnsupportedFormat
 
 Buffer = bytes | bytearray | memoryview
 
-OUTPUT_LIMIT = 64 << 20
+OUTPUT_LIMIT = 40 << 20
 """The largest batch, decompressed, that is looked into, in bytes."""
+
+HELD_LIMIT = 48 << 20
+"""Bytes that the output of zstd and the part of its window that this output fills may take together."""
+
+SMALLEST_LIMIT = HELD_LIMIT // 2
+"""The output limit of a codec that holds all of its output once more."""
+
+WRAPPED_LIMIT = 16 << 20
+"""The largest wrapper of magic 0 and 1, decompressed: sixteen times the largest message of its time. Its messages are held beside it, one by one."""
+
+LARGEST_WINDOW = 128 << 20
+"""Bytes of a zstd window at most, as in zstd's own readers and in Kafka's."""
 
 LARGEST_COPIED = 1 << 20
 """A larger output stays in the buffer that it was written to."""
@@ -41,6 +57,8 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = Struct(">8sii")
 XERIAL_BLOCK_LENGTH = 32 << 10
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+ZSTD_SKIPPABLE = range(0x184D2A50, 0x184D2A60)
 
 
 class Codec(IntEnum):
@@ -61,8 +79,21 @@ class OutputLimitReached(FormatError):  # noqa: N818  # likewise
     """The output is larger than allowed: a bomb, or the caller's buffer is small."""
 
 
+class WindowTooLarge(FormatError):  # noqa: N818  # likewise
+    """A zstd frame wants a window that no reader of Kafka's gives it."""
+
+
+def output_limit(codec: int, data: Buffer) -> int:
+    """The most bytes that a batch may decompress to, by what its codec holds beside them."""
+    if codec != Codec.ZSTD:
+        return OUTPUT_LIMIT
+    window = max(zstd_windows(memoryview(data)), default=0)
+    return max(SMALLEST_LIMIT, min(OUTPUT_LIMIT, HELD_LIMIT - window))
+
+
 def decompress(codec: int, data: Buffer, limit: int = OUTPUT_LIMIT) -> bytes | memoryview:
     """The bytes behind compressed ones; `OutputLimitReached` above `limit` bytes."""
+    limit = min(limit, output_limit(codec, data))
     room = min(limit, max(4 * len(data), 1 << 12))
     while (output := _output_within(codec, data, room, may_grow=room < limit)) is None:
         room = min(limit, room * 4)
@@ -93,7 +124,7 @@ def decompress_into(codec: int, data: Buffer, output: memoryview) -> int:
             case Codec.LZ4:
                 return cramjam.lz4.decompress_into(_with_right_header_checksum(view), output)
             case Codec.ZSTD:
-                return cramjam.zstd.decompress_into(view, output)
+                return _zstd_into(view, output)
     except cramjam.DecompressionError as error:
         if "write whole buffer" in str(error):
             raise _limit_reached(view, output) from None
@@ -117,6 +148,7 @@ def _gzip_into(data: memoryview, output: memoryview) -> int:
         part = b""
     is_sound = member.eof and not member.unused_data and not data[GZIP_FLAGS_PLACE] & GZIP_RESERVED_FLAGS
     if not is_sound or len(part) > limit:
+        part = b""  # not to be held beside the output
         length: int = cramjam.gzip.decompress_into(data, output)
         return length
     output[: len(part)] = part
@@ -145,6 +177,77 @@ def _snappy_block_into(block: memoryview, output: memoryview, written: int) -> i
         raise _limit_reached(block, output)
     length: int = cramjam.snappy.decompress_raw_into(block, output[written:])
     return length
+
+
+def _zstd_into(data: memoryview, output: memoryview) -> int:
+    # Every batch passes here: the first frame is asked by its window descriptor alone, those behind it by the library, which has the same bound.
+    if len(data) > _SHORTEST_FRAME_HEADER and not data[4] & _SINGLE_SEGMENT and data[5] > _LARGEST_WINDOW_DESCRIPTOR:
+        raise _window_too_large(data)
+    try:
+        length: int = cramjam.zstd.decompress_into(data, output)
+    except cramjam.DecompressionError:
+        if max(zstd_windows(data), default=0) > LARGEST_WINDOW:
+            raise _window_too_large(data) from None
+        raise
+    return length
+
+
+def _window_too_large(data: memoryview) -> WindowTooLarge:
+    window = max(zstd_windows(data), default=0)
+    expected = f"a zstd window of at most {LARGEST_WINDOW} bytes, as Kafka's own reader allows"
+    return WindowTooLarge(Span(0, len(data)), expected=expected, found=f"{window} bytes")
+
+
+class FrameHeader(NamedTuple):
+    """How long the header of a zstd frame is, and the window that it declares; none where it declares the size of the content."""
+
+    end: int
+    window: int
+    has_checksum: bool
+
+
+_SHORTEST_FRAME_HEADER = 6
+_SINGLE_SEGMENT = 0x20
+_LARGEST_WINDOW_DESCRIPTOR = (27 - 10) << 3
+_CONTENT_SIZE_LENGTHS = (0, 2, 4, 8)
+_DICTIONARY_LENGTHS = (0, 1, 2, 4)
+_RUN_BLOCK = 1
+
+
+def _frame_header(data: memoryview, start: int) -> FrameHeader:
+    """RFC 8878, 3.1.1.1; there are at least `_SHORTEST_FRAME_HEADER` bytes."""
+    descriptor = data[start + 4]
+    has_checksum = bool(descriptor & 0x04)
+    place = start + 5
+    if not descriptor & _SINGLE_SEGMENT:
+        exponent, mantissa = data[place] >> 3, data[place] & 7
+        base = 1 << 10 + exponent
+        end = place + 1 + _DICTIONARY_LENGTHS[descriptor & 3] + _CONTENT_SIZE_LENGTHS[descriptor >> 6]
+        return FrameHeader(end, base + (base >> 3) * mantissa, has_checksum)
+    place += _DICTIONARY_LENGTHS[descriptor & 3]
+    length = _CONTENT_SIZE_LENGTHS[descriptor >> 6] or 1
+    size = int.from_bytes(data[place : place + length], "little") + (256 if length == 2 else 0)
+    return FrameHeader(place + length, size, has_checksum)
+
+
+def zstd_windows(data: memoryview) -> Iterator[int]:
+    """The window of each frame in bytes, as far as headers and lengths lead."""
+    start = 0
+    while start + _SHORTEST_FRAME_HEADER < len(data):
+        if int.from_bytes(data[start : start + 4], "little") in ZSTD_SKIPPABLE:
+            start += 8 + int.from_bytes(data[start + 4 : start + 8], "little")
+            continue
+        if data[start : start + 4] != ZSTD_MAGIC:
+            return
+        header = _frame_header(data, start)
+        yield header.window
+        start = header.end
+        is_last = False
+        while not is_last and start + 3 <= len(data):
+            block = int.from_bytes(data[start : start + 3], "little")
+            is_last = bool(block & 1)
+            start += 3 + (1 if block >> 1 & 3 == _RUN_BLOCK else block >> 3)
+        start += 4 * header.has_checksum
 
 
 def _with_right_header_checksum(data: memoryview) -> Buffer:

@@ -21,7 +21,7 @@ from kforensics.damage import Span
 from kforensics.errors import BadChecksum, FormatError, UnexpectedEnd
 from kforensics.formats.batch_table import CODEC_MASK, TIMESTAMP_TYPE_BIT
 from kforensics.formats.checksum import crc32
-from kforensics.formats.compression import OUTPUT_LIMIT, compress, decompress
+from kforensics.formats.compression import WRAPPED_LIMIT, compress, decompress
 from kforensics.formats.layout import FixedLayout
 from kforensics.formats.record_batch import LOG_OVERHEAD
 from kforensics.formats.records import Buffer, Record
@@ -112,13 +112,13 @@ class WrapperSummary(NamedTuple):
     message_count: int
 
 
-def parse_message_set(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> MessageSet:
+def parse_message_set(data: Buffer, output_limit: int = WRAPPED_LIMIT) -> MessageSet:
     """One whole top-level message and the messages it stands for; spans of errors inside a wrapper are relative to its decompressed value."""
     wrapper, _ = parse_message(data)
     return MessageSet(wrapper=wrapper, messages=tuple(_iter_messages(wrapper, _inner_bytes(wrapper, output_limit))))
 
 
-def summarize_wrapper(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> WrapperSummary:
+def summarize_wrapper(data: Buffer, output_limit: int = WRAPPED_LIMIT) -> WrapperSummary:
     """Open a wrapper, check what is in it, and keep nothing of it."""
     wrapper, _ = parse_message(data)
     inner = _inner_bytes(wrapper, output_limit)
@@ -130,7 +130,7 @@ def summarize_wrapper(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> Wrapper
     return WrapperSummary(first, count)
 
 
-def iter_message_records(data: Buffer, batch_position: int, output_limit: int = OUTPUT_LIMIT) -> Iterator[Record]:
+def iter_message_records(data: Buffer, batch_position: int, output_limit: int = WRAPPED_LIMIT) -> Iterator[Record]:
     """The records of one whole top-level message."""
     wrapper, _ = parse_message(data)
     base_offset: int | None = None

@@ -226,7 +226,13 @@ class _Findings:
 
     def window(self, span: Span) -> SegmentWindow:
         """All of it, in file order."""
-        table = self.tables[0] if len(self.tables) == 1 else np.concatenate([empty_batches(), *self.tables])
+        match self.tables:  # joining costs more than a small segment
+            case []:
+                table = empty_batches()
+            case [only]:
+                table = only
+            case _:
+                table = np.concatenate(self.tables)
         damage = tuple(sorted(self.damage, key=lambda damage: damage.span.position))
         return SegmentWindow(span=span, batches=table, damage=damage, record_count=self.record_count)
 

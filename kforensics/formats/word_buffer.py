@@ -1,5 +1,6 @@
-"""A reused run of bytes that numpy can read at any place, eight bytes at a time."""
+"""A reused run of bytes that numpy can read at any place, a byte or eight bytes at a time."""
 
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,9 +26,9 @@ class SegmentBytes(Protocol):
 
 
 class WordBuffer:
-    """Bytes with three views of them; `filled` of them are content, the rest is stale and only ever read to be thrown away."""
+    """Bytes with four views of them; `filled` of them are content, the rest is stale and only ever read to be thrown away."""
 
-    __slots__ = ("capacity", "content", "filled", "headers", "view", "words")
+    __slots__ = ("capacity", "content", "filled", "headers", "octets", "view", "words")
 
     def __init__(self, capacity: int) -> None:
         self.filled = 0
@@ -37,16 +38,29 @@ class WordBuffer:
         self.capacity = capacity
         self.content = bytearray(capacity + PADDING)
         self.view = memoryview(self.content)
+        self.octets: NDArray[np.uint8] = np.frombuffer(self.view, np.uint8)
         self.words: NDArray[np.uint64] = np.ndarray((capacity + PADDING - 8,), "<u8", buffer=self.view, strides=(1,))
         self.headers: NDArray[Any] = np.ndarray((capacity,), f"V{HEADER_LENGTH}", buffer=self.view, strides=(1,))
 
     def ensure(self, capacity: int) -> None:
         """Hold at least `capacity` bytes; what was in it is gone if it has to grow."""
         if capacity > self.capacity:
-            self.filled = 0
-            # The old buffer goes first: both at once would double the peak.
-            del self.content, self.view, self.words, self.headers
-            self._allocate(capacity)
+            self._replace(capacity)
+
+    def shrink(self, capacity: int) -> None:
+        """Hold no more than `capacity` bytes; what was in it is gone."""
+        if capacity < self.capacity:
+            self._replace(capacity)
+
+    def _replace(self, capacity: int) -> None:
+        self.filled = 0
+        # The old buffer goes first: both at once would double the peak. Who still holds a view of it may no longer look through it.
+        view = self.view
+        del self.content, self.view, self.octets, self.words, self.headers
+        with suppress(BufferError):
+            view.release()
+        del view
+        self._allocate(capacity)
 
     def load(self, source: SegmentBytes, position: int, length: int) -> int:
         """Read a run of a file, as much of it as is there."""

@@ -13,7 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.errors import FormatError, UnsupportedFormat
-from kforensics.formats.compression import Codec, OutputLimitReached, compress, decompress, decompress_into
+from kforensics.formats.compression import (
+    OUTPUT_LIMIT,
+    SMALLEST_LIMIT,
+    Codec,
+    OutputLimitReached,
+    WindowTooLarge,
+    compress,
+    decompress,
+    decompress_into,
+    output_limit,
+    zstd_windows,
+)
 from tests.conftest import ROOT
 
 CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
@@ -188,4 +199,48 @@ def test_a_bomb_costs_no_more_than_the_limit(name):
     peak, kind = done.stdout.decode().split()
 
     assert int(peak) < 250
-    assert kind == "OutputLimitReached" or name in {"snappy-raw", "zstd-window"}
+    assert kind == ("WindowTooLarge" if name == "zstd-window" else "OutputLimitReached") or name == "snappy-raw"
+
+
+def frame(window: int, size: int, *, is_single: bool = False) -> bytes:
+    """A zstd frame of runs of zeros with a window descriptor, or with the size of its content."""
+    descriptor = 0x20 | 2 << 6 if is_single else 0
+    head = size.to_bytes(4, "little") if is_single else bytes([window])
+    runs = [min(128 << 10, size - at) for at in range(0, size, 128 << 10)]
+    blocks = b"".join(
+        (run << 3 | 1 << 1 | (at == len(runs) - 1)).to_bytes(3, "little") + b"\0" for at, run in enumerate(runs)
+    )
+    return b"\x28\xb5\x2f\xfd" + bytes([descriptor]) + head + blocks
+
+
+def test_the_windows_of_all_frames_are_found():
+    skippable = b"\x50\x2a\x4d\x18\x05\x00\x00\x00hello"
+    data = frame(0, 1000) + skippable + frame((27 - 10) << 3, 300_000) + frame(0, 5000, is_single=True) + frame(0x0F, 1)
+
+    assert [1 << 10, 128 << 20, 5000, (2048 // 8) * 15] == list(zstd_windows(memoryview(data)))
+
+
+@given(data=st.binary(max_size=100), prefix=st.sampled_from([b"", b"\x28\xb5\x2f\xfd"]))
+def test_windows_of_any_bytes(data, prefix):
+    assert all(window >= 0 for window in zstd_windows(memoryview(prefix + data)))
+
+
+@pytest.mark.parametrize("level_22_content", [b"", b"some", bytes(20 << 20)])
+def test_the_window_of_level_22_is_read(level_22_content):
+    data = frame((27 - 10) << 3, len(level_22_content)) if level_22_content else b"\x28\xb5\x2f\xfd\x00\x88\x01\x00\x00"
+
+    assert len(decompress(Codec.ZSTD, data)) == len(level_22_content)
+
+
+@pytest.mark.parametrize("descriptor", [(27 - 10) << 3 | 1, (28 - 10) << 3, 0xFF])
+def test_a_window_above_what_kafka_reads_is_named(descriptor):
+    for data in (frame(descriptor, 100), frame(0, 100) + frame(descriptor, 100)):
+        with pytest.raises(WindowTooLarge, match="zstd window"):
+            decompress(Codec.ZSTD, data)
+
+
+def test_output_and_window_share_their_limit():
+    assert output_limit(Codec.GZIP, b"") == OUTPUT_LIMIT
+    assert output_limit(Codec.ZSTD, frame((23 - 10) << 3, 100)) == OUTPUT_LIMIT
+    assert output_limit(Codec.ZSTD, frame((25 - 10) << 3, 100)) == SMALLEST_LIMIT
+    assert output_limit(Codec.ZSTD, frame(0, 100) + frame((27 - 10) << 3, 100)) == SMALLEST_LIMIT

@@ -1,16 +1,28 @@
 """Bombs, lies and nonsense in segments, each with the figure that is promised for it."""
 
 import json
+import subprocess
+import sys
 import time
 import tracemalloc
 
 import pytest
 
 from kforensics.errors import FormatError
-from kforensics.formats.compression import OutputLimitReached, decompress
+from kforensics.formats.compression import Codec, OutputLimitReached, compress, decompress
+from kforensics.formats.message_set import Message, encode_message_set
 from kforensics.formats.segment import Level, MemoryBytes, walk_segment
 from kforensics.formats.varint import encode_varint
-from tests.trust.hostile import batch_with_body, bombs, nested_wrappers, record, sound_batch, write_partition
+from tests.conftest import ROOT
+from tests.trust.hostile import (
+    batch_with_body,
+    bombs,
+    nested_wrappers,
+    record,
+    sound_batch,
+    write_partition,
+    zstd_bomb,
+)
 from tests.trust.measured import measured
 
 PEAK_MEBIBYTES = 256
@@ -52,6 +64,54 @@ def test_bombs_do_not_go_off_in_dump(tmp_path):
     assert sum(line["type"] == "damage" for line in lines) == len(BOMBS)
     assert run.peak_mebibytes < PEAK_MEBIBYTES
     assert run.seconds < SECONDS * len(BOMBS)
+
+
+PROMISED_MEBIBYTES = 64
+GROWTH = """
+import sys
+from pathlib import Path
+from kforensics.formats.segment import Level, MemoryBytes, iter_record_chunks, walk_segment
+from tests.peak import own_peak_mebibytes
+from tests.trust.hostile import sound_batch
+data = Path(sys.argv[1]).read_bytes()
+def read(data):
+    for _ in walk_segment(MemoryBytes(data), level=Level.RECORDS): pass
+    for _ in iter_record_chunks(MemoryBytes(data)): pass
+read(sound_batch(0))
+Path("/proc/self/clear_refs").write_text("5")
+before = own_peak_mebibytes()
+read(data)
+print(own_peak_mebibytes() - before)
+"""
+
+
+def large_batches():
+    """By name: batches that decompress to about as much as is looked into, and two that follow each other with different codecs."""
+    whole = record(bytes((40 << 20) - 1000))
+    half = record(bytes((24 << 20) - 1000))
+    gzip, zstd = compress(Codec.GZIP, whole), batch_with_body(1, zstd_bomb(), codec=4)
+    old = Message(5, 1, 0, 1, b"k", bytes((16 << 20) - 1000))
+    return {
+        "gzip": batch_with_body(0, gzip, codec=1),
+        "snappy": batch_with_body(0, compress(Codec.SNAPPY, whole), codec=2),
+        "lz4": batch_with_body(0, compress(Codec.LZ4, whole), codec=3),
+        "zstd": batch_with_body(0, compress(Codec.ZSTD, whole), codec=4),
+        "zstd of less": batch_with_body(0, compress(Codec.ZSTD, half), codec=4),
+        "zstd with a window of 128 MiB": zstd,
+        "gzip, then zstd": batch_with_body(0, gzip, codec=1) + zstd,
+        "a wrapper of magic 1": encode_message_set([old], codec=1),
+    }
+
+
+@pytest.mark.parametrize("name", large_batches())
+def test_one_batch_takes_no_more_than_four_times_the_input_and_64_mebibytes(name, tmp_path):
+    data = large_batches()[name]
+    path = tmp_path / "segment"
+    path.write_bytes(data)
+
+    run = subprocess.run([sys.executable, "-c", GROWTH, path], capture_output=True, text=True, check=True, cwd=ROOT)
+
+    assert float(run.stdout) <= PROMISED_MEBIBYTES + 4 * len(data) / (1 << 20)
 
 
 @pytest.mark.parametrize("name", BOMBS)
