@@ -17,7 +17,10 @@ from kforensics.formats.varint_lanes import Flags, Positions, Values, read_varin
 from kforensics.formats.word_buffer import WordBuffer
 
 GROUP_RECORDS = 1 << 16
-"""Records looked at in one go: columns of half a MiB stay in the cache."""
+"""Records that are found in one go."""
+
+PIECE_LENGTH = 2 << 20
+"""Bytes of bodies in a piece: what its columns are read from again and again stays in the processor's own cache."""
 
 FEW_LANES = 64
 """Below it one lane after the other is faster than all at once."""
@@ -62,7 +65,7 @@ class Piece:
 
 
 def chain_pieces(buffer: WordBuffer, lanes: Lanes) -> Iterator[Piece]:
-    """The records of all lanes, in pieces of at most `GROUP_RECORDS`; counts must be checked against the bodies' lengths before."""
+    """The records of all lanes, in pieces of at most `GROUP_RECORDS` that have about `PIECE_LENGTH`; counts must be checked against the bodies' lengths before."""
     if not len(lanes.rows):
         return
     totals = np.cumsum(lanes.counts)
@@ -74,7 +77,7 @@ def chain_pieces(buffer: WordBuffer, lanes: Lanes) -> Iterator[Piece]:
             yield from _long_lane_pieces(buffer, lanes, first)
             end = first + 1
         else:
-            yield _group_piece(buffer, lanes, first, end)
+            yield from _group_pieces(buffer, lanes, first, end)
         first = end
 
 
@@ -100,8 +103,31 @@ def _long_lane_pieces(buffer: WordBuffer, lanes: Lanes, lane: int) -> Iterator[P
         position = int(limits[-1])
 
 
-def _group_piece(buffer: WordBuffer, lanes: Lanes, first: int, end: int) -> Piece:
+def _group_pieces(buffer: WordBuffer, lanes: Lanes, first: int, end: int) -> Iterator[Piece]:
+    """The group's records in pieces of whole lanes."""
     group = lanes.part(first, end)
+    positions, limits, sound = _follow_lanes(buffer, group)
+    lengths, records = np.cumsum(group.ends - group.starts), np.cumsum(group.counts)
+    lane = record = 0
+    while lane < len(lengths):
+        before = int(lengths[lane - 1]) if lane else 0
+        behind = max(int(np.searchsorted(lengths, before + PIECE_LENGTH, side="right")), lane + 1)
+        last_record = int(records[behind - 1])
+        yield Piece(
+            first_lane=first + lane,
+            lanes=group.part(lane, behind),
+            skipped=0,
+            is_rest=True,
+            counts=group.counts[lane:behind],
+            positions=positions[record:last_record],
+            limits=limits[record:last_record],
+            sound=sound[lane:behind],
+        )
+        lane, record = behind, last_record
+
+
+def _follow_lanes(buffer: WordBuffer, group: Lanes) -> tuple[Positions, Positions, Flags]:
+    """Positions and limits of all records of some lanes, and which lanes are sound."""
     slots = np.cumsum(group.counts) - group.counts
     total = int(group.counts.sum())
     positions = np.zeros(total, dtype=np.int64)
@@ -116,7 +142,7 @@ def _group_piece(buffer: WordBuffer, lanes: Lanes, first: int, end: int) -> Piec
     while (going := int(np.searchsorted(falling_counts, -index, side="left"))) >= FEW_LANES:
         if going < len(cursors):
             cursors, ends, places = cursors[:going], ends[:going], places[:going]
-        lengths, behind, complete = read_varints(buffer.words, cursors)
+        lengths, behind, complete = read_varints(buffer, cursors)
         next_cursors = behind + lengths
         fits = complete & (lengths >= _SMALLEST_LENGTH) & (next_cursors <= ends)
         if not fits.all():
@@ -132,7 +158,7 @@ def _group_piece(buffer: WordBuffer, lanes: Lanes, first: int, end: int) -> Piec
             part = slice(int(places[lane]) + index, int(places[lane]) - int(falling_counts[lane]))
             good[lane] = _follow_lane(buffer, int(cursors[lane]), int(ends[lane]), positions[part], limits[part])
     sound[order] = good
-    return Piece(first, group, 0, True, group.counts, positions, limits, sound)
+    return positions, limits, sound
 
 
 def _follow_lane(buffer: WordBuffer, start: int, end: int, positions: Positions, limits: Positions) -> bool:
@@ -161,7 +187,7 @@ def _follow_lane(buffer: WordBuffer, start: int, end: int, positions: Positions,
     starts = np.concatenate(([start], found[:-1]))
     if position > end or (starts < start).any() or (starts > end).any():
         return False
-    lengths, behind_lengths, complete = read_varints(buffer.words, starts)
+    lengths, behind_lengths, complete = read_varints(buffer, starts)
     if not (complete & (lengths >= _SMALLEST_LENGTH)).all():
         return False
     # Only now: places that do not hold must not reach whoever reads from them.

@@ -55,7 +55,7 @@ def find_damaged_lanes(buffer: WordBuffer, lanes: Lanes) -> list[LaneDamage]:
     doubtful: set[int] = set()
     previous_delta = -1
     for piece in chain_pieces(buffer, lanes):
-        columns, sound_records = _decode(buffer, piece, with_times=False)
+        columns, sound_records = _decode(buffer, piece, for_reading=False)
         sound = _sound_lanes(piece, columns, sound_records, previous_delta if piece.skipped else -1)
         previous_delta = int(columns.offset_delta[-1]) if len(columns.offset_delta) else -1
         if not sound.all():
@@ -72,7 +72,7 @@ def iter_columns(buffer: WordBuffer, lanes: Lanes) -> Iterator[RecordColumns | L
     for piece in chain_pieces(buffer, lanes):
         if piece.first_lane == given_up:
             continue
-        columns, sound_records = _decode(buffer, piece, with_times=True)
+        columns, sound_records = _decode(buffer, piece, for_reading=True)
         sound = _sound_lanes(piece, columns, sound_records, previous_delta if piece.skipped else -1)
         previous_delta = int(columns.offset_delta[-1]) if len(columns.offset_delta) else -1
         if sound.all():
@@ -87,33 +87,30 @@ def iter_columns(buffer: WordBuffer, lanes: Lanes) -> Iterator[RecordColumns | L
                 yield from _exact_columns(buffer, lanes, given_up, piece.skipped)
 
 
-def _decode(buffer: WordBuffer, piece: Piece, *, with_times: bool) -> tuple[RecordColumns, Flags]:
-    """The columns of a piece, and which records are surely as the format says; timestamps cost extra."""
-    words, limits = buffer.words, piece.limits
+def _decode(buffer: WordBuffer, piece: Piece, *, for_reading: bool) -> tuple[RecordColumns, Flags]:
+    """The columns of a piece, and which records are surely as the format says; rows and timestamps cost extra, and mean nothing without."""
+    limits = piece.limits
     behind_attributes = piece.positions + 1
-    if with_times:
-        timestamp_delta, position, sound = read_varlongs(words, behind_attributes)
+    if for_reading:
+        timestamp_delta, position, has_time = read_varlongs(buffer, behind_attributes)
     else:
         timestamp_delta = behind_attributes
-        position, sound = skip_varlongs(words, behind_attributes)
-    offset_delta, position, complete = read_varints(words, position)
-    sound &= complete
-    key_length, key_position, complete = read_varints(words, position)
+        position, has_time = skip_varlongs(buffer, behind_attributes)
+    offset_delta, position, has_offset = read_varints(buffer, position)
+    key_length, key_position, complete = read_varints(buffer, position)
     position = key_position + np.maximum(key_length, 0)
-    sound &= complete & (key_length >= -1) & (position <= limits)
-    # Where a length can't be right the next field is read at the record's end, so that no place leaves the buffer.
-    value_length, value_position, complete = read_varints(words, np.where(sound, position, limits))
+    sound = (key_length >= -1) & (position <= limits) & (complete & has_time & has_offset)
+    value_length, value_position, complete = read_varints(buffer, _where_sound(sound, position, limits))
     position = value_position + np.maximum(value_length, 0)
     sound &= complete & (value_length >= -1) & (position <= limits)
-    header_count, header_position, complete = read_varints(words, np.where(sound, position, limits))
+    header_count, header_position, complete = read_varints(buffer, _where_sound(sound, position, limits))
     sound &= complete & (header_count >= 0)
     end = (
         _behind_headers(buffer, header_position, header_count, limits, sound) if header_count.any() else header_position
     )
     sound &= end == limits
-    rows = np.repeat(piece.lanes.rows, piece.counts)
     columns = RecordColumns(
-        rows,
+        np.repeat(piece.lanes.rows, piece.counts) if for_reading else piece.positions,
         timestamp_delta,
         offset_delta,
         key_position,
@@ -127,6 +124,11 @@ def _decode(buffer: WordBuffer, piece: Piece, *, with_times: bool) -> tuple[Reco
     return columns, sound
 
 
+def _where_sound(sound: Flags, position: Positions, limits: Positions) -> Positions:
+    """The next field's place, or the record's end where a length can't be right, so that no place leaves the buffer."""
+    return position if sound.all() else np.where(sound, position, limits)
+
+
 def _behind_headers(
     buffer: WordBuffer, header_position: Positions, header_count: Values, limits: Positions, sound: Flags
 ) -> Positions:
@@ -135,10 +137,10 @@ def _behind_headers(
     going = np.flatnonzero(sound & (header_count > 0))
     position, left, limit = header_position[going], header_count[going], limits[going]
     while len(going) >= FEW_RECORDS:
-        name_length, behind, complete = read_varints(buffer.words, position)
+        name_length, behind, complete = read_varints(buffer, position)
         position = behind + np.maximum(name_length, 0)
         fits = complete & (name_length >= 0) & (position <= limit)
-        value_length, behind, complete = read_varints(buffer.words, np.where(fits, position, limit))
+        value_length, behind, complete = read_varints(buffer, np.where(fits, position, limit))
         position = behind + np.maximum(value_length, 0)
         fits &= complete & (value_length >= -1) & (position <= limit)
         left = left - 1

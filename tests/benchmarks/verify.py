@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="segments to read; all without any")
     parser.add_argument("--kafka-libs", type=Path)
     parser.add_argument("--runs", type=int, default=3)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     print(load())
     print(line("--help", measured(kforensics("--help"), runs=arguments.runs), None), flush=True)
     for case in CASES:

@@ -13,6 +13,7 @@ from kforensics.formats.varint import (
     read_varlong,
 )
 from kforensics.formats.varint_lanes import read_varints, read_varlongs, skip_varlongs
+from kforensics.formats.word_buffer import MemoryBytes, WordBuffer
 
 int32s = st.integers(-(1 << 31), (1 << 31) - 1)
 int64s = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -66,8 +67,9 @@ def test_a_varint_that_does_not_end_is_an_error():
 def test_many_varlongs_at_once(values):
     data, places = joined([encode_varlong(value) for value in values])
 
-    found, behind, ends = read_varlongs(words_of(data), places)
-    skipped, skipped_ends = skip_varlongs(words_of(data), places)
+    found, behind, ends = read_varlongs(data, places)
+    skipped, skipped_ends = skip_varlongs(data, places)
+    ends = np.broadcast_to(ends, len(places))
 
     for value, place, one, position, end in zip(
         values, places.tolist(), found.tolist(), behind.tolist(), ends.tolist(), strict=True
@@ -75,7 +77,7 @@ def test_many_varlongs_at_once(values):
         assert end == (len(encode_varlong(value)) <= 8)
         if end:
             assert (value, place + len(encode_varlong(value))) == (one, position)
-    assert ends.tolist() == skipped_ends.tolist()
+    assert ends.tolist() == np.broadcast_to(skipped_ends, len(places)).tolist()
     assert behind[ends].tolist() == skipped[ends].tolist()
 
 
@@ -83,22 +85,42 @@ def test_many_varlongs_at_once(values):
 def test_many_varints_at_once_agree_with_the_exact_reader(parts):
     data, places = joined(parts)
 
-    found, behind, ends = read_varints(words_of(data), places)
+    found, behind, ends = read_varints(data, places)
+    ends = np.broadcast_to(ends, len(places))
 
     for place, value, position, end in zip(
         places.tolist(), found.tolist(), behind.tolist(), ends.tolist(), strict=True
     ):
         if end and -(1 << 31) <= value < 1 << 31:
-            assert (value, position) == read_varint(data, place, len(data))
+            assert (value, position) == read_varint(data.content, place, len(data.content))
         elif not end:
             with pytest.raises(FormatError):
-                read_varint(data, place, len(data))
+                read_varint(data.content, place, len(data.content))
 
 
-def joined(parts: list[bytes]) -> tuple[bytes, np.ndarray]:
+short = st.integers(-(1 << 13), (1 << 13) - 1)
+
+
+@pytest.mark.parametrize("values", [st.integers(-64, 63), short, short | int32s])
+def test_columns_of_any_width_agree_with_the_exact_reader(values):
+    @given(st.lists(values, min_size=1, max_size=30))
+    def check(numbers):
+        data, places = joined([encode_varint(number) for number in numbers])
+
+        found, behind, ends = read_varints(data, places)
+        as_longs, behind_longs, _ = read_varlongs(data, places)
+        skipped, _ = skip_varlongs(data, places)
+
+        assert found.tolist() == as_longs.tolist() == numbers
+        assert behind.tolist() == behind_longs.tolist() == skipped.tolist() == [*places[1:].tolist(), data.filled]
+        assert np.all(ends)
+
+    check()
+
+
+def joined(parts: list[bytes]) -> tuple[WordBuffer, np.ndarray]:
     lengths = np.array([len(part) for part in parts])
-    return b"".join(parts) + bytes(16), np.cumsum(lengths) - lengths
-
-
-def words_of(data: bytes) -> np.ndarray:
-    return np.ndarray((len(data) - 7,), "<u8", buffer=data, strides=(1,))
+    data = b"".join(parts)
+    buffer = WordBuffer(len(data))
+    buffer.load(MemoryBytes(data), 0, len(data))
+    return buffer, np.cumsum(lengths) - lengths
