@@ -7,7 +7,6 @@ from kforensics.damage import Absent
 from kforensics.simulation.cluster import SimulatedCluster
 from kforensics.simulation.commit_truth import NumberedRecord, missing_from
 from kforensics.simulation.partition import SimulatedPartition
-from kforensics.simulation.scenario import first_divergence
 from kforensics.units import EpochEntry, TopicPartition
 
 
@@ -24,7 +23,7 @@ class ReplicaTruth:
     truncate_to: int | Absent
     """Its log end once it has started next and been aligned to the leader, absent where nothing is cut."""
     first_divergence: int | Absent
-    """The first offset that both it and the leader hold and that differs."""
+    """The first offset within both logs at which it and the leader hold different records, or one of them none."""
     common_end_offset: int
     """Where the longest common prefix with the leader ends: by content alone, whatever any rule says."""
     committed_to_go: tuple[NumberedRecord, ...]
@@ -116,10 +115,13 @@ def _replica_truth(simulated: SimulatedPartition, broker: int) -> ReplicaTruth:
     cut: int | Absent = Absent.NOT_APPLICABLE
     common = replica.file_end_offset
     if leader is not None and leader is not replica:
-        end = _aligned(simulated, broker)
-        cut = end if end < replica.file_end_offset else Absent.NOT_APPLICABLE
-        divergence = first_divergence([before, leader.records])
-        common = min(leader.file_end_offset, common) if isinstance(divergence, Absent) else divergence
+        aligned_end = _aligned(simulated, broker)
+        cut = aligned_end if aligned_end < replica.file_end_offset else Absent.NOT_APPLICABLE
+        end = min(leader.file_end_offset, common)
+        theirs = leader.records
+        # A cut inside a batch takes it whole, and the next fetch begins behind it: that leaves a hole.
+        divergence = next((at for at in range(end) if before.get(at) != theirs.get(at)), Absent.NOT_APPLICABLE)
+        common = end if isinstance(divergence, Absent) else divergence
     gone = [] if isinstance(cut, Absent) else [one for one in simulated.truth.committed if one.offset >= cut]
     return ReplicaTruth(
         broker_id=broker,

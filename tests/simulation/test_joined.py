@@ -37,6 +37,18 @@ def test_diff_and_explain_tell_what_happened(share, tmp_path):
             shutil.rmtree(tmp_path / f"{kind}-{seed}")
 
 
+@pytest.mark.parametrize(
+    ("seed", "protocol"),
+    [
+        pytest.param(1607, ProtocolName.KIP_595, id="a high watermark written before a crash"),
+        pytest.param(1402, ProtocolName.KIP_101, id="a hole where a cut took a batch whole"),
+        pytest.param(5933, ProtocolName.KIP_101, id="a hole further up"),
+    ],
+)
+def test_what_went_wrong_once(seed, protocol, tmp_path):
+    assert diff_against_truth(random_cluster(seed, protocol=protocol), tmp_path / "diff") == []
+
+
 @pytest.mark.parametrize("protocol", OLD_PROTOCOLS)
 def test_diff_of_the_old_protocols(protocol, tmp_path):
     for seed in range(max(SEEDS // 10, 1)):
