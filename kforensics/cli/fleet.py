@@ -253,12 +253,19 @@ def scan(
             "--read-rate", metavar="RATE", help="Most bytes to read in a second, such as 50MB/s.", show_default=False
         ),
     ] = None,
+    digests_only: Annotated[
+        bool,
+        typer.Option(
+            "--digests-only",
+            help="Carry no row a batch: less where batches are small, but what differs can't be drilled into elsewhere.",
+        ),
+    ] = False,
     normal_priority: Annotated[
         bool, typer.Option("--normal-priority", help="Do not step behind the broker for disk and processor.")
     ] = False,
     output_format: FormatOption = OutputFormat.TEXT,
 ) -> None:
-    """Extract on a broker what an audit needs of its disks: a few hundred bytes a segment, as Parquet. Needs no Spark.
+    """Extract on a broker what an audit needs of its disks, as Parquet: no keys, no values. Needs no Spark.
 
     Reads at the lowest priority for disk and processor, and goes on where it was interrupted. The evidence can be brought
     together from all brokers and given to `fleet audit`.
@@ -281,7 +288,7 @@ def scan(
     if not normal_priority:
         lower_priority()
     with byte_progress(quiet=not sys.stderr.isatty()) as progress:
-        result = scan_node(paths, parse_location(out), rate=rate, progress=progress)
+        result = scan_node(paths, parse_location(out), rate=rate, digests_only=digests_only, progress=progress)
     code = exit_code_of(result.findings, result.problems)
     if output_format is OutputFormat.JSON:
         write_result(scan_document(result, int(code)))
@@ -297,16 +304,17 @@ def _finish(
 
     from kforensics.cli.exits import exit_code_of
     from kforensics.cli.output import write_result
-    from kforensics.render.fleet import fleet_document, fleet_screen
+    from kforensics.render.fleet import fleet_screen
+    from kforensics.render.fleet_json import fleet_document
     from kforensics.render.text import render_screen, screen_width, wants_colour
 
     code = exit_code_of(summary.findings, summary.problems)
     if output_format is OutputFormat.JSON:
         write_result(fleet_document(command, summary, int(code)), out)
     elif output_format is OutputFormat.HTML:
-        from kforensics.render.fleet_html import fleet_html
+        from kforensics.render.html.fleet_page import fleet_page
 
-        write_result(fleet_html(summary), out)
+        write_result(fleet_page(summary), out)
     else:
         lines = fleet_screen(summary, verbose=verbose, width=screen_width())
         write_result(render_screen(lines, colour=out is None and wants_colour(sys.stdout)), out)
@@ -319,7 +327,8 @@ def _compare(earlier: Path, later: Path, output_format: OutputFormat, out: Path 
     from kforensics.cli.exits import ExitCode
     from kforensics.cli.output import write_result
     from kforensics.fleet.summary import compare_audits
-    from kforensics.render.fleet import comparison_document, comparison_screen
+    from kforensics.render.fleet_comparison import comparison_screen
+    from kforensics.render.fleet_json import comparison_document
     from kforensics.render.text import render_screen, screen_width, wants_colour
 
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON)

@@ -42,12 +42,17 @@ def walk_group_commits(places: Iterable[PartitionPlace]) -> Iterator[GroupCommit
             continue
         for path in segment_paths(place):
             try:
-                yield from _walk_file(place, path)
+                yield from commits_in_file(place, path)
             except EvidenceError:
                 continue
 
 
-def _walk_file(place: PartitionPlace, path: str) -> Iterator[GroupCommitRecord]:
+def commits_in_file(place: PartitionPlace, path: str) -> Iterator[GroupCommitRecord]:
+    """The offset commits of one segment that took effect, in the order in which they did.
+
+    Raises:
+        EvidenceError: the file can't be opened.
+    """
     pending: dict[int, list[GroupCommitRecord]] = {}
     with open_evidence(Path(place.state.root) / path) as file:
         for record in iter_records(file):
@@ -65,6 +70,16 @@ def _walk_file(place: PartitionPlace, path: str) -> Iterator[GroupCommitRecord]:
                 pending.setdefault(record.producer_id, []).append(commit)
             else:
                 yield commit
+
+
+def highest_commits(commits: Iterable[GroupCommitRecord]) -> Iterable[GroupCommitRecord]:
+    """The first of the highest offsets that each group committed in each leader epoch of a partition."""
+    best: dict[tuple[TopicPartition, str, int | Absent], GroupCommitRecord] = {}
+    for commit in commits:
+        key = (commit.partition, commit.group, commit.leader_epoch)
+        if key not in best or best[key].offset < commit.offset:
+            best[key] = commit
+    return best.values()
 
 
 def _commit_of(record: Record, place: PartitionPlace, path: str) -> GroupCommitRecord | None:

@@ -135,7 +135,9 @@ class Replica:
     damage: Mapping[str, tuple[Damage, ...]] = field(default_factory=dict)
     """Of files other than segments, by path relative to the input."""
     is_at_hand: bool = True
-    """Its bytes can be read; else only what was extracted from them is here."""
+    """Its batches can be read; else only digests of them are here."""
+    has_records: bool = True
+    """Its records can be read, or digests that tell which are equal."""
 
     @property
     def owner(self) -> str:

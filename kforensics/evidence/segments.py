@@ -1,6 +1,6 @@
 """One `.log` file -> `Segment`: offsets, epochs, damage, and digests that stay small however many batches there are."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,13 @@ _SEEDS = (np.uint64(0x243F6A8885A308D3), np.uint64(0x13198A2E03707344))
 
 
 def scan_segment(
-    source: SegmentBytes, *, path: str, base_offset: int, level: Level = Level.CRC, mtime_ns: int = 0
+    source: SegmentBytes,
+    *,
+    path: str,
+    base_offset: int,
+    level: Level = Level.CRC,
+    mtime_ns: int = 0,
+    watch: Callable[[BatchTable], None] | None = None,
 ) -> Segment:
     """Read one segment file in bounded memory and keep what comparisons need.
 
@@ -29,10 +35,13 @@ def scan_segment(
         base_offset: from the file's name.
         level: how deep each batch is checked.
         mtime_ns: of the file, as listed.
+        watch: shown the batches of each window as they are read.
     """
     summary = _Summary(base_offset)
     length = source.size
     for window in walk_segment(source, level=level):
+        if watch is not None:
+            watch(window.batches)
         summary.add(window.batches, window.damage, window.record_count)
     return summary.segment(path=path, length=length, mtime_ns=mtime_ns)
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from kforensics.damage import Absent
+from kforensics.evidence.model import BatchReader
 from kforensics.findings.model import Finding, Severity, finding
-from kforensics.reconcile.divergence import common_range, suspect_ranges
+from kforensics.reconcile.divergence import first_divergence
 from kforensics.reconcile.partition import PartitionReport
 from kforensics.reconcile.placement import LeaderSpread, Placement
 from kforensics.units import OffsetRange
@@ -78,26 +79,28 @@ def inventory_findings(disagreements: Mapping[str, tuple[int, int]]) -> Iterator
         )
 
 
-def undecided_findings(report: PartitionReport) -> Iterator[Finding]:
-    """Buckets of offsets whose digests do not prove two logs equal, where bytes that would tell are not at hand."""
+def undecided_findings(report: PartitionReport, reader: BatchReader) -> Iterator[Finding]:
+    """Runs of offsets whose digests do not prove two logs equal, where what would tell is not at hand."""
     for one in report.replicas:
         other = one.compared_with
-        if other is None or (one.view.replica.is_at_hand and other.replica.is_at_hand):
+        replicas = () if other is None else (one.view.replica, other.replica)
+        if other is None or all(replica.is_at_hand and replica.has_records for replica in replicas):
             continue
-        common = common_range(one.view, other)
-        suspects = list(suspect_ranges(one.view, other, common)) if common else []
-        if not suspects or one.divergence is not None:
+        undecided: list[OffsetRange] = []
+        first_divergence(one.view, other, reader, undecided)
+        if not undecided or one.divergence is not None:
             continue
+        what = "batches" if all(replica.is_at_hand for replica in replicas) else "digests"
         yield finding(
             "KF408",
             severity=Severity.NOTE,
             statement=(
-                f"{report.partition}: offsets {suspects[0].first} to {suspects[-1].last} of broker "
-                f"{_broker(one.view.replica.broker_id)} and broker {_broker(other.replica.broker_id)} can't be compared by digests alone"
+                f"{report.partition}: offsets {undecided[0].first} to {undecided[-1].last} of broker "
+                f"{_broker(one.view.replica.broker_id)} and broker {_broker(other.replica.broker_id)} can't be compared by {what} alone"
             ),
             topic_partition=report.partition,
             broker_id=one.view.replica.broker_id,
-            offsets=OffsetRange(suspects[0].first, suspects[-1].last),
+            offsets=OffsetRange(undecided[0].first, undecided[-1].last),
         )
 
 

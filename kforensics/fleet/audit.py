@@ -141,7 +141,7 @@ def audit(
         run=run,
         audit=name,
         roots=tuple(one.found.root for one in found.inputs),
-        at_hand=tuple(one.evidence is None for one in found.inputs),
+        evidence=tuple(None if one.evidence is None else Tables(one.evidence) for one in found.inputs),
         clusters=clusters,
         order={one.source: one.number for one in tasks},
         audited=_audited(found, clusters),

@@ -45,7 +45,7 @@ PARTITION_LENGTH = 128 << 20
 RECORDS_A_BATCH = 4_096
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-_INTERNAL = frozenset({"source", "sequence", "absent", "scanned_ns", "checkpoint_lines"})
+_INTERNAL = frozenset({"source", "sequence", "absent", "scanned_ns", "checkpoint_lines", "content"})
 
 _WHERE = [("node_id", pa.int32()), ("topic", pa.string()), ("partition", pa.int32()), ("path", pa.string())]
 

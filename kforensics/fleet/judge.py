@@ -3,25 +3,21 @@
 import functools
 import json
 import pickle
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kforensics.damage import Absent
-from kforensics.evidence.collect import FileBatchReader, LogDirState, PartitionPlace, changes_since
-from kforensics.evidence.model import BUCKET_OFFSETS, Problem, Replica, Segment
+from kforensics.evidence.collect import LogDirState, PartitionPlace, changes_since
+from kforensics.evidence.model import Problem, Replica
 from kforensics.findings.fleet import placement_findings, undecided_findings
 from kforensics.findings.model import Finding, Severity
 from kforensics.fleet.parcel import PartitionKey, unpack
+from kforensics.fleet.reader import FleetBatchReader
 from kforensics.fleet.rows import Row, finding_row, known, problem_row, replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
-from kforensics.formats.batch_table import BatchTable, empty_batches
-from kforensics.formats.records import Record
 from kforensics.pipeline.diff import DiffOptions, judge_partition
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.facts import ClusterFacts
@@ -32,9 +28,6 @@ from kforensics.render.jsonout import to_plain
 
 STATE = "state"
 """Folder of what workers need beyond the rows, and of the marks of attempts that failed."""
-
-MOST_KEPT_ROWS = 500_000
-"""Batch rows that a reader keeps, of some 90 bytes each."""
 
 _RANK = {verdict: rank for rank, verdict in enumerate(Verdict)}
 _WITH_REPORT = frozenset(Verdict) - {Verdict.LEADER, Verdict.CONSISTENT}
@@ -50,8 +43,8 @@ class JudgeContext:
     """A name of this attempt that no other has."""
     roots: tuple[Path, ...]
     """Where each input really is."""
-    at_hand: tuple[bool, ...]
-    """Whether an input's bytes can be read."""
+    evidence: tuple[Tables | None, ...]
+    """Where the evidence of each input is; none where its files are read."""
     clusters: tuple[str, ...]
     """Of each input."""
     order: Mapping[str, int]
@@ -68,62 +61,6 @@ class ClusterKnowledge:
     facts: ClusterFacts
     protocol_hints: Mapping[int, ProtocolName]
     racks: Mapping[int, str]
-
-
-class FleetBatchReader(FileBatchReader):
-    """Content of replicas at hand from their files; of others, one row a segment that stands for its records by count.
-
-    One partition's replicas are compared in pairs: what was read of a run of buckets is kept for the next pair.
-    """
-
-    def __init__(self, roots: Sequence[Path]) -> None:
-        super().__init__(roots)
-        self._kept: OrderedDict[tuple[int, str, int, int], BatchTable] = OrderedDict()
-        self._kept_rows = 0
-
-    def _read_rows(self, replica: Replica, segment: Segment, first_offset: int, last_offset: int) -> BatchTable:
-        first, last = first_offset // BUCKET_OFFSETS, last_offset // BUCKET_OFFSETS
-        if not isinstance(segment.last_offset, Absent):
-            last = min(last, segment.last_offset // BUCKET_OFFSETS)
-        key = (replica.input, segment.path, max(first, segment.base_offset // BUCKET_OFFSETS), last)
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
-        rows = super()._read_rows(replica, segment, first * BUCKET_OFFSETS, (last + 1) * BUCKET_OFFSETS - 1)
-        self._kept[key] = rows
-        self._kept_rows += len(rows)
-        while self._kept_rows > MOST_KEPT_ROWS and len(self._kept) > 1:
-            _, oldest = self._kept.popitem(last=False)
-            self._kept_rows -= len(oldest)
-        return rows
-
-    def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
-        """Rows of the batches that touch the offsets."""
-        if replica.is_at_hand:
-            return super().batches(replica, first_offset, last_offset)
-        parts = [
-            row
-            for number, segment in enumerate(replica.segments)
-            if (row := _stand_in(number, segment, first_offset, last_offset)) is not None
-        ]
-        return np.concatenate(parts) if parts else empty_batches()
-
-    def records(self, replica: Replica, first_offset: int, last_offset: int) -> Iterator[Record]:
-        """Every record at the offsets; none of what is not at hand."""
-        return super().records(replica, first_offset, last_offset) if replica.is_at_hand else iter(())
-
-
-def _stand_in(number: int, segment: Any, first_offset: int, last_offset: int) -> BatchTable | None:
-    if isinstance(segment.first_offset, Absent) or isinstance(segment.last_offset, Absent):
-        return None
-    first, last = max(first_offset, segment.first_offset), min(last_offset, segment.last_offset)
-    if first > last:
-        return None
-    row = empty_batches(1)
-    row["base_offset"], row["last_offset"], row["segment"] = first, last, number
-    row["count"] = min(last - first + 1, segment.record_count, np.iinfo(np.int32).max)
-    row["magic"], row["crc_valid"], row["producer_id"] = 2, True, -1
-    return row
 
 
 def save_knowledge(tables: Tables, knowledge: Mapping[str, ClusterKnowledge], audit: str) -> None:
@@ -144,7 +81,8 @@ def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> 
     scanned = unpack(parcels)
     by_partition = _stitch(scanned, context)
     knowledge = _knowledge(str(context.tables), context.audit, context.tables)
-    reader = FleetBatchReader(context.roots)
+    sources = {(row["input"], row["path"]): row["source"] for row in scanned.replicas}
+    reader = FleetBatchReader(context.roots, context.evidence, sources)
     out = _Rows(context)
     for key in sorted(by_partition):
         replicas = by_partition[key]
@@ -167,7 +105,7 @@ def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
     )
     for row in ordered:
         live, deleted = segments.get((row["source"], row["path"]), ([], []))
-        replica = replica_of(row, live, deleted, is_at_hand=context.at_hand[row["input"]])
+        replica = replica_of(row, live, deleted)
         key = (context.clusters[row["input"]], row["topic"], row["partition"])
         by_partition.setdefault(key, []).append((row, replica))
     return by_partition
@@ -200,7 +138,7 @@ class _Rows:
         key: PartitionKey,
         replicas: Sequence[tuple[Row, Replica]],
         knowledge: ClusterKnowledge,
-        reader: FileBatchReader,
+        reader: FleetBatchReader,
     ) -> None:
         cluster = key[0]
         options = self._context.options
@@ -213,12 +151,12 @@ class _Rows:
             [replica for _, replica in replicas], reader=reader, facts=knowledge.facts, options=hinted
         )
         for _, replica in replicas:
-            if replica.is_at_hand:
+            if self._context.evidence[replica.input] is None:
                 place = place_of_replica(replica, self._context.roots[replica.input])
                 self.problems += [problem_row(one) for one in changes_since(place, replica)]
         audited = self._context.audited.get(cluster, frozenset())
         placement = place_partition(report, facts=knowledge.facts, audited=audited, racks=knowledge.racks)
-        found = (*findings, *placement_findings(report, placement), *undecided_findings(report))
+        found = (*findings, *placement_findings(report, placement), *undecided_findings(report, reader))
         self.findings += [finding_row(one, cluster or None) for one in found]
         self.partitions.append(_partition_row(cluster, report, placement, replicas, found))
         judged = {(one.view.replica.input, one.view.replica.path): one for one in report.replicas}
@@ -283,7 +221,7 @@ def _judged_row(row: Row, replica: Replica, report: ReplicaReport | None) -> Row
     protocol = report.protocol if report else Absent.NOT_APPLICABLE
     every = (*replica.segments, *replica.deleted_segments)
     return {
-        **replica_row(replica, row["source"], row["sequence"]),
+        **replica_row(replica, row["source"], row["sequence"], row["content"]),
         "segments": len(every),
         "bytes": sum(one.length for one in every),
         "damaged_places": sum(len(one.damage) for one in every) + sum(map(len, replica.damage.values())),

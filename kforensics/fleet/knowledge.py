@@ -1,23 +1,27 @@
 """What the metadata logs, broker logs and consumer groups of a fleet say, cluster by cluster, without walking through its partitions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 
-from kforensics.damage import Absent
+from kforensics.damage import Absent, Span
 from kforensics.evidence.collect import LogDirState, PartitionPlace, Places
+from kforensics.evidence.group_commits import GroupCommitRecord
 from kforensics.evidence.inputs import FoundInput, Inputs
 from kforensics.evidence.metadata_log import MetadataHistory, newest_log
-from kforensics.evidence.model import Problem
+from kforensics.evidence.model import Citation, Problem
 from kforensics.fleet.judge import ClusterKnowledge
-from kforensics.fleet.places import PlannedInput
+from kforensics.fleet.places import LISTERS, PlannedInput
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
+from kforensics.fleet.rows import known_or
+from kforensics.fleet.tables import Tables
 from kforensics.pipeline.facts import gather_facts
-from kforensics.source.naming import parse_partition_directory
-from kforensics.source.walk import Found, join, list_directory, walk_partition
+from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
+from kforensics.source.walk import Found, FoundFile, join, list_directory, walk_partition
 from kforensics.units import TopicPartition
 
 MOST_METADATA_LOGS = 16
-"""Copies of the metadata log that are read for a cluster; every broker of a large one has its own."""
+"""Copies of the metadata log that are read for a cluster, those that reach furthest; every broker of a large one has its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,29 @@ class _MetadataOnly(FoundInput):
                 name = parse_partition_directory(entry.name) if entry.is_directory else None
                 if name is not None and name.is_metadata:
                     yield from walk_partition(self.root, join(log_dir.path, entry.name), name=entry.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _CarriedCommits:
+    """Consumers' offsets in the evidence of scans; read where they are asked for."""
+
+    places: tuple[tuple[int, str, Tables], ...]
+    """Input, key of the log directory, evidence."""
+
+    def __iter__(self) -> Iterator[GroupCommitRecord]:
+        for number, source, evidence in self.places:
+            for part in evidence.parts("commits"):
+                if not part.startswith(f"{source}-"):
+                    continue
+                for row in evidence.read_part("commits", part).to_pylist():
+                    yield GroupCommitRecord(
+                        partition=TopicPartition(row["topic"], row["partition"]),
+                        group=row["group"],
+                        offset=row["committed_offset"],
+                        leader_epoch=known_or(row["leader_epoch"], Absent.NOT_WRITTEN),
+                        time_ms=row["time_ms"],
+                        citation=Citation(input=number, path=row["path"], span=Span(row["position"], 0)),
+                    )
 
 
 def cluster_of_inputs(inputs: Sequence[PlannedInput]) -> tuple[str, ...]:
@@ -67,7 +94,12 @@ def gather_knowledge(
             if clusters[task.input] == cluster and task.evidence is None
             for place in _offsets_places(task, by_number[task.number])
         ]
-        gathered = gather_facts(found, _as_places(places))
+        carried = tuple(
+            (task.input, task.source, Tables(task.evidence))
+            for task in tasks
+            if clusters[task.input] == cluster and task.evidence is not None
+        )
+        gathered = gather_facts(found, _as_places(places), carried_commits=_CarriedCommits(carried))
         problems.extend(gathered.problems)
         racks = {
             **_racks_in(newest_log(gathered.histories)),
@@ -84,11 +116,27 @@ def gather_knowledge(
 
 
 def _chosen(inputs: Sequence[PlannedInput], members: Sequence[int]) -> frozenset[int]:
-    """Inputs whose metadata log is read: all, or in a large cluster those of controllers first."""
+    """Inputs whose metadata log is read: all, or in a large cluster those that reach furthest, controllers before brokers."""
     with_log = [n for n in members if any(log_dir.is_metadata_dir for log_dir in inputs[n].found.log_dirs)]
-    with_log.sort(key=lambda number: (inputs[number].found.described.kind == "broker", number))
+    if len(with_log) > MOST_METADATA_LOGS:
+        with ThreadPoolExecutor(LISTERS) as pool:
+            reaches = dict(zip(with_log, pool.map(lambda n: _reach(inputs[n].found), with_log), strict=True))
+        with_log.sort(key=lambda n: (reaches[n], inputs[n].found.described.kind != "broker", -n), reverse=True)
     without = set(members) - set(with_log)
     return frozenset({*with_log[:MOST_METADATA_LOGS], *without})
+
+
+def _reach(found: FoundInput) -> tuple[int, int]:
+    """How far a metadata log goes, without reading it: the base offset of its last segment, and the length of that."""
+    segments = [
+        (item.name.base_offset, item.length)
+        for item in _reduced(found).walk()
+        if isinstance(item, FoundFile)
+        and item.name.kind is FileKind.SEGMENT
+        and item.name.suffix is FileSuffix.NONE
+        and isinstance(item.name.base_offset, int)
+    ]
+    return max(segments, default=(-1, 0))
 
 
 def _reduced(found: FoundInput) -> FoundInput:

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
+from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.evidence.collect import FileBatchReader
 from kforensics.evidence.model import Problem
 from kforensics.findings.diff import partition_findings
 from kforensics.findings.model import Finding, by_gravity
+from kforensics.fleet.content import CONTENT_TABLES, ContentKeeper
+from kforensics.fleet.copies import copy_facts
 from kforensics.fleet.places import COPIES, SCAN_SCHEMA, PlannedInput, find_sources, scan_manifest
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, list_log_dir, log_dir_tasks, part_name, place_of
 from kforensics.fleet.rows import finding_row, input_row, known, problem_of, problem_row, replica_of
@@ -23,23 +25,33 @@ from kforensics.pipeline.diff import DiffOptions
 from kforensics.pipeline.fleet_summary import ScanResult
 from kforensics.reconcile.facts import NoFacts
 from kforensics.reconcile.partition import reconcile_partition
-from kforensics.source.mapped import open_evidence
-from kforensics.source.naming import FileKind, parse_partition_directory
-from kforensics.source.walk import FoundFile, join, list_directory, walk_partition
 
 PIECE_LENGTH = 1 << 30
 """Bytes after which what was read is written down, so that an interruption costs no more than this."""
 
-COPY_LIMIT = 1 << 30
-"""Bytes of a metadata log file that are copied; brokers cut them at 1 GiB."""
-
-TABLES_OF_A_SCAN = ("nodes", "replicas", "segments", "digests", "lineage", "findings", "problems", "plan", COPIES)
+TABLES_OF_A_SCAN = (
+    "nodes",
+    "replicas",
+    "segments",
+    "digests",
+    "lineage",
+    "findings",
+    "problems",
+    "plan",
+    *CONTENT_TABLES,
+    COPIES,
+)
 
 Progress = Callable[[int, int], None]
 
 
 def scan_node(
-    paths: Sequence[Path], out: Path, *, rate: int | None = None, progress: Progress | None = None
+    paths: Sequence[Path],
+    out: Path,
+    *,
+    rate: int | None = None,
+    digests_only: bool = False,
+    progress: Progress | None = None,
 ) -> ScanResult:
     """Extract the evidence of data directories.
 
@@ -47,6 +59,7 @@ def scan_node(
         paths: data directories of one broker, or parents of them.
         out: where the evidence goes: new, or of an earlier scan of the same directories.
         rate: most bytes to read in a second.
+        digests_only: carry no batches: far less where batches are small, but runs that differ can't be drilled into.
         progress: told of bytes read and findings.
 
     Raises:
@@ -60,12 +73,12 @@ def scan_node(
     tables.create(TABLES_OF_A_SCAN)
     tables.write_manifest(SCAN_MANIFEST, scan_manifest(found.inputs, is_complete=False))
     run = time.time_ns() // 1_000_000
-    scanner = _Scanner(tables, run, RateLimit(rate) if rate else None, progress)
+    scanner = _Scanner(tables, run, RateLimit(rate) if rate else None, progress, digests_only=digests_only)
     for task in log_dir_tasks(found.inputs):
         scanner.log_dir(task)
     problems = [*found.problems, *scanner.problems]
     for number, planned in enumerate(found.inputs):
-        problems += _copy_metadata(number, planned, tables)
+        problems += copy_facts(number, planned.found, tables)
     _write_rest(tables, run, found.inputs, scanner.findings, problems)
     _remove_others(tables, run)
     tables.write_manifest(SCAN_MANIFEST, scan_manifest(found.inputs, is_complete=True))
@@ -93,11 +106,14 @@ def _open_output(out: Path) -> Tables:
 
 
 class _Scanner:
-    def __init__(self, tables: Tables, run: int, limit: RateLimit | None, progress: Progress | None) -> None:
+    def __init__(
+        self, tables: Tables, run: int, limit: RateLimit | None, progress: Progress | None, *, digests_only: bool
+    ) -> None:
         self._tables = tables
         self._run = run
         self._limit = limit
         self._progress = progress
+        self._digests_only = digests_only
         self.findings: list[Finding] = []
         self.problems: list[Problem] = []
         self.replicas = self.segments = self.read_bytes = self.reused = 0
@@ -110,14 +126,19 @@ class _Scanner:
             self.problems += [problem_of(row) for row in self._tables.read_part("problems", plan_problems).to_pylist()]
             self._tables.remove("problems", plan_problems)
         listing = self._tables.read_part("plan", part_name(task.number), schema=PLAN).to_pylist()
+        wrap = self._limit.wrap if self._limit else None
+        keeper = ContentKeeper(self._tables, task, wrap)
         for number, rows in enumerate(_pieces(listing)):
             read = scan_piece(
                 task,
                 rows,
                 place_of=place_of,
                 earlier=EarlierLooks([self._tables]),
-                wrap=self._limit.wrap if self._limit else None,
+                wrap=wrap,
+                keeper=None if self._digests_only else keeper,
             )
+            if self._digests_only:
+                read.replicas = [{**row, "content": "digests"} for row in read.replicas]
             part = f"{task.source}-run-{self._run}-{number:06d}"
             for table, content in read.tables().items():
                 self._tables.write(table, part, content)
@@ -130,6 +151,7 @@ class _Scanner:
             self.reused += read.reused
             if self._progress:
                 self._progress(read.read_bytes, len(self.findings))
+        keeper.remove_others()
 
     def _own_findings(self, task: LogDirTask, read: Scanned) -> None:
         """What each log says against itself; whatever needs other replicas is for the audit."""
@@ -140,7 +162,7 @@ class _Scanner:
         roots = [task.found.root] * (task.input + 1)
         for row in read.replicas:
             live, deleted = segments.get(row["path"], ([], []))
-            replica = replica_of(row, live, deleted, is_at_hand=True)
+            replica = replica_of(row, live, deleted)
             report = reconcile_partition([replica], reader=FileBatchReader(roots), facts=NoFacts())
             self.findings += partition_findings(report)
 
@@ -157,30 +179,6 @@ def _pieces(listing: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, 
         length += row["length"]
     if current:
         yield current
-
-
-def _copy_metadata(number: int, planned: PlannedInput, tables: Tables) -> list[Problem]:
-    """Keep the metadata log as it is: it tells who led and who was in sync, and it holds no records of users."""
-    problems = []
-    for log_dir in planned.found.log_dirs:
-        if not log_dir.is_metadata_dir:
-            continue
-        for entry in list_directory(planned.found.root, log_dir.path).entries:
-            name = parse_partition_directory(entry.name) if entry.is_directory else None
-            if name is None or not name.is_metadata:
-                continue
-            for item in walk_partition(planned.found.root, join(log_dir.path, entry.name), name=entry.name):
-                if not isinstance(item, FoundFile) or item.name.kind not in {
-                    FileKind.SEGMENT,
-                    FileKind.METADATA_SNAPSHOT,
-                }:
-                    continue
-                try:
-                    with open_evidence(planned.found.root / item.path) as file:
-                        tables.copy(f"{COPIES}/{number}/{item.path}", file.read_all(COPY_LIMIT))
-                except EvidenceError as error:
-                    problems.append(Problem(input=number, path=item.path, message=error.problem))
-    return problems
 
 
 def _write_rest(

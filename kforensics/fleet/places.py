@@ -22,7 +22,7 @@ LISTERS = 32
 
 SCAN_SCHEMA = "kforensics/fleet-evidence/1"
 COPIES = "copies"
-"""Below the evidence of a scan: the metadata logs as they are, which tell of leaders and in-sync replicas."""
+"""Below the evidence of a scan: the metadata logs and log files as they are, which tell of leaders and in-sync replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,10 +163,17 @@ def scan_manifest(planned: Sequence[PlannedInput], *, is_complete: bool) -> dict
                     for log_dir in one.found.log_dirs
                 ],
                 "sources": list(one.sources),
+                "shape": _plain(one.found.shape),
+                "copies": copied_root(number, one.found.described.path),
             }
-            for one in planned
+            for number, one in enumerate(planned)
         ],
     }
+
+
+def copied_root(number: int, path: str) -> str:
+    """Below the evidence, where an input's copies lie; under its own name, by which nodes of log files are told apart."""
+    return f"{COPIES}/{number}/{'/'.join(Path(path).resolve().parts[-2:]).lstrip('/')}"
 
 
 def inputs_of_manifest(location: Path, manifest: Mapping[str, Any] | None) -> list[PlannedInput]:
@@ -181,12 +188,12 @@ def inputs_of_manifest(location: Path, manifest: Mapping[str, Any] | None) -> li
         causes = ("it was interrupted: the same `fleet scan` goes on where it stopped",)
         raise EvidenceUnreadable(str(location), "the scan that extracted this evidence did not finish", causes)
     try:
-        return [_planned(location, number, one) for number, one in enumerate(manifest["inputs"])]
+        return [_planned(location, one) for one in manifest["inputs"]]
     except (KeyError, TypeError, ValueError) as error:
         raise EvidenceUnreadable(str(location), f"its manifest is damaged: {error}") from error
 
 
-def _planned(location: Path, number: int, one: Mapping[str, Any]) -> PlannedInput:
+def _planned(location: Path, one: Mapping[str, Any]) -> PlannedInput:
     log_dirs = tuple(
         FoundLogDir(
             path=str(log_dir["path"]),
@@ -210,12 +217,20 @@ def _planned(location: Path, number: int, one: Mapping[str, Any]) -> PlannedInpu
             cluster_id=_value(one["cluster_id"]),
             kafka_version_hint=_value(one["kafka_version_hint"]),
         ),
-        root=location / COPIES / str(number),
-        shape=Shape.PARENT if log_dirs else Shape.PARTITION,
+        root=_below_copies(location, str(one["copies"])),
+        shape=_value(one["shape"]) if isinstance(one["shape"], dict) else Shape(one["shape"]),
         log_dirs=log_dirs,
         log_dir_paths=tuple(one.path for one in log_dirs),
     )
     return PlannedInput(found=found, sources=tuple(map(str, one["sources"])), evidence=location)
+
+
+def _below_copies(location: Path, name: str) -> Path:
+    """A manifest comes from elsewhere: it must not lead out of the evidence."""
+    first, *rest = name.split("/")
+    if first != COPIES or ".." in rest:
+        raise ValueError(f"copies in {name}")
+    return location / name
 
 
 def _plain(value: Any) -> Any:

@@ -15,6 +15,10 @@ from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 
 Row = dict[str, Any]
 
+_WITH_RECORDS = frozenset({"files", "records"})
+_WITH_BATCHES = _WITH_RECORDS | {"batches"}
+"""What of a replica's content can be read: its files themselves, or what a scan carried along."""
+
 _DIGEST_COLUMNS = ("bucket", "low", "high", "batches", "position")
 
 
@@ -140,8 +144,8 @@ def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs:
 # ---------------------------------------------------------------- replicas
 
 
-def replica_row(replica: Replica, source: str, sequence: int) -> Row:
-    """What a partition directory says, its segments apart."""
+def replica_row(replica: Replica, source: str, sequence: int, content: str = "files") -> Row:
+    """What a partition directory says, its segments apart; `content` is what can be read of them: `files`, `records`, `batches` or `digests`."""
     checkpoints = {name: getattr(replica, name) for name in CHECKPOINTS}
     absent = {
         name: value.value
@@ -168,6 +172,7 @@ def replica_row(replica: Replica, source: str, sequence: int) -> Row:
         "clean_shutdown": replica.clean_shutdown,
         "producer_snapshots": list(replica.producer_snapshots),
         "damage": [row for path, damage in sorted(replica.damage.items()) for row in damage_rows(path, damage)],
+        "content": content,
         "absent": [f"{name}={why}" for name, why in sorted(absent.items())],
     }
 
@@ -178,9 +183,7 @@ def _line(checkpoint: CheckpointValue | Absent) -> int | None:
     return checkpoint.citation.line
 
 
-def replica_of(
-    row: Mapping[str, Any], segments: Sequence[Segment], deleted: Sequence[Segment], *, is_at_hand: bool
-) -> Replica:
+def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Sequence[Segment]) -> Replica:
     """The replica that a row and its segments tell of."""
     absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
     lines = dict(zip(CHECKPOINTS, row["checkpoint_lines"] or (), strict=False))
@@ -217,7 +220,8 @@ def replica_of(
             clean_shutdown=row["clean_shutdown"],
             producer_snapshots=tuple(row["producer_snapshots"] or ()),
             damage=damage,
-            is_at_hand=is_at_hand,
+            is_at_hand=row["content"] in _WITH_BATCHES,
+            has_records=row["content"] in _WITH_RECORDS,
         ),
         segments,
         deleted,

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as pd
@@ -17,6 +17,7 @@ from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask
 from kforensics.fleet.rows import Row, digest_lists, problem_row, replica_row, segment_of, segment_row
 from kforensics.fleet.schemas import DIGESTS, LINEAGE, SEGMENTS
 from kforensics.fleet.tables import Tables
+from kforensics.formats.batch_table import BatchTable
 from kforensics.formats.segment import Level, SegmentBytes
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
@@ -25,6 +26,32 @@ SETTLED_NS = 2_000_000_000
 
 Wrap = Callable[[EvidenceFile], SegmentBytes]
 """Puts something between a file and its reader, such as a limit of the read rate."""
+
+
+class Keeper(Protocol):
+    """Told of what is read while it is read, to keep some of it."""
+
+    def expect(self, rows: Sequence[Mapping[str, Any]], reused: frozenset[str]) -> None:
+        """The run of the listing that comes next, and the files in it that are not read again."""
+        ...
+
+    def directory(self, row: Mapping[str, Any]) -> None:
+        """A partition directory, whose segments follow."""
+        ...
+
+    def taken_over(self, row: Mapping[str, Any]) -> None:
+        """A segment that is as it was."""
+        ...
+
+    def segment(self, row: Mapping[str, Any], source: SegmentBytes) -> Callable[[BatchTable], None] | None:
+        """What a segment's batches are shown to as they are read."""
+        ...
+
+    def finish(
+        self, rows: Sequence[Mapping[str, Any]], scanned: Sequence[Row], replicas: Sequence[Row]
+    ) -> Iterable[Row]:
+        """The end of the run; gives what could not be read."""
+        ...
 
 
 @dataclass(slots=True)
@@ -141,6 +168,7 @@ def scan_piece(
     earlier: EarlierLooks,
     level: Level = Level.CRC,
     wrap: Wrap | None = None,
+    keeper: Keeper | None = None,
 ) -> Scanned:
     """Read what a run of a log directory's listing names; what can't be read becomes a problem.
 
@@ -151,6 +179,7 @@ def scan_piece(
         earlier: what need not be read again.
         level: how deep batches are checked.
         wrap: put between each file and its reader.
+        keeper: told of what is read, where some of it is kept; the run is one of whole partition directories then.
     """
     out, reused = earlier.of(task.source, [row for row in rows if row["kind"] != IS_DIRECTORY])
     out.reused = len(reused)
@@ -162,13 +191,21 @@ def scan_piece(
     }
     problems: list[Problem] = []
     out.segments = [{**row, **place} for row in out.segments]
+    if keeper:
+        keeper.expect(rows, reused)
     for row in rows:
         if row["kind"] == IS_DIRECTORY:
             collected = collect_directory(place_of(task, row))
             problems.extend(collected.problems)
             out.replicas.append(replica_row(collected.replica, task.source, row["sequence"]))
+            if keeper:
+                keeper.directory(row)
         elif row["path"] not in reused:
-            _read_segment(task, row, place, out, problems, level=level, wrap=wrap)
+            _read_segment(task, row, place, out, problems, level=level, wrap=wrap, keeper=keeper)
+        elif keeper:
+            keeper.taken_over(row)
+    if keeper:
+        out.problems.extend(keeper.finish(rows, out.segments, out.replicas))
     out.problems.extend(problem_row(one) for one in problems)
     return out
 
@@ -182,13 +219,19 @@ def _read_segment(
     *,
     level: Level,
     wrap: Wrap | None,
+    keeper: Keeper | None,
 ) -> None:
     started = time.time_ns()
     try:
         with open_evidence(task.found.root / row["path"]) as file:
             source = wrap(file) if wrap else file
             segment = scan_segment(
-                source, path=row["path"], base_offset=row["base_offset"], level=level, mtime_ns=file.mtime_ns
+                source,
+                path=row["path"],
+                base_offset=row["base_offset"],
+                level=level,
+                mtime_ns=file.mtime_ns,
+                watch=keeper.segment(row, source) if keeper else None,
             )
             segment = replace(segment, changed=file.changed())
     except EvidenceError as error:
@@ -214,7 +257,10 @@ def take_evidence(task: LogDirTask, evidence: Tables) -> Scanned:
     epochs = _grouped(evidence.rows("lineage", where=of_source), ("leader_epoch", "start_offset"))
     for row in evidence.rows("segments", where=of_source):
         out.add_segment({**row, "input": task.input}, digests.get(row["path"], []), epochs.get(row["path"], []))
-    out.replicas = [{**row, "input": task.input} for row in evidence.rows("replicas", where=of_source)]
+    out.replicas = [
+        {**row, "input": task.input, "content": row["content"] or "digests"}
+        for row in evidence.rows("replicas", where=of_source)
+    ]
     return out
 
 

@@ -63,6 +63,7 @@ REPLICAS = pa.schema(
         ("clean_shutdown", _BOOL),
         ("producer_snapshots", pa.list_(_LONG)),
         ("damage", pa.list_(DAMAGE)),
+        ("content", _TEXT),
         ("absent", pa.list_(_TEXT)),
     ]
 )
@@ -130,6 +131,55 @@ DIGESTS = pa.schema(
 )
 
 LINEAGE = pa.schema([("source", _TEXT), ("path", _TEXT), ("leader_epoch", _INT), ("start_offset", _LONG)])
+
+CARRIED_BATCHES = pa.schema(
+    [
+        ("path", _TEXT),
+        ("base_offset", _LONG),
+        ("last_offset", _LONG),
+        ("position", _LONG),
+        ("length", _INT),
+        ("partition_leader_epoch", _INT),
+        ("crc", _LONG),
+        ("magic", pa.int8()),
+        ("attributes", _SHORT),
+        ("count", _INT),
+        ("producer_id", _LONG),
+        ("control", _SHORT),
+    ]
+)
+"""Every sound batch of the segments of a partition directory; only in the evidence of `fleet scan`."""
+
+CARRIED_RECORDS = pa.schema(
+    [
+        ("path", _TEXT),
+        ("offset", _LONG),
+        ("timestamp_ms", _LONG),
+        ("key_digest", pa.binary()),
+        ("value_digest", pa.binary()),
+        ("headers_digest", pa.binary()),
+        ("batch_position", _LONG),
+        ("batch_base_offset", _LONG),
+        ("producer_id", _LONG),
+        ("magic", pa.int8()),
+        ("is_transactional", _BOOL),
+        ("is_control", _BOOL),
+    ]
+)
+
+CARRIED_COMMITS = pa.schema(
+    [
+        ("path", _TEXT),
+        ("topic", _TEXT),
+        ("partition", _INT),
+        ("group", _TEXT),
+        ("committed_offset", _LONG),
+        ("leader_epoch", _INT),
+        ("time_ms", _LONG),
+        ("position", _LONG),
+    ]
+)
+"""The highest offset of each group in each leader epoch, by segment of the topic in which groups commit."""
 
 PARTITIONS = pa.schema(
     [
@@ -216,3 +266,10 @@ TABLES: dict[str, pa.Schema] = {
     "problems": PROBLEMS,
     "plan": PLAN,
 }
+
+EVIDENCE_TABLES: dict[str, pa.Schema] = {
+    "batches": CARRIED_BATCHES,
+    "records": CARRIED_RECORDS,
+    "commits": CARRIED_COMMITS,
+}
+"""What `fleet scan` writes beyond the tables of an audit."""

@@ -1,7 +1,9 @@
 """A directory of Parquet tables, on local disk or on any storage that pyarrow writes: parts come whole or not at all."""
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,12 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from kforensics.errors import EvidenceUnreadable
-from kforensics.fleet.schemas import TABLES
+from kforensics.fleet.schemas import EVIDENCE_TABLES, TABLES
 from kforensics.fleet.storage import StoragePath
 
 Row = Mapping[str, Any]
+
+_SCHEMAS = {**TABLES, **EVIDENCE_TABLES}
 
 AUDIT_MANIFEST = "audit.json"
 SCAN_MANIFEST = "evidence.json"
@@ -56,7 +60,7 @@ class Tables:
 
     def write(self, table: str, part: str, rows: Sequence[Row] | pa.Table, schema: pa.Schema | None = None) -> None:
         """Write one part of a table, replacing the part of that name."""
-        schema = schema or TABLES[table]
+        schema = schema or _SCHEMAS[table]
         content = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows), schema=schema)
         filesystem, path = self.place(table, f"{part}.parquet")
         is_local = isinstance(filesystem, LocalFileSystem)
@@ -64,6 +68,20 @@ class Tables:
         target = self.place(table, f".{part}.parquet.part")[1] if is_local else path
         with filesystem.open_output_stream(target) as stream:
             pq.write_table(content, stream, compression="zstd", write_statistics=True)
+        if is_local:
+            filesystem.move(target, path)
+
+    @contextmanager
+    def writing(self, table: str, part: str, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
+        """Write one part row group by row group; it replaces the part of that name when all is written."""
+        filesystem, path = self.place(table, f"{part}.parquet")
+        is_local = isinstance(filesystem, LocalFileSystem)
+        target = self.place(table, f".{part}.parquet.part")[1] if is_local else path
+        with (
+            filesystem.open_output_stream(target) as stream,
+            pq.ParquetWriter(stream, schema, compression="zstd", write_statistics=True) as writer,
+        ):
+            yield writer
         if is_local:
             filesystem.move(target, path)
 
@@ -92,8 +110,8 @@ class Tables:
         filesystem, _ = self.place(table)
         paths = [self.place(table, f"{part}.parquet")[1] for part in self.parts(table)]
         if not paths:
-            return pd.dataset(pa.Table.from_pylist([], schema=TABLES[table]))
-        return pd.dataset(paths, filesystem=filesystem, format="parquet", schema=TABLES[table])
+            return pd.dataset(pa.Table.from_pylist([], schema=_SCHEMAS[table]))
+        return pd.dataset(paths, filesystem=filesystem, format="parquet", schema=_SCHEMAS[table])
 
     def rows(self, table: str, *, columns: Sequence[str] | None = None, where: Any = None) -> Iterator[Row]:
         """The rows of a table, in batches behind the scenes."""
@@ -145,12 +163,14 @@ class Tables:
             content: bytes = stream.read()
         return content
 
-    def copy(self, name: str, content: bytes) -> None:
-        """Write a file below the directory, with the folders that its name asks for."""
+    def copy(self, name: str, content: bytes, mtime_ns: int) -> None:
+        """Write a file below the directory, with the folders that its name asks for, and where possible its time of change."""
         filesystem, path = self.place(name)
         filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-        with filesystem.open_output_stream(path) as stream:
+        with filesystem.open_output_stream(path, compression=None) as stream:
             stream.write(content)
+        if isinstance(filesystem, LocalFileSystem):
+            os.utime(path, ns=(mtime_ns, mtime_ns))
 
     def take_part(self, other: "Tables", table: str, part: str) -> None:
         """Take a part of other tables over as it is."""

@@ -1,18 +1,20 @@
 """Facts about the cluster that stand beside the replicas: metadata log, consumer groups and broker logs among the inputs, read once."""
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.collect import PartitionPlace, Places
-from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, walk_group_commits
+from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, highest_commits, walk_group_commits
 from kforensics.evidence.inputs import Inputs
 from kforensics.evidence.log_files import LogFile, LogPlace, read_log_files
 from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.evidence.metadata_state import METADATA_VERSION
 from kforensics.evidence.model import Problem
+from kforensics.evidence.server_settings import read_settings
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, parse_version, protocol_of
@@ -54,6 +56,7 @@ def gather_facts(
     inputs: Inputs,
     places: Places,
     *,
+    carried_commits: Iterable[GroupCommitRecord] = (),
     rename_group: Callable[[str], str] = str,
     log_zone: dt.tzinfo | None = None,
     jobs: int = 1,
@@ -63,17 +66,23 @@ def gather_facts(
     log_files, problems = read_logs(inputs, jobs=jobs)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     newest = newest_log(histories)
+    versions = _versions(log_files)
     dated = {anchor: time for history in histories for anchor, time in epoch_times(history).items()}
     clocks = choose_clocks(log_files, dated, zone=log_zone)
     events = order_events(log_files, clocks)
     return GatheredFacts(
-        facts=facts_from_logs(events, KnownFacts(newest, CommittedOffsets(offsets, rename_group))),
+        facts=facts_from_logs(
+            events,
+            KnownFacts(newest, CommittedOffsets(offsets, rename_group, carried_commits)),
+            newest_version=_newest_of_all(versions, inputs),
+            configured=read_settings(inputs, "min.insync.replicas"),
+        ),
         histories=histories,
         log_files=log_files,
         clocks=clocks,
         events=events,
         protocol_hints=protocol_hints(log_files),
-        versions=BrokerVersions(by_broker=_versions(log_files), at_least=_least_version(newest)),
+        versions=BrokerVersions(by_broker=versions, at_least=_least_version(newest)),
         problems=tuple(problems),
     )
 
@@ -120,6 +129,16 @@ def _versions(log_files: tuple[LogFile, ...]) -> dict[int, KafkaVersion]:
     return found
 
 
+def _newest_of_all(versions: Mapping[int, KafkaVersion], inputs: Inputs) -> KafkaVersion | None:
+    """The newest version that a broker runs; none where the log of a broker that is among the inputs names none."""
+    brokers = {
+        one.described.broker_id
+        for one in inputs.found
+        if one.described.kind in {"broker", "combined"} and isinstance(one.described.broker_id, int)
+    }
+    return max(versions.values()) if versions and brokers <= versions.keys() else None
+
+
 def _least_version(history: MetadataHistory | None) -> KafkaVersion | None:
     """The release that brought the metadata.version in force, which no broker is older than."""
     levels = [change.level for change in history.features if change.name == METADATA_VERSION] if history else []
@@ -130,29 +149,29 @@ def _least_version(history: MetadataHistory | None) -> KafkaVersion | None:
 class CommittedOffsets:
     """Consumer groups' committed offsets by partition, read from the logs when the first partition is asked for."""
 
-    def __init__(self, places: tuple[PartitionPlace, ...], rename_group: Callable[[str], str] = str) -> None:
+    def __init__(
+        self,
+        places: tuple[PartitionPlace, ...],
+        rename_group: Callable[[str], str] = str,
+        carried: Iterable[GroupCommitRecord] = (),
+    ) -> None:
         self._places = places
         self._rename_group = rename_group
+        self._carried = carried
         self._known: dict[TopicPartition, tuple[GroupCommit, ...]] | None = None
 
     def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
         """What groups committed in the partition."""
         if self._known is None:
-            self._known = _highest_commits(self._places, self._rename_group)
+            self._known = _highest_commits(chain(walk_group_commits(self._places), self._carried), self._rename_group)
         return self._known.get(partition, ())
 
 
 def _highest_commits(
-    places: tuple[PartitionPlace, ...], rename_group: Callable[[str], str]
+    commits: Iterable[GroupCommitRecord], rename_group: Callable[[str], str]
 ) -> dict[TopicPartition, tuple[GroupCommit, ...]]:
-    """The highest offset that each group committed in each leader epoch."""
-    best: dict[tuple[TopicPartition, str, int | Absent], GroupCommitRecord] = {}
-    for commit in walk_group_commits(places):
-        key = (commit.partition, commit.group, commit.leader_epoch)
-        if key not in best or best[key].offset < commit.offset:
-            best[key] = commit
     out: dict[TopicPartition, list[GroupCommit]] = {}
-    for commit in best.values():
+    for commit in highest_commits(commits):
         found = GroupCommit(
             group=rename_group(commit.group),
             offset=commit.offset,

@@ -43,14 +43,28 @@ def common_range(one: LogView, other: LogView) -> OffsetRange | None:
     return OffsetRange(first, last) if first <= last else None
 
 
-def first_divergence(one: LogView, other: LogView, reader: BatchReader) -> Divergence | None:
-    """The first offset in the common range where the content differs, none where all of it is equal."""
+def first_divergence(
+    one: LogView, other: LogView, reader: BatchReader, undecided: list[OffsetRange] | None = None
+) -> Divergence | None:
+    """The first offset in the common range where the content differs, none where all of it is equal.
+
+    Args:
+        one: a log.
+        other: the log it is compared with.
+        reader: gives batches and records.
+        undecided: takes up the runs before it of which what is at hand proves neither.
+    """
     common = common_range(one, other)
     if common is None:
         return None
     at_hand = one.replica.is_at_hand and other.replica.is_at_hand
     for suspect in suspect_ranges(one, other, common):
-        found = _compare_range(one, other, suspect, reader) if at_hand else _by_digests(one, other, suspect, common)
+        if at_hand:
+            found = _compare_range(one, other, suspect, reader, undecided)
+        else:
+            found = _by_digests(one, other, suspect, common)
+            if found is None and undecided is not None:
+                undecided.append(suspect)
         if found is not None:
             return found
     return None
@@ -126,7 +140,10 @@ def _clip(buckets: list[int], common: OffsetRange) -> OffsetRange:
     )
 
 
-def _compare_range(one: LogView, other: LogView, common: OffsetRange, reader: BatchReader) -> Divergence | None:
+def _compare_range(
+    one: LogView, other: LogView, common: OffsetRange, reader: BatchReader, undecided: list[OffsetRange] | None
+) -> Divergence | None:
+    has_records = one.replica.has_records and other.replica.has_records
     by_record_below = max(one.cleaned_below, other.cleaned_below)
     start = common.first
     while start <= common.last:
@@ -141,9 +158,12 @@ def _compare_range(one: LogView, other: LogView, common: OffsetRange, reader: Ba
         last = _last_to_compare_by_record(mine, its, offset, common.last, by_record_below)
         if last is None:
             return _batch_divergence(one, other, offset, mine, its)
-        found = _compare_records(one, other, OffsetRange(max(offset, start), last), reader)
+        by_record = OffsetRange(max(offset, start), last)
+        found = _compare_records(one, other, by_record, reader) if has_records else None
         if found is not None:
             return found
+        if not has_records and undecided is not None:
+            undecided.append(by_record)
         start = last + 1
     return None
 

@@ -2,7 +2,7 @@
 
 import re
 
-from kforensics.fleet.schemas import TABLES
+from kforensics.fleet.schemas import EVIDENCE_TABLES, TABLES
 from tests.conftest import ROOT
 
 
@@ -14,4 +14,4 @@ def test_every_column_is_told():
         elif found := re.match(r"\| `(\w+)` \|", line):
             columns.append(found[1])
 
-    assert {name: schema.names for name, schema in TABLES.items()} == told
+    assert {name: schema.names for name, schema in {**TABLES, **EVIDENCE_TABLES}.items()} == told

@@ -55,7 +55,7 @@ def test_replicas_and_segments_survive(incident):
                 for one in part.segments
                 if one["directory"] == row["path"] and one["input"] == row["input"]
             ]
-            found[row["input"], row["path"]] = replica_of(row, own, [], is_at_hand=True)
+            found[row["input"], row["path"]] = replica_of(row, own, [])
     assert len(replicas) == len(found)
     assert any(segment.damage for replica in replicas for segment in replica.segments)
     for replica in replicas:

@@ -2,7 +2,6 @@
 
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kforensics import __version__
@@ -11,8 +10,6 @@ from kforensics.render.escape import escape_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-TEMPLATES = Path(__file__).parent / "templates"
 
 
 def require_engine() -> None:
@@ -40,10 +37,11 @@ def fill_page(template: str, **values: Any) -> str:
 
 @cache
 def _environment() -> "Environment":
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415  # an extra, and slow to load
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # an extra, and slow to load
 
     return Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        # Finds the templates in a zip too, as spark-submit ships the package.
+        loader=PackageLoader("kforensics.render.html"),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_visible,

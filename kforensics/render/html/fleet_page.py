@@ -1,0 +1,99 @@
+"""The audit of a fleet as one page: the answer, partitions, nodes and disks, placement, findings, and what could not be read."""
+
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Problem
+from kforensics.pipeline.fleet_summary import FleetSummary
+from kforensics.render.fleet_words import FleetAnswer, fleet_answer, placement_words, totals_words
+from kforensics.render.html.pages import fill_page
+from kforensics.render.text import Style, byte_count
+
+MOST_FINDINGS = 1_000
+MOST_PROBLEMS = 200
+
+VERDICTS = (
+    "silent-divergence",
+    "lost",
+    "will-truncate",
+    "unreadable",
+    "different-topic",
+    "behind",
+    "consistent",
+    "leader",
+)
+
+_LABELS = {
+    Style.ANSWER_BAD: ("bad", "✕", "The fleet needs help now"),
+    Style.ANSWER_WARNING: ("warning", "!", "Something needs a decision"),
+    Style.ANSWER_GOOD: ("good", "✓", "The fleet is sound"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """The colour and mark of the answer; the mark says the same as the colour."""
+
+    tone: str
+    mark: str
+    words: str
+
+
+def fleet_page(summary: FleetSummary) -> str:
+    """The page.
+
+    Raises:
+        MissingExtra: jinja2 is not installed.
+    """
+    answer = fleet_answer(summary)
+    findings = summary.findings[:MOST_FINDINGS]
+    problems = summary.problems[:MOST_PROBLEMS]
+    return fill_page(
+        "fleet.html",
+        label=_label(summary, answer),
+        answer=answer,
+        totals=totals_words(summary),
+        figures=_figures(summary),
+        verdicts=[(name, summary.verdicts[name]) for name in VERDICTS if summary.verdicts.get(name)],
+        worst=summary.worst,
+        more_partitions=summary.not_consistent - len(summary.worst),
+        nodes=summary.brokers,
+        disks=summary.damage_by_disk,
+        placement=placement_words(summary),
+        findings=findings,
+        more_findings=summary.finding_count - len(findings),
+        problems=[_place(summary, one) for one in problems],
+        more_problems=summary.problem_count - len(problems),
+        tables=summary.tables,
+        known=_known,
+        byte_count=byte_count,
+    )
+
+
+def _label(summary: FleetSummary, answer: FleetAnswer) -> Label:
+    tone, mark, words = _LABELS[answer.style]
+    if summary.problem_count and tone == "good":
+        tone, mark, words = "warning", "?", "Not all of the evidence could be read"
+    return Label(tone=tone, mark=mark, words=words)
+
+
+def _figures(summary: FleetSummary) -> list[tuple[str, int, str]]:
+    """Numbers at a glance: what is counted, how many, and a kind for its looks."""
+    return [
+        ("partitions that do not agree", summary.not_consistent, "possible"),
+        ("committed records at risk", summary.lost_certain, "certain"),
+        ("records at risk, maybe committed", summary.lost_possible, "possible"),
+        ("damaged places", sum(one.damaged_places for one in summary.damage_by_disk), "possible"),
+        ("under-replicated partitions", summary.under_replicated, "possible"),
+        ("partitions without a leader", summary.offline, "certain"),
+        ("things not read", summary.problem_count, "certain"),
+    ]
+
+
+def _place(summary: FleetSummary, problem: Problem) -> tuple[str, str]:
+    where = summary.inputs[problem.input].path if problem.input < len(summary.inputs) else ""
+    return (where if problem.path == "." else f"{where}/{problem.path}"), problem.message
+
+
+def _known(value: object) -> str:
+    return "?" if isinstance(value, Absent) else str(value)
