@@ -12,8 +12,8 @@ from kforensics.formats.bodies import Bodies, BodyDamage, compressed_bodies, pla
 from kforensics.formats.compression import BadCompression, Codec, OutputLimitReached, WindowTooLarge
 from kforensics.formats.message_set import MESSAGE_HEADER_0, MESSAGE_HEADER_1, summarize_wrapper
 from kforensics.formats.record_batch import BATCH_HEADER
-from kforensics.formats.record_columns import find_damaged_lanes
-from kforensics.formats.records import SMALLEST_RECORD, CountMismatch
+from kforensics.formats.record_columns import ExactReads, find_damaged_lanes
+from kforensics.formats.records import SMALLEST_RECORD, CountMismatch, TooManyHeaders
 from kforensics.formats.word_buffer import WordBuffer
 from kforensics.units import OffsetRange
 
@@ -24,9 +24,12 @@ Flags = NDArray[np.bool_]
 class WindowBatches:
     """The batches of one window, their bytes, and which of them are sound so far."""
 
-    def __init__(self, window: WordBuffer, payload: WordBuffer, table: BatchTable, file_position: int) -> None:
+    def __init__(
+        self, window: WordBuffer, payload: WordBuffer, table: BatchTable, file_position: int, exact: ExactReads
+    ) -> None:
         self.window = window
         self.payload = payload
+        self.exact = exact
         self.table = table
         self.file_position = file_position
         self.sound: Flags = table["crc_valid"].copy()
@@ -49,7 +52,7 @@ class WindowBatches:
     def reject_body(self, row: int, error: FormatError, start: int | None = None) -> None:
         """Note what the exact reader said of a batch; `start` is the batch's place in the buffer that the error's span is in."""
         batch = self.table[row]
-        if isinstance(error, OutputLimitReached | WindowTooLarge):
+        if isinstance(error, OutputLimitReached | WindowTooLarge | TooManyHeaders):
             kind, where = DamageKind.TOO_LARGE, ""
         elif isinstance(error, UnsupportedFormat):
             kind, where = DamageKind.UNSUPPORTED, ""
@@ -113,7 +116,7 @@ def check_records(batches: WindowBatches) -> None:
         if isinstance(found, BodyDamage):
             batches.reject_body(found.row, found.error)
             continue
-        for damaged in find_damaged_lanes(found.buffer, found.lanes):
+        for damaged in find_damaged_lanes(found.buffer, found.lanes, batches.exact):
             start = int(found.lanes.starts[damaged.lane])
             batches.reject_body(int(found.lanes.rows[damaged.lane]), damaged.error, start - BATCH_HEADER.length)
 

@@ -11,13 +11,14 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from kforensics.damage import Span
 from kforensics.errors import FormatError
 from kforensics.formats.record_chain import Lanes, Piece, chain_pieces
-from kforensics.formats.records import RecordLayout, iter_record_layouts, skip_headers
+from kforensics.formats.records import MOST_HEADERS, RecordLayout, iter_record_layouts, skip_headers
 from kforensics.formats.varint_lanes import Flags, Positions, Values, read_varints, read_varlongs, skip_varlongs
 from kforensics.formats.word_buffer import WordBuffer
 
-FEW_RECORDS = 16
+FEW_RECORDS = 128
 """Below it headers are read one record after the other."""
 
 
@@ -50,7 +51,21 @@ class LaneDamage:
     error: FormatError
 
 
-def find_damaged_lanes(buffer: WordBuffer, lanes: Lanes) -> list[LaneDamage]:
+class ExactReads:
+    """Bytes of bodies that the exact reader may go through: a few hundred compressed bytes hold millions of records, each of which costs it microseconds."""
+
+    def __init__(self, allowance: int) -> None:
+        self._left = allowance
+
+    def take(self, length: int) -> bool:
+        """Whether so many bytes may be read, which are gone then."""
+        if length > self._left:
+            return False
+        self._left -= length
+        return True
+
+
+def find_damaged_lanes(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> list[LaneDamage]:
     """The lanes whose records are not as the format says."""
     doubtful: set[int] = set()
     previous_delta = -1
@@ -61,11 +76,13 @@ def find_damaged_lanes(buffer: WordBuffer, lanes: Lanes) -> list[LaneDamage]:
         if not sound.all():
             doubtful.update((piece.first_lane + np.flatnonzero(~sound)).tolist())
     return [
-        LaneDamage(lane, error) for lane in sorted(doubtful) if (error := _exact_error(buffer, lanes, lane)) is not None
+        LaneDamage(lane, error)
+        for lane in sorted(doubtful)
+        if (error := _exact_error(buffer, lanes, lane, exact)) is not None
     ]
 
 
-def iter_columns(buffer: WordBuffer, lanes: Lanes) -> Iterator[RecordColumns | LaneDamage]:
+def iter_columns(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> Iterator[RecordColumns | LaneDamage]:
     """Columns of all records in file order, and each damage behind the readable records of its lane."""
     previous_delta = -1
     given_up = -1
@@ -84,7 +101,7 @@ def iter_columns(buffer: WordBuffer, lanes: Lanes) -> Iterator[RecordColumns | L
                 yield columns.part(ends[lane - 1] if lane else 0, end)
             else:
                 given_up = piece.first_lane + lane
-                yield from _exact_columns(buffer, lanes, given_up, piece.skipped)
+                yield from _exact_columns(buffer, lanes, given_up, piece.skipped, exact)
 
 
 def _decode(buffer: WordBuffer, piece: Piece, *, for_reading: bool) -> tuple[RecordColumns, Flags]:
@@ -104,7 +121,7 @@ def _decode(buffer: WordBuffer, piece: Piece, *, for_reading: bool) -> tuple[Rec
     position = value_position + np.maximum(value_length, 0)
     sound &= complete & (value_length >= -1) & (position <= limits)
     header_count, header_position, complete = read_varints(buffer, _where_sound(sound, position, limits))
-    sound &= complete & (header_count >= 0)
+    sound &= complete & (header_count >= 0) & (header_count <= MOST_HEADERS)
     end = (
         _behind_headers(buffer, header_position, header_count, limits, sound) if header_count.any() else header_position
     )
@@ -151,7 +168,7 @@ def _behind_headers(
         going.tolist(), position.tolist(), left.tolist(), limit.tolist(), strict=True
     ):
         try:
-            end[record] = skip_headers(buffer.view, start, bound, count)
+            end[record] = skip_headers(buffer.content, start, bound, count)
         except FormatError:
             end[record] = -1
     return end
@@ -190,7 +207,18 @@ def _exact_layouts(buffer: WordBuffer, lanes: Lanes, lane: int) -> Iterator[Reco
     )
 
 
-def _exact_error(buffer: WordBuffer, lanes: Lanes, lane: int) -> FormatError | None:
+def _not_looked_for(lanes: Lanes, lane: int) -> FormatError:
+    start, end = int(lanes.starts[lane]), int(lanes.ends[lane])
+    return FormatError(
+        Span(start, end - start),
+        expected=f"{lanes.counts[lane]} records as the format has them",
+        found=f"others in {end - start} bytes, of which the first was not looked for",
+    )
+
+
+def _exact_error(buffer: WordBuffer, lanes: Lanes, lane: int, exact: ExactReads) -> FormatError | None:
+    if not exact.take(int(lanes.ends[lane] - lanes.starts[lane])):
+        return _not_looked_for(lanes, lane)
     try:
         for _ in _exact_layouts(buffer, lanes, lane):
             pass
@@ -199,8 +227,13 @@ def _exact_error(buffer: WordBuffer, lanes: Lanes, lane: int) -> FormatError | N
     return None
 
 
-def _exact_columns(buffer: WordBuffer, lanes: Lanes, lane: int, skip: int) -> Iterator[RecordColumns | LaneDamage]:
+def _exact_columns(
+    buffer: WordBuffer, lanes: Lanes, lane: int, skip: int, exact: ExactReads
+) -> Iterator[RecordColumns | LaneDamage]:
     """A lane's records behind the first `skip`, by the exact reader, and what is wrong with them."""
+    if not exact.take(int(lanes.ends[lane] - lanes.starts[lane])):
+        yield LaneDamage(lane, _not_looked_for(lanes, lane))
+        return
     layouts = _exact_layouts(buffer, lanes, lane)
     error: FormatError | None = None
     is_done = False

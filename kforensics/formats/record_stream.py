@@ -96,7 +96,7 @@ def _body_chunks(batches: WindowBatches, found: Bodies | BodyDamage) -> Iterator
         batches.reject_body(found.row, found.error)
         yield batches.damage[-1]
         return
-    for columns in iter_columns(found.buffer, found.lanes):
+    for columns in iter_columns(found.buffer, found.lanes, batches.exact):
         if isinstance(columns, LaneDamage):
             start = int(found.lanes.starts[columns.lane])
             batches.reject_body(int(found.lanes.rows[columns.lane]), columns.error, start - BATCH_HEADER.length)

@@ -19,11 +19,18 @@ Buffer = bytes | bytearray | memoryview
 SMALLEST_RECORD = 7
 """Bytes of a record without key, value and headers."""
 
+MOST_HEADERS = 1 << 16
+"""Headers of one record that are looked at: compressed, two bytes each, millions of them cost nothing to send."""
+
 Headers = tuple[tuple[bytes, bytes | None], ...]
 
 
 class CountMismatch(FormatError):  # noqa: N818  # named like its siblings in errors.py
     """A body holds fewer or more records than its batch says."""
+
+
+class TooManyHeaders(FormatError):  # noqa: N818  # likewise
+    """A record has more headers than are looked at."""
 
 
 class Record(NamedTuple):
@@ -137,6 +144,10 @@ def _parse_layout(body: Buffer, start: int, body_end: int) -> RecordLayout:
         raise FormatError(
             Span(start, end - start), expected=f"0 to {(end - header_position) // 2} headers", found=str(header_count)
         )
+    if header_count > MOST_HEADERS:
+        raise TooManyHeaders(
+            Span(start, end - start), expected=f"at most {MOST_HEADERS} headers", found=str(header_count)
+        )
     behind = skip_headers(body, header_position, end, header_count)
     if behind != end:
         raise FormatError(
@@ -158,13 +169,40 @@ def _parse_layout(body: Buffer, start: int, body_end: int) -> RecordLayout:
 
 def skip_headers(body: Buffer, position: int, end: int, count: int) -> int:
     """The position behind a record's headers."""
-    for _ in range(count):
-        length, behind = _read_nullable(body, position, end)
-        if length < 0:
-            raise FormatError(Span(position, 1), expected="a header name", found="null")
-        length, position = _read_nullable(body, behind + length, end)
-        position += max(length, 0)
+    while count:
+        position, count = _skip_short_headers(body, position, end, count)
+        if count:
+            length, behind = _read_nullable(body, position, end)
+            if length < 0:
+                raise FormatError(Span(position, 1), expected="a header name", found="null")
+            length, position = _read_nullable(body, behind + length, end)
+            position += max(length, 0)
+            count -= 1
     return position
+
+
+def _skip_short_headers(body: Buffer, position: int, end: int, count: int) -> tuple[int, int]:
+    """Behind the headers whose lengths take one byte each and hold, and how many are left: a loop that does as little as it can."""
+    while count:
+        name = position
+        if name >= end or body[name] & _LONG_OR_NEGATIVE:
+            break
+        value = name + 1 + (body[name] >> 1)
+        if value >= end:
+            break
+        length = body[value]
+        if length & _LONG_OR_NEGATIVE and length != _NULL:
+            break
+        behind = value + 1 + (length >> 1)
+        if behind > end:
+            break
+        position = behind
+        count -= 1
+    return position, count
+
+
+_LONG_OR_NEGATIVE = 0x81
+_NULL = 1
 
 
 def parse_headers(body: Buffer, position: int, end: int, count: int) -> Headers:

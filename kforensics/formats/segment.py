@@ -20,6 +20,7 @@ from kforensics.formats.entries import SHORTEST_ENTRY, Entries, claimed_length, 
 from kforensics.formats.log_order import LogOrder
 from kforensics.formats.message_set import iter_message_records
 from kforensics.formats.record_batch import BATCH_HEADER, iter_batch_records
+from kforensics.formats.record_columns import ExactReads
 from kforensics.formats.record_stream import RecordChunk, iter_chunks
 from kforensics.formats.records import Record
 from kforensics.formats.resync import checksums_of, find_sound_batch
@@ -43,6 +44,9 @@ WINDOW_LENGTH = 16 << 20
 
 LARGEST_HELD = 96 << 20
 """A larger batch has its checksum proven in pieces and its records left alone."""
+
+EXACTLY_READ = 4 << 20
+"""Bytes of records, beside the length of the file, in which the first that is wrong is looked for one by one."""
 
 _OVERHANG = 64 << 10
 """Bytes read behind the end of a range for the batch that crosses it."""
@@ -102,6 +106,7 @@ class _Walk:
         self._window = WordBuffer(0)
         # Most files are small: it grows where one is not.
         self._payload = WordBuffer(min(PAYLOAD_LENGTH, 4 * limit))
+        self._exact = ExactReads(source.size + EXACTLY_READ)
         # What a length claims is read to be proven wrong; a file of lies must not make that more than linear.
         self._large_allowance = 4 * source.size + LARGEST_HELD
 
@@ -146,7 +151,7 @@ class _Walk:
     def chunks(self, table: BatchTable, file_position: int) -> Iterator[RecordChunk | Damage]:
         """The records of batches of the window that was read last."""
         held = table[table["position"] + table["length"] <= self._loaded_end]
-        yield from iter_chunks(WindowBatches(self._window, self._payload, held, file_position))
+        yield from iter_chunks(WindowBatches(self._window, self._payload, held, file_position, self._exact))
 
     def _load(self, start: int, length: int) -> None:
         wanted = min(max(length, self._window.capacity), self.limit - start + _OVERHANG, self._source.size - start)
@@ -194,7 +199,7 @@ class _Walk:
         """Take batches whose extents are sure, and look into them as deep as the level says."""
         if not len(entries.table):
             return
-        batches = WindowBatches(self._window, self._payload, entries.table, start)
+        batches = WindowBatches(self._window, self._payload, entries.table, start, self._exact)
         is_held = int(entries.table["length"][-1]) <= self._window.filled
         check_headers(batches)
         if is_held:

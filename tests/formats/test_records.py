@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kforensics.errors import FormatError
 from kforensics.formats import record_chain, record_columns
 from kforensics.formats.record_chain import Lanes
-from kforensics.formats.record_columns import LaneDamage, RecordColumns, find_damaged_lanes, iter_columns
+from kforensics.formats.record_columns import ExactReads, LaneDamage, RecordColumns, find_damaged_lanes, iter_columns
 from kforensics.formats.records import (
     BodyRecord,
     CountMismatch,
@@ -76,9 +76,9 @@ def test_columns_hold_what_the_exact_reader_reads(way, given):
     )
 
     with way_through(way):
-        found = [pair for part in iter_columns(buffer, lanes) for pair in values(buffer, part)]
+        found = [pair for part in iter_columns(buffer, lanes, ExactReads(1 << 20)) for pair in values(buffer, part)]
 
-        assert [] == find_damaged_lanes(buffer, lanes)
+        assert [] == find_damaged_lanes(buffer, lanes, ExactReads(1 << 20))
     assert [(row, record) for row, one in enumerate(given) for record in one] == found
 
 
@@ -120,8 +120,8 @@ def test_columns_agree_with_the_exact_reader_on_damaged_bodies(way, given, rng):
 
     found: list[object] = []
     with way_through(way):
-        parts = list(iter_columns(buffer, lanes))
-        damaged_lanes = find_damaged_lanes(buffer, lanes)
+        parts = list(iter_columns(buffer, lanes, ExactReads(1 << 20)))
+        damaged_lanes = find_damaged_lanes(buffer, lanes, ExactReads(1 << 20))
     for part in parts:
         if isinstance(part, LaneDamage):
             found.append((part.lane, str(part.error)))
@@ -148,7 +148,10 @@ def test_columns_agree_with_the_exact_reader_on_damaged_bodies(way, given, rng):
 def test_lies_cost_nothing(body):
     buffer, lanes = laid_out([(body, 1, 0)])
 
-    ((damage,), parts) = find_damaged_lanes(buffer, lanes), list(iter_columns(buffer, lanes))
+    ((damage,), parts) = (
+        find_damaged_lanes(buffer, lanes, ExactReads(1 << 20)),
+        list(iter_columns(buffer, lanes, ExactReads(1 << 20))),
+    )
 
     assert 0 == damage.lane
     assert [LaneDamage] == [type(part) for part in parts]

@@ -26,7 +26,7 @@ from tempfile import TemporaryDirectory
 from tests.trust.live_cluster import POM, Load, Sample, cluster, load
 
 EXPECTED_PROBLEM = re.compile(
-    r"changed while|vanished|no such file|deleted or renamed|can't be listed: No such file|grew|shrank"
+    r"changed while|changed after|vanished|no such file|deleted or renamed|can't be listed: No such file|grew|shrank"
 )
 COMMANDS = ("verify", "diff")
 

@@ -11,6 +11,7 @@ import pytest
 from kforensics.errors import FormatError
 from kforensics.formats.compression import Codec, OutputLimitReached, compress, decompress
 from kforensics.formats.message_set import Message, encode_message_set
+from kforensics.formats.record_batch import with_right_crc
 from kforensics.formats.segment import Level, MemoryBytes, walk_segment
 from kforensics.formats.varint import encode_varint
 from tests.conftest import ROOT
@@ -70,6 +71,7 @@ PROMISED_MEBIBYTES = 64
 GROWTH = """
 import sys
 from pathlib import Path
+from kforensics.formats.record_batch import with_right_crc
 from kforensics.formats.segment import Level, MemoryBytes, iter_record_chunks, walk_segment
 from tests.peak import own_peak_mebibytes
 from tests.trust.hostile import sound_batch
@@ -199,6 +201,37 @@ def test_lying_lengths_everywhere_stay_linear():
     small, large = timed(lies(count)), timed(lies(count * 4))
 
     assert large < max(small * 4 * 2.5, 1.0)
+
+
+RECORDS = 2_000_000
+
+
+def dense_batches():
+    """By name: a few hundred or thousand bytes that hold millions of records or headers, and what is said of them."""
+    zero_delta = b"\x0c\0\0\0\x01\x01\0"
+    headers = record(headers=encode_varint(60_000) + b"\x00\x00" * 60_000) * 100
+    many = record(headers=encode_varint(2_000_000) + b"\x00\x00" * 2_000_000)
+    return {
+        "offsets that do not rise": (zero_delta * RECORDS, RECORDS, "record"),
+        "the last record too long": (zero_delta * (RECORDS - 1) + b"\x0e" + zero_delta[1:], RECORDS, "record"),
+        "headers in every record": (headers, 100, "record"),
+        "headers in one record": (many, 1, "too-large"),
+    }
+
+
+@pytest.mark.parametrize("name", dense_batches())
+def test_what_is_dense_is_judged_at_once(name):
+    body, count, kind = dense_batches()[name]
+    batch = bytearray(batch_with_body(2, compress(Codec.ZSTD, body), codec=4, count=count))
+    batch[23:27] = (count - 1).to_bytes(4)
+    data = SOUND + with_right_crc(bytes(batch)) + sound_batch(2 + count)
+
+    damage, batches = walk(data)
+
+    assert [kind] == [one.kind for one in damage]
+    assert batches == 4
+    assert len(data) < 20_000
+    assert min(timed(data), timed(data)) < SECONDS
 
 
 def test_zeros_noise_and_headers_without_end_stay_linear():
