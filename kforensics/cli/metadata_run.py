@@ -1,6 +1,6 @@
 """Runs `metadata`: reads every metadata log among the inputs, compares them, and tells the history of the newest."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,26 +14,15 @@ from kforensics.damage import Absent, Damage, Gravity
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.inputs import Inputs, find_inputs
 from kforensics.evidence.metadata_compare import LogComparison, compare_metadata_logs
-from kforensics.evidence.metadata_events import EventKind, MetadataEvent, change_events
+from kforensics.evidence.metadata_events import EventKind, EventSelection, MetadataEvent, change_events
 from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, read_metadata_log
 from kforensics.evidence.metadata_state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.render.escape import escape_text
-from kforensics.render.jsonout import document, json_line
+from kforensics.render.jsonout import document_pieces, json_line
 from kforensics.render.metadata import plain_comparison, plain_event, plain_state
-from kforensics.render.metadata_text import comparison_lines, event_lines, state_lines
-
-QUIET_KINDS = frozenset(
-    {
-        EventKind.LEADER_EPOCH_BUMP,
-        EventKind.DIRECTORY_CHANGE,
-        EventKind.ELR_CHANGE,
-        EventKind.SNAPSHOT,
-        EventKind.CONTROLLER_REGISTERED,
-        EventKind.BROKER_LOG_DIRS,
-    }
-)
-"""Shown in text only where they are asked for: they change no replica."""
+from kforensics.render.metadata_history import history_pieces
+from kforensics.render.metadata_text import comparison_lines, state_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,22 +74,26 @@ def run_metadata(
     _check_question(question, newest)
     problems = [*inputs.problems, *(problem for one in histories for problem in _problems(one))]
     code = exit_code_of((), problems)
-    events = [event for event in change_events(newest, topic=question.topic) if question.has(event)]
+    events = change_events(
+        newest, topic=question.topic, partition=question.partition, up_to=question.at, wants=question.has
+    )
     state = newest.at(question.at) if question.at is not None else newest.latest()
     match output_format:
         case OutputFormat.JSON:
-            body: dict[str, Any] = {
+            text = document_pieces(
+                "metadata",
+                inputs=inputs.described,
+                findings=(),
+                problems=problems,
+                exit_code=code,
+                streams={"events": (json_line(plain_event(event)).rstrip() for event in events)},
                 **plain_comparison(comparison),
-                "state": _selected(plain_state(state), question),
-                "events": [plain_event(event) for event in events],
-            }
-            text: str | Iterator[str] = document(
-                "metadata", inputs=inputs.described, findings=(), problems=problems, exit_code=code, **body
+                state=_selected(plain_state(state), question),
             )
         case OutputFormat.JSONL:
             text = (json_line(plain_event(event)) for event in events)
         case _:
-            text = (line + "\n" for line in _screen(comparison, question, events, state))
+            text = _screen(comparison, question, events, state)
     write_result(text, out)
     _report(inputs, problems)
     return code
@@ -119,22 +112,22 @@ def _check_question(question: MetadataQuestion, history: MetadataHistory) -> Non
 
 
 def _screen(
-    comparison: LogComparison, question: MetadataQuestion, events: Sequence[MetadataEvent], state: MetadataState
+    comparison: LogComparison, question: MetadataQuestion, events: EventSelection, state: MetadataState
 ) -> Iterator[str]:
-    yield from comparison_lines(comparison)
-    yield ""
+    yield _text(comparison_lines(comparison)) + "\n"
     asked = question.topic is not None or question.broker is not None
     if question.broker is None or question.at is not None:
-        yield from state_lines(state, topic=question.topic, partition=question.partition)
+        yield _text(state_lines(state, topic=question.topic, partition=question.partition))
     if question.at is not None and not asked:
         return
-    shown = [event for event in events if question.verbose or event.kind not in QUIET_KINDS]
-    hidden = len(events) - len(shown)
-    if shown:
-        yield ""
-        yield from event_lines(shown)
-    if hidden:
-        yield f"  ({hidden} more that change no replica: -v lists them)"
+    pieces = (piece for piece in history_pieces(events, verbose=question.verbose) if piece)
+    if (first := next(pieces, None)) is not None:
+        yield "\n" + first
+        yield from pieces
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _selected(plain: dict[str, Any], question: MetadataQuestion) -> dict[str, Any]:

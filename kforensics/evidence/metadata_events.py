@@ -1,12 +1,16 @@
 """What changed in the cluster, event by event, out of the states that the metadata log leads to."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
+from operator import itemgetter
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from kforensics.damage import Absent
-from kforensics.evidence.metadata_log import MetadataHistory
+from kforensics.evidence.metadata_history import MetadataHistory
+from kforensics.evidence.metadata_partitions import PartitionHistories, Rows
 from kforensics.evidence.metadata_state import BrokerState, PartitionState, When
 
 
@@ -53,16 +57,81 @@ class MetadataEvent(NamedTuple):
     detail: Mapping[str, Any] = {}
 
 
-def change_events(history: MetadataHistory, *, topic: str | None = None) -> list[MetadataEvent]:
-    """Every change that the history tells of, in the order of the metadata log; of partitions only those of `topic`."""
-    events = [*_topic_events(history), *_cluster_events(history)]
-    for states in history.partitions.values():
-        if topic is None or states[0].topic == topic:
-            events += partition_events(states)
-    for registrations in history.brokers.values():
-        events += broker_events(registrations)
-    events.sort(key=lambda event: event.when.offset)
-    return events
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSelection:
+    """The changes that were asked for, in the order of the metadata log, made one after the other as they are taken.
+
+    The steps of partitions are rows of numbers, a million where the log is large; all other changes are few.
+    """
+
+    partitions: PartitionHistories
+    rows: Rows
+    """Steps that may hold such changes."""
+    before: Sequence[MetadataEvent]
+    """Of topics and the cluster; where offsets are equal they come first."""
+    behind: Sequence[MetadataEvent]
+    """Of brokers; where offsets are equal they come last."""
+    wants: Callable[[MetadataEvent], bool]
+
+    def __iter__(self) -> Iterator[MetadataEvent]:
+        for part in self.parts():
+            if isinstance(part, MetadataEvent):
+                yield part
+            else:
+                for row in part.tolist():
+                    yield from self.step_events(row)
+
+    def parts(self) -> Iterator[MetadataEvent | Rows]:
+        """Runs of steps with the other changes between them, all in order."""
+        others = [(event.when.offset, False, event) for event in self.before]
+        others += [(event.when.offset, True, event) for event in self.behind]
+        others.sort(key=itemgetter(0, 1))
+        offsets = self.partitions.offsets(self.rows)
+        first = 0
+        for offset, is_behind, event in others:
+            end = int(np.searchsorted(offsets, offset, side="right" if is_behind else "left"))
+            if end > first:
+                yield self.rows[first:end]
+                first = end
+            yield event
+        if first < len(self.rows):
+            yield self.rows[first:]
+
+    def step_events(self, row: int) -> Iterator[MetadataEvent]:
+        """The changes that one step of a partition makes."""
+        found = partition_events(self.partitions.state_before(row), self.partitions.state(row))
+        return (event for event in found if self.wants(event))
+
+
+def _everything(_event: MetadataEvent) -> bool:
+    return True
+
+
+def change_events(
+    history: MetadataHistory,
+    *,
+    topic: str | None = None,
+    partition: int | None = None,
+    up_to: int | None = None,
+    wants: Callable[[MetadataEvent], bool] = _everything,
+) -> EventSelection:
+    """Every change that the history tells of.
+
+    Args:
+        history: of the cluster.
+        topic: of partitions only those of this topic.
+        partition: of partitions only those of this number.
+        up_to: of partitions only changes up to and with this offset.
+        wants: which changes belong to the selection.
+    """
+    brokers = (event for registrations in history.brokers.values() for event in broker_events(registrations))
+    return EventSelection(
+        partitions=history.partitions,
+        rows=history.partitions.rows(topic=topic, partition=partition, up_to=up_to),
+        before=[event for event in (*_topic_events(history), *_cluster_events(history)) if wants(event)],
+        behind=[event for event in brokers if wants(event)],
+        wants=wants,
+    )
 
 
 def is_unclean_election(before: PartitionState, after: PartitionState) -> bool:
@@ -76,17 +145,14 @@ def is_unclean_election(before: PartitionState, after: PartitionState) -> bool:
     return after.leader not in before.isr and after.leader not in before.eligible_leader_replicas
 
 
-def partition_events(states: Sequence[PartitionState]) -> Iterator[MetadataEvent]:
-    """The changes between the states of one partition."""
-    if states and not states[0].when.from_snapshot:
-        first = states[0]
-        detail = {"leader": first.leader, "isr": first.isr, "replicas": first.replicas}
-        yield _of_partition(EventKind.PARTITION_CREATED, first, detail, broker_id=first.leader)
-    for before, after in pairwise(states):
-        if before.topic_id != after.topic_id:
-            continue  # another topic of the same name
+def partition_events(before: PartitionState | None, after: PartitionState) -> Iterator[MetadataEvent]:
+    """The changes between two states of one partition; without a first one it came into being, or a snapshot tells it."""
+    if before is not None:
         yield from _election_events(before, after)
         yield from _membership_events(before, after)
+    elif not after.when.from_snapshot:
+        detail = {"leader": after.leader, "isr": after.isr, "replicas": after.replicas}
+        yield _of_partition(EventKind.PARTITION_CREATED, after, detail, broker_id=after.leader)
 
 
 def broker_events(states: Sequence[BrokerState]) -> Iterator[MetadataEvent]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from kforensics.damage import Absent, Damage
+from kforensics.evidence.metadata_partitions import PartitionHistories
 from kforensics.evidence.metadata_state import (
     METADATA_VERSION,
     AbortedTransaction,
@@ -24,7 +25,7 @@ from kforensics.evidence.model import Problem
 from kforensics.formats.batch_table import BatchTable
 from kforensics.units import EpochEntry
 
-Changed = TypeVar("Changed", PartitionState, BrokerState, ConfigChange, FeatureChange, ControllerState)
+Changed = TypeVar("Changed", BrokerState, ConfigChange, FeatureChange, ControllerState)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ class MetadataHistory:
     batches: BatchTable
     topics: Mapping[str, TopicState]
     """By topic id, those that were removed too."""
-    partitions: Mapping[tuple[str, int], Sequence[PartitionState]]
+    partitions: PartitionHistories
     """By topic id and partition."""
     brokers: Mapping[int, Sequence[BrokerState]]
     controllers: Mapping[int, Sequence[ControllerState]]
@@ -82,12 +83,11 @@ class MetadataHistory:
 
     def newest(self, topic_id: str, partition: int) -> PartitionState | None:
         """The newest record for a partition of one topic id; none where the log does not know it."""
-        states = self.partitions.get((topic_id, partition))
-        return states[-1] if states else None
+        return self.partitions.newest((topic_id, partition))
 
     def partition_at(self, topic_id: str, partition: int, offset: int) -> PartitionState | None:
         """The state of a partition once the records up to and with `offset` are applied."""
-        return _last_at(self.partitions.get((topic_id, partition), ()), offset)
+        return self.partitions.at((topic_id, partition), offset)
 
     @property
     def metadata_version(self) -> int | Absent:
@@ -99,9 +99,9 @@ class MetadataHistory:
         """The metadata once the records up to and with `offset` are applied."""
         topics = {key: topic for key, topic in self.topics.items() if topic.exists_at(offset)}
         partitions = {
-            key: state
-            for key, states in self.partitions.items()
-            if key[0] in topics and (state := _last_at(states, offset)) is not None
+            (state.topic_id, state.partition): state
+            for state in self.partitions.all_at(offset)
+            if state.topic_id in topics
         }
         brokers = {
             key: broker

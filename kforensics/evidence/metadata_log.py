@@ -11,50 +11,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Damage, Gravity, Span
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, Inputs
+from kforensics.evidence.inputs import WHOLE_INPUT
+from kforensics.evidence.metadata_files import MetadataFiles, find_metadata_logs
 from kforensics.evidence.metadata_history import MetadataHistory
+from kforensics.evidence.metadata_partitions import PartitionHistories
+from kforensics.evidence.metadata_places import RecordPlaces
 from kforensics.evidence.metadata_replay import MetadataReplay
-from kforensics.evidence.metadata_state import (
-    QuorumChange,
-    SnapshotFile,
-    When,
-)
+from kforensics.evidence.metadata_state import QuorumChange, SnapshotFile, When
 from kforensics.evidence.model import Citation, Problem
-from kforensics.formats.batch_table import BatchTable, empty_batches
-from kforensics.formats.control_record import ControlType, parse_control_record
+from kforensics.formats.batch_table import CONTROL_BIT, BatchTable, empty_batches
+from kforensics.formats.control_record import ControlRecord, ControlType, parse_control_record
 from kforensics.formats.message_schema import Decoded, Undecoded
 from kforensics.formats.metadata_record import parse_metadata_record
-from kforensics.formats.segment import Level, iter_records, walk_segment
+from kforensics.formats.metadata_rows import OtherRecord, PartitionChanges, sort_records
+from kforensics.formats.record_stream import RecordChunk
+from kforensics.formats.segment import Level, iter_record_chunks, iter_records, walk_segment
 from kforensics.source.mapped import open_evidence
-from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
-from kforensics.source.walk import FoundDirectory, FoundFile
 from kforensics.units import EpochEntry
 
 __all__ = ["MetadataFiles", "MetadataHistory", "find_metadata_logs", "newest_log", "raft_epochs", "read_metadata_log"]
 
 NO_TIME = -1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataFiles:
-    """The files of one node's metadata log, by path relative to the input."""
-
-    input: int
-    node_id: int | Absent
-    root: Path
-    directory: str
-    segments: tuple[str, ...]
-    """In the order of their base offsets."""
-    snapshots: tuple[tuple[int, int, str], ...]
-    """End offset, raft epoch and path, in the order of the end offsets."""
-
-
-def find_metadata_logs(inputs: Inputs) -> tuple[MetadataFiles, ...]:
-    """The metadata logs among the inputs, brokers' copies too; a single snapshot or segment is a log of its own."""
-    return tuple(one for number, found in enumerate(inputs.found) for one in _metadata_files(number, found))
 
 
 def newest_log(histories: Sequence[MetadataHistory]) -> MetadataHistory | None:
@@ -64,51 +45,7 @@ def newest_log(histories: Sequence[MetadataHistory]) -> MetadataHistory | None:
 
 def read_metadata_log(files: MetadataFiles) -> MetadataHistory:
     """The history that one node's metadata log tells; what can't be read is damage or a problem in it."""
-    return _LogReader(files).read()
-
-
-def _metadata_files(number: int, found: FoundInput) -> Iterator[MetadataFiles]:
-    by_directory: dict[str, list[FoundFile]] = {}
-    for one in found.walk():
-        if not isinstance(one, FoundFile) or one.name.suffix is not FileSuffix.NONE:
-            continue
-        if one.path == WHOLE_INPUT:
-            if one.name.kind is FileKind.METADATA_SNAPSHOT or (
-                one.name.kind is FileKind.SEGMENT and is_metadata_directory(found.root.parent.name)
-            ):
-                by_directory.setdefault("", []).append(one)
-        elif isinstance(one.partition, FoundDirectory) and _is_metadata(one.partition):
-            by_directory.setdefault(one.partition.path, []).append(one)
-    for directory, members in sorted(by_directory.items()):
-        segments = [one for one in members if one.name.kind is FileKind.SEGMENT]
-        snapshots = [one for one in members if one.name.kind is FileKind.METADATA_SNAPSHOT]
-        if segments or snapshots:
-            yield MetadataFiles(
-                input=number,
-                node_id=found.described.broker_id,
-                root=found.root,
-                directory=directory,
-                segments=tuple(one.path for one in sorted(segments, key=lambda one: _number(one.name.base_offset))),
-                snapshots=tuple(
-                    sorted(
-                        (_number(one.name.base_offset), _number(one.name.leader_epoch), one.path) for one in snapshots
-                    )
-                ),
-            )
-
-
-def is_metadata_directory(name: str) -> bool:
-    """Whether a directory's name is that of the metadata log."""
-    parsed = parse_partition_directory(name)
-    return parsed is not None and parsed.is_metadata
-
-
-def _is_metadata(directory: FoundDirectory) -> bool:
-    return not isinstance(directory.name, Absent) and directory.name.is_metadata
-
-
-def _number(value: int | Absent) -> int:
-    return 0 if isinstance(value, Absent) else value
+    return _LogReader(files, RecordPlaces(files.input)).read()
 
 
 @dataclass(slots=True)
@@ -116,9 +53,9 @@ class _LogReader:
     """Reads one log; everything it holds goes into the history."""
 
     files: MetadataFiles
+    places: RecordPlaces
     replay: MetadataReplay = field(default_factory=MetadataReplay)
     snapshots: list[SnapshotFile] = field(default_factory=list)
-    contents: dict[int, tuple[Decoded, ...]] = field(default_factory=dict)
     quorum: list[QuorumChange] = field(default_factory=list)
     damage: list[tuple[str, Damage]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -139,7 +76,7 @@ class _LogReader:
             self._open_with_newest_snapshot()
         self.replay.finish()
         batches = np.concatenate(self.batches) if self.batches else empty_batches()
-        replay = self.replay
+        replay, steps = self.replay, self.replay.partitions
         return MetadataHistory(
             input=self.files.input,
             node_id=self.files.node_id,
@@ -149,7 +86,7 @@ class _LogReader:
             epochs=raft_epochs(batches),
             batches=batches,
             topics=replay.topics,
-            partitions=replay.partitions,
+            partitions=PartitionHistories(steps.keys, steps.topics, steps.statuses, steps.steps(), self.places),
             brokers=replay.brokers,
             controllers=replay.controllers,
             configs=replay.configs,
@@ -167,34 +104,68 @@ class _LogReader:
         self.problems.append(Problem(input=self.files.input, path=path, message=message))
 
     def _read_segment(self, path: str) -> None:
-        with open_evidence(self._place(path)) as file:
-            lengths: dict[int, int] = {}
+        with open_evidence(self._location(path)) as file:
             for window in walk_segment(file, level=Level.CRC):
-                sound = window.batches[window.batches["crc_valid"]]
-                self.batches.append(sound)
-                lengths.update(zip(sound["position"].tolist(), sound["length"].tolist(), strict=True))
-            position = -1
-            citation = Citation(input=self.files.input, path=path)
-            for record in iter_records(file):
-                if isinstance(record, Damage):
-                    self.damage.append((path, record))
+                self.batches.append(window.batches[window.batches["crc_valid"]])
+            table: BatchTable | None = None
+            first_place = 0
+            for chunk in iter_record_chunks(file):
+                if isinstance(chunk, Damage):
+                    self.damage.append((path, chunk))
                     continue
-                if record.batch_position != position:
-                    position = record.batch_position
-                    citation = Citation(
-                        input=self.files.input, path=path, span=Span(position, lengths.get(position, 0))
-                    )
-                    self._expect(record.batch_base_offset, path)
-                when = When(record.offset, record.partition_leader_epoch, record.timestamp_ms, citation)
-                if record.offset < self.next_offset:
-                    continue  # a snapshot stood in for it
-                self.next_offset = record.offset + 1
-                if record.is_control:
-                    self._control(record.key, record.value, when)
-                else:
-                    self._message(record.value, when)
+                if chunk.batches is not table:
+                    table = chunk.batches
+                    first_place = self.places.add_batches(path, table)
+                self._read_chunk(path, chunk, first_place)
 
-    def _place(self, path: str) -> Path:
+    def _read_chunk(self, path: str, chunk: RecordChunk, first_place: int) -> None:
+        offsets = chunk.offset
+        behind = np.maximum.accumulate(offsets) + 1
+        expected = np.concatenate(([self.next_offset], np.maximum(behind[:-1], self.next_offset)))
+        bases = chunk.batches["base_offset"][chunk.rows]
+        begins_batch = np.diff(chunk.rows, prepend=-1) != 0
+        breaks = np.flatnonzero(begins_batch & (bases > expected)).tolist()
+        if self.start_offset is None:
+            breaks = [0, *(place for place in breaks if place)]
+        starts = breaks if breaks and not breaks[0] else [0, *breaks]
+        for first, end in zip(starts, [*starts[1:], len(offsets)], strict=True):
+            if first in breaks:
+                self._expect(int(bases[first]), path)
+            # What a snapshot stood in for is not applied again.
+            is_new = offsets[first:end] >= np.maximum(expected[first:end], self.next_offset)
+            self._read_rows(path, chunk, first + np.flatnonzero(is_new), first_place)
+            self.next_offset = max(self.next_offset, int(behind[end - 1]))
+
+    def _read_rows(self, path: str, chunk: RecordChunk, rows: NDArray[np.intp], first_place: int) -> None:
+        for part in sort_records(chunk, rows):
+            if isinstance(part, PartitionChanges):
+                places = first_place + chunk.rows[part.rows]
+                self._changes(path, part, chunk.offset[part.rows], chunk.timestamp_ms[part.rows], places)
+                continue
+            place = first_place + int(chunk.rows[part.row])
+            when = self.places.when(place, int(chunk.offset[part.row]), int(chunk.timestamp_ms[part.row]))
+            if part.is_control:
+                self._control(part.key, part.value, when)
+            else:
+                self._message(path, part.value, when, place)
+
+    def _changes(
+        self,
+        path: str,
+        changes: PartitionChanges,
+        offsets: NDArray[np.int64],
+        times: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> None:
+        if self.replay.is_in_transaction:
+            left: Sequence[int] = range(len(changes.rows))
+        else:
+            left = self.replay.partitions.change_all(changes, offsets, times, places)
+        for at in left:
+            when = self.places.when(int(places[at]), int(offsets[at]), int(times[at]))
+            self._message(path, changes.value(at), when, int(places[at]))
+
+    def _location(self, path: str) -> Path:
         return self.files.root if path == WHOLE_INPUT else self.files.root / path
 
     def _expect(self, base_offset: int, path: str) -> None:
@@ -229,15 +200,16 @@ class _LogReader:
             self._apply_snapshot(complete[-1])
 
     def _apply_snapshot(self, snapshot: SnapshotFile) -> None:
+        span = snapshot.citation.span
         time = snapshot.last_contained_timestamp_ms
-        when = When(
-            max(snapshot.end_offset - 1, 0),
-            snapshot.raft_epoch,
-            NO_TIME if isinstance(time, Absent) else time,
-            snapshot.citation,
-            from_snapshot=True,
+        place = self.places.add_snapshot(
+            snapshot.citation.path, 0 if isinstance(span, Absent) else span.length, snapshot.raft_epoch
         )
-        self.replay.apply_snapshot(self.contents[snapshot.end_offset], when)
+        when = self.places.when(place, max(snapshot.end_offset - 1, 0), NO_TIME if isinstance(time, Absent) else time)
+        try:
+            self.replay.apply_snapshot(self._messages_of(snapshot.citation.path), when, place)
+        except EvidenceError as error:
+            self._problem(snapshot.citation.path, error.problem)
         self.next_offset = max(self.next_offset, snapshot.end_offset)
 
     def _control(self, key: bytes | None, value: bytes | None, when: When) -> None:
@@ -247,44 +219,53 @@ class _LogReader:
             voters = tuple(voter["voter_id"] for voter in fields["voters"] or ())
             self.quorum.append(QuorumChange(fields["leader_id"], when.raft_epoch, voters, when))
 
-    def _message(self, value: bytes | None, when: When) -> None:
+    def _message(self, path: str, value: bytes | None, when: When, place: int) -> None:
         message = Undecoded("there is no value") if value is None else parse_metadata_record(value)
         if isinstance(message, Decoded):
-            self.replay.add(message, when)
+            self.replay.add(message, when, place)
         else:
             name = message.name or "a record"
-            self._problem(when.citation.path, f"offset {when.offset}: {name} is not understood: {message.reason}")
+            self._problem(path, f"offset {when.offset}: {name} is not understood: {message.reason}")
 
     def _read_snapshot(self, end_offset: int, raft_epoch: int, path: str) -> None:
-        messages: list[Decoded] = []
+        """Look whether a snapshot is whole; its records are read when they are needed."""
         time: int | Absent = Absent.NOT_WRITTEN
-        complete = False
+        is_ended = is_damaged = False
         try:
-            with open_evidence(self._place(path)) as file:
+            with open_evidence(self._location(path)) as file:
                 length = file.size
-                for record in iter_records(file):
-                    if isinstance(record, Damage):
-                        self.damage.append((path, record))
-                    elif record.is_control:
-                        control = parse_control_record(record.key, record.value)
+                for chunk in iter_record_chunks(file):
+                    if isinstance(chunk, Damage):
+                        self.damage.append((path, chunk))
+                        is_damaged |= chunk.gravity is Gravity.DAMAGE
+                        continue
+                    for control in _controls(chunk):
                         if control.type is ControlType.SNAPSHOT_HEADER and isinstance(control.value, Decoded):
                             time = control.value.fields["last_contained_log_timestamp"]
-                        complete = complete or control.type is ControlType.SNAPSHOT_FOOTER
-                    elif record.value is not None and isinstance(
-                        message := parse_metadata_record(record.value), Decoded
-                    ):
-                        messages.append(message)
+                        is_ended |= control.type is ControlType.SNAPSHOT_FOOTER
         except (EvidenceError, FormatError) as error:
             self._problem(path, error.problem if isinstance(error, EvidenceError) else str(error))
             return
-        complete = complete and not any(
-            name == path and damage.gravity is Gravity.DAMAGE for name, damage in self.damage
-        )
-        if not complete:
+        is_complete = is_ended and not is_damaged
+        if not is_complete:
             self._problem(path, "the snapshot has no footer or is damaged; it is not used")
         citation = Citation(input=self.files.input, path=path, span=Span(0, length))
-        self.snapshots.append(SnapshotFile(end_offset, raft_epoch, time, citation, complete))
-        self.contents[end_offset] = tuple(messages)
+        self.snapshots.append(SnapshotFile(end_offset, raft_epoch, time, citation, is_complete))
+
+    def _messages_of(self, path: str) -> Iterator[Decoded]:
+        with open_evidence(self._location(path)) as file:
+            for record in iter_records(file):
+                if isinstance(record, Damage) or record.is_control or record.value is None:
+                    continue
+                if isinstance(message := parse_metadata_record(record.value), Decoded):
+                    yield message
+
+
+def _controls(chunk: RecordChunk) -> Iterator[ControlRecord]:
+    is_control = chunk.batches["attributes"][chunk.rows] & CONTROL_BIT > 0
+    for part in sort_records(chunk, np.flatnonzero(is_control)):
+        if isinstance(part, OtherRecord):
+            yield parse_control_record(part.key, part.value)
 
 
 def raft_epochs(batches: BatchTable) -> tuple[EpochEntry, ...]:

@@ -1,4 +1,4 @@
-"""Applies metadata records one after the other, as a controller does, and keeps every state they lead to.
+"""Applies metadata records one after the other, as a controller does; of partitions see `metadata_steps.py`.
 
 Records between BeginTransaction and EndTransaction count when the end is seen, and never where AbortTransaction
 follows (KIP-868, 3.6).
@@ -15,15 +15,13 @@ from kforensics.evidence.metadata_state import (
     ConfigChange,
     ControllerState,
     FeatureChange,
-    PartitionState,
     TopicState,
     When,
 )
+from kforensics.evidence.metadata_steps import Fields, Origin, PartitionReplay
 from kforensics.formats.message_schema import Decoded
-from kforensics.formats.metadata_record import LEADER_UNCHANGED, NO_CHANGE, NO_LEADER, RECOVERING
 
-Fields = Mapping[str, Any]
-
+MOST_UNAPPLIED = 1_000
 UNFINISHED = "the log ends inside the transaction"
 
 
@@ -32,33 +30,38 @@ class MetadataReplay:
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicState] = {}
-        self.partitions: dict[tuple[str, int], list[PartitionState]] = {}
+        self.partitions = PartitionReplay()
         self.brokers: dict[int, list[BrokerState]] = {}
         self.controllers: dict[int, list[ControllerState]] = {}
         self.configs: list[ConfigChange] = []
         self.features: list[FeatureChange] = []
         self.aborted: list[AbortedTransaction] = []
         self.unapplied: list[tuple[str, When]] = []
-        """Records that fit no state, such as a change of a partition that was never created."""
-        self._pending: list[tuple[Decoded, When]] | None = None
+        """The first records that fit no state, such as a change of a partition that was never created."""
+        self._pending: list[tuple[Decoded, When, int]] | None = None
         self._begun: When | None = None
 
-    def add(self, message: Decoded, when: When) -> None:
-        """Take the next record of the log."""
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether what comes next may still be dropped: it must be added record by record."""
+        return self._pending is not None
+
+    def add(self, message: Decoded, when: When, place: int) -> None:
+        """Take the next record of the log, which stands at that place."""
         match message.name:
             case "BeginTransactionRecord":
                 self.finish()
                 self._pending, self._begun = [], when
             case "EndTransactionRecord":
                 pending, self._pending, self._begun = self._pending, None, None
-                for one, place in pending or ():
-                    self._apply(one, place)
+                for one in pending or ():
+                    self._apply(*one)
             case "AbortTransactionRecord":
                 self._drop(message.fields.get("reason") or "aborted by the controller", when.offset)
             case _ if self._pending is not None:
-                self._pending.append((message, when))
+                self._pending.append((message, when, place))
             case _:
-                self._apply(message, when)
+                self._apply(message, when, place)
 
     def finish(self) -> None:
         """The log ends here: what an open transaction holds does not count."""
@@ -66,7 +69,7 @@ class MetadataReplay:
             last = self._pending[-1][1] if self._pending else self._begun
             self._drop(UNFINISHED, last.offset if last is not None else 0)
 
-    def apply_snapshot(self, messages: Iterable[Decoded], when: When) -> None:
+    def apply_snapshot(self, messages: Iterable[Decoded], when: When, place: int) -> None:
         """Take the whole state from a snapshot: what it does not hold is gone."""
         self.finish()
         topics: set[str] = set()
@@ -88,8 +91,8 @@ class MetadataReplay:
                         continue
                 case "FeatureLevelRecord" if levels.get(str(fields["name"])) == fields.get("feature_level"):
                     continue
-            self._apply(message, when)
-        for topic in self.topics.values():
+            self._apply(message, when, place)
+        for topic in list(self.topics.values()):
             if topic.topic_id not in topics and isinstance(topic.removed, Absent):
                 self.topics[topic.topic_id] = topic._replace(removed=when)
         for broker_id, history in self.brokers.items():
@@ -104,9 +107,13 @@ class MetadataReplay:
             self.aborted.append(AbortedTransaction(self._begun.offset, last_offset, reason, self._begun))
         self._pending = self._begun = None
 
-    def _apply(self, message: Decoded, when: When) -> None:
-        apply = _APPLIED.get(message.name)
-        if apply is not None and not apply(self, message.fields, when):
+    def _apply(self, message: Decoded, when: When, place: int) -> None:
+        is_applied = True
+        if (apply := _APPLIED.get(message.name)) is not None:
+            is_applied = apply(self, message.fields, when)
+        elif (step := _STEPS.get(message.name)) is not None:
+            is_applied = step(self, message.fields, when, Origin(when.offset, when.timestamp_ms, place))
+        if not is_applied and len(self.unapplied) < MOST_UNAPPLIED:
             self.unapplied.append((message.name, when))
 
     def _topic(self, fields: Fields, when: When) -> bool:
@@ -122,76 +129,18 @@ class MetadataReplay:
         self.topics[topic.topic_id] = topic._replace(removed=when)
         return True
 
-    def _partition(self, fields: Fields, when: When) -> bool:
-        topic_id, number = fields["topic_id"], fields["partition_id"]
-        topic = self.topics.get(topic_id)
-        leader = fields["leader"]
-        state = PartitionState(
-            topic.name if topic is not None else "",
-            topic_id,
-            number,
-            Absent.NOT_APPLICABLE if leader == NO_LEADER else leader,
-            fields["leader_epoch"],
-            fields["partition_epoch"],
-            fields["isr"] or (),
-            fields["replicas"] or (),
-            fields["adding_replicas"] or (),
-            fields["removing_replicas"] or (),
-            fields.get("eligible_leader_replicas") or (),
-            fields.get("last_known_elr") or (),
-            fields.get("leader_recovery_state") == RECOVERING,
-            fields.get("directories") or (),
-            when,
-        )
-        history = self.partitions.setdefault((topic_id, number), [])
-        if when.from_snapshot and history and history[-1]._replace(when=when) == state:
-            return True
-        history.append(state)
+    def _partition(self, fields: Fields, when: When, origin: Origin) -> bool:
+        topic = self.topics.get(fields["topic_id"])
+        name = topic.name if topic is not None else ""
+        self.partitions.record(fields, name, origin, from_snapshot=when.from_snapshot)
         return topic is not None
 
-    def _partition_change(self, fields: Fields, when: When) -> bool:
-        history = self.partitions.get((fields["topic_id"], fields["partition_id"]))
-        if not history:
-            return False
-        before = history[-1]
-        get = fields.get
-        leader, leader_epoch = before.leader, before.leader_epoch
-        if fields["leader"] != LEADER_UNCHANGED:
-            # The epoch rises with every record that names a leader, even the one that leads already.
-            leader = Absent.NOT_APPLICABLE if fields["leader"] == NO_LEADER else fields["leader"]
-            leader_epoch += 1
-        recovery = get("leader_recovery_state", NO_CHANGE)
-        history.append(
-            PartitionState(
-                before.topic,
-                before.topic_id,
-                before.partition,
-                leader,
-                leader_epoch,
-                before.partition_epoch + 1,
-                _changed(fields["isr"], before.isr),
-                _changed(get("replicas"), before.replicas),
-                _changed(get("adding_replicas"), before.adding_replicas),
-                _changed(get("removing_replicas"), before.removing_replicas),
-                _changed(get("eligible_leader_replicas"), before.eligible_leader_replicas),
-                _changed(get("last_known_elr"), before.last_known_elr),
-                before.is_recovering if recovery == NO_CHANGE else recovery == RECOVERING,
-                _changed(get("directories"), before.directories),
-                when,
-            )
-        )
-        return True
+    def _partition_change(self, fields: Fields, _when: When, origin: Origin) -> bool:
+        return self.partitions.change(fields, origin)
 
-    def _clear_elr(self, fields: Fields, when: When) -> bool:
-        name = fields["topic_name"]
-        for history in self.partitions.values():
-            last = history[-1]
-            has_elr = last.eligible_leader_replicas or last.last_known_elr
-            if has_elr and (not name or last.topic == name) and self._is_live(last.topic_id):
-                epoch = last.partition_epoch + 1
-                history.append(
-                    last._replace(eligible_leader_replicas=(), last_known_elr=(), partition_epoch=epoch, when=when)
-                )
+    def _clear_elr(self, fields: Fields, _when: When, origin: Origin) -> bool:
+        live = [self._is_live(topic_id) for topic_id, _ in self.partitions.keys]
+        self.partitions.clear_elr(fields["topic_name"], live, origin)
         return True
 
     def _is_live(self, topic_id: str) -> bool:
@@ -273,16 +222,9 @@ def end_points(fields: Fields) -> tuple[str, ...]:
     return tuple(f"{one['name']}://{one['host']}:{one['port']}" for one in fields["end_points"] or ())
 
 
-def _changed(new: tuple[Any, ...] | None, old: tuple[Any, ...]) -> tuple[Any, ...]:
-    return old if new is None else new
-
-
 _APPLIED: Mapping[str, Callable[[MetadataReplay, Fields, When], bool]] = {
     "TopicRecord": MetadataReplay._topic,  # noqa: SLF001 - the table belongs to the class
     "RemoveTopicRecord": MetadataReplay._remove_topic,  # noqa: SLF001
-    "PartitionRecord": MetadataReplay._partition,  # noqa: SLF001
-    "PartitionChangeRecord": MetadataReplay._partition_change,  # noqa: SLF001
-    "ClearElrRecord": MetadataReplay._clear_elr,  # noqa: SLF001
     "RegisterBrokerRecord": MetadataReplay._register_broker,  # noqa: SLF001
     "UnregisterBrokerRecord": MetadataReplay._unregister_broker,  # noqa: SLF001
     "FenceBrokerRecord": MetadataReplay._fence_broker,  # noqa: SLF001
@@ -292,4 +234,10 @@ _APPLIED: Mapping[str, Callable[[MetadataReplay, Fields, When], bool]] = {
     "ConfigRecord": MetadataReplay._config,  # noqa: SLF001
     "FeatureLevelRecord": MetadataReplay._feature,  # noqa: SLF001
     "RemoveFeatureLevelRecord": MetadataReplay._feature,  # noqa: SLF001
+}
+
+_STEPS: Mapping[str, Callable[[MetadataReplay, Fields, When, Origin], bool]] = {
+    "PartitionRecord": MetadataReplay._partition,  # noqa: SLF001
+    "PartitionChangeRecord": MetadataReplay._partition_change,  # noqa: SLF001
+    "ClearElrRecord": MetadataReplay._clear_elr,  # noqa: SLF001
 }

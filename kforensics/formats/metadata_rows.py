@@ -1,0 +1,128 @@
+"""Records of the metadata log sorted by what they take to read, many at once.
+
+    value of a partition's change := frame_version (1), api_key (5), version, int32 partition, uuid topic, tagged fields
+
+Nearly every record of a large log is one of these, or a NoOpRecord: `01 14 00 00`. A partition's change is cut in two:
+which partition, in the first 20 bytes, and what changes, in the rest, which is the same for many partitions and comes
+again and again, so that it need not be decoded each time. Every other record, and what is framed in any other way, is
+left to the exact reader, `metadata_record.py`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.formats.batch_table import CONTROL_BIT
+from kforensics.formats.metadata_record import NO_OP, PARTITION_CHANGE
+from kforensics.formats.record_frame import FRAME_VERSION
+from kforensics.formats.record_stream import RecordChunk
+from kforensics.formats.records import slice_nullable
+
+FRAME_LENGTH = 3
+SUBJECT_LENGTH = 20
+"""Bytes that say which partition: its number and the topic's id."""
+
+_WHAT = FRAME_LENGTH + SUBJECT_LENGTH
+_LONG_VARINT = 0x80
+_NO_OP_LENGTH = FRAME_LENGTH + 1
+
+
+class PartitionChanges(NamedTuple):
+    """Changes of partitions, one behind the other in the log, all of one version."""
+
+    rows: NDArray[np.intp]
+    """Their rows in the chunk."""
+    version: int
+    subjects: list[bytes]
+    tails: list[bytes]
+
+    def value(self, at: int) -> bytes:
+        """One of them as it stands in the log."""
+        return bytes((FRAME_VERSION, _CHANGE_KEY, self.version)) + self.subjects[at] + self.tails[at]
+
+
+class OtherRecord(NamedTuple):
+    """A record for the exact reader."""
+
+    row: int
+    """In the chunk."""
+    is_control: bool
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """Of each record of a chunk: whether it is a change of a partition or a NoOpRecord, and its version."""
+
+    is_change: NDArray[np.bool_]
+    is_no_op: NDArray[np.bool_]
+    version: NDArray[np.uint8]
+
+
+def sort_records(chunk: RecordChunk, rows: NDArray[np.intp]) -> Iterator[PartitionChanges | OtherRecord]:
+    """The records at `rows` in their order, those that change nothing left out."""
+    if not len(rows):
+        return
+    kinds = _kinds(chunk)
+    rows = rows[~kinds.is_no_op[rows]]
+    is_control = chunk.batches["attributes"][chunk.rows] & CONTROL_BIT > 0
+    changes = rows[kinds.is_change[rows]]
+    subjects, tails = _cut(chunk, changes)
+    is_other = ~kinds.is_change[rows]
+    version = kinds.version[rows]
+    edges = np.flatnonzero(is_other[1:] | is_other[:-1] | (version[1:] != version[:-1])) + 1
+    taken = 0
+    for first, end in zip([0, *edges.tolist()], [*edges.tolist(), len(rows)], strict=True):
+        if end == first:
+            continue
+        if is_other[first]:
+            row = int(rows[first])
+            key = slice_nullable(chunk.view, int(chunk.key_position[row]), int(chunk.key_length[row]))
+            value = slice_nullable(chunk.view, int(chunk.value_position[row]), int(chunk.value_length[row]))
+            yield OtherRecord(row, bool(is_control[row]), key, value)
+            continue
+        part = slice(taken, taken + end - first)
+        taken = part.stop
+        yield PartitionChanges(rows[first:end], int(version[first]), subjects[part], tails[part])
+
+
+def _kinds(chunk: RecordChunk) -> _Kinds:
+    if len(chunk.view) < _NO_OP_LENGTH:
+        nothing = np.zeros(len(chunk.rows), np.bool_)
+        return _Kinds(nothing, nothing, nothing.view(np.uint8))
+    content = np.frombuffer(chunk.view, np.uint8)
+    is_framed = (chunk.value_length >= _NO_OP_LENGTH) & (chunk.batches["attributes"][chunk.rows] & CONTROL_BIT == 0)
+    # Where there is no frame any four bytes will do: what they say is not used.
+    start = np.where(is_framed, chunk.value_position, 0)
+    is_framed &= content[start] == FRAME_VERSION
+    key, version = content[start + 1], content[start + 2]
+    is_no_op = (chunk.value_length == _NO_OP_LENGTH) & (version == 0) & (content[start + FRAME_LENGTH] == 0)
+    is_change = (chunk.value_length > _WHAT) & (version < _LONG_VARINT)
+    return _Kinds(is_framed & (key == _CHANGE_KEY) & is_change, is_framed & (key == _NO_OP_KEY) & is_no_op, version)
+
+
+def _cut(chunk: RecordChunk, rows: NDArray[np.intp]) -> tuple[list[bytes], list[bytes]]:
+    """Subjects and tails of changes."""
+    if not len(rows):
+        return [], []
+    positions, lengths = chunk.value_position[rows], chunk.value_length[rows]
+    base = int(positions.min())
+    # One copy of them all: a slice of bytes takes half the time of one of a view.
+    data = bytes(chunk.view[base : int((positions + lengths).max())])
+    starts = (positions - base + FRAME_LENGTH).tolist()
+    ends = (positions - base + lengths).tolist()
+    subjects = [data[start : start + SUBJECT_LENGTH] for start in starts]
+    return subjects, [data[start + SUBJECT_LENGTH : end] for start, end in zip(starts, ends, strict=True)]
+
+
+def _key_of(key: int | None) -> int:
+    assert key is not None
+    return key
+
+
+_CHANGE_KEY = _key_of(PARTITION_CHANGE.api_key)
+_NO_OP_KEY = _key_of(NO_OP.api_key)
