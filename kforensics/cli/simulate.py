@@ -18,6 +18,7 @@ PROTOCOLS = "hw, kip-101, kip-279, kip-595"
 
 
 def simulate(
+    context: typer.Context,
     scenario: Annotated[
         str | None,
         typer.Argument(metavar="[NAME|FILE]", help="A built-in scenario, or a YAML file.", show_default=False),
@@ -83,6 +84,9 @@ def simulate(
     partitions: Annotated[
         int, typer.Option("--partitions", metavar="N", min=1, max=1_000_000, help="Partitions, likewise.")
     ] = 2,
+    racks: Annotated[
+        int, typer.Option("--racks", metavar="N", min=0, max=100, help="Racks of a random history, 0 for none.")
+    ] = 0,
     length: Annotated[
         str | None,
         typer.Option(
@@ -105,15 +109,19 @@ def simulate(
     from kforensics.cli.output import check_out, write_result
 
     check_out(out, ())
-    asked = [list_scenarios, explore is not None, scenario is not None, random, length is not None]
-    if asked.count(True) != 1:
-        raise UsageError("one of NAME, --list, --explore, --random and --bytes is needed")
-    if (random or length is not None) and write is None:
-        raise UsageError("--random and --bytes go with --write DIR")
+    from kforensics.cli.simulate_modes import Mode, choose_mode, refuse_out_of_place
+
+    asked = {
+        Mode.LIST: list_scenarios,
+        Mode.EXPLORE: explore is not None,
+        Mode.REPLAY: scenario is not None,
+        Mode.RANDOM: random,
+        Mode.FLEET: length is not None,
+    }
+    mode = choose_mode(asked, writes=write is not None)
+    refuse_out_of_place(context, mode)
     code = ExitCode.NOTHING_FOUND
     if write is not None:
-        if list_scenarios or explore is not None:
-            raise UsageError("--write goes with NAME, --random or --bytes")
         from kforensics.cli.simulate_write import WriteOptions, parse_size, write_directories
 
         options = WriteOptions(
@@ -121,6 +129,7 @@ def simulate(
             seed=seed if random else None,
             brokers=brokers,
             partitions=partitions,
+            racks=racks,
             length=parse_size(length),
             steps=steps,
             stops=stop,

@@ -1,6 +1,7 @@
 """What `kforensics simulate --write` does: data directories of a scenario, of a random history, or of a fleet."""
 
 import re
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _SIZE = re.compile(r"(\d{1,15}) ?([KMGT]?)(?:i?B)?")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 MOST_RANDOM_PARTITIONS = 1_000
+MOST_RANDOM_BROKERS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,8 @@ class WriteOptions:
     seed: int | None
     brokers: int
     partitions: int
+    racks: int
+    """Of a random history; 0 for none."""
     length: int | None
     """Bytes of a fleet's segments."""
     steps: int | None
@@ -55,8 +59,7 @@ def write_directories(
 
     truth: object
     if options.length is not None:
-        if options.stops:
-            raise UsageError("--stop goes with NAME or --random: the brokers of a fleet do not run")
+        _require_room(options.directory, options.length)
         fleet = write_fleet(
             options.directory, brokers=options.brokers, partitions=options.partitions, total_length=options.length
         )
@@ -72,6 +75,14 @@ def write_directories(
     return {"directory": options.directory, "bytes": written, "truth": "truth.json"}
 
 
+def _require_room(directory: Path, length: int) -> None:
+    """Refuse a fleet that the disk can't hold; nothing is written then."""
+    there = next(folder for folder in (directory, *directory.absolute().parents) if folder.is_dir())
+    free = shutil.disk_usage(there).free
+    if length > free:
+        raise UsageError(f"{directory} has room for {free} bytes, --bytes asks for {length}")
+
+
 def _cluster(options: WriteOptions, protocol: "ProtocolName", scenario: "Scenario | None") -> "SimulatedCluster":
     from kforensics.simulation.cluster import SimulatedCluster
     from kforensics.simulation.partition import SimulatedPartition
@@ -82,7 +93,15 @@ def _cluster(options: WriteOptions, protocol: "ProtocolName", scenario: "Scenari
         assert options.seed is not None
         if options.partitions > MOST_RANDOM_PARTITIONS:
             raise UsageError(f"a random history has at most {MOST_RANDOM_PARTITIONS} partitions; --bytes makes a fleet")
-        return random_cluster(options.seed, protocol=protocol, brokers=options.brokers, partitions=options.partitions)
+        if options.brokers > MOST_RANDOM_BROKERS:
+            raise UsageError(f"a random history has at most {MOST_RANDOM_BROKERS} brokers; --bytes makes a fleet")
+        return random_cluster(
+            options.seed,
+            protocol=protocol,
+            brokers=options.brokers,
+            partitions=options.partitions,
+            racks=options.racks,
+        )
     if options.steps is not None:
         scenario = replace(scenario, steps=scenario.steps[: options.steps])
     partition = SimulatedPartition(scenario.brokers, protocol, scenario.settings)

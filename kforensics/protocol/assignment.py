@@ -5,6 +5,21 @@ from collections.abc import Collection, Mapping
 from kforensics.errors import UsageError
 
 
+def assign_in_turn(
+    broker_ids: Collection[int], partitions: int, replication_factor: int
+) -> tuple[tuple[int, ...], ...]:
+    """The replicas of each partition by the plain rule: the j-th of partition i lies on broker (i + j) mod n.
+
+    Raises:
+        UsageError: more replicas than brokers.
+    """
+    brokers = _enough_brokers(broker_ids, replication_factor)
+    return tuple(
+        tuple(brokers[(partition + turn) % len(brokers)] for turn in range(replication_factor))
+        for partition in range(partitions)
+    )
+
+
 def assign_replicas(
     broker_ids: Collection[int],
     partitions: int,
@@ -14,19 +29,16 @@ def assign_replicas(
     shift: int = 0,
     racks: Mapping[int, str] | None = None,
 ) -> tuple[tuple[int, ...], ...]:
-    """The replicas of each partition, the preferred leader first.
+    """The replicas of each partition as a controller assigns them, the preferred leader first.
 
-    Partition i leads on broker i mod n and its j-th replica lies on (i + j) mod n. The real rule starts at a random
-    `start_index` and moves the followers by a `shift` that grows by one with every n partitions; with racks the brokers
-    are first arranged so that neighbours stand in different racks, and a rack or broker already used is passed over.
+    It goes round the brokers as `assign_in_turn` does, but starts at a random `start_index` and moves the followers by a
+    `shift` that grows by one with every n partitions; with racks the brokers are first arranged so that neighbours stand
+    in different racks, and a rack or broker already used is passed over.
 
     Raises:
         UsageError: more replicas than brokers, or a broker without a rack where others have one.
     """
-    brokers = sorted(broker_ids)
-    if not 0 < replication_factor <= len(brokers):
-        message = f"a replication factor of {replication_factor} needs as many brokers, there are {len(brokers)}"
-        raise UsageError(message)
+    brokers = _enough_brokers(broker_ids, replication_factor)
     rack_of = dict(racks) if racks else {broker: str(broker) for broker in brokers}
     if any(broker not in rack_of for broker in brokers):
         raise UsageError("either every broker has a rack, or none")
@@ -48,6 +60,14 @@ def assign_replicas(
             turn += 1
         assignment.append(tuple(chosen))
     return tuple(assignment)
+
+
+def _enough_brokers(broker_ids: Collection[int], replication_factor: int) -> list[int]:
+    brokers = sorted(broker_ids)
+    if not 0 < replication_factor <= len(brokers):
+        message = f"a replication factor of {replication_factor} needs as many brokers, there are {len(brokers)}"
+        raise UsageError(message)
+    return brokers
 
 
 def _alternate_racks(brokers: list[int], rack_of: Mapping[int, str]) -> list[int]:

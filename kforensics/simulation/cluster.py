@@ -1,11 +1,11 @@
 """A cluster of simulated brokers over the partitions of one topic: a broker that stops or starts takes all of its replicas along."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kforensics.formats.partition_metadata import uuid_text
-from kforensics.protocol.assignment import assign_replicas
+from kforensics.protocol.assignment import assign_in_turn, assign_replicas
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.visibility import Acks
 from kforensics.simulation.partition import SimulatedPartition
@@ -23,6 +23,8 @@ class SimulatedCluster:
     topic: str = "orders"
     partitions: dict[TopicPartition, SimulatedPartition] = field(default_factory=dict)
     broker_events: list[BrokerEvent] = field(default_factory=list)
+    racks: Mapping[int, str] = field(default_factory=dict)
+    """The rack of every broker, or none."""
     _running: dict[int, bool] = field(default_factory=dict)
 
     @classmethod
@@ -35,10 +37,15 @@ class SimulatedCluster:
         protocol: ProtocolName,
         settings: Settings,
         topic: str = "orders",
+        racks: Mapping[int, str] | None = None,
     ) -> "SimulatedCluster":
-        """A cluster whose topic was just created, its replicas assigned as a controller does."""
-        cluster = cls(tuple(brokers), protocol, settings, topic)
-        for number, replicas in enumerate(assign_replicas(brokers, partitions, replication_factor)):
+        """A cluster whose topic was just created, its replicas assigned in turn, with racks as a controller does it then."""
+        cluster = cls(tuple(brokers), protocol, settings, topic, racks=racks or {})
+        if racks:
+            assignment = assign_replicas(brokers, partitions, replication_factor, racks=racks)
+        else:
+            assignment = assign_in_turn(brokers, partitions, replication_factor)
+        for number, replicas in enumerate(assignment):
             cluster.partitions[TopicPartition(topic, number)] = SimulatedPartition(replicas, protocol, settings)
         cluster._begin()
         return cluster

@@ -1,5 +1,6 @@
 """What a simulated history knows and no broker does: which records were committed, and which producers were told."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -23,26 +24,27 @@ class CommitTruth:
     acknowledged: list[NumberedRecord] = field(default_factory=list)
     on_whole_isr: set[NumberedRecord] = field(default_factory=set)
     """Once in the log of every member of an ISR that was large enough, whether or not a high watermark ever told."""
-    _pending: list[tuple[NumberedRecord, Acks]] = field(default_factory=list)
+    _pending: deque[NumberedRecord] = field(default_factory=deque)
+    """Written with acks=all and not committed yet; offsets rise."""
     _copied_to: int = 0
     """In this term all of the ISR has held everything below."""
     _known: set[tuple[int, str]] = field(default_factory=set)
 
     def written(self, batch: SimulatedBatch, acks: Acks) -> None:
-        """A leader took a batch."""
+        """A leader took a batch, which is the end of its log now."""
         for offset, record in enumerate(batch.records, start=batch.base_offset):
-            self._pending.append((NumberedRecord(offset, record), acks))
+            if acks is Acks.ALL:
+                self._pending.append(NumberedRecord(offset, record))
+            elif is_acknowledged(acks, offset, leader_log_end_offset=batch.end_offset, high_watermark=0):
+                self.acknowledged.append(NumberedRecord(offset, record))
 
     def raised(self, leader: SimulatedReplica, before: int) -> None:
-        """A leader's log end moved, or its high watermark, from `before`."""
+        """A leader's high watermark may have moved from `before`."""
         end, high_watermark = leader.log_end_offset, leader.high_watermark
-        still: list[tuple[NumberedRecord, Acks]] = []
-        for numbered, acks in self._pending:
-            if is_acknowledged(acks, numbered.offset, leader_log_end_offset=end, high_watermark=high_watermark):
-                self.acknowledged.append(numbered)
-            elif acks is not Acks.NONE:
-                still.append((numbered, acks))
-        self._pending = still
+        while self._pending and is_acknowledged(
+            Acks.ALL, self._pending[0].offset, leader_log_end_offset=end, high_watermark=high_watermark
+        ):
+            self.acknowledged.append(self._pending.popleft())
         for offset, record in leader.records_from(before).items() if high_watermark > before else ():
             if offset < high_watermark and (offset, record) not in self._known:
                 self._known.add((offset, record))
@@ -50,6 +52,8 @@ class CommitTruth:
 
     def copied(self, members: Sequence[SimulatedReplica]) -> None:
         """What all members of the ISR hold now; the leader stands first."""
+        if min(member.log_end_offset for member in members) <= self._copied_to:
+            return
         first, *others = [member.records_from(self._copied_to) for member in members]
         for offset, record in first.items():
             if any(other.get(offset) != record for other in others):

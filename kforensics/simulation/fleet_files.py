@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Absent
+from kforensics.errors import UsageError
 from kforensics.formats.checkpoint import Checkpoint, CheckpointEntry, encode_checkpoint
 from kforensics.formats.leader_epoch_checkpoint import (
     LeaderEpochCheckpoint,
@@ -35,6 +36,8 @@ SEGMENT_LENGTH = 64 * 1_048_576
 WINDOW_LENGTH = 8 * 1_048_576
 _START_MS = 1_700_000_000_000
 _FAULT_EVERY = 10
+_FEWEST_BATCHES = 8
+"""Enough for two terms and a fault between them."""
 _EPOCH_POSITION = BATCH_HEADER.position_of("partition_leader_epoch")
 
 
@@ -85,15 +88,24 @@ class FleetTruth:
 def write_fleet(
     directory: Path, *, brokers: int, partitions: int, total_length: int, replication_factor: int = 3
 ) -> FleetTruth:
-    """Write the data directories of a fleet below a new directory, `total_length` bytes of segments over all replicas."""
-    make_new(directory)
+    """Write the data directories of a fleet below a new directory, `total_length` bytes of segments over all replicas.
+
+    Raises:
+        UsageError: the directory is there, or so few bytes are not enough for a log on every replica.
+    """
     broker_ids = tuple(range(1, brokers + 1))
     template = _template(b"v")
     other = _template(b"w")
     assignment = assign_replicas(broker_ids, partitions, min(replication_factor, brokers))
-    length = total_length // sum(len(replicas) for replicas in assignment)
-    batches = max(length // len(template), 8)
-    plan = tuple(_plan(number, replicas, batches) for number, replicas in enumerate(assignment))
+    replicas = sum(len(members) for members in assignment)
+    batches = total_length // replicas // len(template)
+    if batches < _FEWEST_BATCHES:
+        needed = _FEWEST_BATCHES * len(template) * replicas
+        raise UsageError(
+            f"{replicas} replicas of {_FEWEST_BATCHES} batches need {needed} bytes, given are {total_length}"
+        )
+    make_new(directory)
+    plan = tuple(_plan(number, members, batches) for number, members in enumerate(assignment))
     for broker in broker_ids:
         _write_identity(directory.joinpath(f"broker-{broker}"), broker)
     written = segments = 0
@@ -118,7 +130,7 @@ def write_fleet(
         brokers=broker_ids,
         bytes=written,
         segments=segments,
-        replicas=sum(len(partition.replicas) for partition in plan),
+        replicas=replicas,
         partitions=plan,
     )
 

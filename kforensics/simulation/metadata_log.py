@@ -107,7 +107,7 @@ def _registration(cluster: SimulatedCluster, time_ms: int, broker: int, *, turn:
             "broker_epoch": epoch,
             "end_points": [host],
             "features": [{"name": "metadata.version", **levels}],
-            "rack": None,
+            "rack": cluster.racks.get(broker),
             "fenced": True,
             "in_controlled_shutdown": False,
             "log_dirs": [cluster.directory_id(broker)],

@@ -139,12 +139,17 @@ class SimulatedPartition(ControlledPartition):
         return rows + (self.follow(replica) if self.leader is not None else [])
 
     def advance(self, milliseconds: int) -> list[Row]:
-        """Time passes: high watermarks reach their checkpoint, and who fetched too long ago leaves the ISR."""
+        """Time passes: both checkpoints are written when they are due, and who fetched too long ago leaves the ISR."""
         self.now_ms += milliseconds
+        running = [self.replicas[broker] for broker in self.live]
         if self.now_ms - self._checkpointed_ms >= self.settings.checkpoint_interval_ms:
             self._checkpointed_ms = self.now_ms
-            for broker in self.live:
-                self.replicas[broker].checkpoint_high_watermark()
+            for replica in running:
+                replica.checkpoint_high_watermark()
+        if self.now_ms - self._recovery_points_ms >= self.settings.recovery_point_interval_ms:
+            self._recovery_points_ms = self.now_ms
+            for replica in running:
+                replica.checkpoint_recovery_point()
         rows = [self.row(f"{milliseconds} ms pass", Absent.NOT_APPLICABLE)]
         return rows + self.shrink_isr()
 

@@ -56,10 +56,11 @@ class ControlledPartition:
     truncations: list[Alignment] = field(default_factory=list)
     _written: int = 0
     _checkpointed_ms: int = 0
+    _recovery_points_ms: int = 0
     _follower: int | Absent = Absent.NOT_APPLICABLE
 
     def __post_init__(self) -> None:
-        self.now_ms = self._checkpointed_ms = self.settings.start_time_ms
+        self.now_ms = self._checkpointed_ms = self._recovery_points_ms = self.settings.start_time_ms
         rules = epoch_rules_of_protocol(self.protocol)
         for broker in self.brokers:
             self.replicas[broker] = SimulatedReplica(

@@ -17,11 +17,13 @@ def random_cluster(
     protocol: ProtocolName = ProtocolName.KIP_595,
     brokers: int = 3,
     partitions: int = 2,
+    racks: int = 0,
     most_steps: int = MOST_STEPS,
 ) -> SimulatedCluster:
     """A cluster with a history of writing, copying, faults and elections behind it.
 
-    With fewer steps the history is the beginning of the longer one, so that a failing seed can be shortened.
+    With fewer steps the history is the beginning of the longer one, so that a failing seed can be shortened. Racks, where
+    there are any, have the brokers in turn.
     """
     dice = random.Random(seed)  # noqa: S311  # a seed must give the same history, nothing here is secret
     replication_factor = min(brokers, dice.choice((2, 3)))
@@ -37,6 +39,7 @@ def random_cluster(
         replication_factor=replication_factor,
         protocol=protocol,
         settings=settings,
+        racks={broker: f"rack-{(broker - 1) % racks + 1}" for broker in range(1, brokers + 1)} if racks else None,
     )
     history = _History(cluster, dice)
     for _ in range(min(dice.randint(10, MOST_STEPS), most_steps)):

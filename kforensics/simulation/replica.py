@@ -1,6 +1,6 @@
 """One simulated replica: its log, its epoch cache, its two checkpoints, and what a stop of each kind leaves of them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kforensics.damage import Absent
@@ -61,8 +61,10 @@ class SimulatedReplica:
     needs_alignment: bool = False
     """It follows a leader to whose log it has not yet been aligned."""
     checkpointed_high_watermark: int | Absent = Absent.NOT_WRITTEN
+    flushed_end: int = 0
+    """On disk up to here, whatever becomes of the machine."""
     recovery_point: int = 0
-    """Flushed to disk up to here."""
+    """What `recovery-point-offset-checkpoint` says of it."""
     remotes: dict[int, RemoteReplica] = field(default_factory=dict)
     epoch_start_offset: int = 0
     """Where its term as leader began."""
@@ -129,19 +131,26 @@ class SimulatedReplica:
         self.log_end_offset = end
         self.epochs = state.epochs
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
-        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        if self.flushed_end > self.log_end_offset:
+            self.flushed_end = self.log_end_offset
+            self.checkpoint_recovery_point()  # as `LogManager.truncateTo` does, so that it is never above the log end
 
     def checkpoint_high_watermark(self) -> None:
         """Write `replication-offset-checkpoint`."""
         self.checkpointed_high_watermark = self.high_watermark
 
+    def checkpoint_recovery_point(self) -> None:
+        """Write `recovery-point-offset-checkpoint`."""
+        self.recovery_point = self.flushed_end
+
     def flush(self) -> None:
-        """Write the page cache to disk and the recovery point with it."""
-        self.recovery_point = self.log_end_offset
+        """Write the page cache to disk; the recovery point is written down later."""
+        self.flushed_end = self.log_end_offset
 
     def stop_cleanly(self) -> None:
         """Flush, write the checkpoints and the marker, and go."""
         self.flush()
+        self.checkpoint_recovery_point()
         self.checkpoint_high_watermark()
         self.is_running, self.stopped_cleanly = False, True
 
@@ -149,19 +158,24 @@ class SimulatedReplica:
         """The process dies: memory is gone, the page cache still reaches the disk."""
         self.is_running, self.stopped_cleanly = False, False
         self.remotes = {}
+        self._recall_high_watermark()
 
     def lose_power(self) -> None:
         """The machine dies: what was not flushed is gone from the log."""
-        self.crash()
-        while self.log and self.log[-1].end_offset > self.recovery_point:
+        while self.log and self.log[-1].end_offset > self.flushed_end:
             self.log.pop()
-        self.log_end_offset = self.file_end_offset
+        self.crash()
 
     def start(self) -> None:
         """Load: stale epochs go, the high watermark comes from its checkpoint and is clamped into the log."""
-        end = self.log_end_offset = self.file_end_offset
-        self.epochs = repair_epochs_at_load(self.epochs, 0, end) if self.keeps_epochs else ()
-        checkpointed = self.checkpointed_high_watermark
-        loaded = LogState(epochs=self.epochs, log_start_offset=0, log_end_offset=end, high_watermark=checkpointed)
-        self.high_watermark = loaded.loaded_high_watermark
+        self._recall_high_watermark()
+        self.epochs = repair_epochs_at_load(self.epochs, 0, self.log_end_offset) if self.keeps_epochs else ()
         self.is_running, self.stopped_cleanly = True, False
+
+    def _recall_high_watermark(self) -> None:
+        """Forget memory: the log ends where its files end, and of the high watermark only the checkpoint is known."""
+        self.log_end_offset = self.file_end_offset
+        self.flushed_end = min(self.flushed_end, self.log_end_offset)
+        self.high_watermark = replace(
+            self.log_state(), high_watermark=self.checkpointed_high_watermark
+        ).loaded_high_watermark

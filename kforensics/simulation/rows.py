@@ -27,6 +27,9 @@ class Settings:
     lag_max_messages: int | Absent = Absent.NOT_APPLICABLE
     """The rule of 0.8; absent where only time counts."""
     checkpoint_interval_ms: int = 5_000
+    """How often high watermarks are written down."""
+    recovery_point_interval_ms: int = 60_000
+    """How often it is written down how far logs are flushed."""
     start_time_ms: int = 1_700_000_000_000
 
 

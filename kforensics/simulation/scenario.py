@@ -11,6 +11,9 @@ from kforensics.simulation.commit_truth import NumberedRecord, missing_from
 from kforensics.simulation.partition import SimulatedPartition
 from kforensics.simulation.rows import ImpossibleEventError, Row, Settings
 
+MAX_CELLS = 1_000_000
+"""Rows of a table times its brokers: some hundred megabytes of memory."""
+
 
 class Action(StrEnum):
     """What a step of a scenario can do."""
@@ -111,12 +114,16 @@ def play(scenario: Scenario, partition: SimulatedPartition) -> Replay:
         StepFailedError: a step that can't happen.
     """
     rows: list[Row] = []
+    most_rows = MAX_CELLS // len(scenario.brokers)
     for step in scenario.steps:
         partition.now_ms += 1
         try:
             rows += apply(partition, step)
         except ImpossibleEventError as problem:
             raise StepFailedError(scenario, step, str(problem)) from problem
+        if len(rows) > most_rows:
+            too_many = f"the table would have more than {most_rows} rows for {len(scenario.brokers)} brokers"
+            raise StepFailedError(scenario, step, too_many)
     return Replay(scenario=scenario, protocol=partition.protocol, rows=tuple(rows), outcome=outcome_of(partition))
 
 

@@ -21,6 +21,9 @@ MAX_RECORDS = 100_000
 """In one step; a million in all steps together."""
 MAX_ALL_RECORDS = 1_000_000
 MAX_BROKERS = 64
+MAX_BROKER_ID = 2**31 - 1
+MAX_TIME_MS = 253_370_764_800_000
+"""The year 9999: what a log line can be dated with."""
 _MAX_DEPTH = 8
 _MAX_MILLISECONDS = 10 * 365 * 86_400_000
 _DURATION = re.compile(r"(\d{1,15}) ?(ms|s|min|h)?")
@@ -81,7 +84,8 @@ def _compose(text: str, source: str) -> yaml.Node:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = _line(error.problem_mark or error.context_mark)
-        raise ScenarioFileError(source, line, expected="YAML", found=error.problem or "something else") from error
+        found = (error.problem or "something else").removeprefix("but ").removeprefix("found ")
+        raise ScenarioFileError(source, line, expected="YAML", found=found) from error
     except yaml.YAMLError as error:
         first_line = str(error).splitlines()[0]
         raise ScenarioFileError(source, 1, expected="YAML", found=first_line) from error
@@ -106,6 +110,7 @@ class _Reader:
     def __init__(self, source: str) -> None:
         self.source = source
         self.records = 0
+        self.time_ms = 0
 
     def refuse(self, node: yaml.Node, expected: str, found: str | None = None) -> ScenarioFileError:
         if found is None:
@@ -118,6 +123,8 @@ class _Reader:
             if needed not in fields:
                 raise self.refuse(node, f"the key '{needed}'", "none")
         brokers = self.brokers(fields["brokers"])
+        settings = self.settings(fields["settings"]) if "settings" in fields else Settings()
+        self.time_ms = settings.start_time_ms
         name = self.text(fields["name"])
         steps = self.sequence(fields["steps"], "a list of steps")
         if len(steps) > MAX_STEPS:
@@ -127,7 +134,7 @@ class _Reader:
             title=self.text(fields["title"]) if "title" in fields else name,
             brokers=brokers,
             steps=tuple(self.step(step, brokers) for step in steps),
-            settings=self.settings(fields["settings"]) if "settings" in fields else Settings(),
+            settings=settings,
             source=self.source,
         )
 
@@ -140,11 +147,14 @@ class _Reader:
             "lag_time_max": self.duration,
             "lag_max_messages": self.count,
             "checkpoint_interval": self.duration,
-            "start_time": self.count,
+            "recovery_point_interval": self.duration,
+            "start_time": self.moment,
         }
-        names = {"lag_time_max": "lag_time_max_ms", "checkpoint_interval": "checkpoint_interval_ms"}
-        names["start_time"] = "start_time_ms"
-        values = {names.get(k, k): readers[k](v) for k, v in self.mapping(node, "settings", tuple(readers))}
+        in_milliseconds = {"lag_time_max", "checkpoint_interval", "recovery_point_interval", "start_time"}
+        values = {
+            f"{name}_ms" if name in in_milliseconds else name: readers[name](value)
+            for name, value in self.mapping(node, "settings", tuple(readers))
+        }
         return Settings(**values)
 
     def step(self, node: yaml.Node, brokers: tuple[int, ...]) -> ScenarioStep:
@@ -158,7 +168,11 @@ class _Reader:
             case Action.PRODUCE:
                 return self.produce(value, line)
             case Action.ADVANCE:
-                return ScenarioStep(action=action, line=line, milliseconds=self.duration(value))
+                milliseconds = self.duration(value)
+                self.time_ms += milliseconds
+                if self.time_ms > MAX_TIME_MS:
+                    raise self.refuse(value, "a time before the year 9999")
+                return ScenarioStep(action=action, line=line, milliseconds=milliseconds)
             case Action.ELECT:
                 kind = self.one_of(value, tuple(election.value for election in Election))
                 return ScenarioStep(action=action, line=line, election=Election(kind))
@@ -210,6 +224,8 @@ class _Reader:
     def brokers(self, node: yaml.Node) -> tuple[int, ...]:
         nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
         numbers = tuple(self.count(item) for item in nodes)
+        if max(numbers, default=0) > MAX_BROKER_ID:
+            raise self.refuse(node, f"broker ids up to {MAX_BROKER_ID}", str(max(numbers)))
         if not 0 < len(numbers) <= MAX_BROKERS:
             raise self.refuse(node, f"1 to {MAX_BROKERS} brokers", str(len(numbers)))
         if len(set(numbers)) != len(numbers):
@@ -219,7 +235,10 @@ class _Reader:
     def text(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
             raise self.refuse(node, "a word")
-        return str(node.value)
+        text = str(node.value)
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise self.refuse(node, "Unicode", "half of a surrogate pair")
+        return text
 
     def one_of(self, node: yaml.Node, words: tuple[str, ...]) -> str:
         word = self.text(node)
@@ -232,6 +251,12 @@ class _Reader:
         if not re.fullmatch(r"[0-9]{1,15}", word):
             raise self.refuse(node, "a number")
         return int(word)
+
+    def moment(self, node: yaml.Node) -> int:
+        milliseconds = self.count(node)
+        if milliseconds > MAX_TIME_MS:
+            raise self.refuse(node, "a time before the year 9999")
+        return milliseconds
 
     def truth(self, node: yaml.Node) -> bool:
         return self.one_of(node, ("true", "false")) == "true"

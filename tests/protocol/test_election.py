@@ -4,7 +4,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.protocol.assignment import assign_replicas
+from kforensics.protocol.assignment import assign_in_turn, assign_replicas
 from kforensics.protocol.election import (
     ControllerKind,
     ElectionKind,
@@ -96,6 +96,13 @@ def test_without_elr_the_last_member_stays():
     assert (two.isr, two.leader_epoch, two.partition_epoch) == ((2,), 5, 1)
     assert isr_with(before, 1) is before
     assert isr_with(before, 2).isr == (1, 2)
+
+
+def test_assignment_in_turn():
+    assert assign_in_turn([1, 2, 3], 4, 2) == ((1, 2), (2, 3), (3, 1), (1, 2))
+    assert assign_in_turn([7, 5], 3, 1) == ((5,), (7,), (5,))
+    with pytest.raises(UsageError, match="replication factor of 0"):
+        assign_in_turn([1], 1, 0)
 
 
 def test_assignment():

@@ -22,6 +22,7 @@ settings:
   lag_time_max: 10s
   lag_max_messages: 4000
   checkpoint_interval: 500ms
+  recovery_point_interval: 2s
   start_time: 1700000000000
 steps:
   - produce: {records: [a, b], acks: 1}
@@ -44,13 +45,13 @@ def test_a_whole_scenario():
     )
     assert scenario.settings.min_insync_replicas == 2
     assert scenario.settings.lag_time_max_ms == 10_000
-    assert scenario.settings.checkpoint_interval_ms == 500
+    assert (scenario.settings.checkpoint_interval_ms, scenario.settings.recovery_point_interval_ms) == (500, 2_000)
     produce, more, say, fetch, advance, elect, crash = scenario.steps
     assert (produce.action, produce.records, produce.acks, produce.line) == (
         Action.PRODUCE,
         ("a", "b"),
         Acks.LEADER,
-        12,
+        13,
     )
     assert more.records == 5
     assert say.words == "and then"
@@ -91,7 +92,19 @@ def test_a_whole_scenario():
         ("name: &x x\nbrokers: [1]\nsteps: [*x]", "s:3: expected no alias, found *x"),
         ("a: &a [*a]", "s:1: expected no alias, found *a"),
         ("[" * 5000, "s:1: expected at most 8 levels, found more"),
-        ("name: 'x", "s:1: expected YAML, found found unexpected end of stream"),
+        ("name: 'x", "s:1: expected YAML, found unexpected end of stream"),
+        ("---\nname: x\n---\nname: y\n", "s:3: expected YAML, found another document"),
+        ('name: "\\ud800"\nbrokers: [1]\nsteps: []', "s:1: expected Unicode, found half of a surrogate pair"),
+        ("name: x\nbrokers: [9999999999]\nsteps: []", "s:2: expected broker ids up to 2147483647, found 9999999999"),
+        (
+            "name: x\nbrokers: [1]\nsettings: {start_time: 999999999999999}\nsteps: []",
+            "s:3: expected a time before the year 9999, found '999999999999999'",
+        ),
+        (
+            "name: x\nbrokers: [1]\nsettings: {start_time: 253370764799999}\nsteps:\n- advance: 1ms\n- advance: 1ms",
+            "s:6: expected a time before the year 9999, found '1ms'",
+        ),
+        ("name: x\nbrokers: &b [1]\nsteps:\n- crash: *b", "s:4: expected no alias, found *b"),
         ("name: \x00", "s:1: expected YAML, found"),
         ("name: !!python/object:os.system x\nbrokers: [1]\nsteps: []", None),
         ("a: b: c", "s:1: expected YAML, found mapping values are not allowed here"),
@@ -111,6 +124,19 @@ def test_bounds():
         parse_scenario(" " * (MAX_FILE_LENGTH + 1), "s")
     with pytest.raises(ScenarioFileError, match=r"at most 10000 steps, found 10001"):
         parse_scenario("name: x\nbrokers: [1]\nsteps:\n" + "- produce: {}\n" * 10_001, "s")
+
+
+def test_a_table_has_a_bound_too(monkeypatch):
+    monkeypatch.setattr("kforensics.simulation.scenario.MAX_CELLS", 20)
+    text = "name: x\nbrokers: [1, 2]\nsteps:\n- produce: {}\n- fetch: 2\n- fetch: 2\n- fetch: 2\n"
+    with pytest.raises(StepFailedError, match=r"s:7: fetch can't happen here: .* more than 10 rows for 2 brokers"):
+        replay(parse_scenario(text, "s"), ProtocolName.HW)
+
+
+def test_many_records_that_nobody_copies_take_no_time():
+    steps = "- produce: {count: 100000}\n" * 2 + "- fetch: 2\n" * 500
+    rows = replay(parse_scenario(f"name: x\nbrokers: [1, 2, 3]\nsteps:\n{steps}", "s"), ProtocolName.KIP_595).rows
+    assert rows[-1].replicas[1].log_end_offset == 200_000
 
 
 def test_an_unknown_name_lists_those_there_are():

@@ -7,6 +7,7 @@ from kforensics.protocol.election import ElectionKind
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.visibility import Acks
 from kforensics.simulation.partition import SimulatedPartition
+from kforensics.simulation.random_history import random_cluster
 from kforensics.simulation.rows import ImpossibleEventError, Settings
 from kforensics.simulation.scenario import StepFailedError, replay
 from kforensics.simulation.scenario_file import builtin_names, builtin_scenario, parse_scenario
@@ -171,10 +172,34 @@ def test_a_write_below_min_insync_replicas_is_refused_to_acks_all_only():
 def test_checkpoints_follow_the_clock():
     partition = SimulatedPartition((1,), ProtocolName.KIP_595)
     partition.produce(3)
+    partition.flush(1)
     replica = partition.replicas[1]
-    written = [replica.checkpointed_high_watermark]
+    written = []
+    for milliseconds in (1_000, 4_000, 54_999, 1):
+        written.append((replica.checkpointed_high_watermark, replica.recovery_point))
+        partition.advance(milliseconds)
+    written.append((replica.checkpointed_high_watermark, replica.recovery_point))
+    assert written == [(Absent.NOT_WRITTEN, 0), (Absent.NOT_WRITTEN, 0), (3, 0), (3, 0), (3, 3)]
+
+
+def test_a_loss_of_power_takes_what_was_not_flushed_whatever_the_recovery_point_says():
+    partition = SimulatedPartition((1,), ProtocolName.KIP_595)
+    partition.produce(3)
+    partition.flush(1)
     partition.advance(5_000)
-    written.append(replica.checkpointed_high_watermark)
-    assert written == [Absent.NOT_WRITTEN, 3]
+    partition.produce(2)
     partition.stop([1], kind="power-loss")
-    assert partition.replicas[1].log_end_offset == 0
+    replica = partition.replicas[1]
+    assert (replica.log_end_offset, replica.recovery_point, replica.high_watermark) == (3, 0, 3)
+    partition.start(1)
+    partition.stop([1])
+    assert (replica.recovery_point, replica.high_watermark) == (3, 3)
+
+
+def test_no_high_watermark_is_above_the_log_end_and_nothing_more_is_flushed_than_there_is():
+    for protocol in ProtocolName:
+        for seed in range(30):
+            for simulated in random_cluster(seed, protocol=protocol).partitions.values():
+                for replica in simulated.replicas.values():
+                    assert replica.high_watermark <= replica.log_end_offset
+                    assert replica.flushed_end <= replica.log_end_offset

@@ -72,14 +72,43 @@ def test_random_and_fleet_from_the_command_line(tmp_path, capsys):
         (("--bytes", "1G"), "--random and --bytes go with --write DIR"),
         (("--list", "--write", "DIR"), "--write goes with NAME, --random or --bytes"),
         (("--bytes", "much", "--write", "DIR"), "--bytes much: expected a number with K, M, G or T"),
-        (("--bytes", "1M", "--stop", "--write", "DIR"), "--stop goes with NAME or --random"),
+        (("--bytes", "1M", "--stop", "--write", "DIR"), "--stop goes with --write and NAME or --random"),
         (("--random", "--partitions", "5000", "--write", "DIR"), "at most 1000 partitions"),
+        (("--random", "--brokers", "5000", "--write", "DIR"), "at most 100 brokers"),
+        (("--random", "--brokers", "2", "--racks", "1", "--steps", "3", "--write", "DIR"), "--steps goes with NAME"),
+        (("--bytes", "900000T", "--write", "DIR"), "has room for"),
+        (("--bytes", "1", "--write", "DIR"), "6 replicas of 8 batches need 769008 bytes, given are 1"),
+        (("hw-loss", "--steps", "3"), "--steps goes with NAME and --write"),
+        (("hw-loss", "--stop"), "--stop goes with --write and NAME or --random"),
+        (("hw-loss", "--seed", "0"), "--seed goes with --random"),
+        (("hw-loss", "--brokers", "4"), "--brokers goes with --random or --bytes"),
+        (("hw-loss", "--max-states", "9"), "--max-states goes with --explore"),
+        (("--explore", "hw", "--protocol", "hw"), "--protocol goes with NAME or --random"),
+        (("--explore", "hw", "--write", "DIR"), "--write goes with NAME, --random or --bytes"),
+        (("hw-loss", "--list"), "one of NAME, --list, --explore, --random and --bytes is needed"),
+        ((), "one of NAME, --list, --explore, --random and --bytes is needed"),
     ],
 )
 def test_usage(arguments, words, tmp_path, capsys):
     given = [str(tmp_path / "new") if argument == "DIR" else argument for argument in arguments]
     assert run(["simulate", *given]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_refusal_writes_nothing(tmp_path):
+    for given in (("--bytes", "1"), ("--bytes", "900000T"), ("--random", "--partitions", "5000")):
+        assert run(["simulate", *given, "--write", str(tmp_path / "new")]) == 2
+        assert not (tmp_path / "new").exists()
+
+
+def test_racks_are_kept_apart_and_registered(tmp_path):
+    target = tmp_path / "new"
+    assert run(["simulate", "--random", "--seed", "4", "--brokers", "6", "--racks", "3", "--write", str(target)]) == 0
+    cluster = random_cluster(4, brokers=6, partitions=12, racks=3)
+    for partition in cluster.partitions.values():
+        assert len({cluster.racks[broker] for broker in partition.brokers}) == len(partition.brokers)
+    log = (target / "controller-100" / "__cluster_metadata-0" / f"{0:020d}.log").read_bytes()
+    assert all(name in log for name in (b"rack-1", b"rack-2", b"rack-3"))
 
 
 def test_a_fleet_is_as_its_truth_says(tmp_path):
