@@ -80,8 +80,9 @@ def explain(*paths: AnyPath, before: Sequence[AnyPath] = (), jobs: int | None = 
     Raises:
         EvidenceError: none of the paths can be used.
     """
-    from kforensics.pipeline.explain import ExplainOptions, gather_evidence  # noqa: PLC0415
+    from kforensics.pipeline.explain import ExplainOptions  # noqa: PLC0415
     from kforensics.pipeline.explain import explain as explain_evidence  # noqa: PLC0415
+    from kforensics.pipeline.snapshots import gather_evidence  # noqa: PLC0415
 
     return explain_evidence(gather_evidence(_paths(paths), _paths(before)), ExplainOptions(), jobs=jobs)
 

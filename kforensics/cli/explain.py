@@ -82,8 +82,9 @@ def explain(
     from kforensics.cli.output import check_out, write_result
     from kforensics.errors import UsageError
     from kforensics.pipeline.cited import cited_files
-    from kforensics.pipeline.explain import ExplainOptions, gather_evidence
+    from kforensics.pipeline.explain import ExplainOptions
     from kforensics.pipeline.explain import explain as tell
+    from kforensics.pipeline.snapshots import gather_evidence
     from kforensics.reconcile.zones import parse_time, parse_zone
 
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.HTML)

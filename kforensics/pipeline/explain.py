@@ -3,33 +3,30 @@
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, NotADataDir
 from kforensics.evidence.collect import FileBatchReader, PartitionPlace, Places, collect_replica, find_places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
-from kforensics.evidence.inputs import FoundInput, Inputs, find_inputs
-from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, newest_log
+from kforensics.evidence.metadata_log import MetadataHistory, newest_log
 from kforensics.evidence.metadata_state import PartitionState
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.explain import explain_findings
 from kforensics.findings.model import Finding
 from kforensics.pipeline.facts import CommittedOffsets, GatheredFacts, gather_facts
 from kforensics.pipeline.processes import default_jobs, in_chunks, spread
+from kforensics.pipeline.snapshots import Evidence
 from kforensics.reconcile.clocks import Clock
 from kforensics.reconcile.conclusion import conclude
 from kforensics.reconcile.facts import Leadership
 from kforensics.reconcile.logged import LoggedEvent
 from kforensics.reconcile.logged_facts import LoggedFacts, creation_times
+from kforensics.reconcile.logged_operations import logged_operations
 from kforensics.reconcile.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
 from kforensics.reconcile.metadata_events import cluster_entries
 from kforensics.reconcile.operations import Operation, operations
 from kforensics.reconcile.story import PartitionStory, StoryEvidence, tell_story
 from kforensics.reconcile.timeline import TimelineEntry, build_timeline
-from kforensics.source.discover import Shape
-from kforensics.source.walk import join
 from kforensics.units import TopicPartition
 
 CHUNK_LENGTH = 64 << 20
@@ -38,8 +35,6 @@ SMALL_WORK = 24 << 20
 """Bytes below which starting processes costs more than it saves."""
 
 NO_LOGS = "no log of any wanted partition is among the inputs: what was lost can't be told"
-
-SNAPSHOT_KIND = "snapshot-before"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +49,6 @@ class ExplainOptions:
     """Of the times in log files, where the user names it."""
     rename_group: Callable[[str], str] = str
     """What consumer groups are called in the explanation."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """The inputs of an explanation, with the rank of each earlier snapshot."""
-
-    inputs: Inputs
-    ranks: Mapping[int, int]
-    """By index of the input; those as they are now have none."""
-    final_rank: int
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,94 +89,6 @@ class _Shared:
     commits: CommittedOffsets
 
 
-def _unknown_nodes(found: Sequence[FoundInput]) -> Iterator[Problem]:
-    """Identity files that can't be read: whose log directory it is stays open, and with it much of what could be told."""
-    for number, one in enumerate(found):
-        for log_dir in one.log_dirs:
-            if log_dir.meta is Absent.UNREADABLE:
-                path = join(log_dir.path, "meta.properties")
-                yield Problem(input=number, path=path, message="it can't be read: which node this is stays unknown")
-
-
-def gather_evidence(paths: Sequence[Path], before: Sequence[Path]) -> Evidence:
-    """Find what the paths stand for; snapshots are put in the order of their files' times, whatever order they came in.
-
-    Raises:
-        EvidenceError: none of the paths can be used.
-    """
-    now = _find(paths, with_logs=True)
-    found = list(now.found)
-    problems = list(now.problems)
-    groups: list[tuple[int, int, list[int]]] = []
-    for place, path in enumerate(before):
-        snapshot = _find([path], with_logs=False)
-        problems += [replace(problem, input=problem.input + len(found)) for problem in snapshot.problems]
-        members = list(range(len(found), len(found) + len(snapshot.found)))
-        found += [replace(one, described=replace(one.described, kind=SNAPSHOT_KIND)) for one in snapshot.found]
-        groups.append((_newest_time(snapshot.found), place, members))
-    notes = []
-    ordered = sorted(groups)
-    if [place for _, place, _ in ordered] != sorted(place for _, place, _ in groups):
-        notes.append("The snapshots were not given in the order of their files' times; they are taken in that order.")
-    ranks = {member: rank for rank, (_, _, members) in enumerate(ordered) for member in members}
-    problems += _unknown_nodes(found)
-    inputs = Inputs(found=tuple(found), problems=tuple(problems))
-    return Evidence(inputs=inputs, ranks=ranks, final_rank=len(groups), notes=tuple(notes))
-
-
-def _find(paths: Sequence[Path], *, with_logs: bool) -> Inputs:
-    """As `find_inputs`, and directories whose files only their content shows to be logs."""
-    found: list[FoundInput] = []
-    problems: list[Problem] = []
-    errors: list[EvidenceError] = []
-    for path in paths:
-        try:
-            one = find_inputs([path], with_server_logs=with_logs)
-        except NotADataDir as error:
-            if not with_logs or not path.is_dir():
-                errors.append(error)
-                problems.append(Problem(input=len(found), path=".", message=error.problem))
-                found.append(_unusable(path))
-                continue
-            described = Input(path=str(path), kind="log-files")
-            found.append(FoundInput(described=described, root=path.resolve(), shape=Shape.FILES))
-            continue
-        except EvidenceError as error:
-            errors.append(error)
-            problems.append(Problem(input=len(found), path=".", message=error.problem))
-            found.append(_unusable(path))
-            continue
-        problems += [replace(problem, input=problem.input + len(found)) for problem in one.problems]
-        found += one.found
-    if errors and len(errors) == len(paths):
-        raise errors[0]
-    return Inputs(found=tuple(found), problems=tuple(problems))
-
-
-def _unusable(path: Path) -> FoundInput:
-    return FoundInput(described=Input(path=str(path), kind="unreadable"), root=path, shape=Absent.UNREADABLE)
-
-
-def _newest_time(found: Sequence[FoundInput]) -> int:
-    """When anything in a snapshot was last written, in whole seconds: archives keep no more."""
-    places = find_places(Inputs(found=tuple(found)))
-    newest = 0
-    for group in places.by_partition.values():
-        for place in group:
-            newest = max(newest, *(time for time in _segment_times(place)), 0)
-    return newest
-
-
-def _segment_times(place: PartitionPlace) -> list[int]:
-    times = []
-    for entry in (place.state.root / place.path).glob("*.log"):
-        try:
-            times.append(int(entry.lstat().st_mtime))
-        except OSError:
-            continue
-    return times
-
-
 def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None) -> Explanation:
     """Tell what happened to every partition of the inputs that the options ask for.
 
@@ -204,7 +100,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     inputs = evidence.inputs
     places = find_places(inputs)
     gathered = gather_facts(
-        _without_old_metadata(evidence),
+        evidence.for_facts(),
         places,
         rename_group=options.rename_group,
         log_zone=options.log_zone,
@@ -238,7 +134,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         for topic in sorted(options.topics - topics)
     ]
     findings = explain_findings(stories, timeline)
-    done = operations(timeline)
+    done = operations(timeline, stories, looked=evidence.nodes_by_rank())
     words = conclude(
         stories, timeline, operations=done, log_files=gathered.log_files, inputs=inputs.described, clocks=clocks
     )
@@ -258,20 +154,6 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         hosts=tuple(sorted(_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
     )
-
-
-def _without_old_metadata(evidence: Evidence) -> Inputs:
-    """The inputs without snapshots where the metadata log as it is now is among them: it holds all that older copies do."""
-    now = Inputs(
-        found=tuple(
-            replace(one, shape=Absent.NOT_APPLICABLE, log_dirs=(), log_dir_paths=(), obstacles=())
-            if at in evidence.ranks
-            else one
-            for at, one in enumerate(evidence.inputs.found)
-        ),
-        problems=evidence.inputs.problems,
-    )
-    return now if find_metadata_logs(now) or not find_metadata_logs(evidence.inputs) else evidence.inputs
 
 
 def _told_of(cuts: Sequence[LoggedTruncation]) -> set[TopicPartition]:
@@ -382,7 +264,7 @@ def _timeline(
     options: ExplainOptions,
 ) -> tuple[TimelineEntry, ...]:
     newest = newest_log(histories)
-    more = list(cluster_entries(newest)) if newest is not None else []
+    more = [*logged_operations(events), *(cluster_entries(newest) if newest is not None else ())]
     entries = build_timeline(events, cuts, leaderships, more=more)
     return tuple(entry for entry in entries if _is_in_view(entry, options))
 

@@ -68,17 +68,17 @@ class KnownFacts:
         """Whether the cluster keeps its metadata in a log of its own (KRaft)."""
         return self._history is not None
 
-    def min_insync_replicas(self, topic: str) -> int:
-        """The topic's `min.insync.replicas`, else the cluster's, else Kafka's default of 1."""
+    def needed_in_sync(self, topic: str) -> int | Absent:
+        """The topic's `min.insync.replicas`, else the cluster's; what stands in a broker's server.properties is not in the metadata."""
         if self._history is None:
-            return 1
+            return Absent.UNKNOWN
         value = {
             (change.resource_type, change.resource_name): change.value
             for change in self._history.configs
             if change.name == MIN_INSYNC_REPLICAS
         }
-        chosen = value.get((TOPIC_RESOURCE, topic)) or value.get((BROKER_RESOURCE, "")) or "1"
-        return int(chosen) if chosen.isdecimal() else 1
+        chosen = value.get((TOPIC_RESOURCE, topic)) or value.get((BROKER_RESOURCE, "")) or ""
+        return int(chosen) if chosen.isdecimal() else Absent.UNKNOWN
 
 
 def is_unclean(before: PartitionState | None, state: PartitionState) -> bool:
@@ -95,6 +95,7 @@ def _leadership(before: PartitionState | None, state: PartitionState) -> Leaders
         leader=state.leader,
         leader_epoch=state.leader_epoch,
         isr=frozenset(state.isr),
+        eligible=frozenset(state.eligible_leader_replicas),
         replicas=state.replicas,
         unclean=is_unclean(before, state),
         recorded_at=state.when.offset,

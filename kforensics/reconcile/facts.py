@@ -17,6 +17,8 @@ class Leadership:
     leader_epoch: int
     isr: frozenset[int] | Absent
     replicas: tuple[int, ...] | Absent
+    eligible: frozenset[int] = frozenset()
+    """Out of the ISR, and known to hold all that was committed (KIP-966)."""
     unclean: bool
     """The leader was not in the ISR before, or the record says that it has to recover."""
     recorded_at: int | Absent
@@ -63,8 +65,11 @@ class ClusterFacts(Protocol):
         """Whether the cluster keeps its metadata in a log of its own (KRaft)."""
         ...
 
-    def min_insync_replicas(self, topic: str) -> int:
-        """The topic's or the cluster's `min.insync.replicas` as the metadata log knows it, else Kafka's default of 1."""
+    def needed_in_sync(self, topic: str) -> int | Absent:
+        """How many replicas must be in sync before a leader commits anything; unknown where no input tells the setting.
+
+        `min.insync.replicas` since 3.7 (KIP-966), 1 before, whatever the setting says.
+        """
         ...
 
 
@@ -98,6 +103,6 @@ class NoFacts:
         """Unknown, so no."""
         return False
 
-    def min_insync_replicas(self, topic: str) -> int:  # noqa: ARG002
-        """Kafka's default."""
-        return 1
+    def needed_in_sync(self, topic: str) -> int | Absent:  # noqa: ARG002
+        """Unknown."""
+        return Absent.UNKNOWN

@@ -8,6 +8,7 @@ from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
+from kforensics.protocol.versions import KafkaVersion, parse_version
 from kforensics.reconcile.facts import ClusterFacts, GroupCommit, Leadership
 from kforensics.reconcile.logged import LoggedEvent
 from kforensics.units import TopicPartition
@@ -17,6 +18,9 @@ _WITH_CHANGE = frozenset({Kind.UNCLEAN_ELECTION, Kind.PARTITION_CHANGE})
 _UNCLEAN_STARTS = frozenset(
     {Kind.RECOVERY_START, Kind.SEGMENT_RECOVERY, Kind.RECOVERY_TRUNCATION, Kind.INVALID_RECORDS, Kind.BROKER_HALTED}
 )
+STRICT_SINCE = parse_version("3.7")
+"""From here on a leader with too few replicas in sync does not advance its high watermark (KIP-966)."""
+
 _WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
 
 
@@ -36,6 +40,8 @@ class LoggedFacts:
     by_partition: Mapping[TopicPartition, tuple[Leadership, ...]] = field(default_factory=dict)
     broker_min_insync: int | Absent = Absent.UNKNOWN
     """The highest `min.insync.replicas` that any broker started with."""
+    newest_version: KafkaVersion | None = None
+    """Of all brokers, where the log lines of each name one."""
     lives: Mapping[int, "BrokerLife"] = field(default_factory=dict)
     """What each broker's own lines tell of its starts."""
 
@@ -66,15 +72,30 @@ class LoggedFacts:
         """Whether the cluster keeps its metadata in a log of its own."""
         return self.metadata.has_metadata_log()
 
-    def min_insync_replicas(self, topic: str) -> int:
-        """The higher of what metadata and brokers' start lines say; a topic's own setting shows only in the metadata."""
-        known = self.metadata.min_insync_replicas(topic)
-        return known if isinstance(self.broker_min_insync, Absent) else max(known, self.broker_min_insync)
+    def needed_in_sync(self, topic: str) -> int | Absent:
+        """The higher of what metadata and brokers say; a topic's own setting shows only in the metadata."""
+        if self.newest_version is not None and self.newest_version < STRICT_SINCE:
+            return 1
+        known = (self.metadata.needed_in_sync(topic), self.broker_min_insync)
+        return max((value for value in known if isinstance(value, int)), default=Absent.UNKNOWN)
 
 
-def facts_from_logs(events: Sequence[LoggedEvent], metadata: ClusterFacts) -> LoggedFacts:
-    """The facts with the leaderships that lines tell of filled in."""
-    configured = [
+def facts_from_logs(
+    events: Sequence[LoggedEvent],
+    metadata: ClusterFacts,
+    *,
+    newest_version: KafkaVersion | None = None,
+    configured: Iterable[int] = (),
+) -> LoggedFacts:
+    """The facts with the leaderships that lines tell of filled in.
+
+    Args:
+        events: of all log files.
+        metadata: what the metadata log says.
+        newest_version: of all brokers, where each names one.
+        configured: values of `min.insync.replicas` in server.properties.
+    """
+    started = [
         value
         for item in events
         if item.event.kind is Kind.CONFIGURATION and isinstance(value := item.event.number("min.insync.replicas"), int)
@@ -82,7 +103,8 @@ def facts_from_logs(events: Sequence[LoggedEvent], metadata: ClusterFacts) -> Lo
     return LoggedFacts(
         metadata=metadata,
         by_partition=logged_leaderships(events),
-        broker_min_insync=max(configured, default=Absent.UNKNOWN),
+        broker_min_insync=max([*started, *configured], default=Absent.UNKNOWN),
+        newest_version=newest_version,
         lives=broker_lives(events),
     )
 
@@ -135,7 +157,10 @@ def creation_times(events: Iterable[LoggedEvent]) -> dict[TopicPartition, int]:
 
 
 def is_creation(event: LogEvent) -> bool:
-    """A line that a partition comes into being with: its first election."""
+    """A line that a partition comes into being with: its first election, or the first leader that it ever has."""
+    if event.kind is Kind.LEADER_START:
+        begins = {name: event.number(name) for name in ("leader_epoch", "offset", "previous_leader_epoch")}
+        return begins == {"leader_epoch": 0, "offset": 0, "previous_leader_epoch": -1}
     return event.kind is Kind.PARTITION_ONLINE and event.fields.get("state") == "NewPartition"
 
 

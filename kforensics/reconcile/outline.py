@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
+from kforensics.evidence.model import CheckpointValue
 from kforensics.reconcile.copies import Copy
 from kforensics.units import EpochEntry
 
@@ -27,6 +28,10 @@ class LogOutline:
     epochs: tuple[EpochEntry, ...]
     high_watermark: int | Absent
     """As checkpointed; absent where no checkpoint tells."""
+    first_base_offset: int | Absent
+    """Of the oldest segment on disk."""
+    log_start: CheckpointValue | Absent
+    """As checkpointed: brokers write it down only where the log does not begin with its oldest segment."""
 
 
 def outline_of(copy: Copy) -> LogOutline:
@@ -46,4 +51,6 @@ def outline_of(copy: Copy) -> LogOutline:
         log_end_offset=view.log_end_offset,
         epochs=view.epochs or view.batch_epochs,
         high_watermark=recorded if isinstance(recorded, Absent) else recorded.value,
+        first_base_offset=replica.segments[0].base_offset if replica.segments else Absent.NOT_APPLICABLE,
+        log_start=replica.log_start,
     )

@@ -321,7 +321,7 @@ class _Teller:
             shown=[loss.offsets for loss in losses],
             leader_end=self.leader.view.log_end_offset,
             leaderships=self.leaderships,
-            needed_in_sync=self.evidence.facts.min_insync_replicas(self.partition.topic),
+            needed_in_sync=self.evidence.facts.needed_in_sync(self.partition.topic),
         )
         return [
             LossEntry(

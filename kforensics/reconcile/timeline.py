@@ -66,6 +66,8 @@ _REPORTS = {
     Kind.BROKER_FENCED: _Report(kind="broker-fenced", fields=("broker", "broker_epoch", "reason")),
     Kind.BROKER_UNFENCED: _Report(kind="broker-unfenced", fields=("broker",), is_quiet=True),
     Kind.CONTROLLER_ELECTED: _Report(kind="controller-elected", fields=("controller_epoch", "offset")),
+    Kind.LOG_CREATED: _Report(kind="log-created", fields=("directory",), is_quiet=True),
+    Kind.LOG_DISCARDED: _Report(kind="log-discarded", fields=("path",), is_quiet=True),
     Kind.LOG_START_MOVED: _Report(kind="log-start-moved", fields=("log_start_offset", "reason"), is_quiet=True),
 }
 DELETE_REQUEST = "client delete records request"

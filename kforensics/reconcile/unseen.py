@@ -40,7 +40,7 @@ def unseen_runs(
     shown: Iterable[OffsetRange],
     leader_end: int,
     leaderships: Sequence[Leadership],
-    needed_in_sync: int,
+    needed_in_sync: int | Absent,
 ) -> tuple[UnseenRun, ...]:
     """What logged cuts took and no copy shows, by offset.
 
@@ -49,7 +49,7 @@ def unseen_runs(
         shown: offsets of losses that some copy still shows.
         leader_end: the log end offset of the final leader.
         leaderships: who led, and who was in sync.
-        needed_in_sync: `min.insync.replicas`.
+        needed_in_sync: how many replicas must be in sync before anything is committed.
     """
     taken = list(shown)
     out: list[UnseenRun] = []
@@ -95,14 +95,14 @@ def _run(
     offsets: OffsetRange,
     leader_end: int,
     leaderships: Sequence[Leadership],
-    needed_in_sync: int,
+    needed_in_sync: int | Absent,
 ) -> UnseenRun:
     term = _own_term(cut, leaderships)
     missing = "no copy of what was cut is among the inputs"
     committed: Certainty = "no" if cause is CauseName.UNCOMMITTED_TAIL else "possible"
     reason = "it was the tail of a leader that had not been replicated" if committed == "no" else missing
     citations = cut.citations
-    if committed == "possible" and term is not None and term.isr == frozenset({term.leader}) and needed_in_sync <= 1:
+    if committed == "possible" and term is not None and term.isr == frozenset({term.leader}) and needed_in_sync == 1:
         reason = f"the ISR was [{term.leader}] alone in leader epoch {term.leader_epoch}; {missing}"
         citations = (*citations, term.citation)
     return UnseenRun(

@@ -18,8 +18,8 @@ def test_metadata_tells_of_unclean_elections(fixtures):
     assert [(2, 1)] == [(s.leader, s.leader_epoch) for s in states if s.unclean]
     assert frozenset({1}) in [s.isr for s in states]
     assert facts.has_metadata_log()
-    assert 1 == facts.min_insync_replicas("orders")
-    assert 2 == facts.min_insync_replicas("payments")
+    assert 1 == facts.needed_in_sync("orders")
+    assert 2 == facts.needed_in_sync("payments")
     assert Absent.UNKNOWN is facts.topic_id("no-such-topic")
 
 

@@ -29,7 +29,7 @@ class Facts(NoFacts):
     def unclean_restarts(self, broker_id):
         return self.unclean
 
-    def min_insync_replicas(self, topic):
+    def needed_in_sync(self, topic):
         return self.minimum
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from kforensics.damage import Absent
 from kforensics.evidence.inputs import find_inputs
 from kforensics.pipeline.diff import DiffOptions, compare
-from kforensics.pipeline.explain import ExplainOptions, explain, gather_evidence
+from kforensics.pipeline.explain import ExplainOptions, explain
+from kforensics.pipeline.snapshots import gather_evidence
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.story import PartitionStory
 from kforensics.simulation.broker_files import write_cluster

@@ -2,7 +2,7 @@
 
 Fields: `leader`, `leader_epoch`, `previous_leader_epoch`, `partition_epoch`, `isr`; `high_watermark`; `offset` is the
 log end of a leader at the start of its epoch, and of a follower before it truncates. A shrink line carries the leader's
-`high_watermark` and `log_end_offset`.
+`high_watermark` and `log_end_offset`. A reassignment names the `replicas` that are to be, and those it is `adding` and `removing`.
 """
 
 from kforensics.formats.log_lines.event import LogEventKind as Kind
@@ -87,6 +87,43 @@ LEADERSHIP_SHAPES: tuple[Shape, ...] = (
         Kind.PARTITION_ONLINE,
         b"changed partition ",
         ANY_P + rb" from (?P<state>[A-Za-z]{1,40}) to OnlinePartition with leader " + number("leader"),
+    ),
+    # A replica that goes offline or is deleted leaves the in-sync set by the controller's word.
+    shape(
+        Kind.PARTITION_ONLINE,
+        b"Partition ",
+        P
+        + rb" state changed to \(Leader:"
+        + number("leader")
+        + rb",ISR:(?P<isr>(?:\d+,?)*+),?LeaderEpoch:"
+        + number("leader_epoch"),
+    ),
+    shape(
+        Kind.REPLICAS_ASSIGNED,
+        b"Changed partition ",
+        ANY_P
+        + rb" state from NonExistentPartition to NewPartition with assigned replicas (?:\[|List\()?(?P<replicas>[0-9, ]*)",
+    ),
+    shape(
+        Kind.REASSIGNMENT,
+        b"Sent LeaderAndIsr request ",
+        rb"[^\n]{0,600}? with new replica assignment (?:Partition)?ReplicaAssignment\(replicas=(?P<all>[0-9, ]*), "
+        rb"addingReplicas=(?P<adding>[0-9, ]*), removingReplicas=(?P<removing>[0-9, ]*)\) to leader "
+        + number("leader")
+        + rb" for partition being reassigned "
+        + ANY_P,
+    ),
+    shape(
+        Kind.REASSIGNMENT,
+        b"Leader ",
+        number("leader") + rb" for partition " + ANY_P + rb" being reassigned, is (?:already|not) in the new list of "
+        rb"replicas (?:List\()?(?P<replicas>[0-9, ]*)",
+    ),
+    shape(
+        Kind.REASSIGNMENT,
+        b"Handling reassignment of partition ",
+        ANY_P
+        + rb" (?:from current replicas (?:List\()?(?P<all>[0-9, ]*)\)? )?to new replicas (?:List\()?(?P<replicas>[0-9, ]*)",
     ),
     shape(
         Kind.LEADER_SELECTED,

@@ -1,7 +1,7 @@
 """Lines about loading, recovery, watermarks, epochs and log start (server.log).
 
 Fields: `log_end_offset`, `log_start_offset`, `high_watermark`, `offset` (a target or a place in the log), `base_offset`
-of a segment, `position` in bytes, `directory` or `path` as the broker knows it.
+of a segment, `position` in bytes, `directory` or `path` as the broker knows it, `topic_name` of a whole topic.
 """
 
 from kforensics.formats.log_lines.event import LogEventKind as Kind
@@ -120,6 +120,17 @@ RECOVERY_SHAPES: tuple[Shape, ...] = (
     shape(Kind.STRAY_LOG, b"Found stray log dir ", rb"(?P<path>[^\n]{1,4096}?): (?P<reason>[^\n]{0,400})"),
     shape(Kind.STRAY_LOG, b"Log in ", _DIRECTORY + rb" marked stray and renamed to (?P<path>\S+)"),
     shape(Kind.STRAY_LOG, b"Loaded stray log: ", rb"(?P<path>\S+)"),
+    shape(Kind.LOG_CREATED, b"Created log for partition ", ANY_P + rb" in " + _DIRECTORY + rb" with properties "),
+    shape(
+        Kind.LOG_DISCARDED,
+        b"Log for partition ",
+        ANY_P + rb" is renamed to (?P<path>\S{1,4096}-delete) and is scheduled for deletion",
+    ),
+    shape(
+        Kind.TOPIC_DELETED,
+        b"Deletion of topic ",
+        rb"(?P<topic_name>[A-Za-z0-9._-]{1,249}) successfully completed",
+    ),
     shape(
         Kind.EPOCH_ASSIGNED,
         b"Updated PartitionLeaderEpoch. New: ",

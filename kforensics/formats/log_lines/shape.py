@@ -9,13 +9,14 @@ from kforensics.formats.log_lines.event import FieldValue, LogEventKind
 from kforensics.formats.log_lines.prefix import TOPIC_PARTITION, parse_topic_partition
 from kforensics.units import TopicPartition
 
-_LISTS = frozenset({"isr", "from_isr", "to_isr", "replicas", "elr", "new_elr", "adding", "removing"})
+_LISTS = frozenset({"isr", "from_isr", "to_isr", "replicas", "all", "elr", "new_elr", "adding", "removing"})
 _TEXTS = frozenset(
     {
         "reason",
         "path",
         "directory",
         "topic_id",
+        "topic_name",
         "incarnation",
         "previous_incarnation",
         "version",
