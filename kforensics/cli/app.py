@@ -1,5 +1,6 @@
 """The command `kforensics`: its commands, and the one place that turns an error into words."""
 
+import errno
 import gc
 import os
 import sys
@@ -28,6 +29,8 @@ PROGRAM = "kforensics"
 
 GARBAGE_THRESHOLD = 50_000
 """Objects made between two searches for garbage; the interpreter's 700 cost a tenth of the start, and evidence has no cycles."""
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, diff, explain, verify, seal, simulate, metadata)
 
@@ -106,12 +109,23 @@ def run(arguments: Sequence[str]) -> int:
     except KforensicsError as error:
         _say(error_words(error))
         return ExitCode.USAGE if isinstance(error, (UsageError, MissingExtra)) else ExitCode.INCOMPLETE
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            return _tell_defect(error)
+        _say(
+            f"{PROGRAM}: standard output can't be written: {error.strerror}"
+        )  # help that was asked for, on a full disk
+        return ExitCode.USAGE
     except Exception as error:  # noqa: BLE001 - whatever it is, an operator gets one line and a code to tell it by
-        _say(defect_words(error))
-        if os.environ.get("KFORENSICS_TRACEBACK"):
-            _say(traceback.format_exc())
-        return ExitCode.DEFECT
+        return _tell_defect(error)
     return ExitCode.NOTHING_FOUND
+
+
+def _tell_defect(error: Exception) -> ExitCode:
+    _say(defect_words(error))
+    if os.environ.get("KFORENSICS_TRACEBACK"):
+        _say("".join(traceback.format_exception(error)))
+    return ExitCode.DEFECT
 
 
 def error_words(error: KforensicsError) -> str:

@@ -52,7 +52,11 @@ def walk_lines(data: bytes | memoryview) -> Iterator[TextLine]:
 def shown(content: bytes | memoryview) -> str:
     """Bytes of a text file in words: quoted, escaped, and short."""
     part = bytes(content[:_SHOWN_BYTES])
-    return repr(part.decode("utf-8", errors="backslashreplace")) + ("…" if len(content) > _SHOWN_BYTES else "")
+    try:
+        quoted = repr(part.decode("utf-8"))
+    except UnicodeDecodeError:
+        quoted = repr(part).removeprefix("b")
+    return quoted + ("…" if len(content) > _SHOWN_BYTES else "")
 
 
 def parse_integer(text: bytes, *, bits: int) -> int | None:

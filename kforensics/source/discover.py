@@ -10,7 +10,7 @@ from pathlib import Path
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, NotADataDir
 from kforensics.source.foreign import ForeignPath
-from kforensics.source.mapped import kind_of_mode
+from kforensics.source.mapped import kind_of_mode, open_evidence
 from kforensics.source.naming import LOG_DIR_MARKERS, FileKind, parse_file_name, parse_partition_directory
 from kforensics.source.walk import Listing, Obstacle, join, list_directory
 
@@ -81,6 +81,8 @@ def discover(given: Path) -> Place:
     root = _resolve(given)
     mode = _mode(given, root)
     if stat.S_ISREG(mode):
+        with open_evidence(root):  # a file that was named and can't be opened is no input
+            pass
         return Place(root=root, shape=Shape.FILE)
     if not stat.S_ISDIR(mode):
         raise EvidenceUnreadable(str(given), f"{kind_of_mode(mode)}, neither a file nor a directory")

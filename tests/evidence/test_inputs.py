@@ -1,10 +1,11 @@
+import errno
 import os
 import shutil
 
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceNotFound
+from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
 from kforensics.evidence.inputs import find_inputs
 from kforensics.evidence.model import Input
 from kforensics.evidence.quorum_voters import quorum_voters
@@ -165,6 +166,26 @@ def test_server_logs_are_inputs_where_they_are_asked_for(incident):
 
     assert {kind for _, kind, _ in without} == {"broker"}
     assert {path for path, kind, _ in with_logs if kind == "log-files"} == {f"{root}/logs/broker-{n}" for n in (1, 2)}
+
+
+def test_a_named_file_that_cannot_be_opened_is_no_input(fixtures, tmp_path, monkeypatch):
+    named = tmp_path / "00000000000000000000.log"
+    named.touch()
+    real = os.open
+
+    def refuse(path, *arguments, **options):
+        if str(path) == str(named):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+
+    found = find_inputs([named, fixtures / "unclean-election" / "broker-1"])
+
+    assert [one.kind for one in found.described] == ["unreadable", "broker"]
+    assert [one.message.partition(";")[0] for one in found.problems] == ["no permission to read it"]
+    with pytest.raises(EvidenceUnreadable):
+        find_inputs([named])
 
 
 def test_one_bad_path_does_not_stop_the_others(fixtures, tmp_path):
