@@ -18,6 +18,7 @@ from kforensics.evidence.metadata_events import EventKind, EventSelection, Metad
 from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, read_metadata_log
 from kforensics.evidence.metadata_state import MetadataState
 from kforensics.evidence.model import Problem
+from kforensics.pipeline.processes import default_jobs
 from kforensics.render.escape import escape_text
 from kforensics.render.jsonout import document_pieces, json_line
 from kforensics.render.metadata import plain_comparison, plain_event, plain_state
@@ -120,7 +121,7 @@ def _screen(
         yield _text(state_lines(state, topic=question.topic, partition=question.partition))
     if question.at is not None and not asked:
         return
-    pieces = (piece for piece in history_pieces(events, verbose=question.verbose) if piece)
+    pieces = (piece for piece in history_pieces(events, verbose=question.verbose, jobs=default_jobs()) if piece)
     if (first := next(pieces, None)) is not None:
         yield "\n" + first
         yield from pieces

@@ -9,8 +9,9 @@ import pickle
 import selectors
 import signal
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from kforensics.errors import EvidenceError
@@ -92,21 +93,7 @@ class _Spread(Generic[Task, Result]):
         return [self._results[at] for at in range(len(self._tasks))]
 
     def _start(self, read_token: int, write_token: int, others: Sequence[int]) -> tuple[int, int]:
-        read_result, write_result = os.pipe()
-        child = os.fork()
-        if child:
-            os.close(write_result)
-            return read_result, child
-        code = 1
-        try:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            for descriptor in (read_result, write_token, *others):
-                os.close(descriptor)
-            self._serve(read_token, write_result)
-            code = 0
-        finally:
-            os._exit(code)  # nothing of the parent's is to be flushed or closed twice
-        raise AssertionError
+        return _forked(lambda write_result: self._serve(read_token, write_result), (write_token, *others))
 
     def _serve(self, read_token: int, write_result: int) -> None:
         pending = 0
@@ -157,7 +144,76 @@ class _Spread(Generic[Task, Result]):
                 self._results[value[0]] = value[1]
 
 
-def _send(descriptor: int, message: tuple[str, Any]) -> None:
+def stream(work: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int) -> Iterator[Result]:
+    """The results in the order of the tasks, one after the other: processes are ahead by one result each, no more is held.
+
+    Args:
+        work: a function of a task; it may be called in another process, and there sees what it left behind itself.
+        tasks: what it is called with.
+        jobs: the most processes to use.
+    """
+    processes = min(jobs, len(tasks))
+    if processes < 2 or not hasattr(os, "fork"):
+        yield from map(work, tasks)
+        return
+    children: dict[int, int] = {}  # pipe to process
+    try:
+        for number in range(processes):
+            serve = partial(_serve_in_order, work, tasks[number::processes])
+            pipe, child = _forked(serve, tuple(children))
+            children[pipe] = child
+        pipes = list(children)
+        for at, task in enumerate(tasks):
+            received = _receive(pipes[at % processes])
+            # A process that was killed, whatever the reason, leaves its tasks to be done here.
+            yield work(task) if received is None else received[0]
+    finally:
+        _reap(children)
+
+
+def _serve_in_order(work: Callable[[Any], Any], tasks: Sequence[Any], write_result: int) -> None:
+    for task in tasks:
+        _send(write_result, work(task))
+
+
+def _forked(serve: Callable[[int], None], unneeded: Sequence[int]) -> tuple[int, int]:
+    """A process that writes what it has to say into a pipe: the end to read from, and the process."""
+    read_result, write_result = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(write_result)
+        return read_result, child
+    code = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for descriptor in (read_result, *unneeded):
+            os.close(descriptor)
+        serve(write_result)
+        code = 0
+    finally:
+        os._exit(code)  # nothing of the parent's is to be flushed or closed twice
+    raise AssertionError
+
+
+def _receive(descriptor: int) -> tuple[Any] | None:
+    """What was sent, none where the other end is closed."""
+    head = _read_exactly(descriptor, _FRAME.size)
+    data = None if head is None else _read_exactly(descriptor, _FRAME.unpack(head)[0])
+    return None if data is None else (pickle.loads(data),)  # noqa: S301  # from our own child
+
+
+def _read_exactly(descriptor: int, length: int) -> bytes | None:
+    parts: list[bytes] = []
+    while length:
+        data = os.read(descriptor, min(length, 1 << 20))
+        if not data:
+            return None
+        parts.append(data)
+        length -= len(data)
+    return b"".join(parts)
+
+
+def _send(descriptor: int, message: Any) -> None:
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     view = memoryview(_FRAME.pack(len(data)) + data)
     while view:

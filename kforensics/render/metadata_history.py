@@ -12,9 +12,10 @@ from kforensics.damage import Absent
 from kforensics.evidence.metadata_events import EventKind, EventSelection, MetadataEvent
 from kforensics.evidence.metadata_partitions import Rows
 from kforensics.evidence.metadata_state import When
+from kforensics.evidence.parallel import stream
 from kforensics.render.escape import escape_text
 from kforensics.render.metadata_text import ids_text
-from kforensics.render.text import INDENT, columns
+from kforensics.render.text import INDENT, column_lines
 from kforensics.render.times import utc_text
 
 QUIET_KINDS = frozenset(
@@ -41,6 +42,10 @@ OR_BEFORE = " or before"
 _RESOURCES = {2: "topic", 4: "broker", 8: "broker logger", 16: "client metrics", 32: "group"}
 
 
+Page = list[MetadataEvent | Rows]
+"""Changes that are put into words together."""
+
+
 class _Told(NamedTuple):
     """What every step of one kind tells."""
 
@@ -59,13 +64,13 @@ class _Widths(NamedTuple):
     subject: int
 
 
-def history_pieces(events: EventSelection, *, verbose: bool = False) -> Iterator[str]:
+def history_pieces(events: EventSelection, *, verbose: bool = False, jobs: int = 1) -> Iterator[str]:
     """The history, one line a change, many lines a piece, and how many are not shown."""
     history = _HistoryText(events, frozenset() if verbose else QUIET_KINDS)
     if len(events.rows) <= ROWS_AT_ONCE:
         yield history.few()
     else:
-        yield from history.many()
+        yield from history.many(jobs)
     if history.hidden:
         yield f"  ({history.hidden} more that change no replica: -v lists them)\n"
 
@@ -87,21 +92,29 @@ class _HistoryText:
             (str(event.when.offset), _time(event.when), event.kind.value, subject(event), event_words(event))
             for event in shown
         ]
-        return "".join(f"{line.plain}\n" for line in columns(rows, right=frozenset({0})))
+        return "".join(f"{line}\n" for line in column_lines(rows, right=frozenset({0})))
 
-    def many(self) -> Iterator[str]:
-        """The lines in columns as wide as any cell may become."""
+    def many(self, jobs: int) -> Iterator[str]:
+        """The lines in columns as wide as any cell may become, made by several processes where there are."""
         widths = self._widths()
         subjects = [f"{name:<{widths.subject}}  " for name in self._subjects()]
-        for page in self._pages():
-            lines: list[str] = []
-            for part in page:
-                if isinstance(part, MetadataEvent):
-                    lines += self._event_line(part, widths)
-                else:
-                    self._add_steps(lines, part, subjects, widths)
-            lines.append("")
-            yield "\n".join(lines)
+        for text, hidden in stream(lambda page: self._page(page, subjects, widths), list(self._pages()), jobs=jobs):
+            self.hidden += hidden
+            yield text
+
+    def _page(self, page: Page, subjects: list[str], widths: _Widths) -> tuple[str, int]:
+        """The lines of a page, and how many changes are not shown."""
+        lines: list[str] = []
+        hidden = 0
+        for part in page:
+            if not isinstance(part, MetadataEvent):
+                hidden += self._add_steps(lines, part, subjects, widths)
+            elif part.kind in self._quiet:
+                hidden += 1
+            else:
+                lines.append(_event_line(part, widths))
+        lines.append("")
+        return "\n".join(lines), hidden
 
     def _subjects(self) -> list[str]:
         """What the changes of each partition are about, by its number."""
@@ -120,9 +133,9 @@ class _HistoryText:
             subject=max(len(subjects[number]) for number in events.partitions.numbers(events.rows)),
         )
 
-    def _pages(self) -> Iterator[list[MetadataEvent | Rows]]:
+    def _pages(self) -> Iterator[Page]:
         """The changes in runs of so many steps."""
-        page: list[MetadataEvent | Rows] = []
+        page: Page = []
         count = 0
         for part in self._events.parts():
             pieces = (
@@ -139,21 +152,14 @@ class _HistoryText:
         if page:
             yield page
 
-    def _event_line(self, event: MetadataEvent, widths: _Widths) -> Iterator[str]:
-        if event.kind in self._quiet:
-            self.hidden += 1
-            return
-        place = f"{INDENT}{event.when.offset:>{widths.offset}}  {_time(event.when)}"
-        rest = f"{event.kind.value:<{widths.kind}}  {subject(event):<{widths.subject}}  {event_words(event)}"
-        yield f"{place}  {rest}".rstrip()
-
-    def _add_steps(self, lines: list[str], rows: Rows, subjects: list[str], widths: _Widths) -> None:
+    def _add_steps(self, lines: list[str], rows: Rows, subjects: list[str], widths: _Widths) -> int:
         add, known, offset_width = lines.append, self._told, widths.offset
+        hidden = 0
         for row, offset, time_ms, partition, leader_epoch, kind in zip(
             *self._events.partitions.columns(rows), strict=True
         ):
             told = known.get(kind) or self._tell(kind, row, widths)
-            self.hidden += told.hidden
+            hidden += told.hidden
             if not told.changes:
                 continue
             start = (
@@ -164,6 +170,7 @@ class _HistoryText:
                     add(f"{start}{change}{subjects[partition]}{words}")
                 else:
                     add(f"{start}{change}{subjects[partition]}{words}{leader_epoch}{behind}")
+        return hidden
 
     def _tell(self, kind: int, row: int, widths: _Widths) -> _Told:
         if len(self._told) >= MOST_KINDS:
@@ -175,6 +182,12 @@ class _HistoryText:
         told = _Told(changes, len(events) - len(shown), margin)
         self._told[kind] = told
         return told
+
+
+def _event_line(event: MetadataEvent, widths: _Widths) -> str:
+    place = f"{INDENT}{event.when.offset:>{widths.offset}}  {_time(event.when)}"
+    rest = f"{event.kind.value:<{widths.kind}}  {subject(event):<{widths.subject}}  {event_words(event)}"
+    return f"{place}  {rest}".rstrip()
 
 
 def _time(when: When) -> str:

@@ -6,7 +6,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.metadata_compare import ComparedLog, LogComparison
 from kforensics.evidence.metadata_state import BrokerState, MetadataState, PartitionState
 from kforensics.render.escape import escape_text
-from kforensics.render.text import columns, counted, listed
+from kforensics.render.text import column_lines, counted, listed
 
 
 def comparison_lines(comparison: LogComparison) -> Iterator[str]:
@@ -58,8 +58,7 @@ def _log_rows(comparison: LogComparison) -> Iterator[str]:
                 _standing(log, comparison),
             )
         )
-    for line in columns(rows):
-        yield line.plain
+    yield from column_lines(rows)
 
 
 def _standing(log: ComparedLog, comparison: LogComparison) -> str:
@@ -84,14 +83,12 @@ def state_lines(state: MetadataState, *, topic: str | None = None, partition: in
     ]
     yield f"At metadata offset {state.offset}"
     if partitions:
-        for line in columns([partition_row(one) for one in partitions]):
-            yield line.plain
+        yield from column_lines([partition_row(one) for one in partitions])
     else:
         yield "  no such partition" if topic is not None else "  no partitions"
     if topic is None:
         yield ""
-        for line in columns([_broker_row(one) for _, one in sorted(state.brokers.items())]):
-            yield line.plain
+        yield from column_lines([_broker_row(one) for _, one in sorted(state.brokers.items())])
 
 
 def partition_row(state: PartitionState) -> tuple[str, ...]:

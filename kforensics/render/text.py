@@ -97,6 +97,27 @@ def wrapped(text: str, *, width: int, indent: str = "", first: str | None = None
     return lines
 
 
+def column_lines(
+    rows: Sequence[Sequence[str]],
+    *,
+    right: frozenset[int] = frozenset(),
+    indent: str = INDENT,
+    gap: int = 2,
+    least: Sequence[int] = (),
+) -> list[str]:
+    """Rows set in columns as wide as their widest cell, or as `least` asks; those in `right` are flush right."""
+    widths = [
+        max((_width(row[place]) for row in rows if place < len(row)), default=0)
+        for place in range(max(map(len, rows), default=0))
+    ]
+    widths[: len(least)] = [max(width, wanted) for width, wanted in zip(widths, least, strict=False)]
+    lines = []
+    for row in rows:
+        cells = [_padded(cell, widths[place], right=place in right) for place, cell in enumerate(row)]
+        lines.append((indent + (" " * gap).join(cells)).rstrip())
+    return lines
+
+
 def columns(
     rows: Sequence[Sequence[str]],
     *,
@@ -105,21 +126,16 @@ def columns(
     gap: int = 2,
     least: Sequence[int] = (),
 ) -> list[Text]:
-    """Rows set in columns as wide as their widest cell, or as `least` asks; those in `right` are flush right."""
-    widths = [
-        max((cell_len(row[place]) for row in rows if place < len(row)), default=0)
-        for place in range(max(map(len, rows), default=0))
-    ]
-    widths[: len(least)] = [max(width, wanted) for width, wanted in zip(widths, least, strict=False)]
-    lines = []
-    for row in rows:
-        cells = [_padded(cell, widths[place], right=place in right) for place, cell in enumerate(row)]
-        lines.append(Text((indent + (" " * gap).join(cells)).rstrip()))
-    return lines
+    """The same as rich texts."""
+    return [Text(line) for line in column_lines(rows, right=right, indent=indent, gap=gap, least=least)]
+
+
+def _width(cell: str) -> int:
+    return len(cell) if cell.isascii() else cell_len(cell)
 
 
 def _padded(cell: str, width: int, *, right: bool) -> str:
-    fill = " " * (width - cell_len(cell))
+    fill = " " * (width - _width(cell))
     return fill + cell if right else cell + fill
 
 
