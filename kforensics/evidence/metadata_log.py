@@ -29,7 +29,7 @@ from kforensics.formats.message_schema import Decoded, Undecoded
 from kforensics.formats.metadata_record import parse_metadata_record
 from kforensics.formats.metadata_rows import OtherRecord, PartitionChanges, sort_records
 from kforensics.formats.record_stream import RecordChunk
-from kforensics.formats.segment import Level, iter_record_chunks, iter_records, walk_segment
+from kforensics.formats.segment import iter_record_chunks, iter_records
 from kforensics.source.mapped import open_evidence
 from kforensics.units import EpochEntry
 
@@ -105,8 +105,6 @@ class _LogReader:
 
     def _read_segment(self, path: str) -> None:
         with open_evidence(self._location(path)) as file:
-            for window in walk_segment(file, level=Level.CRC):
-                self.batches.append(window.batches[window.batches["crc_valid"]])
             table: BatchTable | None = None
             first_place = 0
             for chunk in iter_record_chunks(file):
@@ -115,6 +113,7 @@ class _LogReader:
                     continue
                 if chunk.batches is not table:
                     table = chunk.batches
+                    self.batches.append(table[table["crc_valid"]])
                     first_place = self.places.add_batches(path, table)
                 self._read_chunk(path, chunk, first_place)
 

@@ -39,11 +39,10 @@ class RecordPlaces:
 
     def when(self, place: int, offset: int, timestamp_ms: int) -> When:
         """What a state says of the record that it comes from."""
-        row = self._row(place)
+        path, raft_epoch, position, length, from_snapshot = self._row(place).item()
         if self._last is None or self._last[0] != place:
-            span = Span(int(row["position"]), int(row["length"]))
-            self._last = place, Citation(input=self._input, path=self._paths[row["path"]], span=span)
-        return When(offset, int(row["raft_epoch"]), timestamp_ms, self._last[1], bool(row["from_snapshot"]))
+            self._last = place, Citation(input=self._input, path=self._paths[path], span=Span(position, length))
+        return When(offset, raft_epoch, timestamp_ms, self._last[1], from_snapshot)
 
     def are_snapshots(self, places: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Of each place whether it is a snapshot."""

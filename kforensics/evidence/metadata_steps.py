@@ -95,8 +95,15 @@ class PartitionReplay:
     def steps(self) -> Steps:
         """All steps; nothing may be applied after."""
         self._close_rows()
-        blocks, self._blocks = self._blocks, []
-        return np.concatenate(blocks) if blocks else np.zeros(0, STEP_DTYPE)
+        self._moves, self._changes = [], {}
+        steps = np.empty(sum(map(len, self._blocks)), STEP_DTYPE)
+        end = len(steps)
+        while self._blocks:
+            # Each block is let go as soon as it is copied.
+            block = self._blocks.pop()
+            steps[end - len(block) : end] = block
+            end -= len(block)
+        return steps
 
     def record(self, fields: Fields, topic: str, origin: Origin, *, from_snapshot: bool = False) -> None:
         """Take a PartitionRecord, which says all about a partition; a snapshot that says what is known is no step."""
