@@ -202,7 +202,8 @@ def report(
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.HTML)
     require_pyarrow()
     from kforensics.findings.model import Severity
-    from kforensics.fleet.summary import Filters, summarise
+    from kforensics.fleet.audit_tables import Filters
+    from kforensics.fleet.summary import summarise
 
     check_out(out, [])
     if since is not None:
@@ -326,7 +327,7 @@ def _compare(earlier: Path, later: Path, output_format: OutputFormat, out: Path 
 
     from kforensics.cli.exits import ExitCode
     from kforensics.cli.output import write_result
-    from kforensics.fleet.summary import compare_audits
+    from kforensics.fleet.comparison import compare_audits
     from kforensics.render.fleet_comparison import comparison_screen
     from kforensics.render.fleet_json import comparison_document
     from kforensics.render.text import render_screen, screen_width, wants_colour

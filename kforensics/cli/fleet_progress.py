@@ -1,39 +1,50 @@
-"""How far an audit is, on standard error where a person watches: stage, tasks, bytes, time left."""
+"""How far an audit is, on standard error where a person watches: stage, tasks, files, bytes, findings, time left."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-Progress = Callable[[str, int, int, int, int], None]
+if TYPE_CHECKING:
+    from kforensics.fleet.watch import Stage
 
 
 @contextmanager
-def stage_progress(*, quiet: bool) -> Iterator[Progress | None]:
-    """A bar that is told the stage, its tasks done and in all, and its bytes; none where nobody watches."""
+def stage_progress(*, quiet: bool) -> "Iterator[Callable[[Stage], None] | None]":
+    """A bar that is told how far the stage is; none where nobody watches."""
     if quiet:
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    from kforensics.render.text import byte_count
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} tasks {task.fields[amount]}"),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} tasks{task.fields[amount]}"),
         TimeElapsedColumn(),
+        TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting Spark", total=1, amount="")
 
-        def tell(stage: str, done: int, tasks: int, length: int, findings: int) -> None:
-            if bar.tasks[0].description != stage:
-                bar.reset(task, total=max(tasks, 1), description=stage)
-            amount = f"{byte_count(length * done // max(tasks, 1))} of {byte_count(length)}" if length else ""
-            if findings:
-                amount += f" {findings} findings"
-            bar.update(task, completed=done, total=max(tasks, 1), amount=amount)
+        def tell(stage: "Stage") -> None:
+            if bar.tasks[0].description != stage.name:
+                bar.reset(task, total=max(stage.tasks, 1), description=stage.name)
+            bar.update(task, completed=stage.tasks_done, total=max(stage.tasks, 1), amount=amount_words(stage))
 
         yield tell
+
+
+def amount_words(stage: "Stage") -> str:
+    """Files, bytes and findings of a stage, as far as they are known."""
+    from kforensics.render.text import byte_count, counted
+
+    words = ""
+    if stage.files:
+        words += (
+            f", {stage.files_done:,}/{stage.files:,} files, {byte_count(stage.bytes_done)} of {byte_count(stage.bytes)}"
+        )
+    if stage.findings:
+        words += f", {counted(stage.findings, 'finding')}"
+    return words

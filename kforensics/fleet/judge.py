@@ -15,7 +15,8 @@ from kforensics.findings.fleet import placement_findings, undecided_findings
 from kforensics.findings.model import Finding, Severity
 from kforensics.fleet.parcel import PartitionKey, unpack
 from kforensics.fleet.reader import FleetBatchReader
-from kforensics.fleet.rows import Row, finding_row, known, problem_row, replica_of, replica_row
+from kforensics.fleet.report_rows import finding_row, problem_row
+from kforensics.fleet.rows import Row, known, replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
 from kforensics.pipeline.diff import DiffOptions, judge_partition

@@ -15,7 +15,8 @@ from kforensics.fleet.content import CONTENT_TABLES, ContentKeeper
 from kforensics.fleet.copies import copy_facts
 from kforensics.fleet.places import COPIES, SCAN_SCHEMA, PlannedInput, find_sources, scan_manifest
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, list_log_dir, log_dir_tasks, part_name, place_of
-from kforensics.fleet.rows import finding_row, input_row, known, problem_of, problem_row, replica_of
+from kforensics.fleet.report_rows import finding_row, input_row, problem_of, problem_row
+from kforensics.fleet.rows import known, replica_of
 from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece
 from kforensics.fleet.schemas import PLAN, REPLICAS
 from kforensics.fleet.sources import Source, check_output

@@ -12,7 +12,7 @@ from kforensics.errors import EvidenceError, EvidenceUnreadable
 from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, find_inputs
 from kforensics.evidence.log_dirs import FoundLogDir
 from kforensics.evidence.model import Input, Problem
-from kforensics.fleet.rows import problem_of
+from kforensics.fleet.report_rows import problem_of
 from kforensics.fleet.sources import Source
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.source.discover import Shape

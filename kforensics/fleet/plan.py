@@ -16,7 +16,8 @@ from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.inputs import FoundInput
 from kforensics.evidence.model import Problem
 from kforensics.fleet.places import PlannedInput
-from kforensics.fleet.rows import Row, problem_row
+from kforensics.fleet.report_rows import problem_row
+from kforensics.fleet.rows import Row
 from kforensics.fleet.tables import Tables
 from kforensics.pipeline.diff import DiffOptions, is_wanted
 from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName
@@ -62,6 +63,8 @@ class LogDirTotals:
     problems: int
     offsets_places: tuple[str, ...] = ()
     """Directories of the topic in which consumer groups commit."""
+    topics: tuple[str, ...] = ()
+    """Of those that were asked for by name, the ones that are there."""
     fingerprint: str = ""
     """Of names, lengths and times of change of all that stands in the log directory."""
     newest_ns: int = 0
@@ -110,7 +113,7 @@ def part_name(number: int) -> str:
 def list_log_dir(task: LogDirTask, tables: Tables, options: DiffOptions) -> LogDirTotals:
     """List one log directory into the `plan` table."""
     if task.evidence is not None:
-        return _list_evidence(task, Tables(task.evidence))
+        return _list_evidence(task, Tables(task.evidence), options)
     problems: list[Problem] = []
     lister = _Lister(task, options, problems)
     rows = lister.rows()
@@ -127,17 +130,20 @@ def list_log_dir(task: LogDirTask, tables: Tables, options: DiffOptions) -> LogD
         offsets_places=tuple(
             row["path"] for row in rows if row["kind"] == IS_DIRECTORY and row["topic"] == OFFSETS_TOPIC
         ),
+        topics=tuple(sorted(lister.topics)),
         fingerprint=lister.fingerprint.hexdigest(),
         newest_ns=lister.newest_ns,
     )
 
 
-def _list_evidence(task: LogDirTask, evidence: Tables) -> LogDirTotals:
-    import pyarrow.dataset as pd
-
-    of_source = pd.field("source") == task.source
-    lengths = evidence.column_table("segments", ["length"], of_source)["length"].to_pylist()
-    replicas = evidence.dataset("replicas").count_rows(filter=of_source)
+def _list_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> LogDirTotals:
+    wanted = wanted_evidence(task.source, options)
+    lengths = evidence.column_table("segments", ["length"], wanted)["length"].to_pylist()
+    replicas = evidence.dataset("replicas").count_rows(filter=wanted)
+    topics: set[str] = set()
+    if options.topics:
+        all_topics = evidence.column_table("replicas", ["topic"], wanted_evidence(task.source, DiffOptions()))
+        topics = set(all_topics["topic"].to_pylist()) & options.topics
     return LogDirTotals(
         number=task.number,
         weight=DIRECTORY_WEIGHT * (1 + replicas + len(lengths)),
@@ -145,9 +151,22 @@ def _list_evidence(task: LogDirTask, evidence: Tables) -> LogDirTotals:
         replicas=replicas,
         segments=len(lengths),
         problems=0,
+        topics=tuple(sorted(topics)),
         # The names of the parts change with every scan.
         fingerprint=" ".join(evidence.parts("segments")),
     )
+
+
+def wanted_evidence(source: str, options: DiffOptions) -> Any:
+    """The rows of a log directory in the evidence of a scan that the options ask for, as a condition."""
+    import pyarrow.dataset as pd
+
+    condition = pd.field("source") == source
+    if options.topics:
+        condition &= pd.field("topic").isin(sorted(options.topics))
+    if options.partitions:
+        condition &= pd.field("partition").isin(sorted(options.partitions))
+    return condition
 
 
 def list_rows(task: LogDirTask, options: DiffOptions) -> list[Row]:
@@ -161,6 +180,7 @@ class _Lister:
         self._options = options
         self._problems = problems
         self.weight = 0
+        self.topics: set[str] = set()
         self.fingerprint = hashlib.sha256()
         self.newest_ns = 0
 
@@ -178,6 +198,7 @@ class _Lister:
                 self.newest_ns = max(self.newest_ns, item.mtime_ns)
             match item:
                 case FoundDirectory(name=PartitionDirectoryName() as name):
+                    self.topics |= {name.topic_partition.topic} & self._options.topics
                     wanted = is_wanted(name.topic_partition, self._options)
                     current = item if wanted else None
                     if wanted:

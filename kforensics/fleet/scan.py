@@ -13,12 +13,14 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.collect import CHANGED_MEANWHILE, collect_directory
 from kforensics.evidence.model import Problem, Segment
 from kforensics.evidence.segments import scan_segment
-from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask
-from kforensics.fleet.rows import Row, digest_lists, problem_row, replica_row, segment_of, segment_row
+from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, wanted_evidence
+from kforensics.fleet.report_rows import problem_row
+from kforensics.fleet.rows import Row, digest_lists, replica_row, segment_of, segment_row
 from kforensics.fleet.schemas import DIGESTS, LINEAGE, SEGMENTS
 from kforensics.fleet.tables import Tables
 from kforensics.formats.batch_table import BatchTable
 from kforensics.formats.segment import Level, SegmentBytes
+from kforensics.pipeline.diff import DiffOptions
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 SETTLED_NS = 2_000_000_000
@@ -249,17 +251,18 @@ def _read_segment(
     )
 
 
-def take_evidence(task: LogDirTask, evidence: Tables) -> Scanned:
-    """What `fleet scan` extracted of a log directory, under this audit's numbers."""
+def take_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> Scanned:
+    """What `fleet scan` extracted of a log directory, as far as the options ask for it, under this audit's numbers."""
+    wanted = wanted_evidence(task.source, options)
     of_source = pd.field("source") == task.source
     out = Scanned()
     digests = _grouped(evidence.rows("digests", where=of_source), ("bucket", "low", "high", "batches", "position"))
     epochs = _grouped(evidence.rows("lineage", where=of_source), ("leader_epoch", "start_offset"))
-    for row in evidence.rows("segments", where=of_source):
+    for row in evidence.rows("segments", where=wanted):
         out.add_segment({**row, "input": task.input}, digests.get(row["path"], []), epochs.get(row["path"], []))
     out.replicas = [
         {**row, "input": task.input, "content": row["content"] or "digests"}
-        for row in evidence.rows("replicas", where=of_source)
+        for row in evidence.rows("replicas", where=wanted)
     ]
     return out
 

@@ -3,29 +3,66 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 INTERVAL = 0.25
 """Seconds between looks."""
 
-Progress = Callable[[str, int, int, int, int], None]
-"""Called with the stage, its tasks done and in all, its bytes, and the findings so far."""
 
-Count = Callable[[], int]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """How far a stage is; of files and bytes what finished tasks read, and what there is."""
+
+    name: str
+    tasks: int
+    tasks_done: int = 0
+    files: int = 0
+    files_done: int = 0
+    bytes: int = 0
+    bytes_done: int = 0
+    findings: int = 0
+
+
+Progress = Callable[[Stage], None]
+
+
+class Counters:
+    """Numbers that tasks add to while they run; none where Spark has no accumulators, as under Spark Connect."""
+
+    def __init__(self, context: Any) -> None:
+        self._files: Any = context and context.accumulator(0)
+        self._bytes: Any = context and context.accumulator(0)
+        self._findings: Any = context and context.accumulator(0)
+
+    def add_read(self, files: int, length: int) -> None:
+        """On a worker: files and bytes that a task is done with."""
+        if self._files is not None:
+            self._files.add(files)
+            self._bytes.add(length)
+
+    def add_findings(self, count: int) -> None:
+        """On a worker: findings of a group."""
+        if self._findings is not None:
+            self._findings.add(count)
+
+    def read_into(self, stage: Stage) -> Stage:
+        """On the driver: the stage with what the tasks added so far."""
+        if self._files is None:
+            return stage
+        return replace(stage, files_done=self._files.value, bytes_done=self._bytes.value, findings=self._findings.value)
 
 
 @contextmanager
-def watch_tasks(
-    context: Any, stage: str, tasks: int, length: int, progress: Progress | None, findings: Count = int
-) -> Iterator[None]:
-    """Tell the progress of a job that has `tasks` tasks in its first stage; nothing where Spark does not tell it."""
+def watch_tasks(context: Any, stage: Stage, counters: Counters, progress: Progress | None) -> Iterator[None]:
+    """Tell the progress of a job whose first stage is `stage`; nothing where Spark does not tell it."""
     if progress is None or context is None:
         yield
         return
-    progress(stage, 0, tasks, length, 0)
+    progress(stage)
     done = threading.Event()
     thread = threading.Thread(
-        target=_look, args=(context.statusTracker(), stage, tasks, length, progress, findings, done), daemon=True
+        target=_look, args=(context.statusTracker(), stage, counters, progress, done), daemon=True
     )
     thread.start()
     try:
@@ -33,22 +70,27 @@ def watch_tasks(
     finally:
         done.set()
         thread.join()
-        progress(stage, tasks, tasks, length, findings())
+        progress(counters.read_into(replace(stage, tasks_done=stage.tasks)))
 
 
-def _look(
-    tracker: Any, stage: str, tasks: int, length: int, progress: Progress, findings: Count, done: threading.Event
-) -> None:
+def _look(tracker: Any, stage: Stage, counters: Counters, progress: Progress, done: threading.Event) -> None:
     furthest = 0
-    told: tuple[str, int, int] | None = None
+    told: Stage | None = None
     while not done.wait(INTERVAL):
         for info in _running(tracker):
-            is_first = info.numTasks == tasks and (stage != "scan" or furthest < tasks)
-            now = (stage if is_first else "reconcile", info.numCompletedTasks, info.numTasks)
+            is_first = info.numTasks == stage.tasks and (stage.name != "scan" or furthest < stage.tasks)
             if is_first:
                 furthest = info.numCompletedTasks
+            now = counters.read_into(
+                replace(
+                    stage,
+                    name=stage.name if is_first else "reconcile",
+                    tasks=info.numTasks,
+                    tasks_done=info.numCompletedTasks,
+                )
+            )
             if now != told:
-                progress(*now, length if is_first else 0, findings())
+                progress(now)
                 told = now
 
 

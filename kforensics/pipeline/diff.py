@@ -140,7 +140,7 @@ def compare(
         findings=findings,
         problems=(
             *places.problems,
-            *_single_files(inputs),
+            *single_files(inputs),
             *_not_found(places.by_partition, groups, options),
             *gathered.problems,
             *(p for result in results for p in result.problems),
@@ -176,23 +176,41 @@ def _not_found(
     wanted: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]],
     options: DiffOptions,
 ) -> Iterator[Problem]:
-    """What was asked for by name and is nowhere in the inputs: an answer about the rest is no answer about it."""
+    return not_found(
+        options,
+        topics={partition.topic for partition in all_places},
+        partitions={partition.partition for partition, _ in wanted},
+        brokers={place.state.broker_id for _, group in wanted for place in group},
+    )
+
+
+def not_found(
+    options: DiffOptions, *, topics: set[str], partitions: set[int], brokers: set[int | Absent]
+) -> Iterator[Problem]:
+    """What was asked for by name and is nowhere in the inputs: an answer about the rest is no answer about it.
+
+    Args:
+        options: what was asked for.
+        topics: all that are there.
+        partitions: the numbers of those that were wanted and found.
+        brokers: that hold one of these.
+    """
 
     def problem(words: str) -> Problem:
         return Problem(input=0, path=WHOLE_INPUT, message=words)
 
-    for topic in sorted(options.topics - {partition.topic for partition in all_places}):
+    for topic in sorted(options.topics - topics):
         yield problem(f"no partition of topic {topic} is among the inputs (--topic)")
-    for number in sorted(options.partitions - {partition.partition for partition, _ in wanted}):
+    for number in sorted(options.partitions - partitions):
         yield problem(f"no partition {number} of the wanted topics is among the inputs (--partition)")
-    brokers = {place.state.broker_id for _, group in wanted for place in group}
     if options.leader is not None and options.leader not in brokers:
         yield problem(
             f"broker {options.leader} holds no wanted partition among the inputs (--leader): leaders were chosen without it"
         )
 
 
-def _single_files(inputs: Inputs) -> Iterator[Problem]:
+def single_files(inputs: Inputs) -> Iterator[Problem]:
+    """Segments that stand alone: nothing says what they are replicas of."""
     for index, found in enumerate(inputs.found):
         if found.described.kind == FileKind.SEGMENT.value:
             words = "a segment file by itself does not say which partition it is of: name its partition directory"

@@ -1,8 +1,9 @@
 """Audit a generated fleet beside `kforensics diff` over the same; run as `python -m tests.benchmarks.fleet WHAT DIRECTORY`.
 
     compare     20 brokers, 600 partitions x 3 replicas, 3 GB, some diverged, some damaged: audit (Spark's start-up apart) beside
-                `diff --jobs 2`, the same findings, and a second, incremental audit
-    doubling    the audit of three doublings of that fleet's partitions, with the driver's peak memory
+                `diff --jobs 2`, turn by turn, the same findings, and a second, incremental audit
+    doubling    the audit of a quarter of that fleet, a half, all and twice as much, with the driver's peak memory
+    one         of these the one in the directory
     shuffle     bytes shuffled, from Spark's event log, with batches of one size and of a tenth of it
     plan        the plan stage for 100,000 partitions of tiny logs
 
@@ -12,8 +13,8 @@ Ratios of one run on a quiet machine count; seconds alone say little.
 import argparse
 import json
 import os
-import resource
 import shutil
+import statistics
 import struct
 import subprocess
 import sys
@@ -47,65 +48,99 @@ SMALL_RECORDS = 4
 TEMPLATES = 16
 TOPICS = 6
 DIVERGED_EVERY, DAMAGED_EVERY = 60, 75
+ROUNDS = 3
 LONG_AGO = (1_700_000_000, 1_700_000_000)
 _OFFSET = struct.Struct(">q")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["compare", "doubling", "shuffle", "plan"])
+    parser.add_argument("what", choices=["compare", "doubling", "one", "shuffle", "plan"])
     parser.add_argument("directory", type=Path)
     arguments = parser.parse_args()
-    {"compare": compare, "doubling": doubling, "shuffle": shuffle, "plan": plan}[arguments.what](arguments.directory)
+    {"compare": compare, "doubling": doubling, "one": one, "shuffle": shuffle, "plan": plan}[arguments.what](
+        arguments.directory
+    )
 
 
 def compare(directory: Path) -> None:
     fleet = generated(directory / "fleet-600", PARTITIONS)
     warm(fleet)
     command = [str(Path(sys.executable).with_name("kforensics")), "diff", "--jobs", "2", "--format", "json", str(fleet)]
-    begin = time.perf_counter()
-    answer = subprocess.run(command, capture_output=True, check=False)
-    local = time.perf_counter() - begin
-    expected = json.loads(answer.stdout)["findings"]
+    rounds = []
     with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(directory) as out:
         audit(session, read_sources([str(first_of(fleet))]), out / "warm", options=DiffOptions())
-        seconds, summary = audited(session, fleet, out / "first")
-        found = [one for one in summary.findings if not one.code.startswith("KF4")]
-        same = sorted(map(plain, found)) == sorted(json.dumps(one, sort_keys=True) for one in expected)
-        again, second = audited(session, fleet, out / "second", since=out / "first")
+        for number in range(ROUNDS):
+            begin = time.perf_counter()
+            answer = subprocess.run(command, capture_output=True, check=False)
+            local = time.perf_counter() - begin
+            seconds, summary = audited(session, fleet, out / f"first-{number}")
+            again, second = audited(session, fleet, out / f"second-{number}", since=out / f"first-{number}")
+            rounds.append((seconds / local, local, seconds, again))
+    expected = json.loads(answer.stdout)["findings"]
+    found = [one for one in summary.findings if not one.code.startswith("KF4")]
+    same = sorted(map(plain, found)) == sorted(json.dumps(one, sort_keys=True) for one in expected)
     print(f"{summary.bytes / 1e9:.2f} GB, {summary.partition_count} partitions, {summary.replicas} replicas")
-    print(f"diff --jobs 2      {local:6.2f} s")
-    print(f"audit local[2]     {seconds:6.2f} s   {seconds / local:.2f}x of diff")
-    print(
-        f"unchanged, since   {again:6.2f} s   {100 * again / seconds:.0f} % of the first; {second.read_bytes} bytes read"
-    )
+    print("diff --jobs 2   audit local[2]   of diff   unchanged, --since   of the first")
+    for ratio, local, seconds, again in rounds:
+        print(f"{local:11.2f} s {seconds:14.2f} s {ratio:8.2f}x {again:18.2f} s {100 * again / seconds:12.0f} %")
+    print(f"median {statistics.median(one[0] for one in rounds):.2f}x; {second.read_bytes} bytes read again")
     print(
         f"{len(found)} findings, {'the same' if same else 'NOT THE SAME'} as of diff; verdicts {dict(summary.verdicts)}"
     )
 
 
 def doubling(directory: Path) -> None:
-    print("partitions      bytes   seconds  per doubling   driver's peak")
+    print("partitions      bytes   seconds  per doubling   driver's peak: interpreter, JVM   heap after collection")
     before = 0.0
-    for factor in (1, 2, 4, 8):
-        fleet = generated(directory / f"fleet-{PARTITIONS * factor}", PARTITIONS * factor)
+    for partitions in (PARTITIONS // 4, PARTITIONS // 2, PARTITIONS, PARTITIONS * 2):
+        fleet = generated(directory / f"fleet-{partitions}", partitions)
         warm(fleet)
-        with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(directory) as out:
-            audit(session, read_sources([str(first_of(fleet))]), out / "warm", options=DiffOptions())
-            seconds, summary = audited(session, fleet, out / "first")
-            heap = session.sparkContext._jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
-            used = heap.getHeapMemoryUsage().getUsed()
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        ratio = f"{seconds / before / 2:.2f}x" if before else ""
-        print(
-            f"{summary.partition_count:10,} {summary.bytes / 1e9:7.2f} GB {seconds:7.2f} {ratio:>12}   {peak / 1e6:.0f} MB, heap {used / 1e6:.0f} MB"
+        # A process of its own, so that peaks of memory are those of this size.
+        answer = subprocess.run(
+            [sys.executable, "-m", "tests.benchmarks.fleet", "one", str(fleet)], stdout=subprocess.PIPE, check=True
         )
-        before = seconds
+        found = json.loads(answer.stdout)
+        ratio = f"{found['seconds'] / before / 2:.2f}" if before else ""
+        print(
+            f"{partitions:10,} {found['bytes'] / 1e9:7.2f} GB {found['seconds']:7.2f} {ratio:>12}   "
+            f"{found['interpreter'] / 1e6:6.0f} MB, {found['machine'] / 1e6:.0f} MB   {found['heap'] / 1e6:.0f} MB",
+            flush=True,
+        )
+        before = found["seconds"]
+
+
+def one(fleet: Path) -> None:
+    """Audit one fleet and print time and memory as JSON."""
+    with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(fleet.parent) as out:
+        audit(session, read_sources([str(first_of(fleet))]), out / "warm", options=DiffOptions())
+        looks = [audited(session, fleet, out / f"first-{number}") for number in range(ROUNDS)]
+        machine = session.sparkContext._jvm.java.lang
+        machine.System.gc()
+        heap = machine.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed()
+        peak = peak_of(session.sparkContext._gateway.proc.pid)
+    print(
+        json.dumps(
+            {
+                "seconds": min(seconds for seconds, _ in looks),
+                "bytes": looks[0][1].bytes,
+                "interpreter": peak_of(os.getpid()),
+                "machine": peak,
+                "heap": heap,
+            }
+        )
+    )
+
+
+def peak_of(process: int) -> int:
+    """The most memory that a process ever held, in bytes."""
+    line = next(one for one in Path(f"/proc/{process}/status").read_text().splitlines() if one.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
 
 
 def shuffle(directory: Path) -> None:
-    for name, records in (("large", RECORDS), ("small", SMALL_RECORDS)):
-        fleet = generated(directory / f"fleet-{name}-batches", PARTITIONS, records=records)
+    for name, records in ((f"fleet-{PARTITIONS}", RECORDS), ("fleet-small-batches", SMALL_RECORDS)):
+        fleet = generated(directory / name, PARTITIONS, records=records)
         events = Path(tempfile.mkdtemp(prefix="events-", dir=directory))
         settings = {
             "spark.eventLog.enabled": "true",
@@ -125,7 +160,7 @@ def shuffle(directory: Path) -> None:
         )
         allowed = 200 * summary.segments + 64 * digests
         print(
-            f"{name} batches ({batches:,}): {written:,} bytes shuffled for {summary.segments:,} segments and {digests:,} "
+            f"{batches:,} batches: {written:,} bytes shuffled for {summary.segments:,} segments and {digests:,} "
             f"digest buckets: {written / summary.segments:.0f} a segment; allowed {allowed:,}"
         )
         shutil.rmtree(events)

@@ -123,7 +123,7 @@ def _shuffled(spark) -> int:
 def test_listing_on_the_workers_finds_the_same(run_audit, incident, monkeypatch):
     snapshot = incident("epoch-truncate-2.8") / "snapshots" / "02-leader-killed"
     here, _ = run_audit(snapshot)
-    monkeypatch.setattr("kforensics.fleet.audit.LISTED_HERE", -1)
+    monkeypatch.setattr("kforensics.fleet.stages.LISTED_HERE", -1)
 
     there, _ = run_audit(snapshot)
 

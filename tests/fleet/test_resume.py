@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.fleet.summary import compare_audits, summarise
+from kforensics.fleet.comparison import compare_audits
+from kforensics.fleet.summary import summarise
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

@@ -11,15 +11,8 @@ from kforensics.evidence.collect import collect_replica, find_places
 from kforensics.evidence.inputs import find_inputs
 from kforensics.findings.model import Severity, finding
 from kforensics.fleet.parcel import group_of, pack, unpack
-from kforensics.fleet.rows import (
-    digest_lists,
-    digests_of,
-    finding_of,
-    finding_row,
-    replica_of,
-    replica_row,
-    segment_row,
-)
+from kforensics.fleet.report_rows import finding_of, finding_row
+from kforensics.fleet.rows import digest_lists, digests_of, replica_of, replica_row, segment_row
 from kforensics.fleet.scan import Scanned
 from kforensics.units import OffsetRange, TopicPartition
 

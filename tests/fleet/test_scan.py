@@ -13,6 +13,7 @@ from kforensics.fleet.sources import Source, read_sources
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.fleet.throttle import RateLimit, lower_priority, parse_rate
 from kforensics.pipeline.diff import DiffOptions, compare
+from kforensics.render.diff_plain import plain_report
 
 BROKERS = {
     "broker-1": "02-old-leader-killed",
@@ -42,7 +43,7 @@ def test_a_scan_is_small_and_read_once(snapshots, tmp_path, untouched):
     }
     assert tables.dataset("digests").count_rows() >= 6
     assert tables.dataset("lineage").count_rows() >= 6
-    assert tables.names("copies/0/__cluster_metadata-0")
+    assert list((tmp_path / "evidence" / "copies" / "0").rglob("__cluster_metadata-0/*.log"))
 
 
 def test_an_unfinished_scan_is_no_evidence(snapshots, tmp_path):
@@ -85,10 +86,10 @@ def test_what_a_scan_could_not_read_stays_known(snapshots, tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-def test_evidence_alone_tells_what_will_be_cut(run_audit, snapshots, tmp_path):
+def test_digests_alone_tell_what_will_be_cut(run_audit, snapshots, tmp_path):
     places = [snapshots / snapshot / broker for broker, snapshot in BROKERS.items()]
     for number, place in enumerate(places):
-        scan_node([place], tmp_path / f"evidence-{number}")
+        scan_node([place], tmp_path / f"evidence-{number}", digests_only=True)
 
     summary, _ = run_audit(*(tmp_path / f"evidence-{number}" for number in range(3)))
 
@@ -113,6 +114,73 @@ def test_evidence_alone_tells_what_will_be_cut(run_audit, snapshots, tmp_path):
     }
     assert [(1, 60, {"certain": 43, "possible": 0, "no": 0})] == cuts["orders", 0]
     assert {"KF201": 3, "KF213": 1} == {code: count for code, count in summary.findings_by_code.items() if code < "KF4"}
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize(
+    ("incident_name", "below", "scanned"),
+    [
+        ("unclean-election-4.x", [f"snapshots/{one}/{broker}" for broker, one in BROKERS.items()], {0, 1, 2}),
+        ("unclean-election-4.x", [f"snapshots/{one}/{broker}" for broker, one in BROKERS.items()], {1}),
+        ("consumer-ahead-4.x", ["snapshots/03-old-leader-down-live"], {0}),
+        ("mixed-magic-1.1", ["snapshots/99-final"], {0}),
+        ("unclean-election-2.8", ["snapshots/99-final", "logs"], {0, 1}),
+    ],
+)
+def test_evidence_is_judged_like_the_directories(run_audit, incident, plain, tmp_path, incident_name, below, scanned):
+    places = [incident(incident_name) / one for one in below]
+    sources = [tmp_path / f"evidence-{number}" if number in scanned else one for number, one in enumerate(places)]
+    for number in scanned:
+        scan_node([places[number]], sources[number])
+
+    summary, _ = run_audit(*sources)
+
+    expected = compare(find_inputs(places, with_server_logs=True), DiffOptions(), jobs=1, keep_quiet=True)
+    assert sorted(map(plain, expected.findings)) == sorted(
+        plain(one) for one in summary.findings if not one.code.startswith("KF4")
+    )
+    assert {
+        str(one.partition): json.loads(plain(plain_report(one.report)))
+        for one in expected.partitions
+        if one.report is not None and one.verdict.value not in {"leader", "consistent"}
+    } == {f"{one.topic}-{one.partition}": json.loads(one.report) for one in summary.worst}
+    assert "KF408" not in summary.findings_by_code
+    assert () == summary.problems
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_options_choose_topics_of_evidence_too(run_audit, snapshots, tmp_path):
+    scan_node([snapshots / "03-old-leader-down-live" / "broker-2"], tmp_path / "evidence")
+
+    summary, _ = run_audit(
+        tmp_path / "evidence", options=DiffOptions(topics=frozenset({"orders", "none"}), partitions=frozenset({0}))
+    )
+
+    assert 1 == summary.partition_count
+    assert ["no partition of topic none is among the inputs (--topic)"] == [one.message for one in summary.problems]
+
+
+def test_what_changed_is_carried_anew_and_what_is_gone_goes(snapshots, tmp_path):
+    node, evidence = tmp_path / "broker-2", tmp_path / "evidence"
+    shutil.copytree(snapshots / "03-old-leader-down-live" / "broker-2", node)
+    scan_node([node], evidence)
+    before = {part.name: part.stat().st_mtime_ns for part in (evidence / "batches").iterdir()}
+    shutil.rmtree(node / "orders-1")
+    segment = node / "orders-0" / "00000000000000000000.log"
+    with segment.open("r+b") as file:
+        file.truncate(segment.stat().st_size - 1)
+
+    scan_node([node], evidence)
+
+    after = {part.name: part.stat().st_mtime_ns for part in (evidence / "batches").iterdir()}
+    assert len(before) - 1 == len(after)
+    assert 1 == sum(before[name] != time for name, time in after.items())
+
+    scan_node([node], evidence, digests_only=True)
+
+    assert [] == list((evidence / "batches").iterdir())
 
 
 @pytest.mark.parametrize(

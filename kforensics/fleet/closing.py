@@ -1,0 +1,108 @@
+"""The end of an audit: its nodes, the findings about the fleet as a whole, and what could not be read."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow.compute as pc
+
+from kforensics.damage import Absent
+from kforensics.evidence.inputs import Inputs
+from kforensics.evidence.model import Problem
+from kforensics.findings.diff import identity_findings
+from kforensics.findings.fleet import inventory_findings, spread_findings
+from kforensics.findings.model import Finding
+from kforensics.fleet.judge import ClusterKnowledge
+from kforensics.fleet.places import FoundSources
+from kforensics.fleet.plan import LogDirTask, LogDirTotals
+from kforensics.fleet.report_rows import finding_row, input_row, problem_row
+from kforensics.fleet.tables import Tables
+from kforensics.pipeline.diff import DiffOptions, nodes_of, not_found, single_files
+from kforensics.reconcile.placement import leader_spread
+
+
+def write_rest(
+    tables: Tables,
+    run: int,
+    found: FoundSources,
+    clusters: Sequence[str],
+    tasks: Sequence[LogDirTask],
+    totals: Sequence[LogDirTotals],
+    problems: Sequence[Problem],
+    knowledge: Mapping[str, ClusterKnowledge],
+) -> None:
+    """Write the nodes, the findings about clusters and inventory, and the problems that the driver knows."""
+    by_input: dict[int, list[LogDirTotals]] = {}
+    for task, total in zip(tasks, totals, strict=True):
+        by_input.setdefault(task.input, []).append(total)
+    part = f"run-{run:04d}-driver"
+    rows = []
+    for number, one in enumerate(found.inputs):
+        own = by_input.get(number, [])
+        described = one.found.described
+        racks = knowledge[clusters[number]].racks
+        rows.append(
+            {
+                **input_row(number, described),
+                "rack": one.rack
+                or (None if isinstance(described.broker_id, Absent) else racks.get(described.broker_id)),
+                "is_evidence": one.evidence is not None,
+                "log_dirs": list(one.found.log_dir_paths),
+                "replicas": sum(total.replicas for total in own),
+                "segments": sum(total.segments for total in own),
+                "bytes": sum(total.bytes for total in own),
+                "problems": sum(problem.input == number for problem in problems),
+            }
+        )
+    tables.write("nodes", part, rows)
+    findings = [
+        finding_row(item, cluster or None)
+        for cluster in sorted(set(clusters))
+        for item in _cluster_findings(tables, cluster, found, clusters)
+    ]
+    disagreements = {
+        found.inputs[number].found.described.path: (listed, int(found.inputs[number].found.described.broker_id))
+        for number, listed in found.disagreements
+    }
+    findings += [finding_row(item, None) for item in inventory_findings(disagreements)]
+    tables.write("findings", part, findings)
+    tables.write("problems", part, [problem_row(one) for one in problems])
+
+
+def _cluster_findings(tables: Tables, cluster: str, found: FoundSources, clusters: Sequence[str]) -> Iterator[Finding]:
+    members = [one.found for one, own in zip(found.inputs, clusters, strict=True) if own == cluster]
+    # Clusters are judged one by one: a fleet may well have several.
+    yield from identity_findings([one.described for one in members], nodes_of(Inputs(found=tuple(members))))
+    column = tables.column_table("partitions", ["cluster_id", "leader", "leader_source"])
+    is_own = pc.equal(pc.fill_null(column["cluster_id"], ""), cluster)
+    recorded = column.filter(
+        pc.and_(is_own, pc.fill_null(pc.equal(column["leader_source"], "metadata"), fill_value=False))
+    )
+    leaders = [one for one in recorded["leader"].to_pylist() if one is not None]
+    brokers = audited_brokers(found, clusters).get(cluster, frozenset())
+    if leaders:
+        yield from spread_findings(leader_spread(leaders, brokers), cluster)
+
+
+def unanswered(
+    tables: Tables, found: FoundSources, totals: Sequence[LogDirTotals], options: DiffOptions
+) -> Iterator[Problem]:
+    """What was asked for by name and is not there, and what stands alone and can't be compared."""
+    yield from single_files(Inputs(found=tuple(one.found for one in found.inputs)))
+    if not options.topics and not options.partitions and options.leader is None:
+        return
+    held = tables.column_table("replicas", ["partition", "node_id"])
+    yield from not_found(
+        options,
+        topics={topic for one in totals for topic in one.topics},
+        partitions=set(pc.unique(held["partition"]).to_pylist()),
+        brokers=set(pc.unique(held["node_id"]).to_pylist()),
+    )
+
+
+def audited_brokers(found: FoundSources, clusters: Sequence[str]) -> dict[str, frozenset[int]]:
+    """Brokers whose disks were looked at: controllers hold no partitions, and a disk that can't be read proves nothing."""
+    out: dict[str, set[int]] = {}
+    for one, cluster in zip(found.inputs, clusters, strict=True):
+        described = one.found.described
+        if one.found.log_dirs and described.kind != "controller" and not isinstance(described.broker_id, Absent):
+            out.setdefault(cluster, set()).add(described.broker_id)
+    return {cluster: frozenset(brokers) for cluster, brokers in out.items()}

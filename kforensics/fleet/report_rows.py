@@ -1,0 +1,132 @@
+"""Inputs, findings and problems as rows of tables and back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kforensics.damage import Absent, Span
+from kforensics.evidence.model import Citation, Input, Problem
+from kforensics.findings.model import Confidence, Finding, Severity
+from kforensics.fleet.rows import Row, known, known_or
+from kforensics.units import OffsetRange
+
+
+def input_row(number: int, described: Input) -> Row:
+    """An input as reports call it."""
+    values = {
+        "node_id": described.broker_id,
+        "cluster_id": described.cluster_id,
+        "kafka_version_hint": described.kafka_version_hint,
+    }
+    return {
+        "input": number,
+        "path": described.path,
+        "kind": described.kind,
+        **{name: known(value) for name, value in values.items()},
+        "absent": [f"{name}={value.value}" for name, value in values.items() if isinstance(value, Absent)],
+    }
+
+
+def input_of(row: Mapping[str, Any]) -> Input:
+    """The input that a row of the table `nodes` tells of."""
+    absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
+
+    def value(name: str) -> Any:
+        return known_or(row[name], absent.get(name, Absent.UNKNOWN))
+
+    return Input(
+        path=row["path"],
+        kind=row["kind"],
+        broker_id=value("node_id"),
+        cluster_id=value("cluster_id"),
+        kafka_version_hint=value("kafka_version_hint"),
+    )
+
+
+def finding_row(item: Finding, cluster_id: str | None) -> Row:
+    """A finding with all of its words."""
+    offsets = item.offsets
+    absent = {
+        name: value.value
+        for name in ("topic", "partition", "broker_id", "offsets")
+        if isinstance(value := getattr(item, name), Absent) and value is not Absent.NOT_APPLICABLE
+    }
+    return {
+        "code": item.code,
+        "severity": item.severity.value,
+        "severity_rank": item.severity.rank,
+        "confidence": item.confidence.value,
+        "statement": item.statement,
+        "meaning": item.meaning,
+        "advice": item.advice,
+        "cluster_id": cluster_id,
+        "topic": known(item.topic),
+        "partition": known(item.partition),
+        "node_id": known(item.broker_id),
+        "first_offset": None if isinstance(offsets, Absent) else offsets.first,
+        "last_offset": None if isinstance(offsets, Absent) else offsets.last,
+        "citations": [
+            {
+                "input": one.input,
+                "path": one.path,
+                "position": one.span.position if isinstance(one.span, Span) else None,
+                "length": one.span.length if isinstance(one.span, Span) else None,
+                "line": known(one.line),
+            }
+            for one in item.citations
+        ],
+        "references": list(item.references),
+        "absent": [f"{name}={why}" for name, why in sorted(absent.items())],
+    }
+
+
+def finding_of(row: Mapping[str, Any]) -> Finding:
+    """The finding that a row tells of."""
+    absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
+
+    def value(column: str, name: str) -> Any:
+        return known_or(row[column], absent.get(name, Absent.NOT_APPLICABLE))
+
+    return Finding(
+        code=row["code"],
+        severity=Severity(row["severity"]),
+        confidence=Confidence(row["confidence"]),
+        statement=row["statement"],
+        meaning=row["meaning"],
+        advice=row["advice"],
+        topic=value("topic", "topic"),
+        partition=value("partition", "partition"),
+        broker_id=value("node_id", "broker_id"),
+        offsets=absent.get("offsets", Absent.NOT_APPLICABLE)
+        if row["first_offset"] is None
+        else OffsetRange(row["first_offset"], row["last_offset"]),
+        citations=tuple(
+            Citation(
+                input=one["input"],
+                path=one["path"],
+                span=Absent.NOT_APPLICABLE if one["position"] is None else Span(one["position"], one["length"]),
+                line=known_or(one["line"], Absent.NOT_APPLICABLE),
+            )
+            for one in row["citations"] or ()
+        ),
+        references=tuple(row["references"] or ()),
+    )
+
+
+def problem_row(problem: Problem) -> Row:
+    """Something that could not be read."""
+    return {
+        "input": problem.input,
+        "path": problem.path,
+        "position": known(problem.position),
+        "message": problem.message,
+    }
+
+
+def problem_of(row: Mapping[str, Any]) -> Problem:
+    """The problem that a row tells of."""
+    return Problem(
+        input=row["input"],
+        path=row["path"],
+        message=row["message"],
+        position=known_or(row["position"], Absent.NOT_APPLICABLE),
+    )

@@ -1,0 +1,213 @@
+"""The stages of an audit that Spark runs: listing, and scanning with judging behind it; and what is done about tasks that take their workers down."""
+
+import functools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as pd
+
+from kforensics.evidence.model import Problem
+from kforensics.fleet.arrow import apply_in_arrow, map_in_arrow
+from kforensics.fleet.judge import STATE, JudgeContext, judge_group
+from kforensics.fleet.parcel import pack
+from kforensics.fleet.places import FoundSources
+from kforensics.fleet.plan import LogDirTask, LogDirTotals, Piece, list_log_dir, part_name, place_of
+from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece, take_evidence
+from kforensics.fleet.schemas import PLAN
+from kforensics.fleet.tables import Tables
+from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks
+from kforensics.pipeline.diff import DiffOptions
+
+LISTED_HERE = 6_000
+"""Partition directories that a local audit lists by itself."""
+
+GROUP_PARTITIONS = 64
+MOST_GROUPS = 4_000
+MOST_GROUP_TASKS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanContext:
+    """What every task of the scan is told; sent to the workers."""
+
+    tables: Tables
+    since: Tables | None
+    run: int
+    tasks: tuple[LogDirTask, ...]
+    pieces: tuple[tuple[Piece, ...], ...]
+    """Of each task, none where it is left out."""
+    clusters: tuple[str, ...]
+    groups: int
+    options: DiffOptions
+
+
+def cores_of(session: Any) -> int:
+    """Tasks that run at the same time, as far as the session tells."""
+    context = _context(session)
+    return int(context.defaultParallelism) if context is not None else 16
+
+
+def groups_of(replicas: int, cores: int) -> int:
+    """Groups of partitions that are judged together: enough of them for all cores, as many a core."""
+    wanted = max(replicas // (3 * GROUP_PARTITIONS), min(cores * 2, replicas // 8), 1)
+    return min(MOST_GROUPS, -(-wanted // cores) * cores if wanted > cores else wanted)
+
+
+def _context(session: Any) -> Any:
+    try:
+        return session.sparkContext
+    except Exception:  # noqa: BLE001 - Spark Connect has none and says so in its own way
+        return None
+
+
+def list_fleet(
+    session: Any,
+    found: FoundSources,
+    tasks: Sequence[LogDirTask],
+    tables: Tables,
+    options: DiffOptions,
+    progress: Progress | None,
+) -> tuple[LogDirTotals, ...]:
+    """List every log directory where it lies, into the table `plan`; only totals come back."""
+    context = _context(session)
+    is_local = context is not None and str(context.master).startswith("local")
+    if is_local and sum(one.partition_count for one in found.inputs) <= LISTED_HERE:
+        # Quicker than to have a job started for it.
+        return tuple(list_log_dir(task, tables, options) for task in tasks)
+    if not tasks:
+        return ()
+    slices = min(len(tasks), 1_000)
+    work = functools.partial(_list_slice, tuple(tasks), slices, tables, options)
+    frame = map_in_arrow(session.range(0, slices, 1, slices), work, "totals string")
+    with watch_tasks(context, Stage(name="plan", tasks=slices), Counters(None), progress):
+        rows = frame.collect()
+    totals = [LogDirTotals(**json.loads(row.totals)) for row in rows]
+    return tuple(sorted(totals, key=lambda one: one.number))
+
+
+def _list_slice(
+    tasks: tuple[LogDirTask, ...], slices: int, tables: Tables, options: DiffOptions, batches: Iterator[Any]
+) -> Iterator[Any]:
+    from kforensics.render.jsonout import to_plain
+
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            for task in tasks[number::slices]:
+                totals = list_log_dir(task, tables, options)
+                yield pa.RecordBatch.from_pydict({"totals": [json.dumps(to_plain(totals))]})
+
+
+def scan_and_judge(
+    session: Any, scan: ScanContext, judge: JudgeContext, totals: Sequence[LogDirTotals], progress: Progress | None
+) -> list[Problem]:
+    """Scan and judge; where tasks kill their workers again and again, without them. What was left out is a problem."""
+    lost: list[Problem] = []
+    while scan.pieces:
+        try:
+            _run(session, scan, judge, totals, progress)
+        except Exception as error:
+            blamed = _blamed(scan)
+            if not blamed:
+                raise
+            words = f"not read: the workers that tried were lost ({type(error).__name__})"
+            for number in blamed:
+                for piece in scan.pieces[number]:
+                    task = scan.tasks[piece.number]
+                    path = task.found.log_dir_paths[0] if task.found.log_dir_paths else ""
+                    lost.append(Problem(input=task.input, path=path or ".", message=words))
+            pieces = tuple(() if number in blamed else one for number, one in enumerate(scan.pieces))
+            scan = replace(scan, pieces=pieces)
+            continue
+        break
+    return lost
+
+
+def _blamed(scan: ScanContext) -> frozenset[int]:
+    """Tasks that were tried more than once and never finished."""
+    names = scan.tables.names(STATE)
+    retried = {int(one.rpartition("-")[2]) for one in names if one.startswith(f"retry-{scan.run:04d}-")}
+    finished = {int(one.rpartition("-")[2]) for one in names if one.startswith(f"task-{scan.run:04d}-")}
+    return frozenset(number for number in retried - finished if scan.pieces[number])
+
+
+def _run(
+    session: Any, scan: ScanContext, judge: JudgeContext, totals: Sequence[LogDirTotals], progress: Progress | None
+) -> None:
+    context = _context(session)
+    counters = Counters(context)
+    count = len(scan.pieces)
+    numbers = session.range(0, count, 1, count)
+    parcels = map_in_arrow(numbers, functools.partial(_scan_tasks, scan, counters), "group int, parcel binary")
+    # By number where Spark can (4.1 and later): hashes would give one task several of few groups, and others none.
+    spread = parcels.repartitionById if hasattr(parcels, "repartitionById") else parcels.repartition
+    grouped = spread(min(scan.groups, MOST_GROUP_TASKS), "group").groupBy("group")
+
+    # Spark tells by the types of the signature what to hand in.
+    def judge_rows(table: pa.Table) -> pa.Table:
+        group = table.column("group")[0].as_py()
+        counts = judge_group(group, table.column("parcel").to_pylist(), judge)
+        counters.add_findings(counts["findings"])
+        return pa.table({"group": pa.array([group], pa.int32()), "counts": [json.dumps(counts)]})
+
+    judged = apply_in_arrow(grouped, judge_rows, "group int, counts string")
+    stage = Stage(
+        name="scan",
+        tasks=count,
+        files=sum(one.segments for one in totals),
+        bytes=sum(one.bytes for one in totals),
+    )
+    with watch_tasks(context, stage, counters, progress):
+        judged.collect()
+
+
+def _scan_tasks(scan: ScanContext, counters: Counters, batches: Iterator[Any]) -> Iterator[Any]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            _note_attempt(scan, number)
+            scanned = scan_task(scan, number)
+            counters.add_read(len(scanned.segments), sum(row["length"] for row in scanned.segments))
+            parcels = pack(scanned, scan.clusters, scan.groups)
+            if parcels:
+                yield pa.RecordBatch.from_pydict(
+                    {"group": pa.array(parcels, pa.int32()), "parcel": pa.array(parcels.values(), pa.binary())}
+                )
+
+
+def _note_attempt(scan: ScanContext, number: int) -> None:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is not None and context.attemptNumber() > 0:
+        scan.tables.write_bytes(STATE, f"retry-{scan.run:04d}-{number:06d}", b"")
+
+
+def scan_task(scan: ScanContext, number: int) -> Scanned:
+    """Read one task's pieces and write their part of the evidence tables."""
+    whole = Scanned()
+    for piece in scan.pieces[number]:
+        task = scan.tasks[piece.number]
+        if task.evidence is not None:
+            read = take_evidence(task, Tables(task.evidence), scan.options)
+        else:
+            listing = scan.tables.read_part(
+                "plan",
+                part_name(piece.number),
+                schema=PLAN,
+                filters=(pd.field("at") >= piece.start) & (pd.field("at") < piece.end),
+            ).to_pylist()
+            places = [scan.tables, *([scan.since] if scan.since else [])]
+            earlier = EarlierLooks(places if scan.run > 1 else places[1:])
+            read = scan_piece(task, listing, place_of=place_of, earlier=earlier)
+        part = f"{task.source}-run-{scan.run:04d}-{number:06d}"
+        for table, content in read.tables().items():
+            assert isinstance(content, pa.Table)
+            scan.tables.write(table, part, content)
+        whole.add(read)
+    if whole.problems:
+        scan.tables.write("problems", f"run-{scan.run:04d}-task-{number:06d}", whole.problems)
+    done = json.dumps({"read_bytes": whole.read_bytes, "reused": whole.reused}).encode()
+    scan.tables.write_bytes(STATE, f"task-{scan.run:04d}-{number:06d}", done)
+    return whole
