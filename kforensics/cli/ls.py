@@ -1,7 +1,7 @@
 """`kforensics ls`: what is here."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,20 +55,28 @@ def ls(
 
 def _document(
     inputs: "Inputs", inventory: "Inventory", findings: "tuple[Finding, ...]", *, exit_code: int, files: bool
-) -> str:
-    from kforensics.render.jsonout import document
+) -> Iterator[str]:
+    """The document piece by piece: rows of a million files are too much to hold."""
+    import json
 
-    body: dict[str, object] = {
-        "nodes": inventory.nodes,
+    from kforensics.render.jsonout import document_pieces, to_plain
+
+    lists: dict[str, Iterable[object]] = {
         "partitions": inventory.partitions,
         "directories": inventory.directories,
         "file_counts": inventory.files,
         "unknown_files": inventory.unknown,
     }
     if files:
-        body["files"] = list(_every_file(inputs))
-    return document(
-        "ls", inputs=inputs.described, findings=findings, problems=inventory.problems, exit_code=exit_code, **body
+        lists["files"] = _every_file(inputs)
+    return document_pieces(
+        "ls",
+        inputs=inputs.described,
+        findings=findings,
+        problems=inventory.problems,
+        exit_code=exit_code,
+        nodes=inventory.nodes,
+        streams={name: (json.dumps(to_plain(value)) for value in values) for name, values in lists.items()},
     )
 
 

@@ -21,13 +21,22 @@ from kforensics.evidence.model import (
 )
 from kforensics.evidence.segments import scan_segment
 from kforensics.formats.batch_table import BatchTable, empty_batches
-from kforensics.formats.checkpoint import parse_checkpoint
+from kforensics.formats.checkpoint import iter_checkpoint
 from kforensics.formats.leader_epoch_checkpoint import parse_leader_epoch_checkpoint
 from kforensics.formats.partition_metadata import parse_partition_metadata
 from kforensics.formats.records import Record
 from kforensics.formats.segment import Level, iter_records, walk_segment
+from kforensics.formats.text_lines import DamageList
+from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import EvidenceFile, open_evidence
-from kforensics.source.naming import FileKind, FileName, FileSuffix, PartitionDirectoryName, parse_file_name
+from kforensics.source.naming import (
+    FileKind,
+    FileName,
+    FileSuffix,
+    PartitionDirectoryName,
+    parse_file_name,
+    parse_partition_directory,
+)
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, directory_names, join, walk_partition
 from kforensics.units import EpochEntry, TopicPartition
 
@@ -89,21 +98,17 @@ def read_log_dir_state(
     problems: list[Problem] = []
     values: dict[str, dict[TopicPartition, int]] = {}
     unreadable = set()
+    here = _partitions_here(root, log_dir)
     for name, file_name in CHECKPOINTS.items():
         path = join(log_dir, file_name)
         if not (root / path).exists():
             continue
         try:
             with open_evidence(root / path) as file:
-                parsed = parse_checkpoint(file.read_all(TEXT_LIMIT))
+                values[name] = _checkpoint_lines(file.read_all(TEXT_LIMIT), here)
         except (EvidenceError, FormatError) as error:
             unreadable.add(name)
             problems.append(_problem(input_index, path, error))
-            continue
-        values[name] = {
-            TopicPartition(entry.topic, entry.partition): entry.offset << _LINE_BITS | entry.line
-            for entry in parsed.entries
-        }
     state = LogDirState(
         root=root,
         input=input_index,
@@ -114,6 +119,27 @@ def read_log_dir_state(
         unreadable=frozenset(unreadable),
     )
     return state, tuple(problems)
+
+
+def _partitions_here(root: Path, log_dir: str) -> frozenset[TopicPartition] | None:
+    """The partitions that have a directory; none where that can't be told at no cost."""
+    if isinstance(root, ForeignPath):
+        return None
+    try:
+        names = directory_names(root, log_dir)
+    except OSError:
+        return None
+    parsed = (parse_partition_directory(name) for name in names)
+    return frozenset(name.topic_partition for name in parsed if name is not None)
+
+
+def _checkpoint_lines(data: bytes, here: frozenset[TopicPartition] | None) -> dict[TopicPartition, int]:
+    """Offset and line of each partition that is here: a checkpoint may name a million others."""
+    return {
+        partition: entry.offset << _LINE_BITS | entry.line
+        for entry in iter_checkpoint(data, DamageList())
+        if (partition := TopicPartition(entry.topic, entry.partition)) and (here is None or partition in here)
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

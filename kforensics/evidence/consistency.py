@@ -6,17 +6,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kforensics.damage import Absent, Damage
-from kforensics.errors import EvidenceError
+from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.checks.context import CheckedPartition, FileReport, FileState, PartitionContext, state_of
 from kforensics.evidence.checks.partition import check_partition, scan_tasks
 from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, is_seam_broken, join_scans, scan_segment_file
-from kforensics.evidence.checks.small_files import limit_of, understand
+from kforensics.evidence.checks.small_files import limit_of
 from kforensics.evidence.checks.splitting import split_task
 from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
-from kforensics.formats.checkpoint import Checkpoint
+from kforensics.formats.checkpoint import iter_checkpoint
 from kforensics.formats.segment import Level
+from kforensics.formats.text_lines import DamageList
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle
 from kforensics.units import TopicPartition
@@ -178,20 +179,18 @@ def _read_loose(
 def _checkpoint_values(
     index: int, found: FoundInput, file: FoundFile, named: frozenset[TopicPartition]
 ) -> dict[TopicPartition, CheckpointValue]:
+    source = Citation(input=index, path=file.path)
     try:
         with found.open(file.path) as evidence:
-            value, _ = understand(file.name.kind, evidence.read_all(limit_of(file.name.kind)))
-    except EvidenceError:
-        return {}
-    if not isinstance(value, Checkpoint):
-        return {}
-    return {
-        partition: CheckpointValue(
-            value=entry.offset, citation=Citation(input=index, path=file.path, span=entry.span, line=entry.line)
-        )
-        for entry in value.entries
-        if (partition := TopicPartition(entry.topic, entry.partition)) in named
-    }
+            return {
+                partition: CheckpointValue(
+                    value=entry.offset, citation=replace(source, span=entry.span, line=entry.line)
+                )
+                for entry in iter_checkpoint(evidence.read_all(limit_of(file.name.kind)), DamageList())
+                if (partition := TopicPartition(entry.topic, entry.partition)) in named
+            }
+    except (EvidenceError, FormatError):
+        return {}  # named where the file itself is checked
 
 
 def _with_damage(report: FileReport, more: Sequence[Damage]) -> FileReport:

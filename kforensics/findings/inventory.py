@@ -9,6 +9,9 @@ from kforensics.evidence.model import Citation
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
 from kforensics.units import TopicPartition
 
+MOST_NAMED = 100
+"""Unknown files of one input that are findings of their own; all of them are listed anyway."""
+
 
 def inventory_findings(inventory: Inventory) -> tuple[Finding, ...]:
     """The gravest first."""
@@ -92,14 +95,21 @@ def _strays(inventory: Inventory) -> Iterator[Finding]:
 
 
 def _unknown_files(inventory: Inventory) -> Iterator[Finding]:
+    by_input: dict[int, list[str]] = defaultdict(list)
     for unknown in inventory.unknown:
         if unknown.kind == "unknown":
-            yield finding(
-                "KF506",
-                severity=Severity.NOTE,
-                statement=f"{unknown.path} is no file that a broker writes",
-                citations=(Citation(input=unknown.input, path=unknown.path),),
-            )
+            by_input[unknown.input].append(unknown.path)
+    for index, paths in by_input.items():
+        named, more = (paths, []) if len(paths) <= MOST_NAMED else (paths[: MOST_NAMED - 1], paths[MOST_NAMED - 1 :])
+        for path in named:
+            yield _unknown(index, path, f"{path} is no file that a broker writes")
+        if more:
+            statement = f"{len(more):,} more files here are none that a broker writes, from {more[0]} on"
+            yield _unknown(index, more[0], statement)
+
+
+def _unknown(index: int, path: str, statement: str) -> Finding:
+    return finding("KF506", severity=Severity.NOTE, statement=statement, citations=(Citation(input=index, path=path),))
 
 
 def _topic_partition(one: ListedPartition) -> TopicPartition | None:

@@ -61,8 +61,33 @@ def parse_checkpoint(data: bytes | memoryview) -> Checkpoint:
         FormatError: the file does not begin with a version; `UnsupportedFormat` where it is not 0.
     """
     damage = DamageList()
-    entries = [entry for line in parse_frame(data, damage) if (entry := _parse_entry(line, damage)) is not None]
-    return Checkpoint(entries=tuple(entries), damage=(*damage.as_tuple(), *beyond_limit(len(data))))
+    return Checkpoint(
+        entries=tuple(iter_checkpoint(data, damage)), damage=(*damage.as_tuple(), *beyond_limit(len(data)))
+    )
+
+
+def check_checkpoint(data: bytes | memoryview) -> Checkpoint:
+    """The damage of an offset checkpoint without its entries, of which there may be a million.
+
+    Raises:
+        FormatError: as `parse_checkpoint` does.
+    """
+    damage = DamageList()
+    for _ in iter_checkpoint(data, damage):
+        pass
+    return Checkpoint(damage=(*damage.as_tuple(), *beyond_limit(len(data))))
+
+
+def iter_checkpoint(data: bytes | memoryview, damage: DamageList) -> Iterator[CheckpointEntry]:
+    """The entries one by one, for who keeps few of many.
+
+    Raises:
+        FormatError: as `parse_checkpoint` does.
+    """
+    for line in parse_frame(data, damage):
+        entry = _parse_entry(line, damage)
+        if entry is not None:
+            yield entry
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:

@@ -332,3 +332,17 @@ def test_an_unreadable_identity_of_a_node_is_a_problem(tmp_path, capsys):
     (tmp_path / "t-0").mkdir()
     assert run(["ls", str(tmp_path)]) == 3
     assert "meta.properties: it can't be read, so the node's id" in " ".join(capsys.readouterr().out.split())
+
+
+def test_very_many_unknown_files_are_few_findings_and_all_listed(tmp_path, listed):
+    for number in range(150):
+        (tmp_path / f"strange{number:03}").write_bytes(b"")
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+
+    document = listed(tmp_path)
+
+    assert codes(document) == ["KF506"] * 100
+    assert (
+        document["findings"][-1]["statement"] == "51 more files here are none that a broker writes, from strange099 on"
+    )
+    assert [one["path"] for one in document["unknown_files"]] == [f"strange{number:03}" for number in range(150)]

@@ -5,7 +5,7 @@ from typing import Any
 
 from kforensics.damage import Damage, DamageKind, Gravity, Span
 from kforensics.errors import BadChecksum, FormatError, UnexpectedEnd, UnsupportedFormat
-from kforensics.formats.checkpoint import parse_checkpoint
+from kforensics.formats.checkpoint import check_checkpoint
 from kforensics.formats.clean_shutdown import parse_clean_shutdown
 from kforensics.formats.leader_epoch_checkpoint import parse_leader_epoch_checkpoint
 from kforensics.formats.meta_properties import parse_meta_properties
@@ -22,7 +22,7 @@ READ_LIMIT = 1 << 30
 """Bytes of an index or snapshot that are read."""
 
 PARSERS: Mapping[FileKind, Callable[[bytes], Any]] = {
-    FileKind.OFFSET_CHECKPOINT: parse_checkpoint,
+    FileKind.OFFSET_CHECKPOINT: check_checkpoint,
     FileKind.LEADER_EPOCH_CHECKPOINT: parse_leader_epoch_checkpoint,
     FileKind.META_PROPERTIES: parse_meta_properties,
     FileKind.PARTITION_METADATA: parse_partition_metadata,
