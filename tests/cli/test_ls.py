@@ -339,7 +339,7 @@ def test_very_many_unknown_files_are_few_findings_and_all_listed(tmp_path, liste
         (tmp_path / f"strange{number:03}").write_bytes(b"")
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
 
-    document = listed(tmp_path)
+    _, document = listed(tmp_path)
 
     assert codes(document) == ["KF506"] * 100
     assert (
