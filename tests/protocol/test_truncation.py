@@ -1,10 +1,6 @@
-"""Where a follower cuts: the worked cases, the examples by version, and the promise that fenced clean histories are cut at their common prefix."""
-
-from itertools import pairwise
+"""Where a follower cuts: the worked cases and the examples by version."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import RULES_BEFORE_1_0_2, RULES_BEFORE_2_0_1, RULES_BEFORE_2_6_1, Epochs, assign
@@ -243,52 +239,3 @@ def test_an_old_leader_enters_its_epoch_with_its_first_append():
     leader = state((1, 0), end=9)
     assert leader_after_election(leader, 4, rules=RULES_BEFORE_2_0_1) == leader
     assert leader_after_election(leader, 4).epochs == (EpochEntry(1, 0), EpochEntry(4, 9))
-
-
-@st.composite
-def fenced_histories(draw):
-    """Logs of three replicas under fenced leadership: only the leader of the newest epoch writes, followers align before they copy."""
-    logs: list[list[tuple[int, int, int]]] = [[], [], []]
-    leader_epoch = 0
-    leader = 0
-    for _ in range(draw(st.integers(1, 14))):
-        action = draw(st.sampled_from(["elect", "write", "write", "copy", "copy"]))
-        if action == "elect":
-            leader = draw(st.integers(0, 2))
-            leader_epoch += 1
-        elif action == "write":
-            logs[leader].append((leader_epoch, len(logs[leader]), leader))
-        else:
-            follower = draw(st.integers(0, 2))
-            if follower != leader:
-                common = common_prefix(logs[follower], logs[leader])
-                logs[follower][common:] = logs[leader][common : common + draw(st.integers(1, 3))]
-    return logs, leader, leader_epoch + 1
-
-
-def common_prefix(first, second):
-    length = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            break
-        length += 1
-    return length
-
-
-@given(fenced_histories())
-def test_fenced_histories_are_cut_at_the_longest_common_prefix(history):
-    logs, leader, new_epoch = history
-    elected = leader_after_election(state_of([record[0] for record in logs[leader]]), new_epoch)
-    for replica, log in enumerate(logs):
-        if replica == leader:
-            continue
-        common = common_prefix(log, logs[leader])
-        expected = common if common < len(log) else NOTHING
-        follower = state_of([record[0] for record in log], high_watermark=common)
-        for protocol in (ProtocolName.KIP_279, ProtocolName.KIP_595):
-            outcome = follower_truncation(follower, elected, protocol=protocol)
-            assert outcome.offset == expected
-            assert not outcome.below_high_watermark
-            assert not outcome.endless
-            ends = [step.log_end_offset for step in outcome.steps]
-            assert all(first >= second for first, second in pairwise(ends))
