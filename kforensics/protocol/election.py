@@ -3,7 +3,7 @@
 `PartitionLeaderElectionAlgorithms` and `PartitionStateMachine` for ZooKeeper, `PartitionChangeBuilder` for KRaft.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -146,7 +146,7 @@ def isr_without(
         return partition
     eligible, last_known = partition.eligible_leader_replicas, partition.last_known_leader_replicas
     if uses_elr:
-        if len(isr) >= min_insync_replicas:
+        if _is_enough(partition, isr, min_insync_replicas):
             eligible = last_known = ()
         else:
             candidates = (*eligible, *(replica for replica in partition.isr if replica not in isr))
@@ -170,7 +170,7 @@ def isr_with(
     if joining in partition.isr:
         return partition
     isr = tuple(replica for replica in partition.replicas if replica in partition.isr or replica == joining)
-    enough = uses_elr and len(isr) >= min_insync_replicas
+    enough = uses_elr and _is_enough(partition, isr, min_insync_replicas)
     eligible = () if enough else tuple(r for r in partition.eligible_leader_replicas if r != joining)
     last_known = () if enough else tuple(r for r in partition.last_known_leader_replicas if r != joining)
     return replace(
@@ -180,6 +180,11 @@ def isr_with(
         last_known_leader_replicas=last_known,
         partition_epoch=partition.partition_epoch + 1,
     )
+
+
+def _is_enough(partition: PartitionRegistration, isr: Sequence[int], min_insync_replicas: int) -> bool:
+    """Whether an ISR commits, so that no ELR is kept beside it (`PartitionChangeBuilder.populateTargetElr`)."""
+    return len(isr) >= min(min_insync_replicas, len(partition.replicas))
 
 
 def _elected(

@@ -87,4 +87,4 @@ def _compare(follower: ModelReplica, leader: ModelReplica, leader_epoch: int) ->
     end = follower.log_end_offset if isinstance(outcome.offset, Absent) else outcome.offset
     agrees = end == last_match(follower, leader) == common_prefix_length(follower.log, leader.log)
     rounds = sum(step.kind is StepKind.EPOCH_REQUEST for step in outcome.steps)
-    return end < follower.log_end_offset, agrees, end < follower.high_watermark, rounds
+    return end < follower.log_end_offset, agrees, outcome.below_high_watermark, rounds

@@ -94,11 +94,12 @@ class SimulatedPartition(ControlledPartition):
             {"stop": replica.stop_cleanly, "crash": replica.crash, "power-loss": replica.lose_power}[kind]()
         leaves = [broker for broker in going if broker in self.registration.isr]
         stays = [broker for broker in self.registration.isr if broker not in going]
-        if stays or self.settings.eligible_leader_replicas:
-            # Where all members go at once, nobody is left who could take them out of the ISR.
+        # Where all members go at once, nobody is left who could take them out of the ISR.
+        for broker in leaves if stays or self.settings.eligible_leader_replicas else ():
+            # A controller fences one broker after the other: the last one of a large enough ISR alone is eligible.
             self.registration = isr_without(
                 self.registration,
-                leaves,
+                [broker],
                 min_insync_replicas=self.settings.min_insync_replicas,
                 uses_elr=self.settings.eligible_leader_replicas,
                 unclean_shutdown=going if kind == "power-loss" else (),

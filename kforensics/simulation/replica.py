@@ -130,7 +130,8 @@ class SimulatedReplica:
                 self.log.append(cut.part(cut.base_offset, end))
         self.log_end_offset = end
         self.epochs = state.epochs
-        self.high_watermark = min(self.high_watermark, self.log_end_offset)
+        assert not isinstance(state.high_watermark, Absent)
+        self.high_watermark = state.high_watermark
         if self.flushed_end > self.log_end_offset:
             self.flushed_end = self.log_end_offset
             self.checkpoint_recovery_point()  # as `LogManager.truncateTo` does, so that it is never above the log end

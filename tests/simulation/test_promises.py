@@ -5,13 +5,16 @@ from itertools import pairwise
 import pytest
 
 from kforensics.damage import Absent
+from kforensics.protocol.election import ElectionKind
 from kforensics.protocol.outcome import ProtocolName
+from kforensics.simulation.commit_truth import missing_from
 from kforensics.simulation.partition import SimulatedPartition
 from kforensics.simulation.random_history import random_cluster
 from kforensics.simulation.truth import truth_of
 
 SEEDS = range(120)
 FENCED = {ProtocolName.KIP_279, ProtocolName.KIP_595}
+CLEAN = {ElectionKind.CLEAN, ElectionKind.PREFERRED, ElectionKind.ELIGIBLE, ElectionKind.NONE}
 
 
 @pytest.mark.parametrize("protocol", list(ProtocolName))
@@ -37,6 +40,57 @@ def test_the_high_watermark_rises_and_the_isr_holds_what_is_below(protocol, monk
     for seed in SEEDS:
         random_cluster(seed, protocol=protocol)
     assert checked > 1_000
+
+
+@pytest.mark.parametrize("protocol", sorted(FENCED))
+def test_what_was_committed_is_in_the_log_of_every_member_of_the_isr(protocol):
+    """The promise StrongIsr, as long as no election was unclean and no log lost what it had not flushed."""
+    checked = 0
+    for seed in SEEDS:
+        for simulated in random_cluster(seed, protocol=protocol).partitions.values():
+            unclean = any(kind not in CLEAN for _time, kind, _registration in simulated.elections)
+            if unclean or any(event.kind == "power-loss" for event in simulated.broker_events):
+                continue
+            for broker in simulated.registration.isr:
+                checked += 1
+                assert missing_from(simulated.replicas[broker].records, simulated.truth.committed) == [], seed
+    assert checked > 100
+
+
+@pytest.mark.parametrize("protocol", list(ProtocolName))
+def test_elections_are_of_who_may_lead(protocol):
+    kinds = set()
+    for seed in SEEDS:
+        for simulated in random_cluster(seed, protocol=protocol).partitions.values():
+            states = [registration for _time, registration in simulated.registrations]
+            for before, after in pairwise(states):
+                assert after.partition_epoch == before.partition_epoch + 1
+                assert (after.leader_epoch != before.leader_epoch) == (after.leader != before.leader)
+                assert after.leader_epoch - before.leader_epoch in {0, 1}
+                assert not set(after.isr) & set(after.eligible_leader_replicas)
+            for time_ms, kind, elected in simulated.elections:
+                kinds.add(kind)
+                assert (kind is ElectionKind.NONE) == isinstance(elected.leader, Absent)
+                if isinstance(elected.leader, Absent):
+                    continue
+                assert elected.leader in elected.isr
+                before = [state for at, state in simulated.registrations if at < time_ms]
+                in_sync = {member for state in before[-1:] for member in state.isr}
+                assert kind is not ElectionKind.CLEAN or elected.leader in in_sync
+                assert kind in CLEAN or elected.isr == (elected.leader,)
+                assert kind in CLEAN or elected.leader not in in_sync
+                running = alive(simulated, time_ms)
+                assert elected.leader in running
+                clean_choice = [broker for broker in elected.replicas if broker in running & in_sync]
+                assert kind is not ElectionKind.CLEAN or elected.leader == clean_choice[0]
+    assert kinds >= {ElectionKind.CLEAN, ElectionKind.UNCLEAN, ElectionKind.NONE}
+    assert (ElectionKind.ELIGIBLE in kinds) == (protocol is ProtocolName.KIP_595)
+
+
+def alive(simulated, time_ms):
+    """The brokers that run at a moment."""
+    last = {event.broker_id: event.kind for event in simulated.broker_events if event.time_ms <= time_ms}
+    return {broker for broker in simulated.brokers if last.get(broker, "start") == "start"}
 
 
 @pytest.mark.parametrize("protocol", sorted(FENCED))

@@ -103,6 +103,19 @@ def test_the_isr_shrinks_by_silence_and_by_the_old_rule_by_a_burst():
     assert "broker 2 joins the ISR" in old
 
 
+def test_who_is_exactly_at_the_limit_stays_in_the_isr():
+    partition = SimulatedPartition((1, 2), ProtocolName.HW, Settings(lag_time_max_ms=30_000, lag_max_messages=4_000))
+    partition.produce(4_000)
+    assert partition.registration.isr == (1, 2)
+    partition.advance(30_000)
+    assert partition.registration.isr == (1, 2)
+    partition.advance(1)
+    assert partition.registration.isr == (1,)
+    burst = SimulatedPartition((1, 2), ProtocolName.HW, Settings(lag_max_messages=4_000))
+    burst.produce(4_001)
+    assert burst.registration.isr == (1,)
+
+
 @pytest.mark.parametrize("protocol", list(ProtocolName))
 def test_acks_1_tells_too_early(protocol):
     told = outcome("acks-1", protocol)
