@@ -15,6 +15,7 @@ from kforensics.cli.options import (
     PartitionsOption,
     PathsArgument,
     ReadRateOption,
+    SealOption,
     TopicsOption,
     VerboseOption,
     apply_read_rate,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from kforensics.evidence.inputs import Inputs
     from kforensics.pipeline.diff import DiffResult
     from kforensics.pipeline.pseudonyms import Pseudonyms
+    from kforensics.pipeline.sealed import CheckedSeal
 
 
 class Protocol(StrEnum):
@@ -75,6 +77,7 @@ def diff(
     out: OutOption = None,
     jobs: JobsOption = None,
     read_rate: ReadRateOption = None,
+    seal: SealOption = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Compare the replicas of every partition: where each will truncate, what differs, and what each possible leader would lose.
@@ -83,10 +86,12 @@ def diff(
     is at risk. Exit code 1 means that something will be cut, differs for good, or is missing.
     """
     import sys
+    from dataclasses import replace
 
     from kforensics.cli.exits import ExitCode, exit_code_of
     from kforensics.cli.output import check_out, write_result
     from kforensics.cli.progress import byte_progress
+    from kforensics.cli.sealed import add_seal, checked_seal
     from kforensics.errors import UsageError
     from kforensics.evidence.inputs import find_inputs
     from kforensics.pipeline.diff import DiffOptions, compare
@@ -99,6 +104,7 @@ def diff(
     pseudonyms = pseudonyms_of(redact, redact_key)
     jobs = apply_read_rate(read_rate, jobs)
     inputs = find_inputs(paths, with_server_logs=True)
+    sealed = checked_seal(seal, paths, inputs.described, jobs)
     options = DiffOptions(
         leader=leader,
         protocol=ProtocolName(protocol.value) if protocol else None,
@@ -116,6 +122,10 @@ def diff(
             keep_quiet=as_text and verbose,
             progress=progress,
         )
+    if sealed:
+        result = replace(
+            result, findings=add_seal(result.findings, sealed), problems=(*result.problems, *sealed.problems)
+        )
     code = exit_code_of(result.findings, result.problems) if result.partitions else ExitCode.INCOMPLETE
     pieces: str | Iterator[str]
     if as_text:
@@ -127,11 +137,12 @@ def diff(
             show_records,
             show_payload,
             pseudonyms,
+            sealed,
             verbose,
             coloured=out is None,
         )
     else:
-        pieces = _json(result, int(code), lines=output_format is OutputFormat.JSONL)
+        pieces = _json(result, sealed, int(code), lines=output_format is OutputFormat.JSONL)
     write_result(pieces, out)
     raise typer.Exit(code)
 
@@ -148,9 +159,10 @@ def _flatten(report: object) -> bytes:
     return zlib.compress(json.dumps(to_plain(plain_report(report))).encode(), 1)
 
 
-def _json(result: "DiffResult", code: int, *, lines: bool) -> "Iterator[str]":
+def _json(result: "DiffResult", sealed: "CheckedSeal | None", code: int, *, lines: bool) -> "Iterator[str]":
     import zlib
 
+    from kforensics.cli.sealed import seal_part
     from kforensics.render.jsonout import document_pieces, json_line
 
     items = (zlib.decompress(one.plain).decode() for one in result.partitions if one.plain is not None)
@@ -161,11 +173,14 @@ def _json(result: "DiffResult", code: int, *, lines: bool) -> "Iterator[str]":
             findings=result.findings,
             problems=result.problems,
             exit_code=code,
+            **seal_part(sealed),
             streams={"partitions": items},
         )
         return
     for item in items:
         yield item + "\n"
+    for value in seal_part(sealed).values():
+        yield json_line(value)
     for finding in result.findings:
         yield json_line(finding)
     for problem in result.problems:
@@ -180,12 +195,14 @@ def _text(
     show_records: bool,
     show_payload: bool,
     pseudonyms: "Pseudonyms | None",
+    sealed: "CheckedSeal | None",
     verbose: bool,
     *,
     coloured: bool,
 ) -> str:
     import sys
 
+    from kforensics.cli.sealed import seal_lines
     from kforensics.pipeline.diff import records_to_go
     from kforensics.render.diff import diff_screen, finding_lines, problem_lines, record_lines
     from kforensics.render.text import render_screen, screen_width, speaks_unicode, wants_colour
@@ -204,4 +221,5 @@ def _text(
             goners = ((partition, owner, map(hide, records)) for partition, owner, records in goners)
         lines += record_lines(goners, show_payload=show_payload)
     lines += problem_lines(result.problems, result.inputs, width)
+    lines += seal_lines(sealed, width)
     return render_screen(lines, colour=coloured and wants_colour(sys.stdout))

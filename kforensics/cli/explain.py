@@ -11,6 +11,7 @@ from kforensics.cli.options import (
     OutOption,
     OutputFormat,
     PartitionsOption,
+    SealOption,
     TopicsOption,
     VerboseOption,
     require_format,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from kforensics.pipeline.cited import CitedFile
     from kforensics.pipeline.explain import Explanation
+    from kforensics.pipeline.sealed import CheckedSeal
 
 
 def explain(
@@ -71,6 +73,7 @@ def explain(
     output_format: FormatOption = OutputFormat.TEXT,
     out: OutOption = None,
     jobs: JobsOption = None,
+    seal: SealOption = None,
     verbose: VerboseOption = False,
 ) -> None:
     """Tell what happened after an incident: every truncation with its cause, and every record that is gone.
@@ -78,8 +81,11 @@ def explain(
     Works on one broker's directory alone and gets better with every other replica, metadata log, log file and earlier snapshot;
     it says what is missing. `--format html -o report.html` makes a page for the post-mortem. Exit code 1 means that records are gone that were or may have been committed.
     """
+    from dataclasses import replace
+
     from kforensics.cli.exits import exit_code_of
     from kforensics.cli.output import check_out, write_result
+    from kforensics.cli.sealed import add_seal, checked_seal
     from kforensics.errors import UsageError
     from kforensics.pipeline.cited import cited_files
     from kforensics.pipeline.explain import ExplainOptions
@@ -105,7 +111,12 @@ def explain(
     if options.since_ms is not None and options.until_ms is not None and options.since_ms > options.until_ms:
         raise UsageError("--since is later than --until")
     evidence = gather_evidence(paths, before or ())
+    sealed = checked_seal(seal, [*paths, *(before or ())], evidence.inputs.described, jobs)
     result = tell(evidence, options, jobs=jobs)
+    if sealed:
+        result = replace(
+            result, findings=add_seal(result.findings, sealed), problems=(*result.problems, *sealed.problems)
+        )
     files = cited_files(result, evidence.inputs) if output_format is OutputFormat.HTML else ()
     if pseudonyms:
         from kforensics.pipeline.redact import redact_cited_files, redact_explanation
@@ -114,23 +125,37 @@ def explain(
         result = redact_explanation(result, pseudonyms)
     code = exit_code_of(result.findings, result.problems)
     if output_format is OutputFormat.HTML:
-        write_result(_page(result, files, int(code), is_redacted=pseudonyms is not None), out)
+        write_result(_page(result, files, sealed, int(code), is_redacted=pseudonyms is not None), out)
     else:
-        write_result(_pieces(result, output_format, int(code), verbose=verbose, coloured=out is None), out)
+        write_result(_pieces(result, sealed, output_format, int(code), verbose=verbose, coloured=out is None), out)
     raise typer.Exit(code)
 
 
-def _page(result: "Explanation", files: "tuple[CitedFile, ...]", code: int, *, is_redacted: bool) -> str:
+def _page(
+    result: "Explanation",
+    files: "tuple[CitedFile, ...]",
+    sealed: "CheckedSeal | None",
+    code: int,
+    *,
+    is_redacted: bool,
+) -> str:
     from kforensics.render.html.explain_page import explain_html
 
-    return explain_html(result, files, exit_code=code, is_redacted=is_redacted)
+    return explain_html(result, files, exit_code=code, seal=sealed, is_redacted=is_redacted)
 
 
 def _pieces(
-    result: "Explanation", output_format: OutputFormat, code: int, *, verbose: bool, coloured: bool
+    result: "Explanation",
+    sealed: "CheckedSeal | None",
+    output_format: OutputFormat,
+    code: int,
+    *,
+    verbose: bool,
+    coloured: bool,
 ) -> "str | Iterator[str]":
     import sys
 
+    from kforensics.cli.sealed import seal_lines, seal_part
     from kforensics.render.explain import explain_screen
     from kforensics.render.explain_plain import explanation_lines, plain_explanation
     from kforensics.render.jsonout import document, json_line
@@ -144,9 +169,11 @@ def _pieces(
             problems=result.problems,
             exit_code=code,
             **plain_explanation(result),
+            **seal_part(sealed),
         )
     if output_format is OutputFormat.JSONL:
-        items = (*explanation_lines(result), *result.findings, *result.problems)
+        items = (*explanation_lines(result), *seal_part(sealed).values(), *result.findings, *result.problems)
         return (json_line(item) for item in items)
     lines = explain_screen(result, verbose=verbose, width=screen_width(), unicode=speaks_unicode())
-    return render_screen(lines, colour=coloured and wants_colour(sys.stdout))
+    whole = (*lines, *seal_lines(sealed, screen_width()))
+    return render_screen(whole, colour=coloured and wants_colour(sys.stdout))

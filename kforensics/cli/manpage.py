@@ -138,9 +138,10 @@ def _option_help(parameter: Any) -> str:
 
 
 def _choices(parameter: Any) -> list[str]:
-    annotation = parameter.type_descriptor.annotation
-    is_enum = isinstance(annotation, type) and issubclass(annotation, enum.Enum)
-    return [str(member.value) for member in annotation] if is_enum else []
+    return [
+        str(choice.value if isinstance(choice, enum.Enum) else choice)
+        for choice in getattr(parameter.type, "choices", ())
+    ]
 
 
 def _metavar(parameter: Any) -> str:

@@ -97,6 +97,16 @@ ReadRateOption = Annotated[
     ),
 ]
 
+SealOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--seal",
+        metavar="MANIFEST",
+        help="Check the inputs against this manifest of `kforensics seal` first, and say in the report what was sealed, by its sha256 and case.",
+        show_default=False,
+    ),
+]
+
 _RATE = re.compile(r"([0-9]{1,12})(K|M|G|)B?(/s)?", re.ASCII | re.IGNORECASE)
 _UNITS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 

@@ -17,15 +17,18 @@ from kforensics.cli.options import (
     PathsArgument,
     QuietOption,
     ReadRateOption,
+    SealOption,
     apply_read_rate,
     require_format,
 )
 from kforensics.cli.output import check_out, write_result
+from kforensics.cli.sealed import add_seal, checked_seal, seal_lines, seal_part
 
 if TYPE_CHECKING:
     from kforensics.evidence.consistency import Verification
     from kforensics.evidence.inputs import Inputs
     from kforensics.findings.model import Finding
+    from kforensics.pipeline.sealed import CheckedSeal
     from kforensics.reconcile.intact import IntactReplicas
 
 
@@ -52,6 +55,7 @@ def verify(
     output_format: FormatOption = OutputFormat.TEXT,
     jobs: JobsOption = None,
     read_rate: ReadRateOption = None,
+    seal: SealOption = None,
     out: OutOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -73,21 +77,26 @@ def verify(
     from kforensics.reconcile.intact import IntactReplicas
 
     inputs = find_inputs(paths)
+    sealed = checked_seal(seal, paths, inputs.described, jobs)
     with _progress(inputs, quiet=quiet) as advance:
         verification = verify_inputs(inputs, level=Level(level.value), jobs=jobs or default_jobs(), progress=advance)
     intact = IntactReplicas(verification.partitions, inputs.described)
-    findings = verify_findings(verification, intact, inputs.described)
-    code = exit_code_of(findings, verification.problems)
+    findings = add_seal(verify_findings(verification, intact, inputs.described), sealed)
+    code = exit_code_of(findings, (*verification.problems, *(sealed.problems if sealed else ())))
     if not quiet:
         match output_format:
             case OutputFormat.JSON:
-                write_result(_document(inputs, verification, intact, findings, level=level, exit_code=code), out)
+                write_result(
+                    _document(inputs, verification, intact, findings, sealed, level=level, exit_code=code), out
+                )
             case OutputFormat.SARIF:
                 write_result(_sarif(inputs, verification, findings, exit_code=code), out)
             case OutputFormat.JSONL:
-                write_result(_lines(inputs, verification, intact, findings, exit_code=code), out)
+                write_result(_lines(inputs, verification, intact, findings, sealed, exit_code=code), out)
             case _:
-                write_result(_screen(inputs, verification, intact, findings, level=level, colour_to=out is None), out)
+                write_result(
+                    _screen(inputs, verification, intact, findings, sealed, level=level, colour_to=out is None), out
+                )
     raise typer.Exit(code)
 
 
@@ -108,6 +117,7 @@ def _document(
     verification: "Verification",
     intact: "IntactReplicas",
     findings: "tuple[Finding, ...]",
+    sealed: "CheckedSeal | None",
     *,
     level: VerifyLevel,
     exit_code: int,
@@ -126,6 +136,7 @@ def _document(
         exit_code=exit_code,
         level=level.value,
         totals=totals(verification),
+        **seal_part(sealed),
         streams={"files": (json.dumps(to_plain(file_row(report, intact))) for report in verification.files)},
     )
 
@@ -143,6 +154,7 @@ def _lines(
     verification: "Verification",
     intact: "IntactReplicas",
     findings: "tuple[Finding, ...]",
+    sealed: "CheckedSeal | None",
     *,
     exit_code: int,
 ) -> "Iterator[str]":
@@ -151,6 +163,7 @@ def _lines(
 
     typed = (
         ("input", inputs.described),
+        ("seal", seal_part(sealed).values()),
         ("file", (file_row(report, intact) for report in verification.files)),
         ("finding", findings),
         ("problem", verification.problems),
@@ -166,6 +179,7 @@ def _screen(
     verification: "Verification",
     intact: "IntactReplicas",
     findings: "tuple[Finding, ...]",
+    sealed: "CheckedSeal | None",
     *,
     level: VerifyLevel,
     colour_to: bool,
@@ -175,4 +189,5 @@ def _screen(
 
     width = screen_width()
     lines = verify_screen(verification, intact, inputs.described, findings, level=level.value, width=width)
-    return render_screen(lines, colour=colour_to and wants_colour(sys.stdout))
+    whole = (*lines, *seal_lines(sealed, width))
+    return render_screen(whole, colour=colour_to and wants_colour(sys.stdout))

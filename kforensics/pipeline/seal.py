@@ -54,12 +54,16 @@ class SealCheck:
         return self._differences
 
 
-def check_seal(manifest: EvidenceFile, paths: Sequence[Path], *, jobs: int) -> SealCheck:
-    """Compare what is there with a manifest; the work is done as the differences are asked for."""
+def check_seal(manifest: EvidenceFile, paths: Sequence[Path], *, jobs: int, is_part: bool = False) -> SealCheck:
+    """Compare what is there with a manifest; the work is done as the differences are asked for.
+
+    With `is_part` there may be more paths than were sealed, where all that were are among them by name.
+    """
     digest = hashlib.sha256()
     reader = ManifestReader(_lines(manifest, digest))
     shown = tuple(str(path) for path in paths) or reader.head.inputs
-    chosen = _in_sealed_order(reader.head.inputs, shown)
+    chosen = reader.head.inputs if is_part and set(reader.head.inputs) <= set(shown) else None
+    chosen = chosen or _in_sealed_order(reader.head.inputs, shown)
     check = SealCheck(head=reader.head, shown=chosen, sealed=reader.counts)
     roots = find_roots([Path(path) for path in chosen])
 

@@ -10,8 +10,10 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.seal import Change, Difference, SealEntry
 from kforensics.evidence.seal_manifest import ManifestHead
 from kforensics.pipeline.seal import SealCheck
+from kforensics.pipeline.sealed import CheckedSeal, seal_sentence
 from kforensics.pipeline.signature import CheckedSignature, SignatureState
 from kforensics.render.escape import escape_text
+from kforensics.render.jsonout import to_plain
 from kforensics.render.text import INDENT, Style, byte_count, counted, wrapped
 
 _HEADINGS = {
@@ -124,6 +126,27 @@ def _problem_lines(problems: Sequence[Problem], shown: Sequence[str], *, width: 
         yield from wrapped(words, width=width, first=INDENT, indent=INDENT * 2)
     if len(problems) > most:
         yield Text(f"{INDENT}and {len(problems) - most:,} more")
+
+
+def plain_seal(seal: CheckedSeal) -> Mapping[str, Any]:
+    """The seal as it stands in the document of a report."""
+    return {
+        "manifest_sha256": seal.manifest_sha256,
+        "tool_version": seal.tool_version,
+        **to_plain(seal.envelope),
+        "holds": seal.holds,
+        "sealed": seal.sealed,
+        "held": seal.held,
+        "changes": {change.value: seal.changes[change] for change in Change},
+        "uncovered": seal.uncovered,
+    }
+
+
+def sealed_lines(seal: CheckedSeal, *, width: int) -> Iterator[Text]:
+    """The seal as the end of a report's screen."""
+    style = Style.QUIET if seal.holds else Style.ANSWER_BAD
+    yield Text()
+    yield from wrapped(escape_text(seal_sentence(seal)), width=width, style=style)
 
 
 def plain_difference(one: Difference) -> Mapping[str, Any]:

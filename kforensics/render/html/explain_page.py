@@ -8,6 +8,7 @@ from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Severity, by_gravity
 from kforensics.pipeline.cited import CitedFile
 from kforensics.pipeline.explain import Explanation
+from kforensics.pipeline.sealed import CheckedSeal, seal_sentence
 from kforensics.reconcile.conclusion import CAUSE_WORDS
 from kforensics.reconcile.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.story import Holder, LossEntry, Truncation
@@ -76,13 +77,21 @@ class _References:
         return given if path == "." else f"{given}/{path}"
 
 
-def explain_html(result: Explanation, files: Sequence[CitedFile], *, exit_code: int, is_redacted: bool = False) -> str:
+def explain_html(
+    result: Explanation,
+    files: Sequence[CitedFile],
+    *,
+    exit_code: int,
+    seal: CheckedSeal | None = None,
+    is_redacted: bool = False,
+) -> str:
     """The page; the same values give the same bytes.
 
     Args:
         result: what happened.
         files: that the result cites, with their hashes.
         exit_code: of the command, for the record.
+        seal: checked before, to be named in the page.
         is_redacted: whether names in the result are pseudonyms.
 
     Raises:
@@ -101,6 +110,8 @@ def explain_html(result: Explanation, files: Sequence[CitedFile], *, exit_code: 
         advised=[sentence for sentence in result.advice if not sentence.lower().startswith(_FORBIDDING)],
         figures=_figures_of(result, losses, cuts),
         is_redacted=is_redacted,
+        seal=seal and seal_sentence(seal),
+        seal_holds=seal is not None and seal.holds,
         losses=[_loss_row(loss, references) for loss in losses[:MOST_LOSSES]],
         more_losses=max(0, len(losses) - MOST_LOSSES),
         pictures=[draw_figure(story, result.inputs) for story in pictured[:MOST_FIGURES]],

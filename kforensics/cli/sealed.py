@@ -1,0 +1,50 @@
+"""The option --seal: what each report does with it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from kforensics.evidence.model import Input
+    from kforensics.findings.model import Finding
+    from kforensics.pipeline.sealed import CheckedSeal
+
+
+def checked_seal(
+    manifest: Path | None, paths: Sequence[Path], inputs: "Sequence[Input]", jobs: int | None
+) -> "CheckedSeal | None":
+    """The seal, checked, where one is named."""
+    if manifest is None:
+        return None
+    from kforensics.pipeline.processes import default_jobs
+    from kforensics.pipeline.sealed import check_sealed_inputs
+
+    return check_sealed_inputs(manifest, paths, inputs, jobs=jobs or default_jobs())
+
+
+def add_seal(findings: "tuple[Finding, ...]", seal: "CheckedSeal | None") -> "tuple[Finding, ...]":
+    """The findings of a report and of its seal."""
+    if seal is None:
+        return findings
+    from kforensics.pipeline.sealed import with_seal
+
+    return with_seal(findings, seal)
+
+
+def seal_part(seal: "CheckedSeal | None") -> Mapping[str, Any]:
+    """The field of a document, where there is a seal."""
+    if seal is None:
+        return {}
+    from kforensics.render.seal import plain_seal
+
+    return {"seal": plain_seal(seal)}
+
+
+def seal_lines(seal: "CheckedSeal | None", width: int) -> "Iterator[Text]":
+    """The end of a screen, where there is a seal."""
+    if seal is not None:
+        from kforensics.render.seal import sealed_lines
+
+        yield from sealed_lines(seal, width=width)
