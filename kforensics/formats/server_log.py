@@ -37,8 +37,9 @@ _TEXT_LINE = re.compile(TEXT_HEAD)
 _CONFIGURATION_LIMIT = 1 << 17
 _LINE_END = 0x0A
 _NOT_ASCII = 0x80
-_CONTINUATION_BYTES = list(b"\t ")
 _HEAD_BYTES = list(b"[2{\r\n")
+_BRACE = 0x7B
+_BLANKS = list(b"\t ")
 
 
 class LogWindow(NamedTuple):
@@ -95,24 +96,27 @@ class _Found(NamedTuple):
 
 
 def _scan_window(window: bytes, position: int, first_line: int) -> LogWindow:
-    line_ends = np.flatnonzero(np.frombuffer(window, np.uint8) == _LINE_END)
+    content = np.frombuffer(window, np.uint8)
+    line_ends = np.flatnonzero(content == _LINE_END)
+    starts = np.concatenate(([0], line_ends[line_ends < len(window) - 1] + 1))
+    first_bytes = np.bincount(content[starts], minlength=256)
     found: list[_Found] = []
     repeats: dict[int, tuple[int, re.Match[bytes]]] = {}
     latest: dict[TopicPartition | Absent, tuple[Message, int]] = {}
     unmatched = parsed_end = 0
-    for match in _candidates(window):
-        end = window.find(b"\n", match.end(), match.end() + LINE_LENGTH_LIMIT)
-        end = min(len(window), match.end() + LINE_LENGTH_LIMIT) if end < 0 else end
+    for match in _candidates(window, may_hold_json=_begins_with_brace(content, starts)):
+        text = match.end()
+        end = window.find(b"\n", text, text + LINE_LENGTH_LIMIT)
+        if end < 0:
+            end = min(len(window), text + LINE_LENGTH_LIMIT)
         if match.re is _TEXT_EVENT:
-            message = parse_message(window[match.end() : min(end, match.end() + MESSAGE_LENGTH_LIMIT)])
-            if (
-                message is not None
-                and message.is_folded
-                and (before := latest.get(message.topic_partition)) is not None
-                and before[0] is message
-            ):
-                repeats[before[1]] = (repeats.get(before[1], (0, match))[0] + 1, match)
-                continue
+            message = parse_message(window[text : min(end, text + MESSAGE_LENGTH_LIMIT)])
+            if message is not None and message.is_folded:
+                before = latest.get(message.topic_partition)
+                if before is not None and before[0] is message:
+                    index = before[1]
+                    repeats[index] = (repeats[index][0] + 1 if index in repeats else 1, match)
+                    continue
             item = None if message is None else _text_item(window, match, message, end)
         elif match.start() < parsed_end:
             continue  # a field of the object that was parsed already
@@ -126,16 +130,26 @@ def _scan_window(window: bytes, position: int, first_line: int) -> LogWindow:
         found.append(item)
     lines = first_line + np.searchsorted(line_ends, np.fromiter((item.start for item in found), np.int64, len(found)))
     events = tuple(
-        _event(item, position, int(line), repeats.get(index))
-        for index, (item, line) in enumerate(zip(found, lines, strict=True))
+        _event(item, position, line, repeats.get(index))
+        for index, (item, line) in enumerate(zip(found, lines.tolist(), strict=True))
     )
-    return LogWindow(
-        events, _census(window, line_ends, len(events) + sum(count for count, _ in repeats.values()), unmatched)
-    )
+    repeated = sum(count for count, _ in repeats.values())
+    return LogWindow(events, _census(window, line_ends, first_bytes, len(events) + repeated, unmatched))
 
 
-def _candidates(window: bytes) -> Iterator[re.Match[bytes]]:
-    if b'"message"' not in window and b'"msg"' not in window:
+def _begins_with_brace(content: NDArray[np.uint8], starts: NDArray[np.intp]) -> bool:
+    """Whether any line does, indented or not, as those of a JSON layout do."""
+    while len(starts):
+        first = content[starts]
+        if (first == _BRACE).any():
+            return True
+        starts = starts[np.isin(first, _BLANKS)] + 1
+        starts = starts[starts < len(content)]
+    return False
+
+
+def _candidates(window: bytes, *, may_hold_json: bool) -> Iterator[re.Match[bytes]]:
+    if not may_hold_json or (b'"message"' not in window and b'"msg"' not in window):
         return _TEXT_EVENT.finditer(window)
     both = [*_TEXT_EVENT.finditer(window), *_JSON_EVENT.finditer(window)]
     both.sort(key=lambda match: match.start())
@@ -180,15 +194,15 @@ def _event(item: _Found, position: int, line: int, repeats: tuple[int, re.Match[
     return event._replace(repeats=repeats[0], last_time_ms=_text_moment(repeats[1]).time_ms)
 
 
-def _census(window: bytes, line_ends: NDArray[np.intp], events: int, unmatched: int) -> LineCensus:
+def _census(
+    window: bytes, line_ends: NDArray[np.intp], first_bytes: NDArray[np.intp], events: int, unmatched: int
+) -> LineCensus:
     content = np.frombuffer(window, np.uint8)
-    first = content[np.concatenate(([0], line_ends[line_ends < len(window) - 1] + 1))]
-    by_first_byte = np.bincount(first, minlength=256)
     return LineCensus(
         lines=len(line_ends),
         events=events,
-        continuations=int(by_first_byte[_CONTINUATION_BYTES].sum()),
-        foreign=int(len(first) - by_first_byte[_CONTINUATION_BYTES + _HEAD_BYTES].sum()),
+        continuations=int(first_bytes[_BLANKS].sum()),
+        foreign=int(first_bytes.sum() - first_bytes[_BLANKS + _HEAD_BYTES].sum()),
         unmatched=unmatched,
         not_utf8=0 if _is_utf8(window) else _not_utf8_lines(window, content, line_ends),
         with_nul=len(_lines_with(content == 0, line_ends)) if b"\x00" in window else 0,

@@ -1,6 +1,7 @@
 """The configuration a broker prints when it starts: `KafkaConfig values:` and one indented `name = value` a line."""
 
 import re
+from functools import lru_cache
 
 from kforensics.formats.log_lines.event import FieldValue
 
@@ -30,7 +31,12 @@ _VALUE = re.compile(
 def parse_configuration(text: bytes) -> dict[str, FieldValue]:
     """The values that decide what is kept and who leads, by their names; secrets are never among them."""
     end = _END.search(text, 1)
-    block = text[: end.start()] if end else text
+    return dict(_values(text[: end.start()] if end else text))
+
+
+# A broker prints the same values at each start.
+@lru_cache(maxsize=64)
+def _values(block: bytes) -> dict[str, FieldValue]:
     return {found["name"].decode("ascii"): _value(found["value"].strip()) for found in _VALUE.finditer(block)}
 
 
