@@ -56,20 +56,21 @@ def speaks_unicode(stream: IO[str] | None = None) -> bool:
 
 def render_screen(lines: Iterable[Text | str], *, colour: bool = False) -> str:
     """The lines as one string, with terminal colours or without any escape; no line is wrapped here."""
+    texts = [line if isinstance(line, Text) else Text(line) for line in lines]
+    if not colour:
+        return "".join(f"{text.plain.rstrip()}\n" for text in texts)
     target = io.StringIO()
     console = Console(
         file=target,
-        force_terminal=colour,
-        no_color=not colour,
+        force_terminal=True,
         width=10_000,  # lines are laid out already: rich must not wrap them again
         markup=False,
         emoji=False,
         highlight=False,
         legacy_windows=False,
-        color_system="standard" if colour else None,
+        color_system="standard",
     )
-    for line in lines:
-        text = line if isinstance(line, Text) else Text(line)
+    for text in texts:
         text.rstrip()
         console.print(text, soft_wrap=True)
     return target.getvalue()
