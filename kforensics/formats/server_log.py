@@ -22,7 +22,7 @@ from kforensics.damage import Absent, Span
 from kforensics.formats.log_lines.configuration import parse_configuration
 from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
 from kforensics.formats.log_lines.message import MESSAGE_START, Message, parse_message
-from kforensics.formats.log_lines.prefix import JSON_HEAD, TEXT_HEAD, Moment, parse_json_line, parse_moment
+from kforensics.formats.log_lines.prefix import JSON_HEAD, LEVELS, TEXT_HEAD, Moment, parse_head_moment, parse_json_line
 from kforensics.units import TopicPartition
 
 LINE_LENGTH_LIMIT = 1 << 20
@@ -160,11 +160,11 @@ def _text_item(window: bytes, match: re.Match[bytes], message: Message, end: int
     if message.kind is LogEventKind.CONFIGURATION:
         message = message._replace(fields=parse_configuration(window[end : end + _CONFIGURATION_LIMIT]))
     start = match.start() - (window[match.start() - 1 : match.start()] == b"[")
-    return _Found(match.start(), message, Span(start, end - start), _text_moment(match), match["level"].decode("ascii"))
+    return _Found(match.start(), message, Span(start, end - start), _text_moment(match), LEVELS[match["level"]])
 
 
 def _text_moment(match: re.Match[bytes]) -> Moment:
-    return parse_moment(match[0][: match.start("level") - match.start()])
+    return parse_head_moment(match[0])
 
 
 def _json_item(window: bytes, match: re.Match[bytes], end: int) -> _Found | None:

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from kforensics.damage import Absent
 from kforensics.units import TopicPartition
 
-LEVEL = rb"(?P<level>INFO|WARN|ERROR|TRACE|DEBUG|FATAL)"
+LEVELS = {name.encode(): name for name in ("INFO", "WARN", "ERROR", "TRACE", "DEBUG", "FATAL")}
+LEVEL = rb"(?P<level>" + b"|".join(LEVELS) + rb")"
 IDENTITY = (
     rb"(?:\[[^\]\n]{0,600}+\][:,]?|Partition \[[^\]\n]{0,260}+\] on broker \d+:|Broker \d+|Controller \d+ epoch \d+)"
 )
@@ -27,6 +28,8 @@ JSON_HEAD = rb"\"(?:message|msg)\" ?: ?\""
 
 TOPIC_PARTITION = rb"@?[A-Za-z0-9._-]{1,249}-\d{1,9}"
 """Topic and number; only the metadata log of 2.8 has the sign before its name."""
+_BEHIND_LOCAL_TIME = frozenset(b"] ")
+"""What follows on the milliseconds where the line names no zone."""
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _TIME = re.compile(rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}\d*(?P<zone>Z|[+-]\d\d:?\d\d)?")
 _IDENTITY_PARTITION = re.compile(
@@ -92,6 +95,12 @@ def parse_moment(text: bytes) -> Moment:
         minutes = int(zone[1:3]) * 60 + int(zone[-2:])
         time_ms -= (minutes if zone[:1] == b"+" else -minutes) * 60_000
     return Moment(time_ms, True)
+
+
+def parse_head_moment(head: bytes) -> Moment:
+    """The time of a line whose beginning is a `TEXT_HEAD`."""
+    seconds = _second_ms(head[:19]) if head[23] in _BEHIND_LOCAL_TIME else None
+    return parse_moment(head) if seconds is None else Moment(seconds + int(head[20:23]), False)
 
 
 @lru_cache(maxsize=4096)
