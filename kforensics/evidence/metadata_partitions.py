@@ -141,15 +141,15 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
             ).tolist(),
         )
 
-    def epoch_starts(self) -> Iterator[tuple[int, int, int]]:
-        """Number of the partition, leader epoch, and when it began, of each leader epoch that a record dates."""
+    def epoch_starts(self) -> Iterator[tuple[tuple[str, int], int, int]]:
+        """When each leader epoch of each partition began, of those that a record dates."""
         steps = self._steps[self._order]
-        is_dated = (steps["timestamp_ms"] > 0) & ~self._places.are_snapshots(steps["place"])
-        steps = steps[is_dated]
+        steps = steps[(steps["timestamp_ms"] > 0) & ~self._places.are_snapshots(steps["place"])]
         is_start = np.ones(len(steps), np.bool_)
         is_start[1:] = (np.diff(steps["partition"]) != 0) | (np.diff(steps["leader_epoch"]) != 0)
         columns = (steps[name][is_start].tolist() for name in ("partition", "leader_epoch", "timestamp_ms"))
-        return zip(*columns, strict=True)
+        for number, leader_epoch, time_ms in zip(*columns, strict=True):
+            yield self.keys_by_number[number], leader_epoch, time_ms
 
     def _end(self, offset: int) -> int:
         return int(np.searchsorted(self._steps["offset"], offset, side="right"))

@@ -21,13 +21,10 @@ WHOLE_TOPIC = -1
 def epoch_times(history: MetadataHistory) -> dict[Anchor, int]:
     """When each leader epoch began, by the controller's clock in UTC."""
     times: dict[Anchor, int] = {}
-    for (topic_id, number), states in history.partitions.items():
+    for (topic_id, partition), leader_epoch, time_ms in history.partitions.epoch_starts():
         topic = history.topics.get(topic_id)
-        if topic is None:
-            continue
-        for state in states:
-            if state.when.timestamp_ms > 0 and not state.when.from_snapshot:
-                times.setdefault((TopicPartition(topic.name, number), state.leader_epoch), state.when.timestamp_ms)
+        if topic is not None:
+            times.setdefault((TopicPartition(topic.name, partition), leader_epoch), time_ms)
     return times
 
 
