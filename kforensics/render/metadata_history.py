@@ -126,7 +126,8 @@ class _HistoryText:
 
     def _widths(self) -> _Widths:
         events, subjects = self._events, self._subjects()
-        last = int(events.partitions.offsets(events.rows[-1:])[0])
+        others = (event.when.offset for event in (*events.before, *events.behind))
+        last = max(int(events.partitions.offsets(events.rows[-1:])[0]), *others, 0)
         return _Widths(
             offset=len(str(last)),
             kind=max(len(kind) for kind in EventKind if kind not in self._quiet),

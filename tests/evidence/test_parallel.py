@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from kforensics.errors import EvidenceUnreadable
-from kforensics.evidence.parallel import WORTH_A_PROCESS, spread
+from kforensics.evidence.parallel import WORTH_A_PROCESS, spread, stream
 
 PARENT = os.getpid()
 
@@ -70,3 +70,28 @@ def test_large_results_pass():
         return bytes([task]) * 3_000_000
 
     assert [len(set(result)) for result in run(work, [1, 2, 3], 2)[0]] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_a_stream_keeps_the_order(jobs):
+    results = list(stream(lambda task: (task, os.getpid(), "x" * 300_000), list(range(12)), jobs=jobs))
+    assert [task for task, _, _ in results] == list(range(12))
+    assert len({process for _, process, _ in results}) == jobs
+
+
+def test_a_stream_that_is_left_early_ends_its_processes():
+    results = stream(lambda task: (task, os.getpid(), "x" * 300_000), list(range(50)), jobs=2)
+    processes = {next(results)[1], next(results)[1]}
+    results.close()
+    for process in processes:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
+
+
+def test_a_stream_whose_process_is_killed_goes_on_here():
+    def work(task):
+        if os.getpid() != PARENT and task > 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return task
+
+    assert list(stream(work, list(range(9)), jobs=2)) == list(range(9))
