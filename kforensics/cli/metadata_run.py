@@ -15,7 +15,7 @@ from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.inputs import Inputs, find_inputs
 from kforensics.evidence.metadata_compare import LogComparison, compare_metadata_logs
 from kforensics.evidence.metadata_events import EventKind, EventSelection, MetadataEvent, change_events
-from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, read_metadata_log
+from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.evidence.metadata_state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.pipeline.processes import default_jobs
@@ -63,7 +63,7 @@ def run_metadata(
 ) -> ExitCode:
     """Write the answer."""
     inputs = find_inputs(paths)
-    histories = [read_metadata_log(files) for files in find_metadata_logs(inputs)]
+    histories = _read_logs(inputs)
     comparison = compare_metadata_logs(histories)
     if comparison is None:
         raise EvidenceError(
@@ -98,6 +98,16 @@ def run_metadata(
     write_result(text, out)
     _report(inputs, problems)
     return code
+
+
+def _read_logs(inputs: Inputs) -> list[MetadataHistory]:
+    """All metadata logs; one tells the partitions, the others are only compared with it and let theirs go."""
+    histories: list[MetadataHistory] = []
+    for files in find_metadata_logs(inputs):
+        histories.append(read_metadata_log(files))
+        newest = newest_log(histories)
+        histories = [one if one is newest else one.without_partitions() for one in histories]
+    return histories
 
 
 def _check_question(question: MetadataQuestion, history: MetadataHistory) -> None:

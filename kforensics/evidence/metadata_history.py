@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from kforensics.damage import Absent, Damage
@@ -69,6 +69,10 @@ class MetadataHistory:
     def is_of_voter(self) -> bool:
         """Whether the node votes in the quorum, by the newest record that names the voters."""
         return bool(self.quorum) and self.node_id in self.quorum[-1].voters
+
+    def without_partitions(self) -> "MetadataHistory":
+        """The same with no state of any partition, by far the most of it."""
+        return replace(self, partitions=PartitionHistories.empty())
 
     def topics_named(self, name: str) -> tuple[TopicState, ...]:
         """Every topic that ever had this name, oldest first."""

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.evidence.metadata_places import RecordPlaces
 from kforensics.evidence.metadata_state import PartitionState
-from kforensics.evidence.metadata_steps import PartitionStatus, Steps
+from kforensics.evidence.metadata_steps import STEP_DTYPE, PartitionStatus, Steps
 
 Rows = NDArray[np.intp]
 
@@ -50,6 +50,11 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         self._statuses = statuses
         self._steps = steps
         self._places = places
+
+    @classmethod
+    def empty(cls) -> Self:
+        """No partition at all."""
+        return cls((), (), (), np.zeros(0, STEP_DTYPE), RecordPlaces(0))
 
     def __len__(self) -> int:
         return len(self.keys_by_number)

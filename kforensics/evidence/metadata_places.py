@@ -42,7 +42,7 @@ class RecordPlaces:
         path, raft_epoch, position, length, from_snapshot = self._row(place).item()
         if self._last is None or self._last[0] != place:
             self._last = place, Citation(input=self._input, path=self._paths[path], span=Span(position, length))
-        return When(offset, raft_epoch, timestamp_ms, self._last[1], from_snapshot)
+        return When(offset, raft_epoch, timestamp_ms, self._last[1], bool(from_snapshot))
 
     def are_snapshots(self, places: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Of each place whether it is a snapshot."""

@@ -9,7 +9,7 @@ import pickle
 import selectors
 import signal
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -144,7 +144,7 @@ class _Spread(Generic[Task, Result]):
                 self._results[value[0]] = value[1]
 
 
-def stream(work: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int) -> Iterator[Result]:
+def stream(work: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int) -> Generator[Result, None, None]:
     """The results in the order of the tasks, one after the other: processes are ahead by one result each, no more is held.
 
     Args:
