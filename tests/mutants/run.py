@@ -491,7 +491,7 @@ NOT_ENOUGH = "examples"
 
 def main(words: list[str]) -> int:
     """Run the mutants and print a line for each."""
-    unbroken = judge(Mutant("nothing is broken", EPOCHS, *["def assign("] * 2))
+    unbroken = judge(Mutant("nothing is broken", EPOCHS, "def assign(", "def assign("))
     if unbroken is not None:
         print(f"{unbroken} fail without any mutant: nothing can be said")
         return 1
