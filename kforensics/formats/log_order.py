@@ -44,11 +44,10 @@ class LogOrder:
             return []
         base, last = table["base_offset"], table["last_offset"]
         reached = np.maximum.accumulate(np.concatenate(([self.last_offset], last)))
-        epochs = np.concatenate(
-            ([self.leader_epoch], table["partition_leader_epoch"][table["partition_leader_epoch"] >= 0])
-        )
         offsets_rise = bool((base > reached[:-1]).all() and (last >= base).all())
-        epochs_rise = bool((epochs[1:] >= epochs[:-1]).all() and (table["partition_leader_epoch"] >= -1).all())
+        own = table["partition_leader_epoch"]
+        epochs = np.concatenate(([self.leader_epoch], own[own >= 0]))
+        epochs_rise = bool((epochs[1:] >= epochs[:-1]).all()) and not self._lacks_epochs(table)
         if offsets_rise and epochs_rise:
             self.last_offset = int(reached[-1])
             self.leader_epoch = int(epochs[-1])
@@ -58,6 +57,14 @@ class LogOrder:
         batches = [*self._tail, *_batches(table)]
         self._tail = batches[-2:]
         return self._told_or_summed_up([*self._check_offsets(batches, seam), *self._check_epochs(batches, seam)])
+
+    def _lacks_epochs(self, table: BatchTable) -> bool:
+        """Whether a batch has an epoch that is none, although leaders gave epochs to those around it."""
+        own = table["partition_leader_epoch"]
+        if own.min() >= 0:
+            return False
+        is_batch = table["magic"] == 2
+        return bool((own < -1).any() or ((is_batch & (own < 0)).any() and (self.leader_epoch >= 0 or own.max() >= 0)))
 
     def _told_or_summed_up(self, damage: list[Damage]) -> list[Damage]:
         """No more than `MOST_TOLD` one by one along the log; the rest of a window as one."""
@@ -116,7 +123,7 @@ class LogOrder:
                     )
                     if index + 1 < len(batches) and batches[index + 1].leader_epoch < self.leader_epoch:
                         self.leader_epoch = batch.leader_epoch
-            elif batch.leader_epoch < -1:
+            elif batch.leader_epoch < -1 or (batch.magic == 2 and self.leader_epoch >= 0):
                 damage.append(_epoch_damage(batch, self.leader_epoch, "a leader epoch of 0 or more, or -1 for none"))
         return damage
 

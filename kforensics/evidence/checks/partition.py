@@ -22,6 +22,7 @@ from kforensics.evidence.checks.epochs import check_epochs, settle_fallen_epochs
 from kforensics.evidence.checks.indexes import check_offset_index, check_time_index, padding_damage
 from kforensics.evidence.checks.metadata_snapshot import scan_metadata_snapshot
 from kforensics.evidence.checks.producers import ProducerHistory, check_snapshot, check_txn_index, replay
+from kforensics.evidence.checks.raised_offset import settle_raised_offset
 from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, scan_segment_file
 from kforensics.evidence.checks.segments import ScannedSegment, check_segments, grade_tail, sound_range
 from kforensics.evidence.checks.small_files import PARSERS, limit_of, lock_damage, understand
@@ -118,6 +119,7 @@ class _PartitionCheck:
         segments = self._scan_segments()
         for file in self._context.files:
             self._read_alone(file)
+        segments = self._settle_raised_offsets(segments)
         self._check_segments(segments)
         self._check_indexes(segments)
         self._check_producers(segments)
@@ -176,6 +178,21 @@ class _PartitionCheck:
         except EvidenceError as error:
             if not file.name.is_transient:
                 self._found.fail(file.path, error)
+
+    def _settle_raised_offsets(self, segments: list[ScannedSegment]) -> list[ScannedSegment]:
+        return [
+            settle_raised_offset(
+                self._context,
+                segment,
+                segments[at + 1] if at + 1 < len(segments) else None,
+                (self._value_beside(segment, FileKind.OFFSET_INDEX), self._value_beside(segment, FileKind.TIME_INDEX)),
+            )
+            for at, segment in enumerate(segments)
+        ]
+
+    def _value_beside(self, segment: ScannedSegment, kind: FileKind) -> Any | None:
+        file = self._neighbour(segment, kind)
+        return None if file is None else self._found.values.get(file.path)
 
     def _check_segments(self, segments: list[ScannedSegment]) -> None:
         for segment, damage in zip(segments, check_segments(self._context, segments), strict=True):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,15 @@ class EpochRun:
     length: int
 
 
+class TailBatch(NamedTuple):
+    """One of the last sound batches of magic 2."""
+
+    position: int
+    length: int
+    base_offset: int
+    last_offset: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentScan:
     """What one pass has found."""
@@ -84,6 +94,8 @@ class SegmentScan:
     producer_events: tuple[ProducerEvent, ...]
     has_empty_batch: bool
     """A batch without records, as compaction leaves it."""
+    tail: tuple[TailBatch, ...] = ()
+    """The last sound batches, two at most; none where messages of magic 0 or 1 are among them."""
 
     @property
     def claimed_last_offset(self) -> int | None:
@@ -151,6 +163,7 @@ class _Collector:
         self._times = OffsetLookups(_time_offsets(task.time_index_path, task.base_offset))
         self._producers = ProducerEvents(task.cuts, self._read_marker)
         self._has_empty_batch = False
+        self._tail: list[TailBatch] = []
 
     def add(self, batches: BatchTable, damage: tuple[Damage, ...], record_count: int, span: Span) -> None:
         self._stop = span.end
@@ -173,6 +186,7 @@ class _Collector:
         self._has_empty_batch = self._has_empty_batch or bool((sound["count"] == 0).any())
         self._add_epochs(sound)
         self._producers.add(sound)
+        self._tail = [*self._tail, *_tail_of(sound[-2:])][-2:]
 
     def _add_epochs(self, sound: BatchTable) -> None:
         epochs = sound["partition_leader_epoch"]
@@ -222,7 +236,15 @@ class _Collector:
             highest_timestamp=self._times.highest,
             producer_events=self._producers.finish(),
             has_empty_batch=self._has_empty_batch,
+            tail=() if self._magics - {2} else tuple(self._tail),
         )
+
+
+def _tail_of(sound: BatchTable) -> list[TailBatch]:
+    return [
+        TailBatch(int(row["position"]), int(row["length"]), int(row["base_offset"]), int(row["last_offset"]))
+        for row in sound
+    ]
 
 
 def _in_order(batches: BatchTable, damage: tuple[Damage, ...]) -> BatchTable:
@@ -271,6 +293,7 @@ def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
         highest_timestamp=max(left.highest_timestamp, right.highest_timestamp),
         producer_events=(*left.producer_events, *right.producer_events),
         has_empty_batch=left.has_empty_batch or right.has_empty_batch,
+        tail=() if (left.magics | right.magics) - {2} else (*left.tail, *right.tail)[-2:],
     )
 
 

@@ -1,0 +1,130 @@
+"""A last batch whose base offset was raised: nothing in the segment contradicts it, but what else tells where the log ended does.
+
+The base offset lies outside the checksum. Between two batches the neighbours show a wrong one; the last has one neighbour only, and a gap before it is
+what compaction leaves, too. Witnesses are the entries of both indexes, the names of the producer snapshots and of the next segment, the recovery point
+and the high watermark.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kforensics.damage import Absent, Cause, Damage, DamageKind, Gravity, Span
+from kforensics.evidence.checks.context import PartitionContext, base_offset_of, mismatch
+from kforensics.evidence.checks.segment_scan import EpochRun, SegmentScan, TailBatch
+from kforensics.evidence.checks.segments import ScannedSegment
+from kforensics.evidence.model import CheckpointValue
+from kforensics.formats.log_order import flip_between
+from kforensics.formats.offset_index import OffsetIndex
+from kforensics.formats.time_index import TimeIndex
+from kforensics.source.naming import FileKind
+
+ENOUGH_WITNESSES = 2
+
+
+def settle_raised_offset(
+    context: PartitionContext,
+    segment: ScannedSegment,
+    after: ScannedSegment | None,
+    indexes: tuple[OffsetIndex | None, TimeIndex | None],
+) -> ScannedSegment:
+    """The segment as it is, or with the damage of its last batch and the end that the witnesses tell.
+
+    Args:
+        context: of the partition.
+        segment: of the log.
+        after: the segment behind it, if there is one.
+        indexes: of the segment, as far as they could be read.
+    """
+    scan = segment.scan
+    if not scan.tail:
+        return segment
+    *before, batch = scan.tail
+    previous = before[-1].last_offset if before else segment.base_offset - 1
+    extent = batch.last_offset - batch.base_offset
+    right = previous + 1
+    if batch.base_offset <= right or extent < 0 or batch.last_offset != scan.last_offset:
+        return segment
+    contradicting = list(_contradicting(segment.base_offset, batch, right, after, indexes))
+    confirming = list(_confirming(context, right + extent + 1))
+    if not contradicting or len(contradicting) + len(confirming) < ENOUGH_WITNESSES:
+        return segment
+    damage = mismatch(
+        Span(batch.position, batch.length),
+        kind=DamageKind.ORDER,
+        expected=f"base offset {right}, as {', '.join([*contradicting, *confirming])} have it",
+        found=f"{batch.base_offset} to {batch.last_offset}",
+        gravity=Gravity.DAMAGE,
+    )
+    return replace(segment, scan=_corrected(scan, batch, right, replace(damage, cause=_cause(batch, right))))
+
+
+def _contradicting(
+    segment_base: int,
+    batch: TailBatch,
+    right: int,
+    after: ScannedSegment | None,
+    indexes: tuple[OffsetIndex | None, TimeIndex | None],
+) -> Iterator[str]:
+    """What can't be if the batch stands at the offset that it claims, and fits where it follows its predecessor."""
+    offset_index, time_index = indexes
+    if offset_index is not None:
+        here = offset_index.entries["position"] == batch.position
+        if _within(offset_index.entries["relative_offset"][here].astype(np.int64) + segment_base, batch, right):
+            yield "the offset index"
+    if time_index is not None:
+        offsets = time_index.entries["relative_offset"].astype(np.int64) + segment_base
+        if _within(offsets, batch, right):
+            yield "the time index"
+    if after is not None and right < after.base_offset <= batch.last_offset:
+        yield "the next segment"
+
+
+def _within(offsets: "np.ndarray[tuple[int], np.dtype[np.int64]]", batch: TailBatch, right: int) -> bool:
+    """Whether one of the offsets lies in the batch where it follows its predecessor."""
+    return bool(((offsets >= right) & (offsets <= right + batch.last_offset - batch.base_offset)).any())
+
+
+def _confirming(context: PartitionContext, end: int) -> Iterator[str]:
+    """What names the very offset at which the log ends then."""
+    if any(base_offset_of(file) == end for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)):
+        yield "a producer snapshot"
+    for words, value in (
+        ("the recovery point", context.recovery_point),
+        ("the high watermark", context.high_watermark),
+    ):
+        if isinstance(value, CheckpointValue) and value.value == end:
+            yield words
+
+
+def _cause(batch: TailBatch, right: int) -> Cause | Absent:
+    flip = flip_between(batch.position, 8, batch.base_offset, right)
+    if flip is None:
+        return Absent.UNKNOWN
+    detail = f"one flipped bit in the base offset: {right} became {batch.base_offset}"
+    return Cause(kind="bit-flip", detail=detail, flip=flip)
+
+
+def _corrected(scan: SegmentScan, batch: TailBatch, right: int, damage: Damage) -> SegmentScan:
+    """The scan with the batch where it belongs, so that its neighbours are not blamed."""
+    last = right + batch.last_offset - batch.base_offset
+    return replace(
+        scan,
+        first_offset=right if scan.first_offset == batch.base_offset else scan.first_offset,
+        last_offset=last,
+        damage=(*scan.damage, damage),
+        epoch_runs=_corrected_runs(scan.epoch_runs, batch, right, last),
+        tail=(*scan.tail[:-1], batch._replace(base_offset=right, last_offset=last)),
+    )
+
+
+def _corrected_runs(runs: Sequence[EpochRun], batch: TailBatch, right: int, last: int) -> tuple[EpochRun, ...]:
+    return tuple(
+        replace(
+            run,
+            first_offset=right if run.first_offset == batch.base_offset else run.first_offset,
+            last_offset=last if run.last_offset == batch.last_offset else run.last_offset,
+        )
+        for run in runs
+    )
