@@ -27,7 +27,7 @@ from kforensics.formats.batch_table import CONTROL_BIT, BatchTable, empty_batche
 from kforensics.formats.control_record import ControlRecord, ControlType, parse_control_record
 from kforensics.formats.message_schema import Decoded, Undecoded
 from kforensics.formats.metadata_record import parse_metadata_record
-from kforensics.formats.metadata_rows import OtherRecord, PartitionChanges, sort_records
+from kforensics.formats.metadata_rows import OtherRecord, PartitionRecords, sort_records
 from kforensics.formats.record_stream import RecordChunk
 from kforensics.formats.segment import iter_record_chunks, iter_records
 from kforensics.source.mapped import open_evidence
@@ -137,9 +137,9 @@ class _LogReader:
 
     def _read_rows(self, path: str, chunk: RecordChunk, rows: NDArray[np.intp], first_place: int) -> None:
         for part in sort_records(chunk, rows):
-            if isinstance(part, PartitionChanges):
+            if isinstance(part, PartitionRecords):
                 places = first_place + chunk.rows[part.rows]
-                self._changes(path, part, chunk.offset[part.rows], chunk.timestamp_ms[part.rows], places)
+                self._partitions(path, part, chunk.offset[part.rows], chunk.timestamp_ms[part.rows], places)
                 continue
             place = first_place + int(chunk.rows[part.row])
             when = self.places.when(place, int(chunk.offset[part.row]), int(chunk.timestamp_ms[part.row]))
@@ -148,21 +148,21 @@ class _LogReader:
             else:
                 self._message(path, part.value, when, place)
 
-    def _changes(
+    def _partitions(
         self,
         path: str,
-        changes: PartitionChanges,
+        records: PartitionRecords,
         offsets: NDArray[np.int64],
         times: NDArray[np.int64],
         places: NDArray[np.int64],
     ) -> None:
         if self.replay.is_in_transaction:
-            left: Sequence[int] = range(len(changes.rows))
+            left: Sequence[int] = range(len(records.rows))
         else:
-            left = self.replay.partitions.change_all(changes, offsets, times, places)
+            left = self.replay.add_partitions(records, offsets, times, places)
         for at in left:
             when = self.places.when(int(places[at]), int(offsets[at]), int(times[at]))
-            self._message(path, changes.value(at), when, int(places[at]))
+            self._message(path, records.value(at), when, int(places[at]))
 
     def _location(self, path: str) -> Path:
         return self.files.root if path == WHOLE_INPUT else self.files.root / path

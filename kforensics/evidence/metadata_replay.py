@@ -8,6 +8,9 @@ follows (KIP-868, 3.6).
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kforensics.damage import Absent
 from kforensics.evidence.metadata_state import (
     AbortedTransaction,
@@ -20,6 +23,7 @@ from kforensics.evidence.metadata_state import (
 )
 from kforensics.evidence.metadata_steps import Fields, Origin, PartitionReplay
 from kforensics.formats.message_schema import Decoded
+from kforensics.formats.metadata_rows import PartitionRecords
 
 MOST_UNAPPLIED = 1_000
 UNFINISHED = "the log ends inside the transaction"
@@ -62,6 +66,19 @@ class MetadataReplay:
                 self._pending.append((message, when, place))
             case _:
                 self._apply(message, when, place)
+
+    def add_partitions(
+        self,
+        records: PartitionRecords,
+        offsets: NDArray[np.int64],
+        times: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> list[int]:
+        """Take the next records of the log, outside of a transaction; gives those of them that are left to `add`."""
+        if records.are_changes:
+            return self.partitions.change_all(records, offsets, times, places)
+        origins = map(Origin, offsets.tolist(), times.tolist(), places.tolist())
+        return self.partitions.record_all(records, self.topics, origins)
 
     def finish(self) -> None:
         """The log ends here: what an open transaction holds does not count."""

@@ -7,13 +7,15 @@ number, and where a change leads from a status is worked out once. A step then c
 
 import struct
 from base64 import urlsafe_b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Absent
+from kforensics.evidence.metadata_state import TopicState
+from kforensics.formats.message_reader import uuid_text
 from kforensics.formats.message_schema import Decoded
 from kforensics.formats.metadata_record import (
     LEADER_UNCHANGED,
@@ -22,7 +24,7 @@ from kforensics.formats.metadata_record import (
     RECOVERING,
     parse_metadata_record,
 )
-from kforensics.formats.metadata_rows import PartitionChanges
+from kforensics.formats.metadata_rows import PartitionRecords
 
 STEP_DTYPE = np.dtype(
     [
@@ -70,6 +72,10 @@ class Origin(NamedTuple):
     place: int
 
 
+_Said = tuple[int, int, int]
+"""Status, leader epoch and partition epoch."""
+
+
 class PartitionReplay:
     """The partitions met so far, each with its status now, and the steps that led there in the order of the log."""
 
@@ -87,6 +93,8 @@ class PartitionReplay:
         self._moves: list[dict[bytes, int]] = []
         """By status: where each change leads, as twice the next status, and one more where the leader epoch rises."""
         self._changes: dict[bytes, Fields] = {}
+        self._said: dict[tuple[int, bytes], _Said] = {}
+        """By version and tail: what a PartitionRecord says."""
         self._version = -1
         self._move_count = 0
         self._blocks: list[Steps] = []
@@ -95,7 +103,7 @@ class PartitionReplay:
     def steps(self) -> Steps:
         """All steps; nothing may be applied after."""
         self._close_rows()
-        self._moves, self._changes = [], {}
+        self._moves, self._changes, self._said = [], {}, {}
         steps = np.empty(sum(map(len, self._blocks)), STEP_DTYPE)
         end = len(steps)
         while self._blocks:
@@ -107,23 +115,51 @@ class PartitionReplay:
 
     def record(self, fields: Fields, topic: str, origin: Origin, *, from_snapshot: bool = False) -> None:
         """Take a PartitionRecord, which says all about a partition; a snapshot that says what is known is no step."""
-        key = (fields["topic_id"], fields["partition_id"])
-        subject = _subject(*key)
+        subject = _subject(fields["topic_id"], fields["partition_id"])
+        self._record(subject, topic, self._what(fields), origin, from_snapshot=from_snapshot)
+
+    def record_all(
+        self, records: PartitionRecords, topics: Mapping[str, TopicState], origins: Iterable[Origin]
+    ) -> list[int]:
+        """Take many PartitionRecords; gives which of them were not taken: not understood, or all where a topic is not known."""
+        names = [topics.get(uuid_text(subject[_PARTITION.size :])) for subject in records.subjects]
+        if None in names:
+            return list(range(len(names)))
+        left: list[int] = []
+        for at, (subject, tail, topic, origin) in enumerate(
+            zip(records.subjects, records.tails, names, origins, strict=True)
+        ):
+            assert topic is not None
+            said = self._said.get((records.version, tail))
+            if said is None:
+                message = parse_metadata_record(records.value(at))
+                if not isinstance(message, Decoded):
+                    left.append(at)
+                    continue
+                said = self._remember(records.version, tail, message.fields)
+            self._record(subject, topic.name, said, origin)
+        return left
+
+    def _remember(self, version: int, tail: bytes, fields: Fields) -> _Said:
+        if len(self._said) >= MOST_MOVES:
+            self._said = {}
+        said = self._said[version, tail] = self._what(fields)
+        return said
+
+    def _what(self, fields: Fields) -> _Said:
+        return self._number_of(_status(fields)), fields["leader_epoch"], fields["partition_epoch"]
+
+    def _record(self, subject: bytes, topic: str, said: _Said, origin: Origin, *, from_snapshot: bool = False) -> None:
+        status, leader_epoch, partition_epoch = said
         number = self._numbers.setdefault(subject, len(self.keys))
-        status = self._number_of(_status(fields))
-        leader_epoch, partition_epoch = fields["leader_epoch"], fields["partition_epoch"]
         if number == len(self.keys):
-            self.keys.append(key)
+            self.keys.append((uuid_text(subject[_PARTITION.size :]), _PARTITION.unpack_from(subject)[0]))
             self.topics.append(topic)
             self._status.append(status)
             self._leader_epoch.append(leader_epoch)
             self._partition_epoch.append(partition_epoch)
         else:
-            is_known = (self._status[number], self._leader_epoch[number], self._partition_epoch[number]) == (
-                status,
-                leader_epoch,
-                partition_epoch,
-            )
+            is_known = said == (self._status[number], self._leader_epoch[number], self._partition_epoch[number])
             if from_snapshot and is_known and self.topics[number] == topic:
                 return
             self.topics[number] = topic or self.topics[number]
@@ -143,7 +179,7 @@ class PartitionReplay:
         return True
 
     def change_all(
-        self, changes: PartitionChanges, offsets: NDArray[np.int64], times: NDArray[np.int64], places: NDArray[np.int64]
+        self, changes: PartitionRecords, offsets: NDArray[np.int64], times: NDArray[np.int64], places: NDArray[np.int64]
     ) -> list[int]:
         """Take many PartitionChangeRecords; gives which of them were not taken: no such partition, or not understood."""
         if changes.version != self._version:

@@ -1,11 +1,12 @@
 """Records of the metadata log sorted by what they take to read, many at once.
 
-    value of a partition's change := frame_version (1), api_key (5), version, int32 partition, uuid topic, tagged fields
+    value of a PartitionRecord       := frame_version (1), api_key (3), version, int32 partition, uuid topic, other fields
+    value of a PartitionChangeRecord := the same with api_key 5
 
-Nearly every record of a large log is one of these, or a NoOpRecord: `01 14 00 00`. A partition's change is cut in two:
-which partition, in the first 20 bytes, and what changes, in the rest, which is the same for many partitions and comes
-again and again, so that it need not be decoded each time. Every other record, and what is framed in any other way, is
-left to the exact reader, `metadata_record.py`.
+Nearly every record of a large log is one of these, or a NoOpRecord: `01 14 00 00`. A record of a partition is cut in
+two: which partition, in the first 20 bytes, and what is said of it, in the rest, which is the same for many partitions
+and comes again and again, so that it need not be decoded each time. Every other record, and what is framed in any other
+way, is left to the exact reader, `metadata_record.py`.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.formats.batch_table import CONTROL_BIT
-from kforensics.formats.metadata_record import NO_OP, PARTITION_CHANGE
+from kforensics.formats.metadata_record import NO_OP, PARTITION, PARTITION_CHANGE
 from kforensics.formats.record_frame import FRAME_VERSION
 from kforensics.formats.record_stream import RecordChunk
 from kforensics.formats.records import slice_nullable
@@ -30,18 +31,21 @@ _LONG_VARINT = 0x80
 _NO_OP_LENGTH = FRAME_LENGTH + 1
 
 
-class PartitionChanges(NamedTuple):
-    """Changes of partitions, one behind the other in the log, all of one version."""
+class PartitionRecords(NamedTuple):
+    """Records of partitions, one behind the other in the log, all of one kind and version."""
 
     rows: NDArray[np.intp]
     """Their rows in the chunk."""
+    are_changes: bool
+    """PartitionChangeRecords, else PartitionRecords."""
     version: int
     subjects: list[bytes]
     tails: list[bytes]
 
     def value(self, at: int) -> bytes:
         """One of them as it stands in the log."""
-        return bytes((FRAME_VERSION, _CHANGE_KEY, self.version)) + self.subjects[at] + self.tails[at]
+        key = _CHANGE_KEY if self.are_changes else _PARTITION_KEY
+        return bytes((FRAME_VERSION, key, self.version)) + self.subjects[at] + self.tails[at]
 
 
 class OtherRecord(NamedTuple):
@@ -56,44 +60,49 @@ class OtherRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Kinds:
-    """Of each record of a chunk: whether it is a change of a partition or a NoOpRecord, and its version."""
+    """Of each record of a chunk: whether it is one of a partition or a NoOpRecord, its api key and its version."""
 
-    is_change: NDArray[np.bool_]
+    is_of_partition: NDArray[np.bool_]
     is_no_op: NDArray[np.bool_]
+    key: NDArray[np.uint8]
     version: NDArray[np.uint8]
 
 
-def sort_records(chunk: RecordChunk, rows: NDArray[np.intp]) -> Iterator[PartitionChanges | OtherRecord]:
+def sort_records(chunk: RecordChunk, rows: NDArray[np.intp]) -> Iterator[PartitionRecords | OtherRecord]:
     """The records at `rows` in their order, those that change nothing left out."""
     if not len(rows):
         return
     kinds = _kinds(chunk)
     rows = rows[~kinds.is_no_op[rows]]
     is_control = chunk.batches["attributes"][chunk.rows] & CONTROL_BIT > 0
-    changes = rows[kinds.is_change[rows]]
-    subjects, tails = _cut(chunk, changes)
-    is_other = ~kinds.is_change[rows]
-    version = kinds.version[rows]
-    edges = np.flatnonzero(is_other[1:] | is_other[:-1] | (version[1:] != version[:-1])) + 1
+    is_other = ~kinds.is_of_partition[rows]
+    subjects, tails = _cut(chunk, rows[~is_other])
+    key, version = kinds.key[rows], kinds.version[rows]
+    differs = (key[1:] != key[:-1]) | (version[1:] != version[:-1])
+    edges = np.flatnonzero(is_other[1:] | is_other[:-1] | differs) + 1
     taken = 0
     for first, end in zip([0, *edges.tolist()], [*edges.tolist(), len(rows)], strict=True):
         if end == first:
             continue
         if is_other[first]:
             row = int(rows[first])
-            key = slice_nullable(chunk.view, int(chunk.key_position[row]), int(chunk.key_length[row]))
-            value = slice_nullable(chunk.view, int(chunk.value_position[row]), int(chunk.value_length[row]))
-            yield OtherRecord(row, bool(is_control[row]), key, value)
+            yield OtherRecord(
+                row,
+                bool(is_control[row]),
+                slice_nullable(chunk.view, int(chunk.key_position[row]), int(chunk.key_length[row])),
+                slice_nullable(chunk.view, int(chunk.value_position[row]), int(chunk.value_length[row])),
+            )
             continue
         part = slice(taken, taken + end - first)
         taken = part.stop
-        yield PartitionChanges(rows[first:end], int(version[first]), subjects[part], tails[part])
+        are_changes = bool(key[first] == _CHANGE_KEY)
+        yield PartitionRecords(rows[first:end], are_changes, int(version[first]), subjects[part], tails[part])
 
 
 def _kinds(chunk: RecordChunk) -> _Kinds:
     if len(chunk.view) < _NO_OP_LENGTH:
         nothing = np.zeros(len(chunk.rows), np.bool_)
-        return _Kinds(nothing, nothing, nothing.view(np.uint8))
+        return _Kinds(nothing, nothing, nothing.view(np.uint8), nothing.view(np.uint8))
     content = np.frombuffer(chunk.view, np.uint8)
     is_framed = (chunk.value_length >= _NO_OP_LENGTH) & (chunk.batches["attributes"][chunk.rows] & CONTROL_BIT == 0)
     # Where there is no frame any four bytes will do: what they say is not used.
@@ -101,12 +110,17 @@ def _kinds(chunk: RecordChunk) -> _Kinds:
     is_framed &= content[start] == FRAME_VERSION
     key, version = content[start + 1], content[start + 2]
     is_no_op = (chunk.value_length == _NO_OP_LENGTH) & (version == 0) & (content[start + FRAME_LENGTH] == 0)
-    is_change = (chunk.value_length > _WHAT) & (version < _LONG_VARINT)
-    return _Kinds(is_framed & (key == _CHANGE_KEY) & is_change, is_framed & (key == _NO_OP_KEY) & is_no_op, version)
+    is_of_partition = ((key == _CHANGE_KEY) | (key == _PARTITION_KEY)) & (version < _LONG_VARINT)
+    return _Kinds(
+        is_framed & is_of_partition & (chunk.value_length > _WHAT),
+        is_framed & (key == _NO_OP_KEY) & is_no_op,
+        key,
+        version,
+    )
 
 
 def _cut(chunk: RecordChunk, rows: NDArray[np.intp]) -> tuple[list[bytes], list[bytes]]:
-    """Subjects and tails of changes."""
+    """Subjects and tails of records of partitions."""
     if not len(rows):
         return [], []
     positions, lengths = chunk.value_position[rows], chunk.value_length[rows]
@@ -125,4 +139,5 @@ def _key_of(key: int | None) -> int:
 
 
 _CHANGE_KEY = _key_of(PARTITION_CHANGE.api_key)
+_PARTITION_KEY = _key_of(PARTITION.api_key)
 _NO_OP_KEY = _key_of(NO_OP.api_key)

@@ -19,7 +19,7 @@ from kforensics.evidence.metadata_steps import Origin, PartitionReplay
 from kforensics.formats.batch_table import empty_batches
 from kforensics.formats.message_schema import Decoded
 from kforensics.formats.metadata_record import METADATA_TABLES, encode_metadata_record, parse_metadata_record
-from kforensics.formats.metadata_rows import FRAME_LENGTH, SUBJECT_LENGTH, PartitionChanges
+from kforensics.formats.metadata_rows import FRAME_LENGTH, SUBJECT_LENGTH, PartitionRecords
 from kforensics.formats.record_batch import build_record_batch, encode_record_batch
 
 TOPIC_ID = "utqilf0YTC25ZZCcD1bqxw"
@@ -61,9 +61,11 @@ def replay() -> PartitionReplay:
     return started
 
 
-def bulk(values: list[bytes], version: int) -> PartitionChanges:
+def bulk(values: list[bytes], version: int) -> PartitionRecords:
     rows = np.arange(len(values))
-    return PartitionChanges(rows, version, [one[FRAME_LENGTH:CUT] for one in values], [one[CUT:] for one in values])
+    return PartitionRecords(
+        rows, True, version, [one[FRAME_LENGTH:CUT] for one in values], [one[CUT:] for one in values]
+    )
 
 
 @given(st.lists(changes, max_size=60), st.integers(0, 2), st.integers(1, 40), st.sampled_from([1, 8, 1 << 17]))
@@ -98,6 +100,24 @@ def history(found: PartitionReplay) -> dict[Any, Any]:
     return dict(PartitionHistories(found.keys, found.topics, found.statuses, found.steps(), places))
 
 
+def test_partitions_of_a_topic_that_nothing_names(tmp_path: Path) -> None:
+    other = "AAAAAAAAAAAAAAAAAAAAAQ"
+    found = history_of(
+        tmp_path,
+        [
+            ("TopicRecord", {"name": "t", "topic_id": TOPIC_ID}),
+            ("PartitionRecord", created(0)),
+            ("PartitionRecord", created(1) | {"topic_id": other}),
+            ("PartitionRecord", created(2)),
+            ("PartitionRecord", created(0) | {"leader": 3}),
+        ],
+    )
+    assert [(name, when.offset) for name, when in found.unapplied] == [("PartitionRecord", 2)]
+    assert [[one.when.offset for one in states] for states in found.partitions.values()] == [[1, 4], [2], [3]]
+    assert found.partitions[other, 1][0].topic == ""
+    assert {key[1] for key in found.at(3).partitions} == {0, 2}
+
+
 def test_a_change_that_is_not_understood_is_left() -> None:
     whole = value("PartitionChangeRecord", {"partition_id": 1, "topic_id": TOPIC_ID, "leader": 2})
     torn = whole[:-1]
@@ -119,6 +139,10 @@ def log(directory: Path, count: int) -> MetadataHistory:
         if number % 11 == 0:
             config = {"resource_type": 2, "resource_name": "t", "name": "retention.ms", "value": str(number)}
             records.append(("ConfigRecord", config))
+    return history_of(directory, records)
+
+
+def history_of(directory: Path, records: list[tuple[str, dict[str, Any]]]) -> MetadataHistory:
     values = [
         (1_000 + at, None, value(name, fields, max(METADATA_TABLES[KEYS[name]].versions)))
         for at, (name, fields) in enumerate(records)
