@@ -15,11 +15,13 @@ ol.frames { display: flex; gap: 1rem; list-style: none; margin: 0; overflow-x: a
   scroll-snap-type: x mandatory; }
 ol.frames > li { border: 1px solid #ccc; border-radius: 6px; flex: 0 0 30rem; padding: .75rem; scroll-snap-align: start; }
 figcaption { min-height: 3em; } figure { margin: 0; } .down { opacity: .35; } text { font: 12px system-ui, sans-serif; }
+.name { fill: #fff; text-anchor: middle; } rect { stroke: #fff; }
 .even { fill: #4a7fb5; } .odd { fill: #b5814a; } .watermark { stroke: #b02020; stroke-width: 2; } .isr { fill: #2a7a2a; }
 """
 _LANE_HEIGHT = 34
-_LANE_LEFT = 90
+_LANE_LEFT = 120
 _LANE_WIDTH = 330
+_CHARACTER_WIDTH = 8
 
 
 def page(found: Sequence[Replay]) -> Iterator[str]:
@@ -30,8 +32,8 @@ def page(found: Sequence[Replay]) -> Iterator[str]:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         f"<title>{title}</title><style>{_STYLE}</style></head><body>\n<h1>{title}</h1>\n"
-        "<p>A frame a step, to be moved through sideways. A bar is a log, its colours change with the leader epoch, the "
-        "red line is the high watermark; a green name is in the ISR, a pale lane is down.</p>\n"
+        "<p>A frame a step, to be moved through sideways. A bar is a log, record by record where it is short; its "
+        "colours change with the leader epoch, the red line is the high watermark; a green name is in the ISR, a pale lane is down.</p>\n"
     )
     for one in found:
         yield f"<h2>{escape(one.protocol.value)}</h2>\n<p>{escape(_outcome(one))}</p>\n"
@@ -67,13 +69,15 @@ def _lane(row: Row, place: int, replica: ReplicaRow, most: int) -> str:
         return round(_LANE_LEFT + offset * _LANE_WIDTH / most, 1)
 
     starts = [entry.start_offset for entry in replica.epochs] or [0]
-    ends = [*starts[1:], replica.log_end_offset]
-    bars = "".join(
-        f'<rect class="{"odd" if turn % 2 else "even"}" x="{column(start)}" y="{top}" '
-        f'width="{round(column(end) - column(start), 1)}" height="20"/>'
-        for turn, (start, end) in enumerate(zip(starts, ends, strict=True))
-        if end > start
-    )
+    if isinstance(replica.records, Absent):
+        ends = [*starts[1:], replica.log_end_offset]
+        boxes = [(start, end, turn, "") for turn, (start, end) in enumerate(zip(starts, ends, strict=True))]
+    else:
+        boxes = [
+            (offset, offset + 1, sum(start <= offset for start in starts) - 1, record)
+            for offset, record in replica.records
+        ]
+    bars = "".join(_box(column(start), column(end), top, turn, name) for start, end, turn, name in boxes if end > start)
     watermark = column(replica.high_watermark)
     name = f"broker {replica.broker_id}" + (" (leader)" if row.leader == replica.broker_id else "")
     down = "" if replica.is_running else ' class="down"'
@@ -84,3 +88,12 @@ def _lane(row: Row, place: int, replica: ReplicaRow, most: int) -> str:
         f'<line class="watermark" x1="{watermark}" x2="{watermark}" y1="{top - 3}" y2="{top + 23}"/>'
         f'<text x="{column(replica.log_end_offset) + 6}" y="{top + 15}">{replica.log_end_offset}</text></g>'
     )
+
+
+def _box(left: float, right: float, top: int, turn: int, name: str) -> str:
+    width = round(right - left, 1)
+    box = f'<rect class="{"odd" if turn % 2 else "even"}" x="{left}" y="{top}" width="{width}" height="20"/>'
+    shown = escape_text(name)
+    if not shown or len(shown) * _CHARACTER_WIDTH > width:
+        return box
+    return f'{box}<text class="name" x="{round(left + width / 2, 1)}" y="{top + 14}">{escape(shown)}</text>'

@@ -24,7 +24,7 @@ from kforensics.protocol.visibility import (
     leader_high_watermark,
     may_join_isr,
 )
-from kforensics.simulation.commit_truth import CommitTruth
+from kforensics.simulation.commit_truth import CommitTruth, NumberedRecord
 from kforensics.simulation.replica import SimulatedReplica
 from kforensics.simulation.rows import (
     Alignment,
@@ -35,6 +35,9 @@ from kforensics.simulation.rows import (
     Row,
     Settings,
 )
+
+MOST_RECORDS_SHOWN = 12
+"""A row lists the records of logs no longer than this."""
 
 
 @dataclass(slots=True)
@@ -281,9 +284,18 @@ class ControlledPartition:
             isr=self.registration.isr,
             follower=follower,
             remote_log_end_offset=remote,
-            replicas=tuple(
-                ReplicaRow(broker, replica.is_running, replica.log_end_offset, replica.high_watermark, replica.epochs)
-                for broker, replica in self.replicas.items()
-            ),
+            replicas=tuple(_standing(replica) for replica in self.replicas.values()),
             truncation=truncation,
         )
+
+
+def _standing(replica: SimulatedReplica) -> ReplicaRow:
+    is_short = replica.log_end_offset <= MOST_RECORDS_SHOWN
+    return ReplicaRow(
+        broker_id=replica.broker_id,
+        is_running=replica.is_running,
+        log_end_offset=replica.log_end_offset,
+        high_watermark=replica.high_watermark,
+        epochs=replica.epochs,
+        records=tuple(NumberedRecord(*one) for one in replica.records.items()) if is_short else Absent.UNKNOWN,
+    )

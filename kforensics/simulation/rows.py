@@ -7,6 +7,7 @@ from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.protocol.election import PartitionRegistration
 from kforensics.protocol.outcome import TruncationOutcome
+from kforensics.simulation.commit_truth import NumberedRecord
 from kforensics.units import EpochEntry
 
 
@@ -70,6 +71,8 @@ class ReplicaRow(NamedTuple):
     log_end_offset: int
     high_watermark: int
     epochs: tuple[EpochEntry, ...]
+    records: tuple[NumberedRecord, ...] | Absent
+    """What the log holds, where that is little enough to be shown."""
 
 
 class Row(NamedTuple):

@@ -41,6 +41,7 @@ def test_a_scenario_as_json(simulate):
         "diverged_at": 1,
         "logs": {"1": ["m0", "m2"], "2": ["m0", "m1"]},
     }
+    assert document["steps"][-1]["replicas"][0]["records"][1] == {"offset": 1, "record": "m1"}
     first = document["steps"][0]
     assert (first["event"], first["leader_leo"], first["remote_leo"], first["follower_hw"]) == (
         "producer writes",
@@ -62,7 +63,7 @@ def test_every_protocol_side_by_side(simulate):
 def test_three_brokers_have_a_column_each(simulate):
     _code, out, _err = simulate("last-replica-standing", "--protocol", "kip-595")
     assert "b1 LEO/HW  b2 LEO/HW  b3 LEO/HW" in out
-    assert "1/2 down" in out
+    assert "1/0 down" in out
 
 
 def test_html_is_one_page_without_script(simulate):
@@ -71,6 +72,15 @@ def test_html_is_one_page_without_script(simulate):
     assert out.startswith("<!doctype html>")
     assert "<script" not in out
     assert out.count("<svg") > 20
+    assert all(f">{record}</text>" in out for record in ("m0", "m1", "m2", "m3"))
+
+
+def test_html_of_a_long_log_is_a_bar_an_epoch(simulate):
+    _code, out, _err = simulate("isr-lag", "--protocol", "kip-595", "--format", "html")
+    frames = out.split("<figure>")
+    assert frames[1].count("<rect") == 10
+    assert frames[-1].count("<rect") == 2
+    assert ">m1</text>" not in frames[-1]
 
 
 def test_text_of_a_scenario_is_escaped(simulate, tmp_path):
