@@ -15,6 +15,8 @@ from kforensics.formats.resync import OFFSET_REACH
 
 _EPOCH_POSITION = BATCH_HEADER.position_of("partition_leader_epoch")
 
+_SOME_EPOCH = "a leader epoch of 0 or more"
+
 MOST_TOLD = 1000
 """Batches out of order that are told one by one."""
 
@@ -102,6 +104,8 @@ class LogOrder:
         for index in range(seam, len(batches)):
             batch = batches[index]
             if batch.leader_epoch >= self.leader_epoch:
+                if index and self.leader_epoch < 0 <= batch.leader_epoch and _lacks_epoch(batches[index - 1]):
+                    damage.append(_epoch_damage(batches[index - 1], batch.leader_epoch, _SOME_EPOCH))
                 self.leader_epoch = batch.leader_epoch
             elif batch.leader_epoch >= 0:
                 before = batches[index - 2].leader_epoch if index > 1 else -1
@@ -109,6 +113,7 @@ class LogOrder:
                     index
                     and before <= batch.leader_epoch < batches[index - 1].leader_epoch
                     and before != batches[index - 1].leader_epoch
+                    and not _returns_to(batches[index - 1].leader_epoch, batches, index + 1)
                 ):
                     # One batch alone stands above its neighbours: it is the wrong one, not all that follow.
                     damage.append(
@@ -124,8 +129,18 @@ class LogOrder:
                     if index + 1 < len(batches) and batches[index + 1].leader_epoch < self.leader_epoch:
                         self.leader_epoch = batch.leader_epoch
             elif batch.leader_epoch < -1 or (batch.magic == 2 and self.leader_epoch >= 0):
-                damage.append(_epoch_damage(batch, self.leader_epoch, "a leader epoch of 0 or more, or -1 for none"))
+                damage.append(_epoch_damage(batch, self.leader_epoch, _SOME_EPOCH))
         return damage
+
+
+def _lacks_epoch(batch: _Batch) -> bool:
+    """Whether it has no leader epoch although leaders write one into every batch of magic 2."""
+    return batch.magic == 2 and batch.leader_epoch == -1
+
+
+def _returns_to(epoch: int, batches: list[_Batch], index: int) -> bool:
+    """Whether the batch at `index` has the epoch again, so that one between is the wrong one."""
+    return index < len(batches) and batches[index].leader_epoch == epoch
 
 
 def _batches(table: BatchTable) -> list[_Batch]:

@@ -48,7 +48,7 @@ def settle_raised_offset(
         return segment
     contradicting = list(_contradicting(segment.base_offset, batch, right, after, indexes))
     confirming = list(_confirming(context, right + extent + 1))
-    if not contradicting or len(contradicting) + len(confirming) < ENOUGH_WITNESSES:
+    if len(contradicting) + len(confirming) < ENOUGH_WITNESSES or (not contradicting and _is_compacted(context, scan)):
         return segment
     damage = mismatch(
         Span(batch.position, batch.length),
@@ -84,6 +84,12 @@ def _contradicting(
 def _within(offsets: "np.ndarray[tuple[int], np.dtype[np.int64]]", batch: TailBatch, right: int) -> bool:
     """Whether one of the offsets lies in the batch where it follows its predecessor."""
     return bool(((offsets >= right) & (offsets <= right + batch.last_offset - batch.base_offset)).any())
+
+
+def _is_compacted(context: PartitionContext, scan: SegmentScan) -> bool:
+    """Whether a gap before the batch may be what compaction left."""
+    point = context.cleaner_point
+    return scan.has_empty_batch or (isinstance(point, CheckpointValue) and point.value > 0)
 
 
 def _confirming(context: PartitionContext, end: int) -> Iterator[str]:
