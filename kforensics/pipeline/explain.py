@@ -16,16 +16,21 @@ from kforensics.findings.model import Finding
 from kforensics.pipeline.facts import CommittedOffsets, GatheredFacts, gather_facts
 from kforensics.pipeline.processes import default_jobs, in_chunks, spread
 from kforensics.pipeline.snapshots import Evidence
+from kforensics.reconcile.bug_evidence import BugTrace
+from kforensics.reconcile.bug_signs import Sign, broker_signs, partition_signs
+from kforensics.reconcile.bug_traces import broker_bugs
 from kforensics.reconcile.clocks import Clock
 from kforensics.reconcile.conclusion import conclude
 from kforensics.reconcile.facts import Leadership
+from kforensics.reconcile.incarnations import Incarnation, incarnations
 from kforensics.reconcile.logged import LoggedEvent
-from kforensics.reconcile.logged_facts import LoggedFacts, creation_times
+from kforensics.reconcile.logged_facts import LoggedFacts
 from kforensics.reconcile.logged_operations import logged_operations
 from kforensics.reconcile.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
 from kforensics.reconcile.metadata_events import cluster_entries
 from kforensics.reconcile.operations import Operation, operations
-from kforensics.reconcile.story import PartitionStory, StoryEvidence, tell_story
+from kforensics.reconcile.story import PartitionStory
+from kforensics.reconcile.telling import StoryEvidence, tell_story
 from kforensics.reconcile.timeline import TimelineEntry, build_timeline
 from kforensics.units import TopicPartition
 
@@ -71,6 +76,8 @@ class Explanation:
     problems: tuple[Problem, ...]
     operations: tuple[Operation, ...] = ()
     """What operators did on purpose."""
+    broker_bugs: tuple[BugTrace, ...] = ()
+    """Known bugs whose traces are in starts and stops of brokers, not in one partition."""
     hosts: tuple[str, ...] = ()
     """Where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
     topics: tuple[str, ...] = ()
@@ -84,7 +91,9 @@ class _Shared:
     facts: GatheredFacts
     reader: FileBatchReader
     logged: Mapping[TopicPartition, Sequence[LoggedTruncation]]
-    created: Mapping[TopicPartition, int]
+    made: Mapping[TopicPartition, Incarnation]
+    signs: Mapping[TopicPartition, tuple[Sign, ...]]
+    signs_of_brokers: tuple[Sign, ...]
     last_logged_ms: int | Absent
     commits: CommittedOffsets
 
@@ -117,7 +126,9 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         facts=gathered,
         reader=FileBatchReader([one.root for one in inputs.found]),
         logged=_by_partition(cuts),
-        created=creation_times(events),
+        made=incarnations(events),
+        signs=partition_signs(events),
+        signs_of_brokers=broker_signs(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
         commits=_final_commits(places, evidence, options),
     )
@@ -135,8 +146,15 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     ]
     findings = explain_findings(stories, timeline)
     done = operations(timeline, stories, looked=evidence.nodes_by_rank())
+    bugs = broker_bugs(shared.signs_of_brokers, gathered.versions)
     words = conclude(
-        stories, timeline, operations=done, log_files=gathered.log_files, inputs=inputs.described, clocks=clocks
+        stories,
+        timeline,
+        operations=done,
+        broker_bugs=bugs,
+        log_files=gathered.log_files,
+        inputs=inputs.described,
+        clocks=clocks,
     )
     return Explanation(
         inputs=inputs.described,
@@ -151,6 +169,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         findings=findings,
         problems=tuple(dict.fromkeys(problems)),
         operations=done,
+        broker_bugs=bugs,
         hosts=tuple(sorted(_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
     )
@@ -220,11 +239,12 @@ def _tell_one(shared: _Shared, at: int) -> tuple[PartitionStory, tuple[Problem, 
         evidence=StoryEvidence(
             facts=shared.facts.facts,
             logged=shared.logged.get(partition, ()),
-            created_ms=shared.created.get(partition, Absent.UNKNOWN),
+            incarnation=shared.made.get(partition, Incarnation()),
             last_logged_ms=shared.last_logged_ms,
             protocol_hints=shared.facts.protocol_hints,
             commits=shared.commits(partition),
             versions=shared.facts.versions,
+            signs=(*shared.signs.get(partition, ()), *shared.signs_of_brokers),
         ),
         reader=shared.reader,
     )

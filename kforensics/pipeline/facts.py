@@ -18,7 +18,7 @@ from kforensics.evidence.server_settings import read_settings
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, parse_version, protocol_of
-from kforensics.reconcile.bug_traces import BrokerVersions
+from kforensics.reconcile.bug_evidence import BrokerVersions
 from kforensics.reconcile.clocks import Clock, choose_clocks
 from kforensics.reconcile.cluster_facts import KnownFacts
 from kforensics.reconcile.facts import ClusterFacts, GroupCommit

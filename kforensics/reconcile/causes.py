@@ -2,6 +2,7 @@
 
 the leader had lost its own tail, and had been in sync     last replica standing (KIP-966)
 the leader had lost its own tail, and had not              power loss
+the leader's recovery had met damage inside of its log     damage
 the leader had cut itself to a high watermark              high-watermark truncation
 the leader was elected from outside of the in-sync set     unclean election
 the rule itself was the high watermark                     high-watermark truncation (KIP-101)
@@ -17,6 +18,7 @@ from kforensics.evidence.model import Citation
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.facts import Leadership
+from kforensics.reconcile.incarnations import Incarnation
 from kforensics.reconcile.incidents import Cut
 from kforensics.reconcile.logged_truncations import METADATA_TOPICS
 
@@ -29,6 +31,7 @@ class CauseName(StrEnum):
     HIGH_WATERMARK = "hw-truncation"
     UNCOMMITTED_TAIL = "uncommitted-tail"
     LAST_REPLICA_STANDING = "last-replica-standing"
+    DAMAGE = "damage"
     RECOVERY = "recovery"
     RECREATED_TOPIC = "recreated-topic"
     UNKNOWN = "unknown"
@@ -55,8 +58,8 @@ class CauseEvidence:
     leaderships: Sequence[Leadership]
     cuts: Sequence[Cut]
     """Every cut of the partition, this one included."""
-    created_ms: int | Absent
-    """When a log line tells that the partition was created."""
+    incarnation: Incarnation
+    """What lines tell of the making of the partition."""
 
 
 def cause_of(
@@ -74,12 +77,15 @@ def cause_of(
     if cut.topic_partition.topic in METADATA_TOPICS:
         reason = "a quorum member drops what its leader had not replicated to a majority"
         return Cause(name=CauseName.UNCOMMITTED_TAIL, confidence="likely", reason=reason)
+    if cut.rule == "recovery" and cut.is_inside:
+        reason = f"start-up recovery met damage at offset {cut.to_offset}, inside of the log, and dropped all behind it, sound segments too"
+        return Cause(name=CauseName.DAMAGE, confidence="likely", reason=reason, citations=cut.citations)
     if cut.rule == "recovery":
         reason = (
             "start-up recovery found the end of the log gone or torn; earlier evidence shows that it had been written"
         )
         return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=cut.citations)
-    if _is_of_earlier_topic(cut, evidence.created_ms):
+    if _is_of_earlier_topic(cut, evidence.incarnation):
         reason = "the directory held an earlier topic of the same name, created anew while the broker was away"
         return Cause(name=CauseName.RECREATED_TOPIC, confidence="likely", reason=reason)
     election = election_behind(cut, evidence.leaderships)
@@ -110,9 +116,13 @@ def cause_of(
     return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason)
 
 
-def _is_of_earlier_topic(cut: Cut, created_ms: int | Absent) -> bool:
+def _is_of_earlier_topic(cut: Cut, incarnation: Incarnation) -> bool:
+    created_ms = incarnation.created_ms
     if not isinstance(created_ms, int):
         return False
+    stale_end = incarnation.stale_ends.get(cut.broker_id) if isinstance(cut.broker_id, int) else None
+    if stale_end is not None and cut.is_logged and cut.from_offset <= stale_end:
+        return isinstance(cut.time_ms, int) and cut.time_ms > created_ms
     written = cut.before.taken_ms if cut.before is not None else Absent.UNKNOWN
     # The snapshot that shows the log before the cut was written before the partition was created.
     return (
@@ -174,6 +184,9 @@ def _is_no_later(one: Cut, other: Cut) -> bool:
 def _because_of_leader(
     lost: Cut, election: Leadership | None, leaderships: Sequence[Leadership], protocol: ProtocolName
 ) -> Cause:
+    if lost.is_inside:
+        reason = f"the recovery of broker {lost.broker_id} had met damage inside of its log and dropped all from {lost.to_offset} on before it led again"
+        return Cause(name=CauseName.DAMAGE, confidence="likely", reason=reason, citations=lost.citations)
     if lost.rule == "recovery" or not lost.is_logged:
         was_last = election is not None and _was_in_sync(election, leaderships)
         name = CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS

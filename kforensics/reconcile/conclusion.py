@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kforensics.damage import Absent
 from kforensics.evidence.log_files import LogFile
 from kforensics.evidence.model import Input
+from kforensics.reconcile.bug_evidence import BugTrace
 from kforensics.reconcile.causes import CauseName
 from kforensics.reconcile.clocks import Clock, clocks_that_disagree
 from kforensics.reconcile.logged_truncations import METADATA_TOPICS
@@ -20,6 +21,7 @@ CAUSE_WORDS = {
     CauseName.HIGH_WATERMARK: "truncation to a high watermark, the protocol before leader epochs",
     CauseName.UNCOMMITTED_TAIL: "the normal end of a tail that was never replicated",
     CauseName.LAST_REPLICA_STANDING: "the last replica standing, which had lost its own tail and led again",
+    CauseName.DAMAGE: "damage inside of a log, behind which nothing could be read or start-up recovery kept nothing",
     CauseName.RECOVERY: "start-up recovery",
     CauseName.RECREATED_TOPIC: "a topic that was created anew under the same name",
     CauseName.UNKNOWN: "a cause that the evidence does not show",
@@ -44,6 +46,7 @@ def conclude(
     timeline: Sequence[TimelineEntry],
     *,
     operations: Sequence[Operation] = (),
+    broker_bugs: Sequence[BugTrace] = (),
     log_files: Sequence[LogFile],
     inputs: Sequence[Input],
     clocks: Sequence[Clock],
@@ -56,6 +59,7 @@ def conclude(
             *_elections(timeline, losses),
             *_groups(stories),
             *_bugs(stories),
+            *_bugs_of_brokers(broker_bugs),
             *_operations(operations),
         ),
         advice=(*_advice_on_residuals(stories), *_advice(losses, stories)),
@@ -178,6 +182,18 @@ def _bugs(stories: Sequence[PartitionStory]) -> list[str]:
     ]
 
 
+def _bugs_of_brokers(bugs: Sequence[BugTrace]) -> list[str]:
+    """Known bugs of which starts and stops tell, where nothing else leaves the trace."""
+    by_bug: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for bug in bugs:
+        if bug.confidence == "likely":
+            by_bug[bug.jira, bug.effect].append(f"broker {bug.broker_id}")
+    return [
+        f"The starts of {_list(list(dict.fromkeys(who)))} fit {jira}: {effect}."
+        for (jira, effect), who in by_bug.items()
+    ]
+
+
 def _groups(stories: Sequence[PartitionStory]) -> list[str]:
     at_risk = [(story.partition, group) for story in stories for group in story.groups]
     if not at_risk:
@@ -203,6 +219,12 @@ def _residuals(stories: Sequence[PartitionStory]) -> list[str]:
     for story in found[:MOST_NAMED]:
         brokers = sorted({str(one.broker_id) for one in story.residuals})
         first = min(one.offset for one in story.residuals)
+        damaged = sorted({str(broker) for one in story.residuals for broker in one.damaged_on})
+        if damaged:
+            sentences.append(
+                f"The log of {story.partition} on broker {_list(damaged)} is damaged at offset {first}, and no rule will repair it."
+            )
+            continue
         sentences.append(
             f"Broker {_list(brokers)} hold{'s' if len(brokers) == 1 else ''} other content than the leader, broker {story.leader},"
             f" in {story.partition} from offset {first} on, and no rule will repair it."
@@ -215,8 +237,13 @@ def _residuals(stories: Sequence[PartitionStory]) -> list[str]:
 
 
 def _advice_on_residuals(stories: Sequence[PartitionStory]) -> list[str]:
-    if not any(story.residuals for story in stories):
+    every = [one for story in stories for one in story.residuals]
+    if not every:
         return []
+    if all(one.damaged_on for one in every):
+        return [
+            "Look at the damage with `kforensics verify`, copy the replicas that are sound, and replace the damaged one from them: Kafka does not."
+        ]
     return [
         "Look at the differing replicas with `kforensics diff`, keep a copy of each, and decide which one is to be trusted."
     ]
@@ -262,6 +289,8 @@ def _advice(losses: Sequence[LossEntry], stories: Sequence[PartitionStory]) -> l
         advice.append(
             "Upgrade to 0.11 or later with inter.broker.protocol.version to match: leader epochs end this kind of loss (KIP-101)."
         )
+    if any(loss.cause is CauseName.DAMAGE and not loss.in_use for loss in lost):
+        advice.append("Check the disks of the brokers whose logs were damaged before they serve again.")
     if any(loss.cause in {CauseName.LAST_REPLICA_STANDING, CauseName.POWER_LOSS} for loss in lost):
         advice.append("Spread replicas over power domains, and keep min.insync.replicas at 2 or more (KIP-966).")
     return advice

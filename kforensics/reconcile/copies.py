@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.divergence import agreed_until, first_divergence
+from kforensics.reconcile.divergence import agreed_until, common_range, first_divergence
 from kforensics.reconcile.facts import Leadership
 from kforensics.reconcile.leader import choose_leader
 from kforensics.reconcile.lineage import LogView, view_replica
+
+MOST_OFFSETS_COMPARED = 100_000
+"""Offsets from the first common one in which a batch that is shared is looked for."""
 
 FILE_TIME_SLACK_MS = 1_500
 """Archives keep the times of files to the second."""
@@ -145,20 +148,37 @@ class Agreement:
         rows = self._reader.batches(view.replica, offset, offset)
         return min((int(base) for base in rows["base_offset"]), default=offset)
 
+    def shares_nothing(self, one: LogView, other: LogView) -> bool:
+        """Whether both hold batches at the same offsets and not one of them is the same, as far as the first ones tell."""
+        common = common_range(one, other)
+        parted = self.parted_at(one, other)
+        if common is None or parted is None or parted > common.first:
+            return False
+        last = min(common.last, common.first + MOST_OFFSETS_COMPARED)
+        mine, its = (
+            {
+                (int(row["base_offset"]), int(row["crc"]))
+                for row in self._reader.batches(view.replica, common.first, last)
+            }
+            for view in (one, other)
+        )
+        return bool(mine) and bool(its) and not mine & its
+
     def until(self, one: LogView, other: LogView) -> int:
         """The offset up to which they hold the same."""
         return agreed_until(one, other, self.parted_at(one, other))
 
 
-def is_recreated(copy: LogView, leader: LogView, parted_at: int | None) -> bool:
-    """Nothing is shared, only one of them has an id, and the leader's log begins in no higher leader epoch than the other.
+def is_recreated(copy: LogView, leader: LogView, parted_at: int | None, *, shares_nothing: bool = False) -> bool:
+    """Nothing is shared, no two ids say that the topic is the same, and the leader's log begins in no higher leader epoch than the other.
 
-    A leader that was elected without any of the log begins in a higher epoch than the log it replaced.
+    A leader that was elected without any of the log begins in a higher epoch than the log it replaced. Before 2.8 no topic has an id: then not one batch may be shared.
     """
     first = max(copy.content_start_offset, leader.content_start_offset)
     if parted_at is None or parted_at > first:
         return False
-    if isinstance(copy.replica.topic_id, Absent) == isinstance(leader.replica.topic_id, Absent):
+    has_id = not isinstance(copy.replica.topic_id, Absent)
+    if has_id == (not isinstance(leader.replica.topic_id, Absent)) and (has_id or not shares_nothing):
         return False
     mine, its = epoch_at(copy.batch_epochs, first), epoch_at(leader.batch_epochs, first)
     return not isinstance(mine, Absent) and not isinstance(its, Absent) and its <= mine
@@ -175,17 +195,18 @@ def of_one_incarnation(
         agreement: compares copies.
         created_ms: when the partition was created, where a log line tells; what was last written before is of another topic.
     """
-    return tuple(
-        copy
-        for copy in copies
-        if copy is leader
-        or not (
-            _is_older(copy, created_ms)
-            or is_recreated(copy.view, leader.view, agreement.parted_at(copy.view, leader.view))
-        )
-    )
+    return tuple(copy for copy in copies if copy is leader or not _is_of_earlier(copy, leader, agreement, created_ms))
 
 
-def _is_older(copy: Copy, created_ms: int | Absent) -> bool:
+def _is_of_earlier(copy: Copy, leader: Copy, agreement: Agreement, created_ms: int | Absent) -> bool:
     taken = copy.taken_ms
-    return isinstance(created_ms, int) and isinstance(taken, int) and taken + FILE_TIME_SLACK_MS < created_ms
+    if isinstance(created_ms, int) and isinstance(taken, int) and taken + FILE_TIME_SLACK_MS < created_ms:
+        return True
+    parted = agreement.parted_at(copy.view, leader.view)
+    if parted is None:
+        return False
+    shares_nothing = agreement.shares_nothing(copy.view, leader.view)
+    if isinstance(created_ms, int) and not copy.has_times and shares_nothing:
+        newest = [one.max_timestamp_ms for one in copy.view.segments if isinstance(one.max_timestamp_ms, int)]
+        return bool(newest) and max(newest) < created_ms
+    return is_recreated(copy.view, leader.view, parted, shares_nothing=shares_nothing)

@@ -29,6 +29,8 @@ class Cut:
     """A log line tells of it; else only the disks do, and `to_offset` is where their content parts."""
     is_shortened: bool
     """Only the disks tell, and the later log merely ends earlier: nothing has taken the place of what went."""
+    is_inside: bool = False
+    """Start-up recovery stopped inside of the log and dropped whole segments behind."""
     before: Copy | None
     """The node's log as it was, or at least began to be, before the cut."""
     citations: tuple[Citation, ...]
@@ -117,6 +119,7 @@ def _of_line(
         is_full=line.is_full,
         is_logged=True,
         is_shortened=False,
+        is_inside=line.is_inside,
         before=before,
         citations=citations,
     )

@@ -14,6 +14,10 @@ SAME_DELETION_MS = 60_000
 """Replicas of a deleted topic are discarded within this time of one another, where their brokers are up."""
 
 
+_CREATIONS = frozenset({Kind.REPLICAS_ASSIGNED, Kind.LOG_CREATED})
+"""What is logged when a partition comes into being; controllers name its replicas at DEBUG or TRACE only, brokers always tell of the log."""
+
+
 def logged_operations(events: Sequence[LoggedEvent]) -> Iterator[TimelineEntry]:
     """Entries for topics and moves that lines of a controller tell of, or the lines of all brokers together."""
     yield from _moves(events)
@@ -71,18 +75,31 @@ def _before(event: LogEvent, known: tuple[int, ...] | None) -> tuple[int, ...] |
 
 
 def _topics(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
-    """Topics that a controller deleted, and topics that it created; one entry for all partitions."""
-    existing: set[str] = set()
+    """Topics that a controller deleted, and when they were created again; one entry for all partitions."""
+    gone: set[str] = set()
     for item in events:
         name = item.event.fields.get("topic_name")
         if item.event.kind is Kind.TOPIC_DELETED and isinstance(name, str):
-            existing.discard(name)
+            gone.add(name)
             yield _of_topic("topic-deleted", name, item)
-        elif item.event.kind is Kind.REPLICAS_ASSIGNED and isinstance(item.event.topic_partition, TopicPartition):
-            topic = item.event.topic_partition.topic
-            if topic not in existing:
-                existing.add(topic)
-                yield _of_topic("topic-created", topic, item)
+        elif item.event.kind in _CREATIONS and (topic := _topic_of(item)) in gone and topic is not None:
+            gone.discard(topic)
+            yield _of_topic("topic-created", topic, item)
+
+
+def deletion_times(entries: Iterable[TimelineEntry]) -> dict[str, int]:
+    """When each topic that came again was last deleted: what was written before is of another topic."""
+    deleted: dict[str, int] = {}
+    again: dict[str, int] = {}
+    for entry in entries:
+        if isinstance(entry.topic_partition, Absent) or not isinstance(entry.time_ms, int):
+            continue
+        topic = entry.topic_partition.topic
+        if entry.kind == "topic-deleted":
+            deleted[topic] = max(entry.time_ms, deleted.get(topic, 0))
+        elif entry.kind == "topic-created" and topic in deleted:
+            again[topic] = deleted[topic]
+    return again
 
 
 def _discarded_everywhere(events: Sequence[LoggedEvent]) -> Iterator[TimelineEntry]:

@@ -43,6 +43,8 @@ class LoggedTruncation:
     """Everything went and the log starts anew at `to_offset`."""
     says_no_effect: bool = False
     """The line itself tells that nothing was removed."""
+    is_inside: bool = False
+    """Start-up recovery stopped inside of the log and dropped whole segments behind: its end was not what was wrong."""
     citations: tuple[Citation, ...]
 
     @property
@@ -82,11 +84,23 @@ def logged_truncations(events: Iterable[LoggedEvent]) -> tuple[LoggedTruncation,
         partition = _partition(item.event)
         if partition is None or _is_of_other_directory(item.event):
             continue
+        if item.event.kind is Kind.SEGMENTS_DELETED and item.event.fields.get("reason") == "recovery":
+            _mark_inside(found, item, partition)
+            continue
         state = states.setdefault((item.node_id, partition), _LogState())
         for cut in _advance(state, item, partition):
             if not _merge(found, cut):
                 found.append(cut)
     return tuple(found)
+
+
+def _mark_inside(found: list[LoggedTruncation], item: LoggedEvent, partition: TopicPartition) -> None:
+    """The line that tells of dropped segments follows that of the recovery which dropped them."""
+    for at in range(len(found) - 1, -1, -1):
+        if (found[at].broker_id, found[at].topic_partition) == (item.node_id, partition):
+            if found[at].rule == "recovery":
+                found[at] = replace(found[at], is_inside=True, citations=(*found[at].citations, item.citation))
+            return
 
 
 def _partition(event: LogEvent) -> TopicPartition | None:

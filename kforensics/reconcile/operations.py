@@ -43,7 +43,7 @@ def operations(
         looked: which brokers' directories there are of which moment.
     """
     found: dict[tuple[str, TopicPartition, str], Operation] = {}
-    for one in (*_changes(timeline), *_recreated(timeline)):
+    for one in (*_changes(_without_stopovers(timeline)), *_recreated(timeline)):
         found.setdefault((one.kind, one.topic_partition, one.meaning), one)
     moved = {one.topic_partition for one in found.values() if one.kind == "reassignment"}
     recreated = {one.topic_partition.topic for one in found.values() if one.kind == "recreated-topic"}
@@ -77,6 +77,33 @@ def _changes(timeline: Iterable[TimelineEntry]) -> Iterator[Operation]:
         elif entry.kind == "reassignment":
             before, after = detail.get("replicas_before"), detail.get("replicas")
             yield _operation("reassignment", partition, entry, _move(partition, before, after))
+
+
+def _without_stopovers(timeline: Iterable[TimelineEntry]) -> list[TimelineEntry]:
+    """A move goes through a state with old and new replicas together: one entry from the first to the last."""
+    kept: list[TimelineEntry] = []
+    last: dict[TopicPartition, int] = {}
+    for entry in timeline:
+        partition = entry.topic_partition
+        if entry.kind != "reassignment" or isinstance(partition, Absent):
+            kept.append(entry)
+            continue
+        at = last.get(partition)
+        if at is not None and _goes_on(kept[at], entry):
+            before = kept[at]
+            detail = {**before.detail, "replicas": entry.detail.get("replicas", Absent.UNKNOWN)}
+            kept[at] = replace(before, detail=detail, citations=(*before.citations, *entry.citations))
+            continue
+        last[partition] = len(kept)
+        kept.append(entry)
+    return kept
+
+
+def _goes_on(one: TimelineEntry, other: TimelineEntry) -> bool:
+    first, middle, end = one.detail.get("replicas_before"), one.detail.get("replicas"), other.detail.get("replicas")
+    if not isinstance(first, tuple) or not isinstance(middle, tuple) or not isinstance(end, tuple):
+        return False
+    return frozenset(middle) == frozenset(first) | frozenset(end) and middle == other.detail.get("replicas_before")
 
 
 def _deletion(partition: TopicPartition, offset: object) -> str:

@@ -24,6 +24,8 @@ class Residual:
     protocol: ProtocolName
     old_format: bool
     """Some of its batches are of magic 0 or 1, without leader epochs."""
+    damaged_on: tuple[int | Absent, ...] = ()
+    """Of the two, whose log is damaged at that offset."""
     citations: tuple[Citation, ...]
 
 
@@ -56,7 +58,12 @@ def residuals(
                 offset=parted,
                 protocol=protocol.name,
                 old_format=isinstance(magic, int) and magic < 2,
+                damaged_on=tuple(one.broker_id for one in (leader, copy) if _is_damaged(one, parted)),
                 citations=(copy.view.replica.cite(), leader.view.replica.cite()),
             )
         )
     return tuple(found)
+
+
+def _is_damaged(copy: Copy, offset: int) -> bool:
+    return any(one.offsets.first <= offset <= one.offsets.last for one in copy.view.damaged)

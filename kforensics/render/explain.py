@@ -116,11 +116,21 @@ def told_entries(
     times = [cut.time_ms for story in stories for cut in story.truncations if isinstance(cut.time_ms, int)]
     times += [entry.time_ms for entry in about if entry.kind in _GRAVE and isinstance(entry.time_ms, int)]
     end = max(times, default=None)
-    return [entry for entry in _restarts_only(about) if end is None or _time(entry) <= end + AFTERMATH_MS]
+    begin = _first_creation(stories)
+    return [entry for entry in _restarts_only(about) if _is_within(entry, begin, end)]
 
 
-def _time(entry: TimelineEntry) -> int:
-    return entry.time_ms if isinstance(entry.time_ms, int) else 0
+def _is_within(entry: TimelineEntry, begin: int, end: int | None) -> bool:
+    if not isinstance(entry.time_ms, int):
+        return True
+    return begin <= entry.time_ms and (end is None or entry.time_ms <= end + AFTERMATH_MS)
+
+
+def _first_creation(stories: Sequence[PartitionStory]) -> int:
+    """When the first of the partitions that something happened to was made, 0 where that is not known: before, the cluster came up."""
+    first = [story.leaderships[0] for story in stories if (story.truncations or story.losses) and story.leaderships]
+    made = [state.time_ms for state in first if state.leader_epoch == 0 and isinstance(state.time_ms, int)]
+    return min(made) if len(made) == len(first) and made else 0
 
 
 def _restarts_only(entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
@@ -268,10 +278,10 @@ def _tears(stories: Sequence[PartitionStory], width: int) -> Iterator[Text | str
 def _closing(result: Explanation, *, verbose: bool, width: int) -> Iterator[Text | str]:
     quiet = sum(entry.is_quiet for entry in result.timeline)
     without_effect = sum(e.kind == "truncation" and e.detail.get("effect") is False for e in result.timeline)
-    lines = [*result.notes, *result.missing]
-    if lines:
-        yield ""
-        yield Text("What would tell more", style=Style.HEADING)
+    for heading, lines in (("About what was given", result.notes), ("What would tell more", result.missing)):
+        if lines:
+            yield ""
+            yield Text(heading, style=Style.HEADING)
         for sentence in lines:
             yield from wrapped(escape_text(sentence), width=width, indent=INDENT * 2, first=INDENT)
     if not verbose and quiet:

@@ -6,6 +6,7 @@ from typing import Any
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.pipeline.explain import Explanation
+from kforensics.reconcile.bug_evidence import BugTrace
 from kforensics.reconcile.metadata_events import WHOLE_TOPIC
 from kforensics.reconcile.story import LossEntry, PartitionStory, Truncation
 from kforensics.reconcile.timeline import TimelineEntry
@@ -30,6 +31,7 @@ def plain_explanation(result: Explanation) -> dict[str, Any]:
             for one in result.operations
         ],
         "partitions": [_plain_story(story) for story in result.stories],
+        "known_bugs": [plain_bug(bug) for bug in result.broker_bugs],
         "conclusion": list(result.conclusion),
         "advice": list(result.advice),
         "would_tell_more": list(result.missing),
@@ -113,6 +115,18 @@ def plain_loss(loss: LossEntry) -> dict[str, Any]:
     }
 
 
+def plain_bug(bug: BugTrace) -> dict[str, Any]:
+    """One known bug whose trace is there."""
+    return {
+        "reference": bug.jira,
+        "broker_id": bug.broker_id,
+        "confidence": bug.confidence,
+        "effect": bug.effect,
+        "trace": bug.trace,
+        "citations": bug.citations,
+    }
+
+
 def _plain_story(story: PartitionStory) -> dict[str, Any]:
     return {
         **_names(story.partition),
@@ -127,17 +141,7 @@ def _plain_story(story: PartitionStory) -> dict[str, Any]:
             {"broker_id": one.broker_id, "from_offset": one.offset, "rule": one.protocol, "citations": one.citations}
             for one in story.residuals
         ],
-        "known_bugs": [
-            {
-                "reference": bug.jira,
-                "broker_id": bug.broker_id,
-                "confidence": bug.confidence,
-                "effect": bug.effect,
-                "trace": bug.trace,
-                "citations": bug.citations,
-            }
-            for bug in story.bugs
-        ],
+        "known_bugs": [plain_bug(bug) for bug in story.bugs],
         "torn_transactions": list(story.tears.transactions),
         "producers_set_back": list(story.tears.producers),
         "other_topics": [{"input": one.input, "path": one.path} for one in story.other_topics],

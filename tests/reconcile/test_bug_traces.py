@@ -5,7 +5,8 @@ import pytest
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import Citation
 from kforensics.protocol.versions import parse_version
-from kforensics.reconcile.bug_traces import BrokerVersions, doubted_marks
+from kforensics.reconcile.bug_evidence import BrokerVersions
+from kforensics.reconcile.bug_traces import doubted_marks
 from kforensics.reconcile.facts import NoFacts
 from kforensics.reconcile.logged_facts import BrokerLife, LoggedFacts
 from kforensics.reconcile.logged_truncations import LoggedTruncation
