@@ -1,5 +1,6 @@
 """One random history through everything: simulated, written as directories, read back, judged, and held against the truth."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from kforensics.damage import Absent
@@ -8,6 +9,7 @@ from kforensics.pipeline.diff import DiffOptions, compare
 from kforensics.pipeline.explain import ExplainOptions, explain
 from kforensics.pipeline.snapshots import gather_evidence
 from kforensics.protocol.outcome import ProtocolName
+from kforensics.reconcile.partition import PartitionReport
 from kforensics.reconcile.story import PartitionStory
 from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.broker_logs import write_broker_logs
@@ -36,37 +38,48 @@ def diff_against_truth(cluster: SimulatedCluster, directory: Path) -> list[str]:
         report = reports[partition.topic, partition.partition]
         assert report is not None
         assert report.leader is not None
-        if isinstance(partition.leader, Absent) or report.leader.broker_id != partition.leader:
-            if is_kraft and not isinstance(partition.leader, Absent):
-                wrong.append(f"{report.partition}: leader {report.leader.broker_id}, in truth {partition.leader}")
+        if isinstance(partition.leader, Absent):
             continue
-        judged = {one.view.replica.broker_id: one for one in report.replicas}
-        for replica in partition.replicas:
-            one = judged[replica.broker_id]
-            where = f"{report.partition} on {replica.broker_id}"
-            cut = NOTHING if one.truncation is None else one.truncation.offset
-            if cut != replica.truncate_to:
-                wrong.append(f"{where}: cut {cut}, in truth {replica.truncate_to}")
-            prefix = replica.common_end_offset if replica.common_end_offset < replica.log_end_offset else NOTHING
-            if cluster.protocol in EXACT and cut != prefix:
-                wrong.append(f"{where}: cut {cut}, the common prefix ends at {prefix}")
-            diverged = NOTHING if one.divergence is None else one.divergence.offset
-            if diverged != replica.first_divergence:
-                wrong.append(f"{where}: divergence {diverged}, in truth {replica.first_divergence}")
-            if one.view.log_end_offset != replica.log_end_offset:
-                wrong.append(f"{where}: log end {one.view.log_end_offset}, in truth {replica.log_end_offset}")
-            simulated = cluster.partitions[report.partition]
-            records = simulated.replicas[replica.broker_id].records
-            committed = {offset for offset, _record in replica.committed_to_go}
-            proven = committed | {
-                offset for offset, record in simulated.truth.on_whole_isr if records.get(offset) == record
-            }
-            for run in one.truncation.runs if one.truncation else ():
-                offsets = set(range(run.offsets.first, run.offsets.last + 1))
-                if run.certainty == "certain" and not offsets <= proven:
-                    wrong.append(f"{where}: {run.offsets} called certain: {run.reason}; in truth {sorted(proven)}")
-                if run.certainty == "no" and offsets & committed:
-                    wrong.append(f"{where}: {run.offsets} called never committed: {run.reason}; in truth it was")
+        if report.leader.broker_id != partition.leader:
+            if is_kraft:
+                wrong.append(f"{report.partition}: leader {report.leader.broker_id}, in truth {partition.leader}")
+                continue
+            # Nothing on these disks says who leads: that can only be told.
+            told = replace(options, leader=partition.leader, partitions=frozenset({partition.partition}))
+            (report,) = compare(find_inputs([directory]), told, jobs=1, keep_quiet=True).reports
+        wrong += _replicas(report, partition, cluster)
+    return wrong
+
+
+def _replicas(report: PartitionReport, truth: PartitionTruth, cluster: SimulatedCluster) -> list[str]:
+    wrong = []
+    judged = {one.view.replica.broker_id: one for one in report.replicas}
+    simulated = cluster.partitions[report.partition]
+    for replica in truth.replicas:
+        one = judged[replica.broker_id]
+        where = f"{report.partition} on {replica.broker_id}"
+        cut = NOTHING if one.truncation is None else one.truncation.offset
+        if cut != replica.truncate_to:
+            wrong.append(f"{where}: cut {cut}, in truth {replica.truncate_to}")
+        prefix = replica.common_end_offset if replica.common_end_offset < replica.log_end_offset else NOTHING
+        if cluster.protocol in EXACT and cut != prefix:
+            wrong.append(f"{where}: cut {cut}, the common prefix ends at {prefix}")
+        diverged = NOTHING if one.divergence is None else one.divergence.offset
+        if diverged != replica.first_divergence:
+            wrong.append(f"{where}: divergence {diverged}, in truth {replica.first_divergence}")
+        if one.view.log_end_offset != replica.log_end_offset:
+            wrong.append(f"{where}: log end {one.view.log_end_offset}, in truth {replica.log_end_offset}")
+        records = simulated.replicas[replica.broker_id].records
+        committed = {offset for offset, _record in replica.committed_to_go}
+        proven = committed | {
+            offset for offset, record in simulated.truth.on_whole_isr if records.get(offset) == record
+        }
+        for run in one.truncation.runs if one.truncation else ():
+            offsets = set(range(run.offsets.first, run.offsets.last + 1))
+            if run.certainty == "certain" and not offsets <= proven:
+                wrong.append(f"{where}: {run.offsets} called certain: {run.reason}; in truth {sorted(proven)}")
+            if run.certainty == "no" and offsets & committed:
+                wrong.append(f"{where}: {run.offsets} called never committed: {run.reason}; in truth it was")
     return wrong
 
 
