@@ -19,6 +19,11 @@ MOST_CITED = 50
 
 _SEQUENCE_KINDS = frozenset({DamageKind.ORDER, DamageKind.EPOCH, DamageKind.NAME})
 
+_UNDER_A_SOUND_CHECKSUM = frozenset(
+    {DamageKind.RECORD, DamageKind.COUNT, DamageKind.COMPRESSION, DamageKind.TOO_LARGE, DamageKind.UNSUPPORTED}
+)
+"""What recovery does not see: it asks for checksums, and opens no batch."""
+
 _CODES = {
     FileKind.OFFSET_INDEX: ("KF103", Severity.WARNING),
     FileKind.TIME_INDEX: ("KF103", Severity.WARNING),
@@ -95,6 +100,7 @@ def _will_be_cut(context: PartitionContext | None, place: Damage) -> bool:
     lost = place.offsets_lost
     return (
         context is not None
+        and place.kind not in _UNDER_A_SOUND_CHECKSUM
         and context.clean_shutdown is False
         and not isinstance(context.directory, Absent)
         and context.directory.state == "live"
