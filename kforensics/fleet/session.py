@@ -18,6 +18,8 @@ LEAST_JAVA = 17
 LOCAL_FAILURES = 4
 """Attempts of a task in local mode, where Spark's own default is one."""
 
+CONNECT = "sc://"
+
 _LOCAL_MASTER = re.compile(r"local\[(?P<cores>[0-9]+|\*)\]")
 _JAVA_VERSION = re.compile(r'version "(?P<major>[0-9]+)(\.(?P<minor>[0-9]+))?')
 _JAVA_PLACES = ("/usr/lib/jvm", "/Library/Java/JavaVirtualMachines", "/opt/java", "/opt")
@@ -107,7 +109,8 @@ def open_session(master: str | None, settings: dict[str, str] | None = None) -> 
     """The active session, that of spark-submit, or one of our own, which ends with the work.
 
     Args:
-        master: as Spark knows it; `local[*]` where none is given and nobody submitted this program.
+        master: as Spark knows it, or a server of Spark Connect (`sc://…`); `local[*]` where none is given and nobody
+            submitted this program.
         settings: further Spark settings.
 
     Raises:
@@ -125,6 +128,13 @@ def open_session(master: str | None, settings: dict[str, str] | None = None) -> 
     if is_submitted():
         session = SparkSession.builder.appName("kforensics fleet audit").getOrCreate()
         yield session
+        return
+    if master is not None and master.startswith(CONNECT):
+        session = _connected(master, settings or {})
+        try:
+            yield session
+        finally:
+            session.stop()
         return
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -146,6 +156,22 @@ def open_session(master: str | None, settings: dict[str, str] | None = None) -> 
             yield session
         finally:
             session.stop()
+
+
+def _connected(url: str, settings: dict[str, str]) -> Any:
+    """A session of Spark Connect, which needs no Java here; its server has one."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.remote(url).appName("kforensics fleet audit")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except ImportError as error:
+        raise UsageError(f"{url} needs more packages: pip install 'pyspark[connect]' ({error})") from error
+    except Exception as error:
+        said = str(error).partition("\n")[0]
+        raise EvidenceUnreadable(url, f"the server of Spark Connect does not answer: {said}") from error
 
 
 def with_attempts(master: str) -> str:

@@ -44,6 +44,8 @@ def plain_summary(summary: FleetSummary) -> dict[str, Any]:
         "leaders",
         "topics_checked",
         "topics_by_rule",
+        "lost_certain",
+        "lost_possible",
         "not_consistent",
         "finding_count",
         "findings_by_severity",
@@ -62,7 +64,7 @@ def plain_summary(summary: FleetSummary) -> dict[str, Any]:
 def comparison_document(comparison: AuditComparison, exit_code: int) -> str:
     """The document of `fleet report --since`."""
     return document(
-        "fleet-report",
+        "fleet-comparison",
         inputs=(),
         findings=(),
         problems=(),

@@ -1,8 +1,17 @@
 """What the documents promise of the tables is what is written."""
 
 import re
+from dataclasses import fields
 
 from kforensics.fleet.schemas import EVIDENCE_TABLES, TABLES
+from kforensics.pipeline.fleet_summary import (
+    AuditComparison,
+    BrokerHealth,
+    DiskDamage,
+    FleetSummary,
+    LeaderShare,
+    ScanResult,
+)
 from tests.conftest import ROOT
 
 
@@ -15,3 +24,16 @@ def test_every_column_is_told():
             columns.append(found[1])
 
     assert {name: schema.names for name, schema in {**TABLES, **EVIDENCE_TABLES}.items()} == told
+
+
+def test_every_field_of_the_documents_is_told():
+    text = (ROOT / "docs" / "json.md").read_text()
+    sections = dict(re.findall(r"^## (fleet [^\n]+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    told = {name: set(re.findall(r"`(\w+)`", body)) for name, body in sections.items()}
+
+    own = {"inputs", "findings", "problems"}
+    assert {one.name for one in fields(FleetSummary)} - told["fleet audit"] - own == {"worst"}
+    assert {one.name for one in fields(AuditComparison)} <= told["fleet report --since"]
+    assert {one.name for one in fields(ScanResult)} - own <= told["fleet scan"]
+    for part in (BrokerHealth, DiskDamage, LeaderShare):
+        assert {one.name for one in fields(part)} <= told["fleet audit"]
