@@ -44,6 +44,8 @@ class MetadataHistory:
     batches: BatchTable
     topics: Mapping[str, TopicState]
     """By topic id, those that were removed too."""
+    topic_ids: Mapping[str, Sequence[str]]
+    """By name, of the oldest topic first."""
     partitions: PartitionHistories
     """By topic id and partition."""
     brokers: Mapping[int, Sequence[BrokerState]]
@@ -76,8 +78,7 @@ class MetadataHistory:
 
     def topics_named(self, name: str) -> tuple[TopicState, ...]:
         """Every topic that ever had this name, oldest first."""
-        found = [topic for topic in self.topics.values() if topic.name == name]
-        return tuple(sorted(found, key=lambda topic: topic.created.offset))
+        return tuple(self.topics[topic_id] for topic_id in self.topic_ids.get(name, ()))
 
     def partition_states(self, topic: str, partition: int) -> tuple[PartitionState, ...]:
         """All states of a partition, through every topic of that name, oldest first."""

@@ -6,7 +6,7 @@ gap. Nothing here says whether a record was committed: compare the logs of sever
 (`metadata_compare.py`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from kforensics.evidence.metadata_history import MetadataHistory
 from kforensics.evidence.metadata_partitions import PartitionHistories
 from kforensics.evidence.metadata_places import RecordPlaces
 from kforensics.evidence.metadata_replay import MetadataReplay
-from kforensics.evidence.metadata_state import QuorumChange, SnapshotFile, When
+from kforensics.evidence.metadata_state import QuorumChange, SnapshotFile, TopicState, When
 from kforensics.evidence.model import Citation, Problem
 from kforensics.formats.batch_table import CONTROL_BIT, BatchTable, empty_batches
 from kforensics.formats.control_record import ControlRecord, ControlType, parse_control_record
@@ -86,6 +86,7 @@ class _LogReader:
             epochs=raft_epochs(batches),
             batches=batches,
             topics=replay.topics,
+            topic_ids=_ids_by_name(replay.topics.values()),
             partitions=PartitionHistories(steps.keys, steps.topics, steps.statuses, steps.steps(), self.places),
             brokers=replay.brokers,
             controllers=replay.controllers,
@@ -258,6 +259,13 @@ class _LogReader:
                     continue
                 if isinstance(message := parse_metadata_record(record.value), Decoded):
                     yield message
+
+
+def _ids_by_name(topics: Iterable[TopicState]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for topic in sorted(topics, key=lambda topic: topic.created.offset):
+        found.setdefault(topic.name, []).append(topic.topic_id)
+    return found
 
 
 def _controls(chunk: RecordChunk) -> Iterator[ControlRecord]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,31 @@ class StepColumns(NamedTuple):
     leader_epochs: list[int]
     kinds: list[int]
     """The same for steps that change the same, whichever partition they change."""
+
+
+class PartitionStates(Sequence[PartitionState]):
+    """The states of one partition, oldest first, each made when it is asked for."""
+
+    def __init__(self, histories: "PartitionHistories", rows: Rows) -> None:
+        self._histories = histories
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, place: int) -> PartitionState: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[PartitionState]: ...
+
+    def __getitem__(self, place: int | slice) -> PartitionState | Sequence[PartitionState]:
+        if isinstance(place, slice):
+            return PartitionStates(self._histories, self._rows[place])
+        return self._histories.state(int(self._rows[place]))
+
+    def __iter__(self) -> Iterator[PartitionState]:
+        return self._histories.states(self._rows)
 
 
 class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
@@ -63,21 +88,25 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return iter(self.keys_by_number)
 
     def __getitem__(self, key: tuple[str, int]) -> Sequence[PartitionState]:
-        return tuple(map(self.state, self._rows_of(self._numbers[key]).tolist()))
+        return PartitionStates(self, self._rows_of(self._numbers[key]))
 
     def __contains__(self, key: object) -> bool:
         return key in self._numbers
 
     def state(self, row: int) -> PartitionState:
         """The state that a step leads to."""
-        step = self._steps[row].item()
-        offset, timestamp_ms, place, number, status, leader_epoch, partition_epoch = step
-        leader, *rest = self._statuses[status]
-        topic_id, partition = self.keys_by_number[number]
-        when = self._places.when(place, offset, timestamp_ms)
-        return PartitionState(
-            self.topics[number], topic_id, partition, leader, leader_epoch, partition_epoch, *rest, when
-        )  # type: ignore[call-arg]
+        return next(self.states(np.array([row])))
+
+    def states(self, rows: Rows) -> Iterator[PartitionState]:
+        """The states that steps lead to."""
+        for step in self._steps[rows].tolist():
+            offset, timestamp_ms, place, number, status, leader_epoch, partition_epoch = step
+            leader, *rest = self._statuses[status]
+            topic_id, partition = self.keys_by_number[number]
+            when = self._places.when(place, offset, timestamp_ms)
+            yield PartitionState(
+                self.topics[number], topic_id, partition, leader, leader_epoch, partition_epoch, *rest, when
+            )
 
     def state_before(self, row: int) -> PartitionState | None:
         """The state that a step changes; none where it is the first of its partition."""
@@ -103,7 +132,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         end = self._end(offset)
         last = np.full(len(self), NO_ROW, np.intp)
         last[self._steps["partition"][:end]] = np.arange(end)
-        return map(self.state, last[last != NO_ROW].tolist())
+        return self.states(last[last != NO_ROW])
 
     def rows(self, *, topic: str | None = None, partition: int | None = None, up_to: int | None = None) -> Rows:
         """The steps of all partitions, or of those asked for, in the order of the log."""

@@ -97,7 +97,8 @@ def test_many_at_a_time_as_one_by_one(told: list[dict[str, Any]], version: int, 
 def history(found: PartitionReplay) -> dict[Any, Any]:
     places = RecordPlaces(0)
     places.add_batches("a.log", np.zeros(1, empty_batches().dtype))
-    return dict(PartitionHistories(found.keys, found.topics, found.statuses, found.steps(), places))
+    histories = PartitionHistories(found.keys, found.topics, found.statuses, found.steps(), places)
+    return {key: tuple(states) for key, states in histories.items()}
 
 
 def test_partitions_of_a_topic_that_nothing_names(tmp_path: Path) -> None:
