@@ -74,8 +74,8 @@ def test_elections_are_of_who_may_lead(protocol):
                 if isinstance(elected.leader, Absent):
                     continue
                 assert elected.leader in elected.isr
-                before = [state for at, state in simulated.registrations if at < time_ms]
-                in_sync = {member for state in before[-1:] for member in state.isr}
+                earlier = [state for at, state in simulated.registrations if at < time_ms]
+                in_sync = {member for state in earlier[-1:] for member in state.isr}
                 assert kind is not ElectionKind.CLEAN or elected.leader in in_sync
                 assert kind in CLEAN or elected.isr == (elected.leader,)
                 assert kind in CLEAN or elected.leader not in in_sync

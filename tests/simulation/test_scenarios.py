@@ -105,15 +105,17 @@ def test_the_isr_shrinks_by_silence_and_by_the_old_rule_by_a_burst():
 
 def test_who_is_exactly_at_the_limit_stays_in_the_isr():
     partition = SimulatedPartition((1, 2), ProtocolName.HW, Settings(lag_time_max_ms=30_000, lag_max_messages=4_000))
-    partition.produce(4_000)
-    assert partition.registration.isr == (1, 2)
-    partition.advance(30_000)
-    assert partition.registration.isr == (1, 2)
-    partition.advance(1)
-    assert partition.registration.isr == (1,)
+    rows = partition.produce(4_000)
+    rows += partition.advance(30_000)
+    rows += partition.advance(1)
+    assert [(row.event, row.isr) for row in rows] == [
+        ("producer writes", (1, 2)),
+        ("30000 ms pass", (1, 2)),
+        ("1 ms pass", (1, 2)),
+        ("broker 2 leaves the ISR", (1,)),
+    ]
     burst = SimulatedPartition((1, 2), ProtocolName.HW, Settings(lag_max_messages=4_000))
-    burst.produce(4_001)
-    assert burst.registration.isr == (1,)
+    assert burst.produce(4_001)[-1].isr == (1,)
 
 
 @pytest.mark.parametrize("protocol", list(ProtocolName))
