@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -134,6 +135,7 @@ def main() -> int:
     if options.jars is None:
         parser.error("--jars is needed")
     outcomes: Counter[str] = Counter()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the brokers are stopped, too
     with TemporaryDirectory() as temporary:
         root = (options.work or Path(temporary)).resolve()
         root.mkdir(parents=True, exist_ok=True)
