@@ -104,9 +104,8 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
             leader, *rest = self._statuses[status]
             topic_id, partition = self.keys_by_number[number]
             when = self._places.when(place, offset, timestamp_ms)
-            yield PartitionState(
-                self.topics[number], topic_id, partition, leader, leader_epoch, partition_epoch, *rest, when
-            )
+            name = self.topics[number]
+            yield PartitionState._make((name, topic_id, partition, leader, leader_epoch, partition_epoch, *rest, when))
 
     def state_before(self, row: int) -> PartitionState | None:
         """The state that a step changes; none where it is the first of its partition."""
