@@ -89,7 +89,9 @@ def cause_of(
         reason = "the directory held an earlier topic of the same name, created anew while the broker was away"
         return Cause(name=CauseName.RECREATED_TOPIC, confidence="likely", reason=reason)
     election = election_behind(cut, evidence.leaderships)
-    if not cut.is_logged and (election is None or (cut.is_shortened and not is_by_protocol)):
+    if not cut.is_logged and (
+        (election is None and cut.replacement is None) or (cut.is_shortened and not is_by_protocol)
+    ):
         reason = "the log ends earlier than a snapshot before shows, and no line tells of a cut"
         return Cause(name=CauseName.POWER_LOSS, confidence="possible", reason=reason, citations=cut.citations)
     lost_before = _leaders_own_cut(cut, election, evidence.cuts)
@@ -131,13 +133,21 @@ def _is_of_earlier_topic(cut: Cut, incarnation: Incarnation) -> bool:
 
 
 def election_behind(cut: Cut, leaderships: Sequence[Leadership]) -> Leadership | None:
-    """The election that replaced the lineage of the records that went: the first after the leader epoch of the last of them."""
+    """The election that replaced the lineage of the records that went: after the leader epoch of the last of them, an unclean one first.
+
+    None is later than the epoch that took their place, where a log shows that.
+    """
     elections = [
         state
         for before, state in zip((None, *leaderships), leaderships, strict=False)
         if isinstance(state.leader, int) and (before is None or state.leader_epoch != before.leader_epoch)
     ]
     written_in = _epoch_of_last(cut)
+    if cut.replacement is not None:
+        kept = written_in if isinstance(written_in, int) else cut.replacement.kept
+        between = [state for state in elections if kept < state.leader_epoch <= cut.replacement.epoch]
+        if between:
+            return next((state for state in between if state.unclean), between[0])
     if isinstance(written_in, int):
         later = [state for state in elections if state.leader_epoch > written_in]
         return later[0] if later else None

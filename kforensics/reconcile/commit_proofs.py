@@ -214,7 +214,11 @@ class CommitProofs:
             if state.unclean:
                 # What was committed until then may be gone from every later leader.
                 break
-            if successor is None or successor is view or self._restarted_uncleanly(state.leader, state, epoch):
+            if successor is None or successor is view:
+                continue
+            # Controllers strike brokers that came back from an unclean stop off the eligible ones.
+            is_eligible = state.leader in before.eligible
+            if not is_eligible and self._restarted_uncleanly(state.leader, state, epoch):
                 continue
             if isinstance(before.isr, Absent) or state.leader not in before.isr | before.eligible:
                 continue

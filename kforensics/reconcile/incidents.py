@@ -1,7 +1,7 @@
 """The truncations that happened to one partition: by log lines, and by what earlier snapshots held that later ones do not."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kforensics.damage import Absent
@@ -9,6 +9,7 @@ from kforensics.evidence.model import Citation
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.copies import FILE_TIME_SLACK_MS, Agreement, Copy
 from kforensics.reconcile.logged_truncations import LoggedTruncation
+from kforensics.reconcile.replacements import Replacement, replacement_at
 from kforensics.units import TopicPartition
 
 
@@ -33,6 +34,8 @@ class Cut:
     """Start-up recovery stopped inside of the log and dropped whole segments behind."""
     before: Copy | None
     """The node's log as it was, or at least began to be, before the cut."""
+    replacement: Replacement | None = None
+    """What took the place of the records that went, where a later log shows it."""
     citations: tuple[Citation, ...]
 
 
@@ -70,7 +73,13 @@ def cuts_of(
             found = _between(partition, earlier, later, agreement)
             if found is not None and not _is_told(found, earlier, later, lines, agreement):
                 cuts.append(found)
-    return tuple(sorted(cuts, key=_order))
+    return tuple(sorted((replace(cut, replacement=_replacement(cut, copies)) for cut in cuts), key=_order))
+
+
+def _replacement(cut: Cut, copies: Sequence[Copy]) -> Replacement | None:
+    return replacement_at(
+        cut.to_offset, copies, brokers=(cut.broker_id, cut.leader), before=cut.before, no_later=cut.leader_epoch
+    )
 
 
 def _order(cut: Cut) -> tuple[bool, int, int, int]:

@@ -124,12 +124,16 @@ class _Teller:
             losses=losses,
             groups=tuple(at_risk),
             tears=find_tears(self.leader, lost, self.reader) if self.leader is not None else Tears(),
-            other_topics=tuple(_directory(replica) for replica in self.other_topics),
+            other_topics=tuple(_directory(replica) for replica in self._of_other_topics()),
             copies=len(self.copies),
             logs=tuple(outline_of(copy) for copy in sorted(self.copies, key=_moment)),
             residuals=differing,
             bugs=bugs,
         )
+
+    def _of_other_topics(self) -> list[Replica]:
+        """Directories that ids, lines or their content show to be of an earlier topic of the name."""
+        return [*self.other_topics, *(copy.view.replica for copy in self.others if not copy.is_remnant)]
 
     def _found(self, lost: Sequence[LostBatch]) -> tuple[Loss, ...]:
         if self.leader is None or self.judge is None:

@@ -1,0 +1,108 @@
+"""What operators do on purpose, as ZooKeeper-era brokers leave it behind: told as such by lines, by disks alone, and never as a loss."""
+
+import pytest
+
+from tests.cli.test_explain import explain
+
+DELETED = "a client asked to delete the records of ledger-0 below 15"
+MOVED = "moved-0 was reassigned from brokers [1, 2] to [2, 3]"
+ANEW = "topic again was deleted and created anew under the same name"
+
+
+def meanings(document):
+    return {one["meaning"] for one in document["operations"]}
+
+
+@pytest.mark.parametrize("name", ["operator-actions-2.5", "operator-actions-2.8"])
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        (("--before", "snapshots/01-before-live", "snapshots/99-final", "logs"), {DELETED, MOVED, ANEW}),
+        (("snapshots/99-final", "logs"), {DELETED, MOVED, ANEW}),
+        (("--before", "snapshots/01-before-live", "snapshots/99-final"), {DELETED, MOVED, ANEW}),
+        (("snapshots/99-final",), {DELETED}),
+    ],
+)
+def test_operations_are_told_and_nothing_is_lost(name, what, told, incident, capsys):
+    root = incident(name)
+    document, code = explain(capsys, *(one if one.startswith("--") else root / one for one in what))
+
+    assert 0 == code
+    assert told == meanings(document)
+    assert [] == document["losses"] == [cut for cut in document["truncations"] if cut["logged"] is False]
+    assert document["conclusion"][0].startswith("Nothing that was committed is missing")
+    assert document["conclusion"][1].startswith("On purpose, and no loss: ")
+    assert all(one["citations"] for one in document["operations"])
+
+
+def test_server_logs_alone_show_that_a_topic_was_made_anew(incident, capsys):
+    root = incident("operator-actions-2.8")
+    logs = sorted((root / "logs").glob("*/server.log"))
+    document, code = explain(capsys, root / "snapshots" / "99-final", *logs)
+
+    assert 0 == code
+    assert {DELETED, ANEW} <= meanings(document)
+
+
+def test_a_directory_that_waited_through_the_making_of_its_topic_lost_nothing(incident, capsys):
+    root = incident("reassignment-jbod-2.8")
+    document, code = explain(capsys, root / "snapshots" / "99-final", root / "logs")
+
+    assert {"recreated-topic"} == {cut["cause"] for cut in document["truncations"] if cut["topic"] == "sessions"}
+    assert [] == [loss for loss in document["losses"] if loss["topic"] == "sessions"]
+    assert any("topic sessions was deleted and created anew" in one["meaning"] for one in document["operations"])
+    assert 0 == code
+
+
+@pytest.mark.parametrize("name", ["acks1-tail-1.1", "acks1-tail-2.8"])
+def test_log_lines_of_old_brokers_prove_that_a_tail_was_never_committed(name, incident, capsys):
+    root = incident(name)
+    document, code = explain(
+        capsys, "--before", root / "snapshots" / "01-leader-killed-live", root / "snapshots" / "99-final", root / "logs"
+    )
+
+    assert 0 == code
+    assert [(30, 36, 7, "no")] == [
+        (one["first_offset"], one["last_offset"], one["records"], one["was_committed"]) for one in document["losses"]
+    ]
+    assert "broker 2 was in the ISR and its log ended at 30" in document["losses"][0]["reason"]
+    assert [("uncommitted-tail", "proven", True)] == [
+        (cut["cause"], cut["confidence"], cut["agrees"]) for cut in document["truncations"]
+    ]
+
+
+def test_a_leader_alone_commits_nothing_where_two_must_be_in_sync(incident, capsys):
+    root = incident("min-isr-4.1")
+    before = ("--before", root / "snapshots" / "01-leader-killed-live")
+    document, code = explain(capsys, *before, root / "snapshots" / "99-final", root / "logs")
+
+    assert 0 == code
+    assert {"no"} == {one["was_committed"] for one in document["losses"]}
+    assert "eligible to lead" in document["losses"][0]["reason"]
+
+    without_logs, _ = explain(capsys, *before, root / "snapshots" / "99-final")
+    assert "certain" not in {one["was_committed"] for one in without_logs["losses"]}
+
+
+def test_damage_that_recovery_meets_inside_of_the_leaders_log_is_the_cause(incident, capsys):
+    root = incident("damaged-leader-2.8")
+    before = [arg for path in sorted((root / "snapshots").glob("0*")) for arg in ("--before", path)]
+    document, code = explain(capsys, *before, root / "snapshots" / "99-final", root / "logs")
+
+    assert 1 == code
+    assert {("damage", 35)} == {(cut["cause"], cut["to_offset"]) for cut in document["truncations"]}
+    assert 35 == sum(one["records"] for one in document["losses"] if one["was_committed"] == "certain")
+    assert {"damage"} == {one["cause"] for one in document["losses"]}
+    assert "damage inside of a log" in document["conclusion"][0]
+
+
+def test_damage_that_no_recovery_looked_at_is_the_cause_too(incident, capsys):
+    root = incident("damage-unread-2.8")
+    document, code = explain(capsys, root / "snapshots" / "99-final", root / "logs")
+
+    assert 1 == code
+    assert [("damage", 35, 39, True)] == [
+        (one["cause"], one["first_offset"], one["last_offset"], one["held_by"][0]["in_use"])
+        for one in document["losses"]
+    ]
+    assert any("audit-0 on broker 1 is damaged at offset 35" in sentence for sentence in document["conclusion"])

@@ -1,0 +1,99 @@
+"""Snapshots given in the wrong order, twice, of another cluster or node: named, and the rest is used."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_explain import explain
+
+HOUR = 3_600
+
+
+@pytest.fixture(scope="module")
+def recording(incident):
+    return incident("operator-actions-2.8") / "snapshots"
+
+
+def copied(source, target, time_s):
+    """A plain copy, all of whose files carry one time."""
+    shutil.copytree(source, target)
+    for folder, _, names in os.walk(target):
+        for name in names:
+            os.utime(Path(folder, name), (time_s, time_s))
+    return target
+
+
+def test_file_times_that_mislead_are_overruled_by_what_the_snapshots_hold(recording, tmp_path, capsys):
+    # The older snapshot was copied last, a month after the recording.
+    newer = copied(recording / "02-broker-1-down-live", tmp_path / "newer", 1_800_000_000)
+    older = copied(recording / "01-before-live", tmp_path / "older", 1_800_000_000 + HOUR)
+    document, code = explain(capsys, "--before", newer, "--before", older, recording / "99-final")
+
+    assert 0 == code
+    assert [] == document["truncations"] == document["losses"]
+    assert [note for note in document["notes"] if "put in order by what they hold" in note]
+
+    right, _ = explain(capsys, "--before", older, "--before", newer, recording / "99-final")
+    assert ["The times of the snapshots' files contradict what they hold"] == [
+        note.split(";")[0] for note in right["notes"]
+    ]
+
+
+def test_a_snapshot_that_is_younger_than_what_is_now_changes_places_with_it(incident, capsys):
+    root = incident("unclean-election-2.8")
+    first = min((root / "snapshots").iterdir())
+    right, _ = explain(capsys, "--before", first, root / "snapshots" / "99-final")
+    swapped, _ = explain(capsys, "--before", root / "snapshots" / "99-final", first)
+
+    assert [note for note in swapped["notes"] if "they change places" in note]
+    assert right["conclusion"] == swapped["conclusion"]
+
+
+def test_a_younger_snapshot_of_one_node_is_put_aside(incident, capsys):
+    root = incident("unclean-election-2.8")
+    first = min((root / "snapshots").iterdir())
+    document, _ = explain(capsys, "--before", root / "snapshots" / "99-final" / "broker-1", first)
+
+    assert [note for note in document["notes"] if "is younger than what is now" in note and "not used" in note]
+    assert ["not-used"] == [one["kind"] for one in document["inputs"] if "99-final" in one["path"]]
+    assert [] == document["losses"]
+
+
+def test_a_snapshot_given_twice_counts_once(recording, capsys):
+    before = recording / "01-before-live"
+    once, _ = explain(capsys, "--before", before, recording / "99-final")
+    twice, _ = explain(capsys, "--before", before, "--before", before, recording / "99-final")
+
+    assert [f"{before} is given twice with --before; it is used once."] == twice["notes"]
+    assert once["conclusion"] == twice["conclusion"]
+    assert once["operations"] == twice["operations"]
+
+
+def test_what_is_now_given_as_before_too_stays_what_is_now(recording, capsys):
+    document, code = explain(capsys, "--before", recording / "99-final", recording / "99-final")
+
+    assert 0 == code
+    assert 1 == len(document["notes"])
+    assert "it is taken for what is now" in document["notes"][0]
+
+
+def test_a_snapshot_of_another_cluster_is_not_used(recording, incident, capsys):
+    other = incident("acks1-tail-2.8") / "snapshots" / "01-leader-killed-live"
+    document, code = explain(capsys, "--before", other, recording / "99-final")
+
+    assert 0 == code
+    assert [note for note in document["notes"] if "is of another cluster" in note]
+    assert {"not-used"} == {one["kind"] for one in document["inputs"] if str(other) in one["path"]}
+    assert not any("payments" in str(one) for one in (document["losses"], document["partitions"]))
+
+
+def test_a_snapshot_of_a_node_that_is_not_there_now_is_named_and_used(incident, capsys):
+    root = incident("unclean-election-2.8")
+    *earlier, now = sorted((root / "snapshots").iterdir())
+    before = [arg for path in earlier for arg in ("--before", path)]
+    document, _ = explain(capsys, *before, now / "broker-2", now / "broker-3")
+
+    assert [note for note in document["notes"] if "shows node 1, whose directory as it is now" in note]
+    assert any(holder["broker_id"] == 1 for loss in document["losses"] for holder in loss["held_by"])
