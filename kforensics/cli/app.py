@@ -18,6 +18,7 @@ from kforensics.cli.dump import dump
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.explain import explain
 from kforensics.cli.fleet import fleet
+from kforensics.cli.helptext import help_of
 from kforensics.cli.ls import ls
 from kforensics.cli.metadata import metadata
 from kforensics.cli.seal import seal
@@ -50,7 +51,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def kforensics(
     *,
     version: Annotated[
@@ -64,8 +64,9 @@ def kforensics(
     """
 
 
+app.callback(help=help_of(kforensics))(kforensics)
 for _command in COMMANDS:
-    app.command()(_command)
+    app.command(help=help_of(_command))(_command)
 app.add_typer(fleet)
 
 

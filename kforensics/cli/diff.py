@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kforensics.cli.options import (
-    FormatOption,
     JobsOption,
     LeaderOption,
+    LinesFormatOption,
     OutOption,
     OutputFormat,
     PartitionsOption,
@@ -73,7 +73,7 @@ def diff(
     ] = False,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
-    output_format: FormatOption = OutputFormat.TEXT,
+    output_format: LinesFormatOption = OutputFormat.TEXT,
     out: OutOption = None,
     jobs: JobsOption = None,
     read_rate: ReadRateOption = None,

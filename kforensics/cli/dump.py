@@ -4,7 +4,7 @@ from typing import Annotated
 import typer
 
 from kforensics.cli.exits import ExitCode
-from kforensics.cli.options import FormatOption, JobsOption, OutOption, OutputFormat, PathsArgument, require_format
+from kforensics.cli.options import JobsOption, LinesFormatOption, OutOption, OutputFormat, PathsArgument, require_format
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
 from kforensics.errors import UsageError
 
@@ -43,7 +43,7 @@ def dump(
     ] = None,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
-    output_format: FormatOption = OutputFormat.TEXT,
+    output_format: LinesFormatOption = OutputFormat.TEXT,
     out: OutOption = None,
     jobs: JobsOption = None,
 ) -> None:

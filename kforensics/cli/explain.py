@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kforensics.cli.options import (
-    FormatOption,
     JobsOption,
     OutOption,
     OutputFormat,
     PartitionsOption,
+    ReportFormatOption,
     SealOption,
     TopicsOption,
     VerboseOption,
@@ -70,7 +70,7 @@ def explain(
     ] = None,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
-    output_format: FormatOption = OutputFormat.TEXT,
+    output_format: ReportFormatOption = OutputFormat.TEXT,
     out: OutOption = None,
     jobs: JobsOption = None,
     seal: SealOption = None,

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kforensics.cli.helptext import help_of
 from kforensics.cli.options import (
-    FormatOption,
+    DocumentFormatOption,
     LeaderOption,
     OutOption,
     OutputFormat,
+    PageFormatOption,
     VerboseOption,
     require_format,
 )
@@ -64,7 +66,6 @@ PartitionOption = Annotated[
 ]
 
 
-@fleet.command()
 def audit(
     sources: SourcesArgument,
     *,
@@ -108,13 +109,13 @@ def audit(
     topic: TopicOption = None,
     partition: PartitionOption = None,
     most: MostOption = 100,
-    output_format: FormatOption = OutputFormat.TEXT,
+    output_format: PageFormatOption = OutputFormat.TEXT,
     verbose: VerboseOption = False,
 ) -> None:
     """Judge every partition of a fleet as diff does, on Spark, and write Parquet tables and a summary.
 
     Every source must be readable from every worker by its path; what a broker extracted with `fleet scan` only has to be
-    readable itself. Needs Java 17 or later and `pip install 'kforensics[spark]'`.
+    readable itself. Needs Java 17 or later, and kforensics installed with its extra named spark.
     """
     import sys
 
@@ -154,7 +155,6 @@ def audit(
     _finish("fleet-audit", summarise(target, most=most), output_format, None, verbose=verbose)
 
 
-@fleet.command()
 def report(
     tables: Annotated[
         str, typer.Argument(metavar="TABLES", help="Tables that `fleet audit` wrote.", show_default=False)
@@ -191,7 +191,7 @@ def report(
         LeastSeverity, typer.Option("--severity", help="Only findings that are at least as grave.")
     ] = LeastSeverity.NOTE,
     most: MostOption = 100,
-    output_format: FormatOption = OutputFormat.TEXT,
+    output_format: PageFormatOption = OutputFormat.TEXT,
     out: OutOption = None,
     verbose: VerboseOption = False,
 ) -> None:
@@ -226,7 +226,6 @@ def report(
     )
 
 
-@fleet.command()
 def scan(
     paths: Annotated[
         list[Path],
@@ -264,7 +263,7 @@ def scan(
     normal_priority: Annotated[
         bool, typer.Option("--normal-priority", help="Do not step behind the broker for disk and processor.")
     ] = False,
-    output_format: FormatOption = OutputFormat.TEXT,
+    output_format: DocumentFormatOption = OutputFormat.TEXT,
 ) -> None:
     """Extract on a broker what an audit needs of its disks, as Parquet: no keys, no values. Needs no Spark.
 
@@ -343,3 +342,7 @@ def _compare(earlier: Path, later: Path, output_format: OutputFormat, out: Path 
         lines = comparison_screen(comparison, verbose=verbose, width=screen_width())
         write_result(render_screen(lines, colour=out is None and wants_colour(sys.stdout)), out)
     raise typer.Exit(code)
+
+
+for _command in (audit, report, scan):
+    fleet.command(help=help_of(_command))(_command)

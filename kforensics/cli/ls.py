@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kforensics.cli.exits import exit_code_of
-from kforensics.cli.options import FormatOption, OutOption, OutputFormat, PathsArgument, VerboseOption, require_format
+from kforensics.cli.options import (
+    LinesFormatOption,
+    OutOption,
+    OutputFormat,
+    PathsArgument,
+    VerboseOption,
+    require_format,
+)
 from kforensics.cli.output import check_out, write_result
 
 if TYPE_CHECKING:
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
 def ls(
     *,
     paths: PathsArgument,
-    output_format: FormatOption = OutputFormat.TEXT,
+    output_format: LinesFormatOption = OutputFormat.TEXT,
     files: Annotated[
         bool, typer.Option("--files", help="List every file, not only counts by kind (json, jsonl).")
     ] = False,

@@ -129,7 +129,7 @@ def _options(parameters: Iterable[Any]) -> Iterator[str]:
 def _option_help(parameter: Any) -> str:
     words = parameter.help or ""
     choices = _choices(parameter)
-    if choices:
+    if choices and not parameter.metavar:
         words += f" One of {', '.join(choices)}."
     default = parameter.default
     if parameter.show_default and not parameter.is_flag and default is not None and not callable(default):

@@ -3,7 +3,14 @@ from typing import Annotated
 import typer
 
 from kforensics.cli.exits import ExitCode
-from kforensics.cli.options import FormatOption, OutOption, OutputFormat, PathsArgument, VerboseOption, require_format
+from kforensics.cli.options import (
+    LinesFormatOption,
+    OutOption,
+    OutputFormat,
+    PathsArgument,
+    VerboseOption,
+    require_format,
+)
 
 
 def metadata(
@@ -26,7 +33,7 @@ def metadata(
         ),
     ] = None,
     verbose: VerboseOption = False,
-    output_format: FormatOption = OutputFormat.TEXT,
+    output_format: LinesFormatOption = OutputFormat.TEXT,
     out: OutOption = None,
 ) -> None:
     """Show the history of partitions, topics and brokers from the KRaft metadata log and its snapshots.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.models import OptionInfo
 
 from kforensics.errors import UsageError
 
@@ -28,14 +29,33 @@ PathsArgument = Annotated[
     ),
 ]
 
-FormatOption = Annotated[
-    OutputFormat,
-    typer.Option(
+
+_MEANINGS = {
+    OutputFormat.TEXT: "for people",
+    OutputFormat.JSON: "one document for programs",
+    OutputFormat.JSONL: "one object a line",
+    OutputFormat.HTML: "a page to keep",
+    OutputFormat.SARIF: "for viewers of CI results",
+}
+
+
+def _format_option(*offered: OutputFormat) -> OptionInfo:
+    option: OptionInfo = typer.Option(
         "--format",
-        help="How the result is written: text for people, json and jsonl for programs.",
+        metavar="|".join(offered),  # what the command has, not all that there are
+        help=f"How the result is written: {', '.join(f'{one} {_MEANINGS[one]}' for one in offered)}.",
         case_sensitive=False,
-    ),
-]
+    )
+    return option
+
+
+_PLAIN = (OutputFormat.TEXT, OutputFormat.JSON)
+
+DocumentFormatOption = Annotated[OutputFormat, _format_option(*_PLAIN)]
+PageFormatOption = Annotated[OutputFormat, _format_option(*_PLAIN, OutputFormat.HTML)]
+LinesFormatOption = Annotated[OutputFormat, _format_option(*_PLAIN, OutputFormat.JSONL)]
+ReportFormatOption = Annotated[OutputFormat, _format_option(*_PLAIN, OutputFormat.JSONL, OutputFormat.HTML)]
+CheckFormatOption = Annotated[OutputFormat, _format_option(*_PLAIN, OutputFormat.JSONL, OutputFormat.SARIF)]
 
 OutOption = Annotated[
     Path | None,

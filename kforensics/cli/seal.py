@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kforensics.cli.options import (
-    FormatOption,
+    DocumentFormatOption,
     JobsOption,
     OutOption,
     OutputFormat,
@@ -84,7 +84,7 @@ def seal(
             show_default=False,
         ),
     ] = None,
-    output_format: FormatOption = OutputFormat.TEXT,
+    output_format: DocumentFormatOption = OutputFormat.TEXT,
     out: OutOption = None,
     jobs: JobsOption = None,
     read_rate: ReadRateOption = None,

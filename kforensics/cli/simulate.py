@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kforensics.cli.exits import ExitCode
-from kforensics.cli.options import FormatOption, OutOption, OutputFormat, require_format
+from kforensics.cli.options import OutOption, OutputFormat, PageFormatOption, require_format
 from kforensics.errors import UsageError
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def simulate(
             show_default=False,
         ),
     ] = None,
-    output_format: FormatOption = OutputFormat.TEXT,
+    output_format: PageFormatOption = OutputFormat.TEXT,
     out: OutOption = None,
 ) -> None:
     """Replay how replicas lose and diverge, explore every interleaving, or write a history as data directories.

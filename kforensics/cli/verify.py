@@ -10,7 +10,7 @@ import typer
 
 from kforensics.cli.exits import exit_code_of
 from kforensics.cli.options import (
-    FormatOption,
+    CheckFormatOption,
     JobsOption,
     OutOption,
     OutputFormat,
@@ -52,7 +52,7 @@ def verify(
     *,
     paths: PathsArgument,
     level: LevelOption = VerifyLevel.RECORDS,
-    output_format: FormatOption = OutputFormat.TEXT,
+    output_format: CheckFormatOption = OutputFormat.TEXT,
     jobs: JobsOption = None,
     read_rate: ReadRateOption = None,
     seal: SealOption = None,
