@@ -4,7 +4,7 @@ import enum
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,12 @@ def pages() -> dict[str, str]:
     """Every generated page by its path in the repository."""
     program = get_command(app)
     commands: dict[str, Any] = dict(sorted(getattr(program, "commands", {}).items()))
-    made = {f"man/{PROGRAM}.1": _program_page(program, commands)}
+    made = {f"man/{PROGRAM}.1": _group_page((PROGRAM,), program)}
     for name, command in commands.items():
-        made[f"man/{PROGRAM}-{name}.1"] = _command_page(name, command)
+        below: dict[str, Any] = dict(sorted(getattr(command, "commands", {}).items()))
+        words = (PROGRAM, name)
+        made[_page_path(words)] = _group_page(words, command) if below else _command_page(words, command)
+        made |= {_page_path((*words, inner)): _command_page((*words, inner), one) for inner, one in below.items()}
     made["docs/findings.md"] = findings_page()
     return made
 
@@ -57,37 +60,51 @@ def findings_page() -> str:
     return "\n".join(lines)
 
 
-def _program_page(program: Any, commands: dict[str, Any]) -> str:
+def _page_path(words: Sequence[str]) -> str:
+    return f"man/{'-'.join(words)}.1"
+
+
+def _group_page(words: Sequence[str], group: Any) -> str:
+    """The page of the program, or of a command that has commands of its own."""
+    commands: dict[str, Any] = dict(sorted(group.commands.items()))
     lines = [
-        *_head(PROGRAM, program.help),
+        *_head("-".join(words), group.help),
         ".SH SYNOPSIS",
-        f".B {PROGRAM}",
+        f".B {_escape(' '.join(words))}",
         r"[\fIOPTION\fR]",
         r"\fICOMMAND\fR",
         r"[\fIARGUMENT\fR ...]",
     ]
-    lines += [".SH DESCRIPTION", *_paragraphs(program.help), ".PP", _text(PROMISE), ".SH COMMANDS"]
+    lines += [".SH DESCRIPTION", *_paragraphs(group.help)]
+    if len(words) == 1:
+        lines += [".PP", _text(PROMISE)]
+    lines += [".SH COMMANDS"]
     for name, command in commands.items():
-        lines += [".TP", rf"\fB{_escape(PROGRAM)} {_escape(name)}\fR", _text(_sentence(command.help))]
-    lines += [".SH OPTIONS", *_options(program.params), *_exit_status()]
-    lines += [".SH SEE ALSO", *_see_also(f"{PROGRAM}-{name}" for name in commands)]
+        lines += [".TP", rf"\fB{_escape(' '.join((*words, name)))}\fR", _text(_sentence(command.help))]
+    others = [*_above(words), *("-".join((*words, name)) for name in commands)]
+    lines += [".SH OPTIONS", *_options(group.params), *_exit_status(), ".SH SEE ALSO", *_see_also(others)]
     return "\n".join(lines) + "\n"
 
 
-def _command_page(name: str, command: Any) -> str:
+def _command_page(words: Sequence[str], command: Any) -> str:
     arguments = [parameter for parameter in command.params if not _is_option(parameter)]
     lines = [
-        *_head(f"{PROGRAM}-{name}", command.help),
+        *_head("-".join(words), command.help),
         ".SH SYNOPSIS",
-        rf".B {PROGRAM} {_escape(name)}",
+        f".B {_escape(' '.join(words))}",
         r"[\fIOPTION\fR ...]",
     ]
     lines += [rf"\fI{_escape(_metavar(argument))}\fR" for argument in arguments]
     lines += [".SH DESCRIPTION", *_paragraphs(command.help)]
     for argument in arguments:
         lines += [".TP", rf"\fI{_escape(_metavar(argument))}\fR", _text(argument.help or "")]
-    lines += [".SH OPTIONS", *_options(command.params), *_exit_status(), ".SH SEE ALSO", *_see_also([PROGRAM])]
+    lines += [".SH OPTIONS", *_options(command.params), *_exit_status(), ".SH SEE ALSO", *_see_also(_above(words))]
     return "\n".join(lines) + "\n"
+
+
+def _above(words: Sequence[str]) -> list[str]:
+    """The pages of the commands that a command stands under."""
+    return ["-".join(words[:count]) for count in range(1, len(words))]
 
 
 def _head(name: str, words: str | None) -> list[str]:

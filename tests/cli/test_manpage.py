@@ -30,6 +30,15 @@ def test_every_command_and_option_has_words():
         assert empty == []
 
 
+def test_commands_of_a_command_have_pages_of_their_own():
+    pages = manpage.pages()
+
+    for name in ("audit", "report", "scan"):
+        assert f"\\fBkforensics fleet {name}\\fR" in pages["man/kforensics-fleet.1"]
+        assert "\\fB\\-\\-format\\fR" in pages[f"man/kforensics-fleet-{name}.1"]
+    assert "kforensics\\-fleet\\-audit (1)" in pages["man/kforensics-fleet.1"]
+
+
 def test_every_code_is_on_the_page_of_findings():
     page = manpage.findings_page()
 
