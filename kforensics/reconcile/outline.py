@@ -28,9 +28,9 @@ class LogOutline:
     epochs: tuple[EpochEntry, ...]
     high_watermark: int | Absent
     """As checkpointed; absent where no checkpoint tells."""
-    first_base_offset: int | Absent
+    first_base_offset: int | Absent = Absent.UNKNOWN
     """Of the oldest segment on disk."""
-    log_start: CheckpointValue | Absent
+    log_start: CheckpointValue | Absent = Absent.NOT_WRITTEN
     """As checkpointed: brokers write it down only where the log does not begin with its oldest segment."""
 
 

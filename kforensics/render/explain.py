@@ -12,7 +12,7 @@ from kforensics.reconcile.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.story import LossEntry, PartitionStory, Truncation
 from kforensics.reconcile.timeline import TimelineEntry
 from kforensics.render.escape import escape_text
-from kforensics.render.sentences import told
+from kforensics.render.sentences import GRAVE, cut_sentence, told
 from kforensics.render.text import INDENT, Style, columns, counted, wrapped
 from kforensics.render.times import utc_text
 
@@ -36,8 +36,6 @@ _TOLD = frozenset(
         "topic-deleted",
     }
 )
-
-_GRAVE = frozenset({"unclean-election", "broker-halted", "log-dir-failed", "truncation-refused", "segments-deleted"})
 
 AFTERMATH_MS = 1_000
 """How long after the last grave event the telling goes on."""
@@ -114,7 +112,7 @@ def told_entries(
         and (isinstance(entry.topic_partition, Absent) or entry.topic_partition in eventful)
     ]
     times = [cut.time_ms for story in stories for cut in story.truncations if isinstance(cut.time_ms, int)]
-    times += [entry.time_ms for entry in about if entry.kind in _GRAVE and isinstance(entry.time_ms, int)]
+    times += [entry.time_ms for entry in about if entry.kind in GRAVE and isinstance(entry.time_ms, int)]
     end = max(times, default=None)
     begin = _first_creation(stories)
     return [entry for entry in _restarts_only(about) if _is_within(entry, begin, end)]
@@ -165,9 +163,7 @@ def _happened(
         for one in told(shown)
     ]
     arrow = "→" if unicode else "->"
-    for cut in cuts:
-        words = f"broker {cut.broker_id} truncates {escape_text(str(cut.topic_partition))} {cut.from_offset} {arrow} {cut.to_offset}"
-        rows.append((cut.time_ms, words, _cited(cut.citations, inputs)))
+    rows += [(cut.time_ms, escape_text(cut_sentence(cut, arrow)), _cited(cut.citations, inputs)) for cut in cuts]
     rows.sort(key=lambda row: (not isinstance(row[0], int), row[0] if isinstance(row[0], int) else 0))
     hidden = 0 if verbose else max(0, len(rows) - MOST_ENTRIES)
     for time_ms, words, source in rows[: None if verbose else MOST_ENTRIES]:

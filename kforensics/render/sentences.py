@@ -6,11 +6,16 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.metadata_events import WHOLE_TOPIC
+from kforensics.reconcile.story import Truncation
 from kforensics.reconcile.timeline import DetailValue, TimelineEntry
 from kforensics.units import TopicPartition
 
 MOST_NAMES = 4
 _WITH_EPOCH = frozenset({"unclean-election", "leader-change"})
+
+
+GRAVE = frozenset({"unclean-election", "broker-halted", "log-dir-failed", "truncation-refused", "segments-deleted"})
+"""Kinds of entries after which an incident is not over."""
 
 
 class Told(NamedTuple):
@@ -21,6 +26,8 @@ class Told(NamedTuple):
     citations: tuple[Citation, ...]
     metadata_offset: int | Absent
     """Of the record that tells it."""
+    kind: str
+    """Of the entries."""
 
 
 _OF_PARTITIONS = frozenset({"isr-shrink", "isr-expand", "leader-lost"})
@@ -41,7 +48,12 @@ def told(entries: Iterable[TimelineEntry]) -> Iterator[Told]:
         at = group[0].detail.get("metadata_offset")
         is_recorded = isinstance(at, int) and not any(isinstance(one.line, int) for one in citations)
         offset = at if is_recorded and isinstance(at, int) else Absent.NOT_APPLICABLE
-        yield Told(group[0].time_ms, sentence(group[0], _names(group)), citations, offset)
+        yield Told(group[0].time_ms, sentence(group[0], _names(group)), citations, offset, group[0].kind)
+
+
+def cut_sentence(cut: Truncation, arrow: str) -> str:
+    """A truncation in words, which knows where the log ended before."""
+    return f"broker {cut.broker_id} truncates {cut.topic_partition} {cut.from_offset} {arrow} {cut.to_offset}"
 
 
 def _names(group: Sequence[TimelineEntry]) -> str:
@@ -135,6 +147,10 @@ def _of_logs(entry: TimelineEntry, names: str) -> str:
         case "segments-deleted":
             of = f" of {names}" if names else ""
             return f"{broker} deletes segments{of}" + _because(detail.get("reason"))
+        case "log-created":
+            return f"{broker} begins a log of {names}"
+        case "log-discarded":
+            return f"{broker} puts its log of {names} aside to be deleted"
         case "log-start-moved":
             return f"{broker} moves the log start of {names} to {detail.get('log_start_offset')}" + _because(
                 detail.get("reason")

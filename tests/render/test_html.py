@@ -11,10 +11,14 @@ from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.model import Severity, finding
 from kforensics.pipeline.cited import CitedFile
 from kforensics.pipeline.explain import Explanation
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.bug_evidence import BugTrace
 from kforensics.reconcile.causes import Cause, CauseName
 from kforensics.reconcile.clocks import Clock
 from kforensics.reconcile.committed import CommittedCounts
+from kforensics.reconcile.operations import Operation
 from kforensics.reconcile.outline import LogOutline
+from kforensics.reconcile.residual import Residual
 from kforensics.reconcile.story import GroupAtRisk, Holder, LossEntry, PartitionStory, Truncation
 from kforensics.reconcile.timeline import TimelineEntry
 from kforensics.reconcile.torn import Tears
@@ -142,6 +146,9 @@ def explanation(word):
             log(1, 93, (EpochEntry(0, 0), EpochEntry(1, 60))),
             log(1, 93, (EpochEntry(0, 0), EpochEntry(1, 60)), broker_id=3),
         ),
+        residuals=(
+            Residual(broker_id=3, offset=58, protocol=ProtocolName.KIP_595, old_format=False, citations=(cited,)),
+        ),
     )
     entries = (
         TimelineEntry(
@@ -182,6 +189,25 @@ def explanation(word):
             ),
         ),
         problems=(Problem(input=0, path=f"bad{word}", message=f"message{word}"),),
+        operations=(
+            Operation(
+                kind="reassignment",
+                topic_partition=partition,
+                time_ms=Absent.UNKNOWN,
+                meaning=f"moved{word}",
+                citations=(cited,),
+            ),
+        ),
+        broker_bugs=(
+            BugTrace(
+                jira="KAFKA-13315",
+                broker_id=1,
+                confidence="likely",
+                effect="effect",
+                trace=f"trace{word}",
+                citations=(line,),
+            ),
+        ),
     )
 
 
@@ -257,6 +283,16 @@ def test_elements_are_closed_in_order():
 
 def test_the_same_values_give_the_same_bytes():
     assert page("abc") == page("abc")
+
+
+def test_bugs_operations_and_what_stays_open_have_sections_of_their_own():
+    words = " ".join(" ".join(outline(page("")).words).split())
+    headings = ("Done on purpose", "Known bugs of Kafka", "Replicas that stay different", "Findings", "What stays open")
+
+    places = [words.rindex(heading) for heading in headings]
+    assert sorted(places) == places
+    assert "KAFKA-13315" in words[places[1] : places[2]]
+    assert "moved" in words[places[0] : places[1]]
 
 
 def test_verdict_and_advice_come_first():

@@ -16,6 +16,7 @@ from kforensics.render.explain import told_entries
 from kforensics.render.html.happenings import Happening, happenings, rows_within
 from kforensics.render.html.lanes import draw_figure
 from kforensics.render.html.pages import fill_page
+from kforensics.render.html.unknowns import unknowns
 from kforensics.render.times import utc_text
 
 MOST_LOSSES = 500
@@ -124,7 +125,13 @@ def explain_html(
         producers=[(str(story.partition), back) for story in result.stories for back in story.tears.producers],
         findings=[(item, references.of(item.citations)) for item in findings[:MOST_FINDINGS]],
         more_findings=max(0, len(findings) - MOST_FINDINGS),
-        missing=(*result.notes, *result.missing),
+        bugs=_bugs(result, references),
+        operations=[(one, references.of(one.citations)) for one in result.operations[:MOST_FINDINGS]],
+        more_operations=max(0, len(result.operations) - MOST_FINDINGS),
+        residuals=_residuals(result, references),
+        unknowns=unknowns(result),
+        notes=result.notes,
+        missing=result.missing,
         problems=[
             (references.full_path(problem.input, problem.path), problem.message)
             for problem in result.problems[:MOST_PROBLEMS]
@@ -192,12 +199,9 @@ def _timeline(result: Explanation, cuts: Sequence[Truncation], references: _Refe
     # A cut is told by its own row, which knows where the log ended before.
     others = [entry for entry in result.timeline if entry.kind != "truncation" or entry.is_quiet]
     seen = set(map(id, told))
-    controllers = frozenset(
-        one.broker_id for one in result.inputs if one.kind == "controller" and isinstance(one.broker_id, int)
-    )
-    main, more_main = rows_within(happenings(told, cuts, controllers=controllers), MOST_HAPPENINGS)
+    main, more_main = rows_within(happenings(told, cuts), MOST_HAPPENINGS)
     other, more_other = rows_within(
-        happenings((entry for entry in others if id(entry) not in seen), controllers=controllers),
+        happenings(entry for entry in others if id(entry) not in seen),
         MOST_OTHER_HAPPENINGS,
     )
     return {
@@ -241,6 +245,32 @@ def _cut_entry(cut: Truncation, references: _References) -> dict[str, object]:
         "cause": CAUSE_WORDS[cut.cause.name],
         "references": references.of(cut.citations, most=20),
     }
+
+
+def _bugs(result: Explanation, references: _References) -> list[dict[str, object]]:
+    """Every known bug whose trace is there, whether or not it did harm."""
+    found = [(str(story.partition), bug) for story in result.stories for bug in story.bugs]
+    found += [("", bug) for bug in result.broker_bugs]
+    return [
+        {"partition": where, "bug": bug, "references": references.of(bug.citations)}
+        for where, bug in found[:MOST_FINDINGS]
+    ]
+
+
+def _residuals(result: Explanation, references: _References) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = [
+        {
+            "partition": str(story.partition),
+            "broker": one.broker_id,
+            "leader": story.leader,
+            "offset": one.offset,
+            "damaged": ", ".join(str(broker) for broker in one.damaged_on),
+            "references": references.of(one.citations),
+        }
+        for story in result.stories
+        for one in story.residuals
+    ]
+    return rows[:MOST_FINDINGS]
 
 
 def _groups(result: Explanation, references: _References) -> list[dict[str, object]]:
