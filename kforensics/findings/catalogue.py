@@ -276,9 +276,9 @@ CATALOGUE: dict[str, FindingKind] = {
         advice="Trust meta.properties; correct the inventory, or find out which volume was swapped.",
     ),
     "KF408": FindingKind(
-        title="logs that digests alone can't compare",
-        meaning="The extracted evidence proves equality per 65,536 offsets; here a part of such a run is held by one log only, so its digest proves nothing.",
-        advice="Run `kforensics diff` or `fleet audit` where the bytes of these replicas can be read.",
+        title="logs that the evidence of a scan can't compare",
+        meaning="A scan with --digests-only proves equality per 65,536 offsets: where one log holds a part of such a run only, its digest proves nothing. Where a cleaner worked on one log, and the scan of the other node did not know of it, the records that would tell were not carried.",
+        advice="Scan without --digests-only, or run `kforensics diff` or `fleet audit` where the bytes of these replicas can be read.",
     ),
     "KF502": FindingKind(
         title="one partition stands in two log directories of a node",
