@@ -164,7 +164,7 @@ RECOVERY_SHAPES: tuple[Shape, ...] = (
     shape(
         Kind.LOG_START_MOVED,
         b"Incremented log start offset to ",
-        number("log_start_offset") + rb"(?: due to (?:reason )?(?P<reason>[a-z ]{1,60}))?",
+        number("log_start_offset") + rb"(?: due to (?:reason )?(?P<reason>[a-z]{1,30}(?: [a-z]{1,30}){0,5}))?",
     ),
     shape(
         Kind.BATCH_SKIPPED,
