@@ -9,7 +9,7 @@ from kforensics.formats.entries import SHORTEST_ENTRY, SMALLEST_LENGTH
 from kforensics.formats.log_order import flip_between
 from kforensics.formats.message_set import CRC_COVERED_POSITION as MESSAGE_CRC_COVERED
 from kforensics.formats.record_batch import BATCH_HEADER, CRC_COVERED_POSITION, CRC_POSITION, LOG_OVERHEAD
-from kforensics.formats.resync import OFFSET_REACH, SoundBatch, checksums_of
+from kforensics.formats.resync import OFFSET_REACH, Expectation, SoundBatch, checksums_of, find_sound_batch
 from kforensics.formats.word_buffer import SegmentBytes, read_exactly
 from kforensics.units import OffsetRange
 
@@ -105,7 +105,7 @@ def run_damage(source: SegmentBytes, position: int, end: int, around: Neighbours
         return lying
     if around.next_good is None:
         return _tail(source, span, header, around)
-    cause = _shift(span, header, around) or zero_page(source, span) or Absent.UNKNOWN
+    cause = _shift(span, header, around) or zero_page(source, span) or _foreign_page(source, span) or Absent.UNKNOWN
     kind, expected, found = _misfit(source, span, header)
     return Damage(
         span=span,
@@ -269,6 +269,19 @@ def zero_page(source: SegmentBytes, span: Span) -> Cause | None:
         detail = f"zeros from byte {span.position + last_boundary} on, where a sector of {SECTOR_LENGTH} bytes begins"
         return Cause(kind="zero-page", detail=detail)
     return None
+
+
+def _foreign_page(source: SegmentBytes, span: Span) -> Cause | None:
+    """A sound batch of magic 2 within a run that offers none to this log: its offsets are out of reach, so it was written for another."""
+    batch = find_sound_batch(source, span.position + 1, span.end, Expectation(plain_from=source.size))
+    if batch is None or batch.position + batch.length > span.end:
+        return None
+    page = batch.position // SECTOR_LENGTH * SECTOR_LENGTH
+    detail = (
+        f"a sound batch of another log, from offset {batch.base_offset} on, stands at byte {batch.position}, "
+        f"in what was written from byte {page} on or before"
+    )
+    return Cause(kind="foreign-page", detail=detail)
 
 
 def is_zero(source: SegmentBytes, span: Span) -> bool:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from kforensics.damage import BitFlip, Cause, Damage, DamageKind
+from kforensics.formats.record_batch import build_record_batch, encode_record_batch
 from tests.formats.segments import Walked, batches_of, walked
 
 SEED = 20_240_301
@@ -234,3 +235,19 @@ def test_a_file_cut_anywhere_in_its_last_batch_has_a_torn_tail(segments):
             assert located(found, last, end)
             assert set(segment.starts[:-1]) == sound_positions(found)
             assert all(damage.gravity == "torn-tail" and damage.span.position >= last for damage in found.damage)
+
+
+def test_a_page_of_another_log_is_named_by_the_batch_that_it_brings():
+    value = bytes(range(256)) * 4
+    own = [encode_record_batch(build_record_batch(offset, [(1, None, value)])) for offset in range(20)]
+    other = [encode_record_batch(build_record_batch((1 << 40) + offset, [(1, None, value)])) for offset in range(8)]
+    data = bytearray(b"".join(own))
+    data[8192:12288] = b"".join(other)[500:4596]
+
+    found = walked(bytes(data))
+
+    causes = [one.cause for one in found.damage if isinstance(one.cause, Cause)]
+    assert [(cause.kind, f"from offset {(1 << 40) + 1} on" in cause.detail) for cause in causes] == [
+        ("foreign-page", True)
+    ]
+    assert not any(int(row["base_offset"]) >= 1 << 40 for row in found.batches)
