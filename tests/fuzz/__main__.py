@@ -103,7 +103,7 @@ def run_atheris(target: str, *, count: int, work: Path) -> bool:
     command += [
         f"-runs={count}",
         "-max_len=4096",
-        "-timeout=120",  # of the wall clock, which other work on the machine moves, too
+        "-timeout=1200",  # of the wall clock, which other work on the machine moves, too
         "-rss_limit_mb=2048",
         f"-artifact_prefix={work}/defect-{target}-",
         "-verbosity=1",
