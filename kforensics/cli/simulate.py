@@ -59,7 +59,7 @@ def simulate(
     ] = None,
     max_states: Annotated[
         int, typer.Option("--max-states", metavar="N", min=1, help="Stop after this many states.")
-    ] = 5_000_000,
+    ] = 2_000_000,
     write: Annotated[
         Path | None,
         typer.Option(
