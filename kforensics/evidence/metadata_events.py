@@ -78,8 +78,7 @@ class EventSelection:
             if isinstance(part, MetadataEvent):
                 yield part
             else:
-                for row in part.tolist():
-                    yield from self.step_events(row)
+                yield from self.step_events(part)
 
     def parts(self) -> Iterator[MetadataEvent | Rows]:
         """Runs of steps with the other changes between them, all in order."""
@@ -97,10 +96,12 @@ class EventSelection:
         if first < len(self.rows):
             yield self.rows[first:]
 
-    def step_events(self, row: int) -> Iterator[MetadataEvent]:
-        """The changes that one step of a partition makes."""
-        found = partition_events(self.partitions.state_before(row), self.partitions.state(row))
-        return (event for event in found if self.wants(event))
+    def step_events(self, rows: Rows) -> Iterator[MetadataEvent]:
+        """The changes that steps of partitions make."""
+        for before, after in self.partitions.changes(rows):
+            for event in partition_events(before, after):
+                if self.wants(event):
+                    yield event
 
 
 def _everything(_event: MetadataEvent) -> bool:

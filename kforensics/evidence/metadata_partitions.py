@@ -14,6 +14,8 @@ from kforensics.evidence.metadata_steps import STEP_DTYPE, PartitionStatus, Step
 Rows = NDArray[np.intp]
 
 NO_ROW = -1
+ROWS_AT_ONCE = 1 << 12
+"""Rows that are made into values together."""
 
 
 class StepColumns(NamedTuple):
@@ -99,18 +101,21 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
 
     def states(self, rows: Rows) -> Iterator[PartitionState]:
         """The states that steps lead to."""
-        for step in self._steps[rows].tolist():
-            offset, timestamp_ms, place, number, status, leader_epoch, partition_epoch = step
-            leader, *rest = self._statuses[status]
-            topic_id, partition = self.keys_by_number[number]
-            when = self._places.when(place, offset, timestamp_ms)
-            name = self.topics[number]
-            yield PartitionState._make((name, topic_id, partition, leader, leader_epoch, partition_epoch, *rest, when))
+        for first in range(0, len(rows), ROWS_AT_ONCE):
+            for step in self._steps[rows[first : first + ROWS_AT_ONCE]].tolist():
+                offset, timestamp_ms, place, number, status, leader_epoch, partition_epoch = step
+                leader, *rest = self._statuses[status]
+                topic_id, partition = self.keys_by_number[number]
+                head = self.topics[number], topic_id, partition, leader, leader_epoch, partition_epoch
+                yield PartitionState._make((*head, *rest, self._places.when(place, offset, timestamp_ms)))
 
-    def state_before(self, row: int) -> PartitionState | None:
-        """The state that a step changes; none where it is the first of its partition."""
-        before = int(self._before[row])
-        return None if before == NO_ROW else self.state(before)
+    def changes(self, rows: Rows) -> Iterator[tuple[PartitionState | None, PartitionState]]:
+        """The states before and behind steps; none before where the step is the first of its partition."""
+        before = self._before[rows]
+        is_first = before == NO_ROW
+        states_before = self.states(before[~is_first])
+        for begins, state in zip(is_first.tolist(), self.states(rows), strict=True):
+            yield (None if begins else next(states_before)), state
 
     def newest(self, key: tuple[str, int]) -> PartitionState | None:
         """The last state of a partition."""

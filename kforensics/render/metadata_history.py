@@ -176,7 +176,7 @@ class _HistoryText:
     def _tell(self, kind: int, row: int, widths: _Widths) -> _Told:
         if len(self._told) >= MOST_KINDS:
             self._told.clear()
-        events = list(self._events.step_events(row))
+        events = list(self._events.step_events(np.array([row])))
         shown = [event for event in events if event.kind not in self._quiet]
         changes = tuple((f"{event.kind.value:<{widths.kind}}  ", *_words_around_epoch(event)) for event in shown)
         margin = f"{OR_BEFORE}  " if events and events[0].when.from_snapshot else "  "

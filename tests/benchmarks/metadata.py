@@ -54,7 +54,6 @@ def main() -> None:
     questions = {
         "metadata --at": ("--at", str(RECORDS - 1)),
         "metadata": (),
-        "metadata -v": ("-v",),
         "metadata of a partition": ("--topic", "topic-7", "--partition", "3"),
         "metadata of a broker": ("--broker", "5"),
     }
