@@ -1,15 +1,12 @@
 """The epoch cache: every example of the rules, and their differences by version."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import (
     RULES_BEFORE_1_0_2,
     RULES_BEFORE_2_0_1,
     EpochEndOffset,
-    Epochs,
     are_rising,
     assign,
     end_offset_for_epoch,
@@ -100,20 +97,3 @@ def test_epoch_at_and_latest_epoch():
     assert [epoch_at(TWO_TERMS, offset) for offset in (9, 10, 19, 20, 99)] == [Absent.UNKNOWN, 5, 5, 7, 7]
     assert latest_epoch(TWO_TERMS) == 7
     assert latest_epoch(()) is Absent.NOT_APPLICABLE
-
-
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 40)), max_size=12), st.integers(0, 50), st.integers(0, 10))
-def test_assign_keeps_the_cache_rising_and_every_lookup_has_an_answer(terms, cut, requested):
-    entries: Epochs = ()
-    for leader_epoch, start_offset in terms:
-        entries = assign(entries, leader_epoch, start_offset)
-        assert are_rising(entries)
-        assert entries[-1].leader_epoch == leader_epoch
-    shorter = truncate_from_end(entries, cut)
-    assert all(entry.start_offset < cut for entry in shorter)
-    assert are_rising(truncate_from_start(entries, cut))
-    answer = end_offset_for_epoch(entries, 60, requested)
-    if not isinstance(answer, Absent):
-        assert not isinstance(answer.leader_epoch, Absent)
-        assert answer.leader_epoch <= requested
-        assert answer.end_offset <= 60

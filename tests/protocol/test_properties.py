@@ -2,11 +2,19 @@
 
 from itertools import groupby, product
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kforensics.damage import Absent
-from kforensics.protocol.epochs import EpochEndOffset, Epochs, assign, end_offset_for_epoch, truncate_from_start
+from kforensics.protocol.epochs import (
+    EpochEndOffset,
+    Epochs,
+    are_rising,
+    assign,
+    end_offset_for_epoch,
+    truncate_from_end,
+    truncate_from_start,
+)
 from kforensics.protocol.outcome import LogState, ProtocolName, TruncationRule
 from kforensics.protocol.recovery import RecoveryRule, SegmentState, recover_log
 from kforensics.protocol.special_truncation import future_replica_truncation, quorum_truncation
@@ -130,6 +138,23 @@ def test_the_cache_is_what_the_records_say(operations):
             assert end_offset_for_epoch(log.epochs, log.log_end_offset, requested) == spelled.end_of(requested)
 
 
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 40)), max_size=12), st.integers(0, 50), st.integers(0, 10))
+def test_assign_keeps_the_cache_rising_and_every_lookup_has_an_answer(terms, cut, requested):
+    entries: Epochs = ()
+    for leader_epoch, start_offset in terms:
+        entries = assign(entries, leader_epoch, start_offset)
+        assert are_rising(entries)
+        assert entries[-1].leader_epoch == leader_epoch
+    shorter = truncate_from_end(entries, cut)
+    assert all(entry.start_offset < cut for entry in shorter)
+    assert are_rising(truncate_from_start(entries, cut))
+    answer = end_offset_for_epoch(entries, 60, requested)
+    if not isinstance(answer, Absent):
+        assert not isinstance(answer.leader_epoch, Absent)
+        assert answer.leader_epoch <= requested
+        assert answer.end_offset <= 60
+
+
 @st.composite
 def fenced_histories(draw, first_epoch=0):
     """Logs of three replicas under fenced leadership: only the leader of the newest epoch writes, followers align before they copy."""
@@ -181,7 +206,12 @@ def lagging(history):
             yield log, elected, common_prefix(log, logs[leader])
 
 
+ALONE_IN_TURN = ([[(1, 0, 0), (3, 1, 0), (5, 2, 0)], [(2, 0, 1), (4, 1, 1), (6, 2, 1)], []], 1, 7)
+"""Two brokers lead in turn, each without having followed the other: a round for every term."""
+
+
 @given(fenced_histories())
+@example(ALONE_IN_TURN)
 def test_fenced_histories_are_cut_at_the_longest_common_prefix(history):
     for log, elected, common in lagging(history):
         follower = state_of(log, high_watermark=common)
@@ -224,6 +254,7 @@ def test_what_retention_took_is_fetched_from_where_the_leader_begins(history, le
 
 
 @given(fenced_histories(first_epoch=1))
+@example(ALONE_IN_TURN)
 def test_members_of_the_quorum_cut_at_the_longest_common_prefix(history):
     for log, elected, common in lagging(history):
         outcome = quorum_truncation(state_of(log, high_watermark=Absent.UNKNOWN), elected)
