@@ -12,15 +12,27 @@ from kforensics.cli.app import run
 RECORDINGS = sorted(
     p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz")
 )
-CALM = ("all-codecs-4.x", "benign-rolling-restart-4.x", "kip101-saves-0.11", "mixed-magic-1.1", "recreated-topic-4.x")
+CALM = (
+    "all-codecs-4.x",
+    "benign-rolling-restart-4.x",
+    "kip101-saves-0.11",
+    "mixed-magic-1.1",
+    "operator-actions-2.5",
+    "operator-actions-2.8",
+    "recreated-topic-4.x",
+)
 CAUSES = {
+    "acks1-tail-1.1": {"uncommitted-tail"},
+    "acks1-tail-2.8": {"uncommitted-tail"},
     "consumer-ahead-4.x": {"unclean-election"},
+    "damaged-leader-2.8": {"damage"},
     "epoch-truncate-2.8": {"uncommitted-tail"},
     "epoch-truncate-3.9": {"uncommitted-tail"},
     "fast-failover-1.1": {"unclean-election"},
     "fast-failover-2.x": {"unclean-election"},
     "hw-loss-0.10": {"hw-truncation"},
     "kraft-quorum-3x": {"uncommitted-tail"},
+    "min-isr-4.1": {"uncommitted-tail"},
     "power-cut-2.8": {"power-loss"},
     "power-loss-4.x": {"power-loss", "last-replica-standing"},
     "reassignment-jbod-2.8": {"recreated-topic"},

@@ -1,3 +1,5 @@
+import pytest
+
 from kforensics.damage import Absent
 from kforensics.evidence.collect import find_places
 from kforensics.evidence.inputs import find_inputs
@@ -46,3 +48,30 @@ def test_old_brokers_speak_old_protocols(incident):
             incident("fast-failover-1.1") / "snapshots" / "99-final", incident("fast-failover-1.1") / "logs"
         ).protocol_hints.values()
     )
+
+
+NOTHING_COMMITS_ALONE = "min.insync.replicas=2\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "log", "needed"),
+    [
+        (None, None, Absent.UNKNOWN),
+        ("log.dirs=/data\n", None, Absent.UNKNOWN),
+        (NOTHING_COMMITS_ALONE, None, 2),
+        ("min.insync.replicas=1\n" + NOTHING_COMMITS_ALONE, None, 2),
+        (NOTHING_COMMITS_ALONE, "Kafka version: 3.6.2", 1),
+        (NOTHING_COMMITS_ALONE, "Kafka version: 3.7.0", 2),
+        (None, "Kafka version: 3.6.2", 1),
+    ],
+)
+def test_how_many_must_be_in_sync_is_known_from_settings_and_versions_only(settings, log, needed, tmp_path):
+    folder = tmp_path / "broker-1"
+    folder.mkdir()
+    if settings is not None:
+        (folder / "server.properties").write_text(settings)
+    line = f"[2024-05-01 12:00:00,123] INFO {log} (org.apache.kafka.common.utils.AppInfoParser)\n" if log else ""
+    start = "[2024-05-01 12:00:01,123] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n"
+    (folder / "server.log").write_text(line + start)
+
+    assert needed == gathered(tmp_path).facts.needed_in_sync("orders")
