@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError
-from kforensics.evidence.collect import PartitionPlace, segment_paths
+from kforensics.evidence.collect import segment_paths
 from kforensics.evidence.model import Citation
+from kforensics.evidence.places import PartitionPlace
 from kforensics.formats.group_record import parse_group_record
 from kforensics.formats.message_schema import Decoded
 from kforensics.formats.records import Record

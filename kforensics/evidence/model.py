@@ -175,7 +175,7 @@ class Node:
 
 
 class BatchReader(Protocol):
-    """How conclusions ask for content: the only way from a rule to bytes, handed in by `evidence.collect`."""
+    """How conclusions ask for content: the only way from a rule to bytes, handed in by `evidence.batch_reader`."""
 
     def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
         """Rows of every sound batch that touches the offsets, in file order; `segment` indexes `replica.segments`."""

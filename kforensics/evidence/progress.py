@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.collect import PartitionPlace, collect_directory, find_places, segment_paths
+from kforensics.evidence.collect import collect_directory, segment_paths
 from kforensics.evidence.inputs import FoundInput, Inputs
 from kforensics.evidence.log_tail import LogTail, read_log_tail
+from kforensics.evidence.places import PartitionPlace, find_places
 from kforensics.source.naming import parse_file_name
 from kforensics.units import METADATA_TOPICS, TopicPartition
 

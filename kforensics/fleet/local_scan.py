@@ -7,7 +7,7 @@ from typing import Any
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.evidence.collect import FileBatchReader
+from kforensics.evidence.batch_reader import FileBatchReader
 from kforensics.evidence.model import Problem
 from kforensics.findings.diff import partition_findings
 from kforensics.findings.model import Finding, by_gravity

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
-from kforensics.evidence.collect import FileBatchReader
+from kforensics.evidence.batch_reader import FileBatchReader
 from kforensics.evidence.model import BUCKET_OFFSETS, Replica, Segment
 from kforensics.fleet.content import content_part, digest_record
 from kforensics.fleet.tables import Tables

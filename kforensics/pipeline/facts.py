@@ -7,13 +7,13 @@ from itertools import chain
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.collect import PartitionPlace, Places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, highest_commits, walk_group_commits
 from kforensics.evidence.inputs import Inputs
 from kforensics.evidence.log_files import LogFile, LogPlace, read_log_files
 from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.evidence.metadata_state import METADATA_VERSION
 from kforensics.evidence.model import Problem
+from kforensics.evidence.places import PartitionPlace, Places
 from kforensics.evidence.server_settings import read_settings
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
 from kforensics.protocol.truncation import ProtocolName

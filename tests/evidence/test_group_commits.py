@@ -1,7 +1,7 @@
 from kforensics.damage import Absent
-from kforensics.evidence.collect import find_places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, walk_group_commits
 from kforensics.evidence.inputs import find_inputs
+from kforensics.evidence.places import find_places
 from kforensics.units import TopicPartition
 
 

@@ -4,9 +4,11 @@ from hypothesis import strategies as st
 
 from kforensics.damage import Absent, DamageKind
 from kforensics.evidence import segments
-from kforensics.evidence.collect import FileBatchReader, collect_replica, find_places
+from kforensics.evidence.batch_reader import FileBatchReader
+from kforensics.evidence.collect import collect_replica
 from kforensics.evidence.inputs import find_inputs
 from kforensics.evidence.model import BUCKET_OFFSETS
+from kforensics.evidence.places import find_places
 from kforensics.evidence.segments import add_digests, digest_batches, scan_segment
 from kforensics.formats.batch_table import empty_batches
 from kforensics.formats.record_batch import build_record_batch, encode_record_batch

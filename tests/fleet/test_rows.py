@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.damage import Absent
-from kforensics.evidence.collect import collect_replica, find_places
+from kforensics.evidence.collect import collect_replica
 from kforensics.evidence.inputs import find_inputs
+from kforensics.evidence.places import find_places
 from kforensics.findings.model import Severity, finding
 from kforensics.fleet.parcel import group_of, pack, unpack
 from kforensics.fleet.report_rows import finding_of, finding_row
