@@ -143,12 +143,6 @@ MUTANTS = (
         "        epochs=log.epochs,\n        log_start_offset",
     ),
     Mutant(
-        "a cut aims above the log end",
-        TRUNCATION,
-        "self.cut(min(target, log_end_offset), step)",
-        "self.cut(target, step)",
-    ),
-    Mutant(
         "who is level with the leader is out of range",
         TRUNCATION,
         "self.leader.log_start_offset <= before.log_end_offset <= self.leader.log_end_offset",
