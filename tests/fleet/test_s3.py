@@ -15,11 +15,17 @@ from kforensics.pipeline.diff import DiffOptions, compare
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server():
-    """Where the server answers; Spark's workers take the credentials from the environment that they start with."""
+    """Where the server answers; it comes before Spark, whose workers take this environment over."""
     moto = pytest.importorskip("moto.server")
-    given = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}
+    given = {
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        # This server keeps some bodies with the chunks that checksums behind them bring.
+        "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
+    }
     before = dict(os.environ)
     os.environ.update(given)
     running = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
