@@ -74,7 +74,7 @@ class _LogReader:
                 self._problem(path, error.problem)
         if self.start_offset is None:
             self._open_with_newest_snapshot()
-        self.replay.finish()
+        self.replay.finish(self.next_offset - 1)
         batches = np.concatenate(self.batches) if self.batches else empty_batches()
         replay, steps = self.replay, self.replay.partitions
         return MetadataHistory(
@@ -206,6 +206,7 @@ class _LogReader:
             snapshot.citation.path, 0 if isinstance(span, Absent) else span.length, snapshot.raft_epoch
         )
         when = self.places.when(place, max(snapshot.end_offset - 1, 0), NO_TIME if isinstance(time, Absent) else time)
+        self.replay.finish(self.next_offset - 1)
         try:
             self.replay.apply_snapshot(self._messages_of(snapshot.citation.path), when, place)
         except EvidenceError as error:

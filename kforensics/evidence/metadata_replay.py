@@ -54,7 +54,7 @@ class MetadataReplay:
         """Take the next record of the log, which stands at that place."""
         match message.name:
             case "BeginTransactionRecord":
-                self.finish()
+                self.finish(when.offset - 1)
                 self._pending, self._begun = [], when
             case "EndTransactionRecord":
                 pending, self._pending, self._begun = self._pending, None, None
@@ -80,15 +80,13 @@ class MetadataReplay:
         origins = map(Origin, offsets.tolist(), times.tolist(), places.tolist())
         return self.partitions.record_all(records, self.topics, origins)
 
-    def finish(self) -> None:
-        """The log ends here: what an open transaction holds does not count."""
+    def finish(self, last_offset: int) -> None:
+        """The log ends behind that offset: what an open transaction holds does not count."""
         if self._pending is not None:
-            last = self._pending[-1][1] if self._pending else self._begun
-            self._drop(UNFINISHED, last.offset if last is not None else 0)
+            self._drop(UNFINISHED, last_offset)
 
     def apply_snapshot(self, messages: Iterable[Decoded], when: When, place: int) -> None:
-        """Take the whole state from a snapshot: what it does not hold is gone."""
-        self.finish()
+        """Take the whole state from a snapshot, outside of a transaction: what it does not hold is gone."""
         topics: set[str] = set()
         brokers: set[int] = set()
         configs: set[tuple[int, str, str]] = set()
