@@ -1,4 +1,4 @@
-"""Break one rule at a time and show that tables, random histories or logs spelled out record by record notice.
+"""Break one rule at a time and show that tables, random histories, or logs and states spelled out one by one notice.
 
     python tests/mutants/run.py            all mutants, two at a time
     python tests/mutants/run.py epochs     those whose file or name holds the word
@@ -474,6 +474,7 @@ KILLERS = (
         ("tests/simulation/test_scenarios.py", "tests/protocol/test_truncation.py::test_the_seven_worked_cases"),
     ),
     ("spelled-out logs", ("tests/protocol/test_properties.py",)),
+    ("every election", ("tests/protocol/test_election_properties.py",)),
     ("histories", ("tests/simulation/test_promises.py",)),
     ("histories on disk", ("tests/simulation/test_joined.py",)),
     ("models", ("tests/simulation/test_explore.py", "-k", "not 3222")),
