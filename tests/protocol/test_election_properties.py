@@ -16,11 +16,12 @@ from kforensics.protocol.election import (
 REPLICAS = (2, 1, 3)
 SUBSETS = tuple(chain.from_iterable(combinations(REPLICAS, size) for size in range(4)))
 NOBODY = Absent.NOT_APPLICABLE
+LEADERS: tuple[int | Absent, ...] = (NOBODY, *REPLICAS)
 ALONE = {ElectionKind.ELIGIBLE, ElectionKind.LAST_KNOWN, ElectionKind.UNCLEAN}
 
 
 def partitions():
-    for isr, eligible, leader, last_known in product(SUBSETS, SUBSETS, (NOBODY, *REPLICAS), ((), (1,), (1, 3))):
+    for isr, eligible, leader, last_known in product(SUBSETS, SUBSETS, LEADERS, ((), (1,), (1, 3))):
         if not set(isr) & set(eligible):
             yield PartitionRegistration(
                 replicas=REPLICAS,
