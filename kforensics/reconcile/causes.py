@@ -63,7 +63,13 @@ class CauseEvidence:
 
 
 def cause_of(
-    cut: Cut, evidence: CauseEvidence, *, protocol: ProtocolName, none_committed: bool, is_by_protocol: bool
+    cut: Cut,
+    evidence: CauseEvidence,
+    *,
+    protocol: ProtocolName,
+    none_committed: bool,
+    is_by_protocol: bool,
+    some_committed: bool = False,
 ) -> Cause:
     """Why the cut happened.
 
@@ -73,6 +79,7 @@ def cause_of(
         protocol: in force on the node that cut.
         none_committed: every record that went is known not to have been committed.
         is_by_protocol: worked out again, the protocol cuts just there.
+        some_committed: some record that went is proven to have been committed.
     """
     if cut.topic_partition.topic in METADATA_TOPICS:
         reason = "a quorum member drops what its leader had not replicated to a majority"
@@ -94,9 +101,24 @@ def cause_of(
     ):
         reason = "the log ends earlier than a snapshot before shows, and no line tells of a cut"
         return Cause(name=CauseName.POWER_LOSS, confidence="possible", reason=reason, citations=cut.citations)
+    if not cut.is_logged and election is not None and election.leader == cut.broker_id:
+        reason = "the broker itself led when other records took the place of these: a leader cuts nothing, so its log had lost its end"
+        return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=cut.citations)
     lost_before = _leaders_own_cut(cut, election, evidence.cuts)
     if lost_before is not None:
         return _because_of_leader(lost_before, election, evidence.leaderships, protocol)
+    if election is not None and not election.unclean and _wrote_it_all(cut, election, evidence.leaderships):
+        was_last = _was_in_sync(election, evidence.leaderships)
+        reason = (
+            f"broker {election.leader} had written these records itself, and its log ended at {cut.to_offset} when it led again"
+            f" in leader epoch {election.leader_epoch}: it had lost them"
+        )
+        return Cause(
+            name=CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS,
+            confidence="likely",
+            reason=reason,
+            citations=(election.citation,),
+        )
     if election is not None and election.unclean:
         reason = f"broker {election.leader} was elected in leader epoch {election.leader_epoch} without being in sync"
         return Cause(
@@ -105,6 +127,9 @@ def cause_of(
     if protocol is ProtocolName.HW or cut.rule == "high-watermark":
         reason = "the follower cut to its own high watermark, which lags behind what was committed (KIP-101)"
         return Cause(name=CauseName.HIGH_WATERMARK, confidence="likely", reason=reason)
+    if election is not None and some_committed:
+        reason = f"broker {election.leader} took over cleanly in leader epoch {election.leader_epoch} without records that had been committed: it had lost them before, and its own log and lines would tell how"
+        return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=(election.citation,))
     if election is not None:
         reason = f"broker {election.leader} took over cleanly in leader epoch {election.leader_epoch}; the tail had not reached it"
         confidence = "proven" if none_committed else "likely"
@@ -165,6 +190,19 @@ def _epoch_of_last(cut: Cut) -> int | Absent:
     if cut.before is None or cut.before.view.log_end_offset < cut.from_offset:
         return Absent.UNKNOWN
     return epoch_at(cut.before.view.batch_epochs, cut.from_offset - 1)
+
+
+def _wrote_it_all(cut: Cut, election: Leadership, leaderships: Sequence[Leadership]) -> bool:
+    """Every term in which the records that went can have been written was led by the broker that lacked them afterwards."""
+    if cut.replacement is None or cut.replacement.kept < 0 or cut.broker_id == election.leader:
+        return False
+    terms = [
+        state
+        for state in leaderships
+        if cut.replacement.kept <= state.leader_epoch < election.leader_epoch and isinstance(state.leader, int)
+    ]
+    starts_with_first = bool(terms) and terms[0].leader_epoch == cut.replacement.kept
+    return starts_with_first and all(state.leader == election.leader for state in terms)
 
 
 def _leaders_own_cut(cut: Cut, election: Leadership | None, cuts: Sequence[Cut]) -> Cut | None:

@@ -143,10 +143,15 @@ class CommitProofs:
     def _end_of_term(view: LogView, state: Leadership) -> int | None:
         """Where the leader's term that `state` belongs to ends in its log: epochs rise with every leader, ISR changes keep them."""
         claimed = view.replica.checkpoint_epochs
-        if state.leader_epoch not in {
-            e.leader_epoch for e in (*view.batch_epochs, *(() if isinstance(claimed, Absent) else claimed))
-        }:
+        entries = () if isinstance(claimed, Absent) else claimed
+        if state.leader_epoch not in {entry.leader_epoch for entry in (*view.batch_epochs, *entries)}:
             return None
+        began = next((entry.start_offset for entry in entries if entry.leader_epoch == state.leader_epoch), None)
+        if began is not None and began < view.log_end_offset:
+            there = epoch_at(view.batch_epochs, max(began, view.content_start_offset))
+            if isinstance(there, int) and there < state.leader_epoch:
+                # Segments that were put aside before that term, beside a checkpoint of now.
+                return None
         return next(
             (e.start_offset for e in view.batch_epochs if e.leader_epoch > state.leader_epoch), view.log_end_offset
         )

@@ -22,6 +22,8 @@ STRICT_SINCE = parse_version("3.7")
 """From here on a leader with too few replicas in sync does not advance its high watermark (KIP-966)."""
 
 _WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
+_CREATION_MS = 30_000
+"""Between the controller's line of a new partition and its first leader's, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,19 +127,20 @@ def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:
     }
 
 
-def logged_leaderships(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[Leadership, ...]]:
+def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tuple[Leadership, ...]]:
     """The states of each partition, oldest first; what repeats or is older than what is known adds nothing."""
     states: dict[TopicPartition, list[Leadership]] = {}
+    heard = frozenset(item.node_id for item in events if isinstance(item.node_id, int))
     for item in events:
         partition = item.event.topic_partition
         if isinstance(partition, Absent):
             continue
         known = states.setdefault(partition, [])
-        if is_creation(item.event):
+        if is_creation(item.event) and not _is_told_again(known, item):
             # A topic of that name was created anew: what was before speaks of another one.
             known.clear()
         current = known[-1] if known else None
-        state = _next_state(current, item)
+        state = _next_state(current, item, heard)
         if state is None:
             continue
         unseen = _unseen_isr(current, item)
@@ -164,12 +167,24 @@ def is_creation(event: LogEvent) -> bool:
     return event.kind is Kind.PARTITION_ONLINE and event.fields.get("state") == "NewPartition"
 
 
-def _next_state(current: Leadership | None, item: LoggedEvent) -> Leadership | None:
+def _is_told_again(known: Sequence[Leadership], item: LoggedEvent) -> bool:
+    """The first leader's own line follows the controller's, which named the ISR too: one creation, not two."""
+    if item.event.kind is not Kind.LEADER_START or len(known) != 1:
+        return False
+    (first,) = known
+    if first.leader_epoch != 0 or first.leader != item.node_id:
+        return False
+    if isinstance(first.time_ms, Absent) or isinstance(item.time_ms, Absent):
+        return False
+    return abs(item.time_ms - first.time_ms) <= _CREATION_MS
+
+
+def _next_state(current: Leadership | None, item: LoggedEvent, heard: frozenset[int]) -> Leadership | None:
     event = item.event
     if event.kind in _WITH_CHANGE and isinstance(diff := event.fields.get("diff"), str):
         return _changed(current, item, parse_partition_change(diff))
     if event.kind in _WITH_STATE:
-        return _elected(current, item)
+        return _elected(current, item, heard)
     if event.kind not in _WITH_ISR or current is None or item.node_id != current.leader:
         return None
     isr = event.brokers("isr" if event.kind is Kind.ISR_UPDATED else "to_isr")
@@ -178,7 +193,7 @@ def _next_state(current: Leadership | None, item: LoggedEvent) -> Leadership | N
     return _leadership(item, leader=current.leader, leader_epoch=current.leader_epoch, isr=isr, unclean=False)
 
 
-def _elected(current: Leadership | None, item: LoggedEvent) -> Leadership | None:
+def _elected(current: Leadership | None, item: LoggedEvent, heard: frozenset[int]) -> Leadership | None:
     event = item.event
     epoch, isr = event.number("leader_epoch"), event.brokers("isr")
     leader = item.node_id if event.kind is Kind.LEADER_START else event.number("leader")
@@ -193,7 +208,7 @@ def _elected(current: Leadership | None, item: LoggedEvent) -> Leadership | None
             # A broker that starts late repeats the ISR of the time of its request.
             return None
     # Brokers do not hear of every ISR change of a KRaft controller: only a controller's own words show who was in sync.
-    unclean = has_leader and event.kind is not Kind.LEADER_START and _was_out_of_sync(current, leader, epoch)
+    unclean = has_leader and event.kind is not Kind.LEADER_START and _was_out_of_sync(current, leader, epoch, heard)
     value = leader if has_leader else Absent.NOT_APPLICABLE
     return _leadership(item, leader=value, leader_epoch=epoch, isr=isr, unclean=unclean)
 
@@ -228,7 +243,10 @@ def _is_controllers(event: LogEvent) -> bool:
     return event.kind in {Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED}
 
 
-def _was_out_of_sync(current: Leadership | None, leader: int, epoch: int) -> bool:
+def _was_out_of_sync(current: Leadership | None, leader: int, epoch: int, heard: frozenset[int]) -> bool:
+    # A leader changes the in-sync set by itself, and only its own lines tell.
+    if current is not None and isinstance(current.leader, int) and current.leader not in heard:
+        return False
     if current is None or isinstance(current.isr, Absent) or epoch == current.leader_epoch:
         return False
     return bool(current.isr) and leader not in current.isr

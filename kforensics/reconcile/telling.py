@@ -199,6 +199,7 @@ class _Teller:
             causes,
             protocol=protocol,
             none_committed=none_committed,
+            some_committed=counts.certain > 0,
             is_by_protocol=again is not None and again.agrees(cut),
         )
         if cause.name in {CauseName.POWER_LOSS, CauseName.RECREATED_TOPIC} or cut.is_inside:

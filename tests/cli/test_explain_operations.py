@@ -38,6 +38,24 @@ def test_operations_are_told_and_nothing_is_lost(name, what, told, incident, cap
     assert isinstance(times[DELETED], int) == ("2.8" in name and root / "logs" in [root / one for one in what])
 
 
+def test_one_brokers_lines_show_no_unclean_election_that_they_can_not_know_of(incident, capsys):
+    root = incident("operator-actions-2.5")
+    document, code = explain(capsys, root / "snapshots" / "99-final" / "broker-2", root / "logs" / "broker-2")
+
+    assert 0 == code
+    assert [] == [entry for entry in document["timeline"] if entry["kind"] == "unclean-election"]
+
+
+def test_a_clean_election_that_loses_what_was_committed_is_no_normal_end_of_a_tail(incident, capsys):
+    root = incident("damaged-leader-2.8")
+    document, _ = explain(capsys, root / "snapshots" / "99-final" / "broker-2", root / "logs" / "broker-2")
+
+    assert {"uncommitted-tail"}.isdisjoint(cut["cause"] for cut in document["truncations"])
+    assert any("it had lost them" in cut["cause_reason"] for cut in document["truncations"])
+    # The checkpoint of now says nothing of segments that were put aside before.
+    assert not any("alone in leader epoch 4" in loss["reason"] for loss in document["losses"])
+
+
 def test_server_logs_alone_show_that_a_topic_was_made_anew(incident, capsys):
     root = incident("operator-actions-2.8")
     logs = sorted((root / "logs").glob("*/server.log"))
