@@ -84,7 +84,8 @@ def audit(
         typer.Option(
             "--master",
             metavar="URL",
-            help="The Spark master; all cores of this machine (local[*]) where none is given and no session is there.",
+            help="The Spark master, or a server of Spark Connect (sc://HOST:PORT); all cores of this machine (local[*]) "
+            "where none is given and no session is there.",
             show_default=False,
         ),
     ] = None,
