@@ -109,7 +109,7 @@ def _calm(stories: Sequence[PartitionStory]) -> str:
     looked = sum(story.copies > 0 and story.partition.topic not in METADATA_TOPICS for story in stories)
     if not looked:
         return "No log of any partition was given, so what was lost can't be told."
-    return f"Nothing that was committed is missing in {looked} partition{'s' if looked != 1 else ''}."
+    return f"Nothing that was committed is missing in {looked} partition{'s' if looked != 1 else ''}, as far as the inputs show."
 
 
 def _records(losses: Sequence[LossEntry]) -> str:

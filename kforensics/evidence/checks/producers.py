@@ -24,7 +24,7 @@ from kforensics.formats.producer_snapshot import (
     ProducerSnapshot,
 )
 from kforensics.formats.text_lines import DamageList
-from kforensics.formats.txn_index import TXN_ENTRY_LENGTH, TxnIndex
+from kforensics.formats.txn_index import TXN_ENTRY_LENGTH, AbortedTransaction, TxnIndex
 
 
 class Aborted(NamedTuple):
@@ -174,6 +174,18 @@ def _shown(entry: ProducerEntry) -> str:
     return f"producer {entry.producer_id} epoch {entry.producer_epoch}: sequence {entry.last_sequence} at offset {entry.last_offset}{transaction}"
 
 
+def _is_of_one_append(entry: AbortedTransaction, marker: Aborted, end_offset: int) -> bool:
+    """The last stable offset is where a later transaction began, which a follower had appended along with this one.
+
+    `UnifiedLog.append` opens every transaction of a fetch response before it closes the first (4.1), so that followers may write what the leader did not.
+    """
+    return (
+        (entry.producer_id, entry.first_offset) == marker[:2]
+        and marker.last_stable_offset == entry.last_offset + 1
+        and marker.last_stable_offset < entry.last_stable_offset < end_offset
+    )
+
+
 def check_txn_index(
     index: TxnIndex,
     history: ProducerHistory,
@@ -212,7 +224,7 @@ def check_txn_index(
                 damage.add(span, DamageKind.INDEX, expected="the offset of an abort marker", found=where)
         elif not is_compacted and marker.first_offset >= log_start:
             found = (entry.producer_id, entry.first_offset, entry.last_stable_offset)
-            if found != marker:
+            if found != marker and not _is_of_one_append(entry, marker, end_offset):
                 words = f"producer {marker.producer_id} from offset {marker.first_offset}, last stable offset {marker.last_stable_offset}"
                 where = f"entry {at}: producer {found[0]} from offset {found[1]}, last stable offset {found[2]}"
                 damage.add(span, DamageKind.INDEX, expected=f"{words}, as the log has it", found=where)
