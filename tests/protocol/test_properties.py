@@ -233,6 +233,7 @@ def test_a_cut_below_the_high_watermark_is_told(history, more):
 
 
 @given(fenced_histories(), st.integers(0, 9), st.integers(0, 9))
+@example(([[(3, 0, 0)], [(2, 0, 1), (2, 1, 1), (2, 2, 1), (4, 3, 1)], []], 1, 5), 2, 0)
 def test_what_retention_took_is_fetched_from_where_the_leader_begins(history, leader_start, follower_start):
     logs, leader, new_epoch = history
     leader_start = min(leader_start, len(logs[leader]))
