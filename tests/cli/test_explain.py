@@ -32,6 +32,8 @@ CAUSES = {
     "fast-failover-2.x": {"unclean-election"},
     "hw-loss-0.10": {"hw-truncation"},
     "kraft-quorum-3x": {"uncommitted-tail"},
+    "last-standing-3.3": {"power-loss", "last-replica-standing"},
+    "late-return-2.4": {"unclean-election", "uncommitted-tail"},
     "min-isr-4.1": {"uncommitted-tail"},
     "power-cut-2.8": {"power-loss"},
     "power-loss-4.x": {"power-loss", "last-replica-standing"},
