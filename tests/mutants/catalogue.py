@@ -395,12 +395,6 @@ MUTANTS = (
         "recovery_point=end if clean_shutdown else point,",
     ),
     Mutant(
-        "a scan takes the epochs of what it cuts",
-        RECOVERY,
-        "tuple(entry for entry in segment.epochs if entry.start_offset < segment.recovered_end_offset)",
-        "segment.epochs",
-    ),
-    Mutant(
         "loading keeps epochs above the log end",
         RECOVERY,
         "return truncate_from_start(truncate_from_end(epochs, log_end_offset), log_start_offset)",

@@ -329,6 +329,9 @@ def test_recovery_keeps_what_is_sound_from_the_segment_of_the_recovery_point_on(
     flushed: Epochs = ()
     for row in (row for at in range(len(segments) if clean else begins) for row in rows[at]):
         flushed = assign(flushed, row[2], row[0])
+    if clean:
+        # A file that was not rewritten after the log lost its end.
+        flushed = (*flushed, EpochEntry(epoch + 1, offset + 1))
     outcome = recover_log(
         segments,
         clean_shutdown=clean,
@@ -349,6 +352,7 @@ def test_recovery_keeps_what_is_sound_from_the_segment_of_the_recovery_point_on(
         held = [row for at in kept for row in rows[at] if start < row[1] and row[0] < end]
         expected = [(number, max(next(found)[0], start)) for number, found in groupby(held, key=lambda row: row[2])]
         assert [tuple(entry) for entry in outcome.log.epochs if entry.start_offset < end] == expected
+        assert all(entry.start_offset <= end for entry in outcome.log.epochs)
 
 
 FEW = range(5)
