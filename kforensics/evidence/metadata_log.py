@@ -127,9 +127,10 @@ class _LogReader:
         breaks = np.flatnonzero(begins_batch & (bases > expected)).tolist()
         if self.start_offset is None:
             breaks = [0, *(place for place in breaks if place)]
-        starts = breaks if breaks and not breaks[0] else [0, *breaks]
+        begins_with_one = bool(breaks) and not breaks[0]
+        starts = breaks if begins_with_one else [0, *breaks]
         for first, end in zip(starts, [*starts[1:], len(offsets)], strict=True):
-            if first in breaks:
+            if first or begins_with_one:
                 self._expect(int(bases[first]), path)
             # What a snapshot stood in for is not applied again.
             is_new = offsets[first:end] >= np.maximum(expected[first:end], self.next_offset)

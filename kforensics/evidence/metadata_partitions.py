@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from kforensics.evidence.metadata_places import RecordPlaces
 from kforensics.evidence.metadata_state import PartitionState
-from kforensics.evidence.metadata_steps import STEP_DTYPE, PartitionStatus, Steps
+from kforensics.evidence.metadata_status import PartitionStatus
+from kforensics.evidence.metadata_steps import STEP_DTYPE, Steps
 
 Rows = NDArray[np.intp]
 

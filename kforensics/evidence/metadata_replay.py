@@ -21,7 +21,8 @@ from kforensics.evidence.metadata_state import (
     TopicState,
     When,
 )
-from kforensics.evidence.metadata_steps import Fields, Origin, PartitionReplay
+from kforensics.evidence.metadata_status import Fields
+from kforensics.evidence.metadata_steps import Origin, PartitionReplay
 from kforensics.formats.message_schema import Decoded
 from kforensics.formats.metadata_rows import PartitionRecords
 
@@ -154,8 +155,7 @@ class MetadataReplay:
         return self.partitions.change(fields, origin)
 
     def _clear_elr(self, fields: Fields, _when: When, origin: Origin) -> bool:
-        live = [self._is_live(topic_id) for topic_id, _ in self.partitions.keys]
-        self.partitions.clear_elr(fields["topic_name"], live, origin)
+        self.partitions.clear_elr(fields["topic_name"], self._is_live, origin)
         return True
 
     def _is_live(self, topic_id: str) -> bool:

@@ -7,23 +7,17 @@ number, and where a change leads from a status is worked out once. A step then c
 
 import struct
 from base64 import urlsafe_b64decode
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.damage import Absent
 from kforensics.evidence.metadata_state import TopicState
+from kforensics.evidence.metadata_status import Fields, PartitionStatus, changed_status, has_elr, told_status
 from kforensics.formats.message_reader import uuid_text
 from kforensics.formats.message_schema import Decoded
-from kforensics.formats.metadata_record import (
-    LEADER_UNCHANGED,
-    NO_CHANGE,
-    NO_LEADER,
-    RECOVERING,
-    parse_metadata_record,
-)
+from kforensics.formats.metadata_record import LEADER_UNCHANGED, parse_metadata_record
 from kforensics.formats.metadata_rows import PartitionRecords
 
 STEP_DTYPE = np.dtype(
@@ -46,22 +40,6 @@ FEW_STEPS = 16
 """Below it steps are written down one by one."""
 
 _PARTITION = struct.Struct(">i")
-
-Fields = Mapping[str, Any]
-
-
-class PartitionStatus(NamedTuple):
-    """What a metadata record says of a partition beside its epochs; `PartitionState` says what the fields mean."""
-
-    leader: int | Absent
-    isr: tuple[int, ...]
-    replicas: tuple[int, ...]
-    adding_replicas: tuple[int, ...]
-    removing_replicas: tuple[int, ...]
-    eligible_leader_replicas: tuple[int, ...]
-    last_known_elr: tuple[int, ...]
-    is_recovering: bool
-    directories: tuple[str, ...]
 
 
 class Origin(NamedTuple):
@@ -90,7 +68,7 @@ class PartitionReplay:
         self._status: list[int] = []
         self._leader_epoch: list[int] = []
         self._partition_epoch: list[int] = []
-        self._moves: list[dict[bytes, int]] = []
+        self._moves: dict[int, dict[bytes, int]] = {}
         """By status: where each change leads, as twice the next status, and one more where the leader epoch rises."""
         self._changes: dict[bytes, Fields] = {}
         self._said: dict[tuple[int, bytes], _Said] = {}
@@ -99,11 +77,15 @@ class PartitionReplay:
         self._move_count = 0
         self._blocks: list[Steps] = []
         self._rows: list[tuple[int, ...]] = []
+        self._with_elr: dict[str, set[int]] = {}
+        """By topic, the partitions that had an ELR when their steps were last looked at."""
+        self._looked_at = 0
+        """Blocks whose steps were looked at for an ELR."""
 
     def steps(self) -> Steps:
         """All steps; nothing may be applied after."""
         self._close_rows()
-        self._moves, self._changes, self._said = [], {}, {}
+        self._moves, self._changes, self._said = {}, {}, {}
         steps = np.empty(sum(map(len, self._blocks)), STEP_DTYPE)
         end = len(steps)
         while self._blocks:
@@ -147,7 +129,7 @@ class PartitionReplay:
         return said
 
     def _what(self, fields: Fields) -> _Said:
-        return self._number_of(_status(fields)), fields["leader_epoch"], fields["partition_epoch"]
+        return self._number_of(told_status(fields)), fields["leader_epoch"], fields["partition_epoch"]
 
     def _record(self, subject: bytes, topic: str, said: _Said, origin: Origin, *, from_snapshot: bool = False) -> None:
         status, leader_epoch, partition_epoch = said
@@ -215,15 +197,25 @@ class PartitionReplay:
             self._write_steps(taken, taken_moves, offsets, times, places)
         return left
 
-    def clear_elr(self, topic: str, live: Sequence[bool], origin: Origin) -> None:
-        """Take a ClearElrRecord, of one topic or, without a name, of all; `live` says which partitions still are."""
-        for number, name in enumerate(self.topics):
+    def clear_elr(self, topic: str, is_live: Callable[[str], bool], origin: Origin) -> None:
+        """Take a ClearElrRecord, of one topic or, without a name, of all; `is_live` is asked of topic ids."""
+        self._look_for_elr()
+        names = [topic] if topic else list(self._with_elr)
+        for number in sorted({number for name in names for number in self._with_elr.pop(name, ())}):
             status = self.statuses[self._status[number]]
-            has_elr = status.eligible_leader_replicas or status.last_known_elr
-            if has_elr and (not topic or name == topic) and live[number]:
+            if has_elr(status) and (not topic or self.topics[number] == topic) and is_live(self.keys[number][0]):
                 cleared = status._replace(eligible_leader_replicas=(), last_known_elr=())
                 self._status[number] = self._number_of(cleared)
                 self._write_step(number, self._status[number] << 1, origin)
+
+    def _look_for_elr(self) -> None:
+        """Go through the steps since the last time: a log that clears often must not cost all partitions each time."""
+        self._close_rows()
+        for block in self._blocks[self._looked_at :]:
+            for number in np.unique(block["partition"]).tolist():
+                if has_elr(self.statuses[self._status[number]]):
+                    self._with_elr.setdefault(self.topics[number], set()).add(number)
+        self._looked_at = len(self._blocks)
 
     def _write_step(self, number: int, move: int, origin: Origin) -> None:
         self._leader_epoch[number] += move & 1
@@ -280,67 +272,31 @@ class PartitionReplay:
         before = self._status[number]
         move = self._move(before, fields)
         self._changes[tail] = fields
-        self._moves[before][tail] = move
+        self._moves.setdefault(before, {})[tail] = move
         self._move_count += 1
         return move
 
     def _forget_moves(self) -> None:
-        self._moves = [{} for _ in self.statuses]
+        self._moves = {}
         self._changes = {}
         self._move_count = 0
 
     def _move(self, before: int, fields: Fields) -> int:
         """Where a change leads from a status."""
-        status, get = self.statuses[before], fields.get
-        leader, raised = status.leader, 0
-        if fields["leader"] != LEADER_UNCHANGED:
-            # The epoch rises with every record that names a leader, even the one that leads already.
-            leader = Absent.NOT_APPLICABLE if fields["leader"] == NO_LEADER else fields["leader"]
-            raised = 1
-        recovery = get("leader_recovery_state", NO_CHANGE)
-        after = PartitionStatus(
-            leader,
-            _changed(fields["isr"], status.isr),
-            _changed(get("replicas"), status.replicas),
-            _changed(get("adding_replicas"), status.adding_replicas),
-            _changed(get("removing_replicas"), status.removing_replicas),
-            _changed(get("eligible_leader_replicas"), status.eligible_leader_replicas),
-            _changed(get("last_known_elr"), status.last_known_elr),
-            status.is_recovering if recovery == NO_CHANGE else recovery == RECOVERING,
-            _changed(get("directories"), status.directories),
-        )
-        return self._number_of(after) << 1 | raised
+        # The epoch rises with every record that names a leader, even the one that leads already.
+        raised = int(fields["leader"] != LEADER_UNCHANGED)
+        return self._number_of(changed_status(self.statuses[before], fields)) << 1 | raised
 
     def _number_of(self, status: PartitionStatus) -> int:
         number = self._status_numbers.setdefault(status, len(self.statuses))
         if number == len(self.statuses):
             self.statuses.append(status)
-            self._moves.append({})
         return number
 
     def _close_rows(self) -> None:
         if self._rows:
             self._blocks.append(np.array(self._rows, STEP_DTYPE))
             self._rows = []
-
-
-def _status(fields: Fields) -> PartitionStatus:
-    leader = fields["leader"]
-    return PartitionStatus(
-        Absent.NOT_APPLICABLE if leader == NO_LEADER else leader,
-        fields["isr"] or (),
-        fields["replicas"] or (),
-        fields["adding_replicas"] or (),
-        fields["removing_replicas"] or (),
-        fields.get("eligible_leader_replicas") or (),
-        fields.get("last_known_elr") or (),
-        fields.get("leader_recovery_state") == RECOVERING,
-        fields.get("directories") or (),
-    )
-
-
-def _changed(new: tuple[Any, ...] | None, old: tuple[Any, ...]) -> tuple[Any, ...]:
-    return old if new is None else new
 
 
 def _subject(topic_id: str, partition: int) -> bytes:

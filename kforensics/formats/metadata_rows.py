@@ -60,7 +60,7 @@ class OtherRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Kinds:
-    """Of each record of a chunk: whether it is one of a partition or a NoOpRecord, its api key and its version."""
+    """Of some records: whether it is one of a partition or a NoOpRecord, its api key and its version."""
 
     is_of_partition: NDArray[np.bool_]
     is_no_op: NDArray[np.bool_]
@@ -72,12 +72,13 @@ def sort_records(chunk: RecordChunk, rows: NDArray[np.intp]) -> Iterator[Partiti
     """The records at `rows` in their order, those that change nothing left out."""
     if not len(rows):
         return
-    kinds = _kinds(chunk)
-    rows = rows[~kinds.is_no_op[rows]]
-    is_control = chunk.batches["attributes"][chunk.rows] & CONTROL_BIT > 0
-    is_other = ~kinds.is_of_partition[rows]
+    is_control = chunk.batches["attributes"][chunk.rows[rows]] & CONTROL_BIT > 0
+    kinds = _kinds(chunk, rows, is_control)
+    is_kept = ~kinds.is_no_op
+    rows, is_control = rows[is_kept], is_control[is_kept]
+    is_other = ~kinds.is_of_partition[is_kept]
     subjects, tails = _cut(chunk, rows[~is_other])
-    key, version = kinds.key[rows], kinds.version[rows]
+    key, version = kinds.key[is_kept], kinds.version[is_kept]
     differs = (key[1:] != key[:-1]) | (version[1:] != version[:-1])
     edges = np.flatnonzero(is_other[1:] | is_other[:-1] | differs) + 1
     taken = 0
@@ -88,7 +89,7 @@ def sort_records(chunk: RecordChunk, rows: NDArray[np.intp]) -> Iterator[Partiti
             row = int(rows[first])
             yield OtherRecord(
                 row,
-                bool(is_control[row]),
+                bool(is_control[first]),
                 slice_nullable(chunk.view, int(chunk.key_position[row]), int(chunk.key_length[row])),
                 slice_nullable(chunk.view, int(chunk.value_position[row]), int(chunk.value_length[row])),
             )
@@ -99,20 +100,21 @@ def sort_records(chunk: RecordChunk, rows: NDArray[np.intp]) -> Iterator[Partiti
         yield PartitionRecords(rows[first:end], are_changes, int(version[first]), subjects[part], tails[part])
 
 
-def _kinds(chunk: RecordChunk) -> _Kinds:
+def _kinds(chunk: RecordChunk, rows: NDArray[np.intp], is_control: NDArray[np.bool_]) -> _Kinds:
     if len(chunk.view) < _NO_OP_LENGTH:
-        nothing = np.zeros(len(chunk.rows), np.bool_)
+        nothing = np.zeros(len(rows), np.bool_)
         return _Kinds(nothing, nothing, nothing.view(np.uint8), nothing.view(np.uint8))
     content = np.frombuffer(chunk.view, np.uint8)
-    is_framed = (chunk.value_length >= _NO_OP_LENGTH) & (chunk.batches["attributes"][chunk.rows] & CONTROL_BIT == 0)
+    length = chunk.value_length[rows]
+    is_framed = (length >= _NO_OP_LENGTH) & ~is_control
     # Where there is no frame any four bytes will do: what they say is not used.
-    start = np.where(is_framed, chunk.value_position, 0)
+    start = np.where(is_framed, chunk.value_position[rows], 0)
     is_framed &= content[start] == FRAME_VERSION
     key, version = content[start + 1], content[start + 2]
-    is_no_op = (chunk.value_length == _NO_OP_LENGTH) & (version == 0) & (content[start + FRAME_LENGTH] == 0)
+    is_no_op = (length == _NO_OP_LENGTH) & (version == 0) & (content[start + FRAME_LENGTH] == 0)
     is_of_partition = ((key == _CHANGE_KEY) | (key == _PARTITION_KEY)) & (version < _LONG_VARINT)
     return _Kinds(
-        is_framed & is_of_partition & (chunk.value_length > _WHAT),
+        is_framed & is_of_partition & (length > _WHAT),
         is_framed & (key == _NO_OP_KEY) & is_no_op,
         key,
         version,

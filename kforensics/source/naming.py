@@ -25,6 +25,7 @@ LONGEST_TOPIC = 249
 LONGEST_NAME = 255
 LARGEST_OFFSET = 2**63 - 1
 LARGEST_PARTITION = 2**31 - 1
+LARGEST_EPOCH = 2**31 - 1
 
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 LOST_AND_FOUND = "lost+found"
@@ -206,12 +207,11 @@ def _parse_plain(name: str, suffix: FileSuffix) -> FileName:
         if offset <= LARGEST_OFFSET:
             return FileName(kind=_BY_EXTENSION[match["extension"]], base_offset=offset, suffix=suffix)
     elif (match := _METADATA_SNAPSHOT.fullmatch(name)) and suffix in _SUFFIXES_OF_SNAPSHOTS:
+        offset, epoch = int(match["offset"]), int(match["epoch"])
         # Only a partial download has the random part.
-        if (match["random"] is not None) == (suffix is FileSuffix.PART) and int(match["offset"]) <= LARGEST_OFFSET:
-            epoch = int(match["epoch"])
-            return FileName(
-                kind=FileKind.METADATA_SNAPSHOT, base_offset=int(match["offset"]), leader_epoch=epoch, suffix=suffix
-            )
+        is_whole_name = (match["random"] is not None) == (suffix is FileSuffix.PART)
+        if is_whole_name and offset <= LARGEST_OFFSET and epoch <= LARGEST_EPOCH:
+            return FileName(kind=FileKind.METADATA_SNAPSHOT, base_offset=offset, leader_epoch=epoch, suffix=suffix)
     elif (match := _REMOTE_INDEX.fullmatch(name)) and suffix in {FileSuffix.NONE, FileSuffix.DELETED, FileSuffix.TMP}:
         return FileName(
             kind=_BY_EXTENSION[match["extension"]],

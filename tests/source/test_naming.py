@@ -181,6 +181,7 @@ def test_files(name, expected):
         "00000000000000000098-0000000003.checkpoint.part",
         "00000000000000000098-0000000003.checkpoint.swap",
         "99999999999999999998-0000000003.checkpoint",
+        "00000000000000000098-2147483648.checkpoint",
         "0_short.index",
         "00_n_uRyimoTPSsvtnxijNPsA.index",
         "0_n_uRyimoTPSsvtnxijNPsA.log",
