@@ -17,6 +17,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.copies import FILE_TIME_SLACK_MS
 from kforensics.reconcile.facts import Leadership
 from kforensics.reconcile.incarnations import Incarnation
 from kforensics.reconcile.incidents import Cut
@@ -151,10 +152,10 @@ def _is_of_earlier_topic(cut: Cut, incarnation: Incarnation) -> bool:
     if stale_end is not None and cut.is_logged and cut.from_offset <= stale_end:
         return isinstance(cut.time_ms, int) and cut.time_ms > created_ms
     written = cut.before.taken_ms if cut.before is not None else Absent.UNKNOWN
+    if not isinstance(written, int) or not isinstance(cut.time_ms, int):
+        return False
     # The snapshot that shows the log before the cut was written before the partition was created.
-    return (
-        isinstance(written, int) and written < created_ms and isinstance(cut.time_ms, int) and cut.time_ms > created_ms
-    )
+    return written + FILE_TIME_SLACK_MS < created_ms < cut.time_ms
 
 
 def election_behind(cut: Cut, leaderships: Sequence[Leadership]) -> Leadership | None:

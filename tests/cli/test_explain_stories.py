@@ -63,6 +63,15 @@ def test_what_operators_did_is_no_loss(incident, capsys):
     assert any(sentence.startswith("On purpose, and no loss: ") for sentence in document["conclusion"])
 
 
+def test_a_copy_with_times_of_whole_seconds_is_of_no_earlier_topic(incident, capsys):
+    root = incident("power-loss-4.x")
+    early = [root / "snapshots" / name for name in ("01-before-live", "02-killed-before-page-cache-loss")]
+    before = [word for path in early for word in ("--before", path)]
+    document, _ = explain(capsys, root / "snapshots" / "99-final", *before, root / "logs")
+
+    assert {"power-loss", "last-replica-standing"} == {one["cause"] for one in document["truncations"]}
+
+
 def test_the_timeline_reads_as_sentences_from_the_first_trouble_to_the_last(incident, capsys):
     out = screen(capsys, *arguments_of(incident("unclean-election-4.x")))
     happened = out.split("What happened")[1].split("What was cut")[0]
