@@ -202,7 +202,7 @@ def _text(
 ) -> str:
     import sys
 
-    from kforensics.cli.sealed import seal_lines
+    from kforensics.cli.sealed import with_seal_lines
     from kforensics.pipeline.diff import records_to_go
     from kforensics.render.diff import diff_screen, finding_lines, problem_lines, record_lines
     from kforensics.render.text import render_screen, screen_width, speaks_unicode, wants_colour
@@ -221,5 +221,4 @@ def _text(
             goners = ((partition, owner, map(hide, records)) for partition, owner, records in goners)
         lines += record_lines(goners, show_payload=show_payload)
     lines += problem_lines(result.problems, result.inputs, width)
-    lines += seal_lines(sealed, width)
-    return render_screen(lines, colour=coloured and wants_colour(sys.stdout))
+    return render_screen(with_seal_lines(lines, sealed, width), colour=coloured and wants_colour(sys.stdout))

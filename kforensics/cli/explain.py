@@ -155,7 +155,7 @@ def _pieces(
 ) -> "str | Iterator[str]":
     import sys
 
-    from kforensics.cli.sealed import seal_lines, seal_part
+    from kforensics.cli.sealed import seal_part, with_seal_lines
     from kforensics.render.explain import explain_screen
     from kforensics.render.explain_plain import explanation_lines, plain_explanation
     from kforensics.render.jsonout import document, json_line
@@ -175,5 +175,5 @@ def _pieces(
         items = (*explanation_lines(result), *seal_part(sealed).values(), *result.findings, *result.problems)
         return (json_line(item) for item in items)
     lines = explain_screen(result, verbose=verbose, width=screen_width(), unicode=speaks_unicode())
-    whole = (*lines, *seal_lines(sealed, screen_width()))
+    whole = with_seal_lines(lines, sealed, screen_width())
     return render_screen(whole, colour=coloured and wants_colour(sys.stdout))

@@ -1,6 +1,6 @@
 """The option --seal: what each report does with it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,9 +42,14 @@ def seal_part(seal: "CheckedSeal | None") -> Mapping[str, Any]:
     return {"seal": plain_seal(seal)}
 
 
-def seal_lines(seal: "CheckedSeal | None", width: int) -> "Iterator[Text]":
-    """The end of a screen, where there is a seal."""
-    if seal is not None:
-        from kforensics.render.seal import sealed_lines
+def with_seal_lines(lines: "Iterable[Text | str]", seal: "CheckedSeal | None", width: int) -> "Iterator[Text | str]":
+    """A screen with its seal: at the end, and where it does not hold, also before all that rests on it."""
+    if seal is None:
+        yield from lines
+        return
+    from kforensics.render.seal import broken_seal_lines, sealed_lines
 
-        yield from sealed_lines(seal, width=width)
+    if not seal.holds:
+        yield from broken_seal_lines(width)
+    yield from lines
+    yield from sealed_lines(seal, width=width)

@@ -22,7 +22,7 @@ from kforensics.cli.options import (
     require_format,
 )
 from kforensics.cli.output import check_out, write_result
-from kforensics.cli.sealed import add_seal, checked_seal, seal_lines, seal_part
+from kforensics.cli.sealed import add_seal, checked_seal, seal_part, with_seal_lines
 
 if TYPE_CHECKING:
     from kforensics.evidence.consistency import Verification
@@ -189,5 +189,5 @@ def _screen(
 
     width = screen_width()
     lines = verify_screen(verification, intact, inputs.described, findings, level=level.value, width=width)
-    whole = (*lines, *seal_lines(sealed, width))
+    whole = with_seal_lines(lines, sealed, width)
     return render_screen(whole, colour=colour_to and wants_colour(sys.stdout))

@@ -149,6 +149,12 @@ def sealed_lines(seal: CheckedSeal, *, width: int) -> Iterator[Text]:
     yield from wrapped(escape_text(seal_sentence(seal)), width=width, style=style)
 
 
+def broken_seal_lines(width: int) -> Iterator[Text]:
+    """What stands before a report whose inputs are not what was sealed."""
+    words = "NOT WHAT WAS SEALED: the inputs differ from the manifest (`kforensics seal --check` lists where), and this report rests on them as they are now."
+    yield from wrapped(words, width=width, style=Style.ANSWER_BAD)
+
+
 def plain_difference(one: Difference) -> Mapping[str, Any]:
     """A difference as the document has it; either side is absent where it does not exist."""
     return {

@@ -84,6 +84,16 @@ def test_the_seal_stands_in_what_people_read_without_what_steers_terminals(
 
 
 @pytest.mark.parametrize("command", REPORTS)
+def test_a_broken_seal_is_the_first_thing_said(command, brokers, manifest, report):
+    (brokers[1] / "added").touch()
+
+    _, out, _ = report(command, *brokers, "--seal", manifest, output_format="text")
+
+    assert out.startswith("NOT WHAT WAS SEALED: ")
+    assert "this is not what was sealed" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("command", REPORTS)
 def test_jsonl_has_a_line_for_it(command, brokers, manifest, report):
     _, out, _ = report(command, *brokers, "--seal", manifest, output_format="jsonl")
 
