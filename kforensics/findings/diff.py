@@ -22,12 +22,13 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
             broker_id=directory.broker_id,
             citations=(directory.cite(),),
         )
-    if report.missing_replicas:
-        brokers = ", ".join(str(b) for b in report.missing_replicas)
+    aside = set() if report.replicas else {directory.broker_id for directory in report.set_aside}
+    missing = [str(broker) for broker in report.missing_replicas if broker not in aside]
+    if missing:
         yield finding(
             "KF213",
             severity=Severity.NOTE,
-            statement=f"{report.partition} also has replicas on brokers that are not among the inputs: {brokers}",
+            statement=f"{report.partition} also belongs to {'broker' if len(missing) == 1 else 'brokers'} {', '.join(missing)}, of which no live directory of it is among the inputs",
             topic_partition=report.partition,
         )
 

@@ -72,7 +72,7 @@ class PartitionReport:
     replicas: tuple[ReplicaReport, ...]
     what_if: tuple[WhatIf, ...]
     missing_replicas: tuple[int, ...]
-    """Brokers that the metadata assigns the partition to and that are not among the inputs."""
+    """Brokers that the metadata assigns the partition to, of which no live directory of it is among the inputs."""
     set_aside: tuple[Replica, ...] = ()
     """Directories of the partition that are no replica of it any more: deleted and stray ones."""
 

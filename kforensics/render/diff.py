@@ -27,7 +27,7 @@ _WORDS = {
     Verdict.WILL_TRUNCATE: "WILL TRUNCATE",
     Verdict.LOST: "LOST",
     Verdict.DIFFERENT_TOPIC: "DIFFERENT TOPIC",
-    Verdict.UNREADABLE: "UNREADABLE",
+    Verdict.UNREADABLE: "not compared",
     Verdict.BEHIND: "behind",
     Verdict.CONSISTENT: "consistent",
     Verdict.LEADER: "one replica",

@@ -104,10 +104,17 @@ def _answer(result: DiffResult) -> _Answer:
         if count[Verdict.LEADER] == len(result.partitions):
             return _Answer(
                 Style.ANSWER_WARNING,
-                f"Nothing was compared: of each of {among} one replica is here.",
+                f"Nothing was compared: of {'each of ' if len(result.partitions) > 1 else ''}{among} one replica is here.",
                 "Give the other brokers' directories too.",
             )
-        return _Answer(Style.ANSWER_GOOD, f"All replicas agree: {among} compared.")
+        left_out = count[Verdict.UNREADABLE]
+        if left_out == len(result.partitions):
+            return _Answer(Style.ANSWER_WARNING, f"Nothing was compared: no live replica of {among} is here.")
+        compared = counted(len(result.partitions) - left_out, "partition")
+        rest = (
+            f", {left_out} left out that {'has' if left_out == 1 else 'have'} no live replica here" if left_out else ""
+        )
+        return _Answer(Style.ANSWER_GOOD, f"All replicas agree: {compared} compared{rest}.")
     return _Answer(Style.ANSWER_WARNING, "Nothing to compare: no partition was found.")
 
 

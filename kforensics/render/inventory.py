@@ -78,7 +78,10 @@ def _second_line(inventory: Inventory) -> str:
     if not brokers:
         return ""
     if not unclean:
-        return "Stopped cleanly." if len(brokers) == 1 else f"All {len(brokers)} stopped cleanly."
+        if len(brokers) == 1:
+            return "Stopped cleanly."
+        what = "brokers" if len({node.node_id for node in brokers}) == len(brokers) else "broker directories"
+        return f"{'Both' if len(brokers) == 2 else f'All {len(brokers)}'} {what} stopped cleanly."
     names = [_node_name(node.node_id) for node in unclean]
     if len(brokers) == 1:
         who = "The broker"
@@ -196,5 +199,9 @@ def _files(inventory: Inventory) -> str:
         kinds[one.kind.replace("-", " ") + (f" ({one.suffix})" if one.suffix else "")] += one.count
     total = sum(kinds.values())
     told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    known = "all of them known" if not inventory.unknown else f"{len(inventory.unknown)} of them not a broker's"
+    unknown = len(inventory.unknown)
+    if total == 1:
+        known = "known" if not unknown else "not one that a broker writes"
+    else:
+        known = "all of them known" if not unknown else f"{unknown} of them not a broker's"
     return f"{counted(total, 'file')}, {known}: {told}." if total else "No file."

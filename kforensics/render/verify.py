@@ -72,7 +72,7 @@ def _verdict(
             style=Style.ANSWER_WARNING,
         )
     else:
-        depth = {"headers": "headers only", "crc": "checksums, not records", "records": "records included"}[level]
+        depth = {"headers": "headers only", "crc": "checksums, not records", "records": "every record looked at"}[level]
         contents = (
             f"{counted(count['batches'], 'batch', 'batches')} and {counted(count['records'], 'record')}"
             if count["batches"]

@@ -215,3 +215,14 @@ def test_one_broker_alone_is_nothing_compared(unclean, capsys):
     _, out, _ = diff(capsys, unclean / "broker-2", "--topic", "orders")
 
     assert out.startswith("Nothing was compared: of each of")
+
+
+def test_a_deleted_topic_is_not_compared_and_no_broker_here_is_called_missing(incident, capsys):
+    code, out, _ = diff(capsys, incident("recreated-topic-4.x") / "snapshots" / "99-final")
+
+    assert 0 == code
+    assert "All replicas agree: 10 partitions compared, 2 left out that have no live replica here." in " ".join(
+        out.split()
+    )
+    assert "oldstuff-0  no live replica" in out
+    assert "oldstuff-0 also belongs to" not in out
