@@ -114,7 +114,8 @@ def _of_line(
         if before.view.log_end_offset == max(ends):
             citations = (*citations, before.view.replica.cite())
     log_end = max(ends, default=-1)
-    if log_end <= line.to_offset and not (line.is_full and log_end >= 0):
+    if log_end <= line.to_offset:
+        # Also where the whole log gave way to the leader's start: what the follower held, the leader had let go.
         return None
     return Cut(
         broker_id=line.broker_id,
