@@ -297,6 +297,7 @@ BATCHES = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 1), st.booleans()
     st.integers(0, 20),
     st.integers(0, 30),
 )
+@example([[(1, 0, False), (1, 0, True)], [(1, 0, False)]], False, 1, 0, 0)
 def test_recovery_keeps_what_is_sound_from_the_segment_of_the_recovery_point_on(drawn, clean, point, start, mark):
     """Batches are (records, whether a new epoch begins, whether it is damaged); segments follow each other."""
     segments, rows, offset, epoch = [], [], 0, 0
