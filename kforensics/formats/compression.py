@@ -181,7 +181,8 @@ def _snappy_block_into(block: memoryview, output: memoryview, written: int) -> i
 
 def _zstd_into(data: memoryview, output: memoryview) -> int:
     # Every batch passes here: the first frame is asked by its window descriptor alone, those behind it by the library, which has the same bound.
-    if len(data) > _SHORTEST_FRAME_HEADER and not data[4] & _SINGLE_SEGMENT and data[5] > _LARGEST_WINDOW_DESCRIPTOR:
+    declares_more = len(data) > _SHORTEST_FRAME_HEADER and data[5] > _LARGEST_WINDOW_DESCRIPTOR
+    if declares_more and not data[4] & _SINGLE_SEGMENT and data[:4] == ZSTD_MAGIC:
         raise _window_too_large(data)
     try:
         length: int = cramjam.zstd.decompress_into(data, output)

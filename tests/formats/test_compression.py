@@ -16,6 +16,7 @@ from kforensics.errors import FormatError, UnsupportedFormat
 from kforensics.formats.compression import (
     OUTPUT_LIMIT,
     SMALLEST_LIMIT,
+    BadCompression,
     Codec,
     OutputLimitReached,
     WindowTooLarge,
@@ -237,6 +238,14 @@ def test_a_window_above_what_kafka_reads_is_named(descriptor):
     for data in (frame(descriptor, 100), frame(0, 100) + frame(descriptor, 100)):
         with pytest.raises(WindowTooLarge, match="zstd window"):
             decompress(Codec.ZSTD, data)
+
+
+def test_the_length_of_a_skippable_frame_is_no_window():
+    skippable = b"\x50\x2a\x4d\x18" + (0xC000).to_bytes(4, "little") + bytes(0xC000)
+
+    assert bytes(100) == bytes(decompress(Codec.ZSTD, skippable + frame(0, 100)))
+    with pytest.raises(BadCompression):
+        decompress(Codec.ZSTD, b"\x29" + frame(0xFF, 100)[1:])
 
 
 def test_output_and_window_share_their_limit():
