@@ -93,7 +93,7 @@ def _all_seen(evidence: TraceEvidence) -> Iterator[Seen]:
     yield from of_fetchers(evidence)
     for copy in evidence.copies:
         if not copy.is_remnant and copy.view.replica.state == "live":
-            yield from of_files(copy)
+            yield from of_files(evidence, copy)
             yield from of_formats(copy)
             yield from of_lost_markers(evidence, copy)
     yield from of_stuck_replicas(evidence)

@@ -16,14 +16,21 @@ from kforensics.reconcile.losses import is_in_use
 EPOCH_FILE = "leader-epoch-checkpoint"
 
 
-def of_files(copy: Copy) -> Iterator[Seen]:
+def of_files(evidence: TraceEvidence, copy: Copy) -> Iterator[Seen]:
     """Checkpoints and producer snapshots that contradict the log."""
     view, replica = copy.view, copy.view.replica
     broker, end = replica.broker_id, view.log_end_offset
     claimed, recorded = replica.checkpoint_epochs, replica.high_watermark
     first = view.batch_epochs[0] if view.batch_epochs else None
     entries = () if isinstance(claimed, Absent) else claimed
-    if entries and first is not None and first.leader_epoch == 0 < entries[0].leader_epoch:
+    # Where the log start rises, the epochs go at once and the segments later.
+    risen = max((other.view.log_start_offset for other in evidence.copies), default=0)
+    if (
+        entries
+        and first is not None
+        and first.leader_epoch == 0 < entries[0].leader_epoch
+        and entries[0].start_offset > risen
+    ):
         trace = f"broker {broker}'s {EPOCH_FILE} lacks epoch 0, which its batches carry"
         yield Seen(jira="KAFKA-10432", broker_id=broker, trace=trace, citations=(replica.cite(EPOCH_FILE),))
     is_empty = not isinstance(claimed, Absent) and not entries and first is not None
@@ -61,6 +68,8 @@ def of_stuck_replicas(evidence: TraceEvidence) -> Iterator[Seen]:
         if copy is evidence.leader or not is_in_use(copy) or isinstance(claimed, Absent) or not claimed:
             continue
         is_out = newest is not None and isinstance(newest.isr, frozenset) and copy.broker_id not in newest.isr
+        if evidence.leader is None or evidence.leader.view.log_end_offset <= copy.view.log_end_offset:
+            continue
         if is_out and claimed[-1].start_offset == copy.view.log_end_offset and len(claimed) > 1:
             trace = f"the last leader epoch of broker {copy.broker_id} begins at its log end, and it is not in sync"
             yield Seen(
