@@ -342,7 +342,6 @@ def test_very_many_unknown_files_are_few_findings_and_all_listed(tmp_path, liste
     _, document = listed(tmp_path)
 
     assert codes(document) == ["KF506"] * 100
-    assert (
-        document["findings"][-1]["statement"] == "51 more files here are none that a broker writes, from strange099 on"
-    )
+    statements = {one["statement"] for one in document["findings"]}
+    assert "51 more files here are none that a broker writes, from strange099 on" in statements
     assert [one["path"] for one in document["unknown_files"]] == [f"strange{number:03}" for number in range(150)]
