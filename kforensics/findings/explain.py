@@ -23,6 +23,7 @@ def _story_findings(story: PartitionStory) -> Iterator[Finding]:
     if story.partition.topic not in METADATA_TOPICS:
         yield from _loss_findings(story)
         yield from _residual_findings(story)
+        yield from _past_end_findings(story)
     for cut in story.truncations:
         yield from _cut_findings(story, cut)
     for torn in story.tears.transactions:
@@ -73,6 +74,19 @@ def _residual_findings(story: PartitionStory) -> Iterator[Finding]:
             topic_partition=story.partition,
             broker_id=one.broker_id,
             citations=one.citations,
+        )
+
+
+def _past_end_findings(story: PartitionStory) -> Iterator[Finding]:
+    for one in story.past_end:
+        yield finding(
+            "KF207",
+            severity=Severity.CRITICAL,
+            statement=f"{story.partition}: {one.owner} recorded high watermark {one.high_watermark}, but every log ends at or below {one.log_end}",
+            topic_partition=story.partition,
+            broker_id=one.broker_id,
+            offsets=OffsetRange(one.log_end, one.high_watermark - 1),
+            citations=(one.citation,),
         )
 
 

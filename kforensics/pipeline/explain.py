@@ -213,6 +213,7 @@ def _is_eventful(story: PartitionStory) -> bool:
         or story.losses
         or story.groups
         or story.residuals
+        or story.past_end
         or any(state.unclean for state in story.leaderships)
     )
 

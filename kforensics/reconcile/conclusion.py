@@ -62,7 +62,7 @@ def conclude(
             *_bugs_of_brokers(broker_bugs),
             *_operations(operations),
         ),
-        advice=(*_advice_on_residuals(stories), *_advice(losses, stories)),
+        advice=(*_advice_on_past_end(stories), *_advice_on_residuals(stories), *_advice(losses, stories)),
         missing=tuple(_missing(stories, log_files, inputs, clocks)),
     )
 
@@ -92,6 +92,7 @@ def _verdict(stories: Sequence[PartitionStory], losses: Sequence[LossEntry]) -> 
         sentences.append(
             f"{_records(possible)} {also}are gone from {_partitions(possible)} that may have been committed: {_causes(possible)}."
         )
+    sentences += _past_end(stories)
     if not sentences:
         sentences.append(_calm(stories))
     if harmless:
@@ -103,6 +104,20 @@ def _verdict(stories: Sequence[PartitionStory], losses: Sequence[LossEntry]) -> 
     if replaced:
         sentences.append(f"Of these offsets {sum(loss.offsets.count for loss in replaced)} hold other records now.")
     return sentences
+
+
+def _past_end(stories: Sequence[PartitionStory]) -> list[str]:
+    """Partitions with a high watermark that no log reaches, in one sentence."""
+    found = [story for story in stories if story.past_end]
+    if not found:
+        return []
+    first = max(found[0].past_end, key=lambda one: one.high_watermark)
+    names = [str(story.partition) for story in found]
+    of = _list(names) if len(names) <= MOST_NAMED else f"{len(names)} partitions"
+    mark = f"{first.owner} recorded high watermark {first.high_watermark} of {found[0].partition}"
+    return [
+        f"Committed records of {of} are on no disk given here: {mark}, and every log of it ends at or below {first.log_end}."
+    ]
 
 
 def _calm(stories: Sequence[PartitionStory]) -> str:
@@ -234,6 +249,12 @@ def _residuals(stories: Sequence[PartitionStory]) -> list[str]:
             f"{len(found) - MOST_NAMED} more partitions have replicas that stay different from their leaders."
         )
     return sentences
+
+
+def _advice_on_past_end(stories: Sequence[PartitionStory]) -> list[str]:
+    if not any(story.past_end for story in stories):
+        return []
+    return ["Look for another replica or an earlier snapshot of these partitions before anything is started."]
 
 
 def _advice_on_residuals(stories: Sequence[PartitionStory]) -> list[str]:

@@ -9,6 +9,7 @@ from kforensics.reconcile.causes import Cause, CauseName
 from kforensics.reconcile.committed import Certainty, CommittedCounts
 from kforensics.reconcile.facts import Leadership
 from kforensics.reconcile.outline import LogOutline
+from kforensics.reconcile.past_end import PastEnd
 from kforensics.reconcile.residual import Residual
 from kforensics.reconcile.torn import Tears
 from kforensics.units import OffsetRange, TopicPartition
@@ -107,5 +108,7 @@ class PartitionStory:
     """Every copy of the log, the oldest first."""
     residuals: tuple[Residual, ...] = ()
     """Replicas that hold other content than the leader and keep it."""
+    past_end: tuple[PastEnd, ...] = ()
+    """High watermarks that no log reaches."""
     bugs: tuple[BugTrace, ...] = ()
     """Known bugs of Kafka whose traces are there."""

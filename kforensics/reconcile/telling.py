@@ -21,6 +21,7 @@ from kforensics.reconcile.ledger import ledger_entry, unseen_entries
 from kforensics.reconcile.logged_truncations import METADATA_TOPICS, LoggedTruncation
 from kforensics.reconcile.losses import Loss, LostBatch, find_losses, lost_batches
 from kforensics.reconcile.outline import outline_of
+from kforensics.reconcile.past_end import PastEnd, marks_past_end
 from kforensics.reconcile.recompute import recompute
 from kforensics.reconcile.residual import Residual, residuals
 from kforensics.reconcile.story import Holder, LossEntry, PartitionStory, Truncation
@@ -128,8 +129,15 @@ class _Teller:
             copies=len(self.copies),
             logs=tuple(outline_of(copy) for copy in sorted(self.copies, key=_moment)),
             residuals=differing,
+            past_end=self._past_end(losses),
             bugs=bugs,
         )
+
+    def _past_end(self, losses: Sequence[LossEntry]) -> tuple[PastEnd, ...]:
+        # A checkpoint keeps the line of a deleted topic until it is written again.
+        if self.partition.topic in METADATA_TOPICS or self._of_other_topics():
+            return ()
+        return marks_past_end(self.copies, (loss.offsets for loss in losses))
 
     def _of_other_topics(self) -> list[Replica]:
         """Directories that ids, lines or their content show to be of an earlier topic of the name."""

@@ -1,6 +1,8 @@
 """What `explain` concludes beyond cuts: replicas that stay different, known bugs, operations, and how it tells of it."""
 
 import json
+import os
+import shutil
 
 import pytest
 
@@ -61,6 +63,22 @@ def test_what_operators_did_is_no_loss(incident, capsys):
         (one["kind"], one["topic"]) for one in document["operations"]
     }
     assert any(sentence.startswith("On purpose, and no loss: ") for sentence in document["conclusion"])
+
+
+def test_a_high_watermark_past_every_log_is_no_calm_answer(incident, tmp_path, capsys):
+    brokers = tmp_path / "brokers"
+    shutil.copytree(incident("power-loss-4.x") / "snapshots" / "99-final", brokers)
+    for segment in brokers.rglob("ledger-0/*.log"):
+        os.truncate(segment, segment.stat().st_size // 2)
+
+    document, code = explain(capsys, brokers)
+    out = " ".join(screen(capsys, brokers).split())
+
+    assert 1 == code
+    assert {"KF207"} == {one["code"] for one in document["findings"] if one["severity"] == "critical"}
+    assert document["conclusion"][0].startswith("Committed records of ledger-0 are on no disk given here: broker 1 rec")
+    assert not any("Nothing that was committed" in sentence for sentence in document["conclusion"])
+    assert "Look for another replica or an earlier snapshot" in out
 
 
 def test_a_copy_with_times_of_whole_seconds_is_of_no_earlier_topic(incident, capsys):

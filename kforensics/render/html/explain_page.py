@@ -161,6 +161,8 @@ def _verdict(result: Explanation, losses: Sequence[LossEntry]) -> Verdict:
         return Verdict(tone="bad", mark="✕", words="Committed records are gone")
     if "certain" in at_stake:
         return Verdict(tone="bad", mark="!", words="Committed records are at stake")
+    if any(story.past_end for story in result.stories):
+        return Verdict(tone="bad", mark="✕", words="Committed records are missing")
     if "possible" in gone | at_stake:
         return Verdict(tone="warning", mark="?", words="Committed records may be gone")
     worst = max((item.severity.rank for item in result.findings), default=0)
