@@ -420,3 +420,18 @@ def test_a_json_line_is_one_event_however_many_messages_it_quotes():
     (window,) = scan_log([line.encode() + b"\n"])
 
     assert len(window.events) + window.census.unmatched == 1
+
+
+def test_numbers_that_no_broker_writes_are_no_error():
+    digits = "9" * 5000
+    old = f"Received LeaderAndIsr request (Leader:1,ISR:1,LeaderEpoch:{digits}) correlation id 1 for partition [t,0]"
+    (event,), _ = scan(f"[2024-05-01 12:00:00,123] TRACE {old}\n".encode())
+    assert event.fields["leader_epoch"] == int("9" * 19)
+    (event,), _ = scan(
+        b"[2024-05-01 12:00:00,123] INFO KafkaConfig values: \n\tbroker.id = --1\n\tnode.id = -1\n\tlog.dir = -\n"
+    )
+    assert event.fields == {"broker.id": "--1", "node.id": -1, "log.dir": "-"}
+    for seconds in ("9" * 40, "-1"):
+        line = f'{{"instant":{{"epochSecond":{seconds}}},"message":"Truncating log t-0 to offset 6."}}'
+        (event,), _ = scan(line.encode())
+        assert event.time_ms is Absent.UNREADABLE

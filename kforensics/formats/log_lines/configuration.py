@@ -23,6 +23,7 @@ _KEPT = frozenset(
         b"replica.lag.time.max.ms",
     }
 )
+_NUMBER = re.compile(rb"-?\d{1,18}")
 _VALUE = re.compile(
     rb"\n[ \t]++(?P<name>" + b"|".join(re.escape(name) for name in sorted(_KEPT)) + rb") = (?P<value>[^\n\r]{0,1000})"
 )
@@ -43,6 +44,6 @@ def _values(block: bytes) -> dict[str, FieldValue]:
 def _value(text: bytes) -> FieldValue:
     if text in {b"true", b"false"}:
         return text == b"true"
-    if text.lstrip(b"-").isdigit() and len(text) <= 19:
+    if _NUMBER.fullmatch(text):
         return int(text)
     return text.decode("utf-8", "replace")

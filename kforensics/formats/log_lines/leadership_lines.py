@@ -16,7 +16,11 @@ _STATE = (
     + rb", leaderEpoch="
     + number("leader_epoch")
     + rb", isr=(?:List\(|\[)?(?P<isr>(?:\d+(?:, ?)?)*+)"
-    rb"|Leader:(?P<old_leader>-?\d+),ISR:(?P<old_isr>(?:\d+,?)*+),?LeaderEpoch:(?P<old_leader_epoch>-?\d+))"
+    rb"|Leader:"
+    + number("old_leader")
+    + rb",ISR:(?P<old_isr>(?:\d+,?)*+),?LeaderEpoch:"
+    + number("old_leader_epoch")
+    + rb")"
 )
 _STATE_OF = (
     rb"(?:[A-Za-z]*PartitionState\(topicName='(?P<topic>[A-Za-z0-9._-]{1,249})', "

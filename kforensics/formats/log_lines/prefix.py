@@ -28,6 +28,8 @@ JSON_HEAD = rb"\"(?:message|msg)\" ?: ?\""
 
 TOPIC_PARTITION = rb"@?[A-Za-z0-9._-]{1,249}-\d{1,9}"
 """Topic and number; only the metadata log of 2.8 has the sign before its name."""
+LATEST_MS = 1 << 43
+"""In the year 2248: no log tells of later."""
 _BEHIND_LOCAL_TIME = frozenset(b"] ")
 """What follows on the milliseconds where the line names no zone."""
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
@@ -153,10 +155,11 @@ def _json_moment(value: dict[str, Any]) -> Moment:
     instant = value.get("instant")
     if isinstance(instant, dict) and isinstance(seconds := instant.get("epochSecond"), int):
         nanos = instant.get("nanoOfSecond", 0)
-        return Moment(seconds * 1000 + (nanos // 1_000_000 if isinstance(nanos, int) else 0), True)
+        time_ms = seconds * 1000 + (nanos // 1_000_000 if isinstance(nanos, int) else 0)
+        return Moment(time_ms, True) if 0 < time_ms < LATEST_MS else Moment(Absent.UNREADABLE, False)
     for name in ("timeMillis", "epochMillis", "@timestamp", "timestamp", "time", "ts"):
         time = value.get(name)
-        if isinstance(time, int) and not isinstance(time, bool) and 0 < time < 1 << 43:
+        if isinstance(time, int) and not isinstance(time, bool) and 0 < time < LATEST_MS:
             return Moment(time, True)
         if isinstance(time, str):
             return parse_moment(time.encode("ascii", "replace"))
