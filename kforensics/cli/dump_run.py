@@ -205,9 +205,13 @@ def _text(_inputs: Inputs, targets: Sequence[_Target], options: DumpOptions, loo
     for number, target in enumerate(targets):
         if several:
             yield ("\n" if number else "") + escape_text(target.shown) + "\n"
+        unread = len(looked.problems)
+        item = None
         for item in _items(target, options, looked):
             for line in text_lines(item, show_payload=options.show_payload, as_text=options.as_text):
                 yield line + "\n"
+        if item is None and len(looked.problems) == unread:
+            yield "no entries\n" if options.selection.is_everything else "nothing that was asked for\n"
 
 
 def _report_problems(inputs: Inputs, looked: _Looked) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, UsageError
+from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, FormatError, UsageError
 from kforensics.evidence.model import Problem
 from kforensics.evidence.seal import Change, Difference, SealEntry, compare_seals, seal_input
 from kforensics.evidence.seal_manifest import LINE_LIMIT, ManifestHead, ManifestReader, SealCounts
@@ -60,7 +60,10 @@ def check_seal(manifest: EvidenceFile, paths: Sequence[Path], *, jobs: int, is_p
     With `is_part` there may be more paths than were sealed, where all that were are among them by name.
     """
     digest = hashlib.sha256()
-    reader = ManifestReader(_lines(manifest, digest))
+    try:
+        reader = ManifestReader(_lines(manifest, digest))
+    except FormatError as error:
+        raise EvidenceUnreadable(str(manifest.path), f"no manifest that can be read: {error}") from error
     shown = tuple(str(path) for path in paths) or reader.head.inputs
     chosen = reader.head.inputs if is_part and set(reader.head.inputs) <= set(shown) else None
     chosen = chosen or _in_sealed_order(reader.head.inputs, shown)

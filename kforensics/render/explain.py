@@ -243,7 +243,7 @@ def _loss_lines(losses: Sequence[LossEntry], inputs: Sequence[Input], *, width: 
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         yield from wrapped(f"still held by: {shown}", width=width, indent=INDENT * 2, first=INDENT)
     for reason in list(dict.fromkeys(loss.reason for loss in losses))[:6]:
-        yield from wrapped(escape_text(reason), width=width, indent=INDENT * 2, first=f"{INDENT}by: ")
+        yield from wrapped(f"counted so because {escape_text(reason)}", width=width, indent=INDENT * 2, first=INDENT)
 
 
 _TORN_WORDS = {

@@ -161,7 +161,9 @@ def unreadable(path: Path, error: OSError | ValueError, where: str = "") -> Evid
     match number:
         case errno.ENOENT | errno.ENOTDIR:
             return EvidenceNotFound(
-                str(path), "there is no such file", ("it was deleted or renamed while it was looked at",)
+                str(path),
+                "there is no such file",
+                ("a mistyped path", "it was deleted or renamed while it was looked at"),
             )
         case errno.EACCES | errno.EPERM:
             return EvidenceUnreadable(

@@ -405,3 +405,11 @@ def test_an_index_that_lies_is_not_believed(incident: Incident, tmp_path: Path) 
     log.with_suffix(".index").write_bytes(b"\x00\x00\x00\x05\x00\x00\x05\x51")
     with open_evidence(log) as file:
         assert find_range(file, log, 0, from_offset=20, to_offset=None, from_time_ms=None) == (0, None)
+
+
+def test_a_file_without_entries_says_so(tmp_path, capsys):
+    path = tmp_path / "cleaner-offset-checkpoint"
+    path.write_text("0\n0\n")
+
+    assert run(["dump", str(path)]) == 0
+    assert "no entries\n" == capsys.readouterr().out

@@ -295,3 +295,11 @@ def make_keys(folder, name="key", passphrase=None):
         key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     )
     return private, public
+
+
+def test_what_is_no_manifest_is_named_by_its_path(tmp_path, capsys):
+    path = tmp_path / "noise"
+    path.write_bytes(bytes(range(256)))
+
+    assert run(["seal", "--check", str(path)]) == 3
+    assert f"kforensics: {path}: no manifest that can be read" in capsys.readouterr().err
