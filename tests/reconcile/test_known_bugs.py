@@ -83,8 +83,9 @@ def evidence(version, *copies, leader=None, **more):
     return TraceEvidence(versions=versions, copies=copies, leader=leader, **{**same, **plain, **more})
 
 
-def missed_truncation():
-    follower, leader = copy(replica(1, [batch(0, 9, 0)])), copy(replica(2, [batch(0, 4, 0), batch(5, 9, 1, crc=7)]))
+def missed_truncation(epoch=1):
+    parted = [batch(0, 4, 0), batch(5, 9, epoch, crc=7)]
+    follower, leader = copy(replica(1, [batch(0, 9, 0)])), copy(replica(2, parted))
     differs = Residual(broker_id=1, offset=5, protocol=ProtocolName.KIP_101, old_format=False, citations=(HERE,))
     return {"copies": (follower, leader), "leader": leader, "residuals": (differs,)}
 
@@ -205,6 +206,10 @@ def other_leader_between():
     return {**kafka_7164(), "leaderships": (term(2, 0), term(1, 1))}
 
 
+def epoch_far_off():
+    return {**missed_truncation(epoch=2**31 - 1), "leaderships": (term(2, 0), term(2, 1))}
+
+
 def epoch_written():
     return {**kafka_7415(), "leaderships": (term(1, 0), term(2, 2))}
 
@@ -263,6 +268,7 @@ def no_directory_failed():
     ("make", "jira", "version"),
     [
         (other_leader_between, "KAFKA-7164", "2.0.0"),
+        (epoch_far_off, "KAFKA-7164", "2.0.0"),
         (epoch_written, "KAFKA-7415", "2.0.0"),
         (unclean_after, "KAFKA-7128", "2.0.0"),
         (failed_within_range, "KAFKA-12996", "2.8.0"),
