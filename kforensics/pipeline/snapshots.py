@@ -1,6 +1,6 @@
 """Inputs of an explanation: what is now, and earlier snapshots in the order in which they were taken, whatever order they came in."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -90,7 +90,8 @@ def gather_evidence(paths: Sequence[Path], before: Sequence[Path]) -> Evidence:
     order = in_order([group.moment for group in used])
     notes += _order_notes(used, order)
     notes += _strangers(now, used)
-    aside = [group for group in groups if not any(group is one for one in (*used, now))]
+    kept = {id(one) for group in (*used, now) for one in group.found}
+    aside = [group for group in groups if not any(id(one) in kept for one in group.found)]
     return _evidence(now.found, now.problems, [used[at] for at in order], aside, notes=notes)
 
 
@@ -167,12 +168,21 @@ def _with_newest_last(now: _Group, used: list[_Group], notes: list[str]) -> tupl
     notes.append(
         f"{newest.path} is given with --before and is younger than what is given as it is now ({reason}): they change places."
     )
-    logs = [one for one in now.found if not one.log_dirs and not _is_place(one)]
-    old = _Group(_common_path(now), [one for one in now.found if one.log_dirs or _is_place(one)], [])
-    return _Group(newest.path, [*newest.found, *logs], newest.problems), [
-        old,
+    old, old_problems = _part(now, lambda one: bool(one.log_dirs) or _is_place(one))
+    others, met = _part(now, lambda one: not one.log_dirs and not _is_place(one))
+    problems = [*newest.problems, *(replace(one, input=one.input + len(newest.found)) for one in met)]
+    return _Group(newest.path, [*newest.found, *others], problems), [
+        _Group(_common_path(now), old, old_problems),
         *(group for group in used if group is not newest),
     ]
+
+
+def _part(group: _Group, belongs: Callable[[FoundInput], bool]) -> tuple[list[FoundInput], list[Problem]]:
+    """Some inputs of a group with the problems that were met in them."""
+    places = [at for at, one in enumerate(group.found) if belongs(one)]
+    numbers = {at: number for number, at in enumerate(places)}
+    problems = [replace(one, input=numbers[one.input]) for one in group.problems if one.input in numbers]
+    return [group.found[at] for at in places], problems
 
 
 def _last(groups: Sequence[_Group]) -> _Group:

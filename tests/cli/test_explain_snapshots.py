@@ -49,6 +49,17 @@ def test_a_snapshot_that_is_younger_than_what_is_now_changes_places_with_it(inci
 
     assert [note for note in swapped["notes"] if "they change places" in note]
     assert right["conclusion"] == swapped["conclusion"]
+    assert "not-used" not in {one["kind"] for one in swapped["inputs"]}
+
+
+def test_what_could_not_be_read_is_told_although_snapshots_change_places(incident, capsys, tmp_path):
+    root = incident("unclean-election-2.8")
+    first, newest = min((root / "snapshots").iterdir()), root / "snapshots" / "99-final"
+    document, code = explain(capsys, "--before", newest, tmp_path / "gone", first)
+
+    assert [note for note in document["notes"] if "they change places" in note]
+    assert 3 == code
+    assert [str(tmp_path / "gone")] == [document["inputs"][one["input"]]["path"] for one in document["problems"]]
 
 
 def test_a_younger_snapshot_of_one_node_is_put_aside(incident, capsys):
