@@ -6,7 +6,7 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.formats.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
+from kforensics.formats.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.reconcile.bug_evidence import Seen, TraceEvidence
 from kforensics.reconcile.bug_signs import SignKind
 from kforensics.reconcile.copies import Copy
@@ -106,9 +106,9 @@ def of_lost_markers(evidence: TraceEvidence, copy: Copy) -> Iterator[Seen]:
     rows = rows[(rows["magic"] == 2) & ((rows["attributes"] & TRANSACTIONAL_BIT) != 0)]
     is_marker = (rows["attributes"] & CONTROL_BIT) != 0
     data, markers = rows[~is_marker & (rows["count"] > 0) & (rows["last_offset"] < cleaned.value)], rows[is_marker]
-    for producer in np.unique(data["producer_id"]).tolist():
-        last = int(data["last_offset"][data["producer_id"] == producer].max())
-        if not (markers["base_offset"][markers["producer_id"] == producer] > last).any():
+    ends = _last_offsets(markers, "base_offset")
+    for producer, last in _last_offsets(data, "last_offset").items():
+        if ends.get(producer, -1) <= last:
             trace = f"offset {last} of broker {replica.broker_id} belongs to a transaction of producer {producer} that was cleaned, and has no end"
             yield Seen(
                 jira="KAFKA-14055",
@@ -118,6 +118,13 @@ def of_lost_markers(evidence: TraceEvidence, copy: Copy) -> Iterator[Seen]:
                 citations=(cleaned.citation,),
             )
             return
+
+
+def _last_offsets(rows: BatchTable, name: str) -> dict[int, int]:
+    """Of each producer, in the order of their ids, the largest offset in a column."""
+    order = np.lexsort((rows[name], rows["producer_id"]))
+    # Of equal keys the last one stays, which is the largest.
+    return dict(zip(rows["producer_id"][order].tolist(), rows[name][order].tolist(), strict=True))
 
 
 def of_stale_directories(evidence: TraceEvidence) -> Iterator[Seen]:
