@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kforensics.damage import Absent
+from kforensics.damage import Absent, Gravity
 from kforensics.evidence.collect import changes_since
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.places import LogDirState, PartitionPlace
@@ -217,6 +217,15 @@ def _partition_row(
     }
 
 
+def damaged_places(replica: Replica) -> int:
+    """How many places are damaged; the unfinished end of a log that the next start recovers is none."""
+    unfinished = 0
+    if replica.segments and not replica.clean_shutdown:
+        unfinished = sum(place.gravity is Gravity.TORN_TAIL for place in replica.segments[-1].damage)
+    every = (*replica.segments, *replica.deleted_segments)
+    return sum(len(one.damage) for one in every) + sum(map(len, replica.damage.values())) - unfinished
+
+
 def _judged_row(row: Row, replica: Replica, report: ReplicaReport | None) -> Row:
     cut = report.truncation if report else None
     divergence = report.divergence if report else None
@@ -226,7 +235,7 @@ def _judged_row(row: Row, replica: Replica, report: ReplicaReport | None) -> Row
         **replica_row(replica, row["source"], row["sequence"], row["content"]),
         "segments": len(every),
         "bytes": sum(one.length for one in every),
-        "damaged_places": sum(len(one.damage) for one in every) + sum(map(len, replica.damage.values())),
+        "damaged_places": damaged_places(replica),
         "verdict": report.verdict.value if report else None,
         "log_start_offset": report.view.log_start_offset if report else replica.lineage.log_start_offset,
         "log_end_offset": report.view.log_end_offset if report else replica.lineage.log_end_offset,

@@ -103,6 +103,6 @@ def placement_words(summary: FleetSummary) -> list[str]:
         )
     if summary.topics_checked:
         lines.append(
-            f"{summary.topics_by_rule} of {counted(summary.topics_checked, 'topic')} lie as the assignment rule i mod n, (i+j) mod n lays them out"
+            f"{summary.topics_by_rule} of {counted(summary.topics_checked, 'topic')} {'lies' if summary.topics_by_rule == 1 else 'lie'} as the assignment rule i mod n, (i+j) mod n has it"
         )
     return lines

@@ -11,6 +11,7 @@ from kforensics.evidence.collect import collect_replica
 from kforensics.evidence.inputs import find_inputs
 from kforensics.evidence.places import find_places
 from kforensics.findings.model import Severity, finding
+from kforensics.fleet.judge import damaged_places
 from kforensics.fleet.parcel import group_of, pack, unpack
 from kforensics.fleet.report_rows import finding_of, finding_row
 from kforensics.fleet.rows import digest_lists, digests_of, replica_of, replica_row, segment_row
@@ -93,3 +94,14 @@ def test_findings_survive():
 
 def test_groups_do_not_depend_on_the_process():
     assert group_of(("c", "t-1", 1), 1_000) != group_of(("c", "t", 11), 1_000)
+
+
+def test_the_unfinished_end_of_a_killed_brokers_log_is_no_damage(incident):
+    inputs = find_inputs([incident("power-loss-4.x") / "snapshots" / "03-after-power-loss-before-restart"])
+    replicas = [
+        collect_replica(place).replica for group in find_places(inputs).by_partition.values() for place in group
+    ]
+
+    assert 4 == sum(bool(replica.segments[-1].damage) for replica in replicas)
+    assert {0} == {damaged_places(replica) for replica in replicas}
+    assert 6 == sum(damaged_places(replace(replica, clean_shutdown=True)) for replica in replicas)
