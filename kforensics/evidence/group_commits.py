@@ -1,6 +1,6 @@
 """Offsets that consumer groups committed, from every replica of `__consumer_offsets` among the inputs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from kforensics.evidence.places import PartitionPlace
 from kforensics.formats.group_record import parse_group_record
 from kforensics.formats.message_schema import Decoded
 from kforensics.formats.records import Record
-from kforensics.formats.segment import iter_records
+from kforensics.formats.segment import SegmentBytes, iter_records
 from kforensics.source.mapped import open_evidence
 from kforensics.units import TopicPartition
 
@@ -48,15 +48,22 @@ def walk_group_commits(places: Iterable[PartitionPlace]) -> Iterator[GroupCommit
                 continue
 
 
-def commits_in_file(place: PartitionPlace, path: str) -> Iterator[GroupCommitRecord]:
+def commits_in_file(
+    place: PartitionPlace, path: str, *, wrap: Callable[[SegmentBytes], SegmentBytes] | None = None
+) -> Iterator[GroupCommitRecord]:
     """The offset commits of one segment that took effect, in the order in which they did.
+
+    Args:
+        place: the partition.
+        path: of the segment.
+        wrap: put between the file and its reader.
 
     Raises:
         EvidenceError: the file can't be opened.
     """
     pending: dict[int, list[GroupCommitRecord]] = {}
     with open_evidence(Path(place.state.root) / path) as file:
-        for record in iter_records(file):
+        for record in iter_records(wrap(file) if wrap else file):
             if not isinstance(record, Record):
                 continue
             if record.is_control:

@@ -199,7 +199,7 @@ class ContentKeeper:
             yield pa.Table.from_pylist(rows, schema=CARRIED_RECORDS)
 
     def _commits(self, directory: Listed, row: Listed) -> Iterator[pa.Table]:
-        found = highest_commits(commits_in_file(place_of(self._task, directory), row["path"]))
+        found = highest_commits(commits_in_file(place_of(self._task, directory), row["path"], wrap=self._wrap))
         rows = [
             {
                 "path": row["path"],

@@ -211,6 +211,17 @@ def test_reading_waits_for_its_budget():
     assert 5.0 == pytest.approx(now[0])
 
 
+def test_commits_are_read_at_the_rate_too(incident, tmp_path, monkeypatch):
+    node = incident("consumer-ahead-4.x") / "snapshots" / "99-final" / "broker-1"
+    wrapped: list[int] = []
+    monkeypatch.setattr(RateLimit, "wrap", lambda _, source: wrapped.append(source.size) or source)
+    scan_node([node], tmp_path / "evidence", rate=1 << 40)
+
+    sizes = [one.stat().st_size for one in node.rglob("__consumer_offsets-*/*.log")]
+    # For their batches, for digests of their records and for the commits in them.
+    assert all(wrapped.count(size) >= 3 for size in sizes if size)
+
+
 def test_priority_is_lowered_in_a_process_of_its_own():
     import multiprocessing
 
