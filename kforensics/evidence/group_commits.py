@@ -34,7 +34,7 @@ class GroupCommitRecord(NamedTuple):
 
 
 def walk_group_commits(places: Iterable[PartitionPlace]) -> Iterator[GroupCommitRecord]:
-    """Every offset commit that can be read, in the order of the logs; an unreadable file gives none.
+    """The offset commits that can be read, in the order of the logs; an unreadable file gives none.
 
     Commits inside a transaction that was aborted or is still open are left out: they never took effect.
     """
@@ -51,7 +51,7 @@ def walk_group_commits(places: Iterable[PartitionPlace]) -> Iterator[GroupCommit
 def commits_in_file(
     place: PartitionPlace, path: str, *, wrap: Callable[[SegmentBytes], SegmentBytes] | None = None
 ) -> Iterator[GroupCommitRecord]:
-    """The offset commits of one segment that took effect, in the order in which they did.
+    """The offset commits of one segment that took effect, in the order in which they did; of each transaction the highest.
 
     Args:
         place: the partition.
@@ -61,33 +61,41 @@ def commits_in_file(
     Raises:
         EvidenceError: the file can't be opened.
     """
-    pending: dict[int, list[GroupCommitRecord]] = {}
+    # A transaction that never ends must not hold all of a log: of its commits only those are kept that can count.
+    pending: dict[int, _Highest] = {}
     with open_evidence(Path(place.state.root) / path) as file:
         for record in iter_records(wrap(file) if wrap else file):
             if not isinstance(record, Record):
                 continue
             if record.is_control:
-                ended = pending.pop(record.producer_id, [])
+                ended = pending.pop(record.producer_id, {})
                 if record.key is not None and record.key[2:4] == b"\x00\x01":
-                    yield from ended
+                    yield from ended.values()
                 continue
             commit = _commit_of(record, place, path)
             if commit is None:
                 continue
             if record.is_transactional:
-                pending.setdefault(record.producer_id, []).append(commit)
+                _keep(pending.setdefault(record.producer_id, {}), commit)
             else:
                 yield commit
 
 
 def highest_commits(commits: Iterable[GroupCommitRecord]) -> Iterable[GroupCommitRecord]:
     """The first of the highest offsets that each group committed in each leader epoch of a partition."""
-    best: dict[tuple[TopicPartition, str, int | Absent], GroupCommitRecord] = {}
+    best: _Highest = {}
     for commit in commits:
-        key = (commit.partition, commit.group, commit.leader_epoch)
-        if key not in best or best[key].offset < commit.offset:
-            best[key] = commit
+        _keep(best, commit)
     return best.values()
+
+
+_Highest = dict[tuple[TopicPartition, str, int | Absent], GroupCommitRecord]
+
+
+def _keep(best: _Highest, commit: GroupCommitRecord) -> None:
+    key = (commit.partition, commit.group, commit.leader_epoch)
+    if key not in best or best[key].offset < commit.offset:
+        best[key] = commit
 
 
 def _commit_of(record: Record, place: PartitionPlace, path: str) -> GroupCommitRecord | None:

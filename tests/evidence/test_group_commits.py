@@ -1,7 +1,12 @@
+import tracemalloc
+from struct import pack
+
 from kforensics.damage import Absent
-from kforensics.evidence.group_commits import OFFSETS_TOPIC, walk_group_commits
+from kforensics.evidence.group_commits import OFFSETS_TOPIC, commits_in_file, walk_group_commits
 from kforensics.evidence.inputs import find_inputs
 from kforensics.evidence.places import find_places
+from kforensics.formats.compression import Codec
+from kforensics.formats.record_batch import build_record_batch, encode_record_batch
 from kforensics.units import TopicPartition
 
 
@@ -23,3 +28,24 @@ def test_offsets_past_the_log_end_are_found(incident):
 
 def test_a_directory_without_groups_gives_none(fixtures):
     assert [] == commits_of(fixtures / "unclean-election" / "controller-100")
+
+
+def test_a_transaction_without_an_end_holds_little_memory(tmp_path):
+    key = pack(">hh1sh1si", 1, 1, b"g", 1, b"t", 0)
+    values = [(0, key, pack(">hqihq", 3, 5 + at % 7, 0, 0, 0)) for at in range(20_000)]
+    batch = build_record_batch(0, values, codec=Codec.ZSTD, attributes=0x10, producer_id=5)
+    marker = build_record_batch(
+        20_000, [(0, pack(">hh", 0, 1), pack(">hi", 0, 0))], attributes=0x30, producer_id=5, producer_epoch=0
+    )
+    directory = tmp_path / "__consumer_offsets-0"
+    directory.mkdir()
+    path = directory / "00000000000000000000.log"
+    path.write_bytes(encode_record_batch(batch))
+    (place,) = next(iter(find_places(find_inputs([directory])).by_partition.values()))
+    tracemalloc.start()
+    assert [] == list(commits_in_file(place, str(path)))
+    assert tracemalloc.get_traced_memory()[1] < 12 << 20
+    tracemalloc.stop()
+
+    path.write_bytes(encode_record_batch(batch) + encode_record_batch(marker))
+    assert [("g", 11)] == [(one.group, one.offset) for one in commits_in_file(place, str(path))]
