@@ -135,6 +135,7 @@ def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neigh
     """The end of a file behind its last sound batch."""
     lost: OffsetRange | Absent = Absent.UNKNOWN
     expected = "a batch or the end of the file"
+    gravity = Gravity.TORN_TAIL
     if is_zero(source, span):
         kind, found, lost = (
             DamageKind.ZEROS,
@@ -154,6 +155,12 @@ def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neigh
         kind, found = DamageKind.TORN, f"{span.length} bytes, too few for a batch"
     else:
         kind, found = DamageKind.TORN, f"{span.length} bytes that are no batch, up to the end of the file"
+        if not span.position and any(read_exactly(source, 0, SHORTEST_ENTRY)):
+            # A file that does not even begin like a batch is not what an append left unfinished.
+            kind, gravity = (
+                DamageKind.MAGIC if header.magic not in SMALLEST_LENGTH else DamageKind.LENGTH,
+                Gravity.DAMAGE,
+            )
     cause = (
         Cause(kind="torn-write", detail="the file ends within a batch")
         if kind is DamageKind.TORN and header is None
@@ -166,7 +173,7 @@ def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neigh
         kind=kind,
         expected=expected,
         found=found,
-        gravity=Gravity.TORN_TAIL,
+        gravity=gravity,
         offsets_lost=lost,
         cause=cause or Absent.UNKNOWN,
     )

@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
@@ -18,6 +21,8 @@ from kforensics.reconcile.facts import ClusterFacts, Leadership
 from kforensics.reconcile.lineage import LogView
 from kforensics.reconcile.marks import mark_reach
 from kforensics.units import OffsetRange
+
+_NO_OFFSETS = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,22 +164,21 @@ class CommitProofs:
     def _by_commit_markers(self, view: LogView, offsets: OffsetRange) -> list[Bound]:
         rows = self.reader.batches(view.replica, offsets.first, offsets.last)
         rows = rows[(rows["attributes"] & TRANSACTIONAL_BIT) != 0]
-        markers = rows[(rows["attributes"] & CONTROL_BIT) != 0]
+        is_marker = (rows["attributes"] & CONTROL_BIT) != 0
+        markers = rows[is_marker]
+        written = _last_offsets_by_producer(rows[~is_marker])
         bounds: list[Bound] = []
         for marker in markers[::-1]:
             if bounds and int(marker["base_offset"]) <= max(bound.offset for bound in bounds):
                 break
-            data = rows[
-                (rows["producer_id"] == marker["producer_id"])
-                & ((rows["attributes"] & CONTROL_BIT) == 0)
-                & (rows["last_offset"] < marker["base_offset"])
-            ]
-            if not len(data) or not self._is_commit(view, int(marker["base_offset"])):
+            ends = written.get(int(marker["producer_id"]), _NO_OFFSETS)
+            before = int(np.searchsorted(ends, marker["base_offset"]))
+            if not before or not self._is_commit(view, int(marker["base_offset"])):
                 continue
             segment = view.replica.segments[int(marker["segment"])]
             citation = Citation(input=view.replica.input, path=segment.path)
             reason = f"before the commit marker of producer {marker['producer_id']} at offset {marker['base_offset']}"
-            bounds.append(Bound(offset=int(data["last_offset"][-1]) + 1, reason=reason, citations=(citation,)))
+            bounds.append(Bound(offset=int(ends[before - 1]) + 1, reason=reason, citations=(citation,)))
         return bounds
 
     def _is_commit(self, view: LogView, offset: int) -> bool:
@@ -252,3 +256,12 @@ class CommitProofs:
             return False
         heard = self.facts.is_unbroken(term[0].leader, since, since)
         return heard and self.facts.is_unbroken(successor, since, end)
+
+
+def _last_offsets_by_producer(data: NDArray[np.void]) -> dict[int, NDArray[np.int64]]:
+    """Rising last offsets of the batches of each producer."""
+    if not len(data):
+        return {}
+    data = data[np.lexsort((data["last_offset"], data["producer_id"]))]
+    producers, firsts = np.unique(data["producer_id"], return_index=True)
+    return dict(zip(producers.tolist(), np.split(data["last_offset"], firsts[1:]), strict=True))

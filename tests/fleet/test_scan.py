@@ -214,7 +214,12 @@ def test_reading_waits_for_its_budget():
 def test_commits_are_read_at_the_rate_too(incident, tmp_path, monkeypatch):
     node = incident("consumer-ahead-4.x") / "snapshots" / "99-final" / "broker-1"
     wrapped: list[int] = []
-    monkeypatch.setattr(RateLimit, "wrap", lambda _, source: wrapped.append(source.size) or source)
+
+    def wrap(_limit, source):
+        wrapped.append(source.size)
+        return source
+
+    monkeypatch.setattr(RateLimit, "wrap", wrap)
     scan_node([node], tmp_path / "evidence", rate=1 << 40)
 
     sizes = [one.stat().st_size for one in node.rglob("__consumer_offsets-*/*.log")]

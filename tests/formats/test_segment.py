@@ -126,6 +126,16 @@ def test_zeros_behind_the_last_batch_may_be_a_preallocated_tail():
     assert (len(data), 10_000) == damage.span
 
 
+def test_a_file_that_begins_with_no_batch_is_no_unfinished_write():
+    noise = bytes(range(1, 256)) * 40
+
+    alone = walked(noise).damage
+    behind = walked(batch(0) + noise).damage
+
+    assert [(damage.kind, damage.gravity) for damage in alone] == [(DamageKind.MAGIC, Gravity.DAMAGE)]
+    assert [damage.gravity for damage in behind] == [Gravity.TORN_TAIL]
+
+
 def test_offsets_that_stand_twice_are_told_and_kept():
     found = walked(batch(50, 22) + batch(60, 20) + batch(80))
 

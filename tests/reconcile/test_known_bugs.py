@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kforensics.damage import Span
-from kforensics.evidence.model import Citation
+from kforensics.evidence.log_files import LogFile
+from kforensics.formats.log_lines.event import LineCensus
 from kforensics.formats.server_log import scan_log
 from kforensics.protocol.known_bugs import KNOWN_BUGS
 from kforensics.protocol.truncation import ProtocolName
@@ -28,17 +28,21 @@ PARTITION = TopicPartition("t", 0)
 TRANSACTIONAL, MARKER = 16, 48
 
 
-class OneFile:
-    """Cites every line as itself."""
-
-    def cite(self, event):
-        return Citation(input=0, path="server.log", span=Span(0, 1), line=event.line)
-
-
 def events(*lines, node=1):
     text = "".join(f"[2024-05-01 12:00:{at:02d},000] INFO {line} (kafka)\n" for at, line in enumerate(lines)).encode()
     found = [event for window in scan_log([text]) for event in window.events]
-    return [LoggedEvent(event, node, event.time_ms, OneFile()) for event in found]
+    file = LogFile(
+        input=0,
+        path="server.log",
+        is_compressed=False,
+        node_id=node,
+        events=tuple(found),
+        census=LineCensus(),
+        events_dropped=0,
+        problems=(),
+        mtime_ns=0,
+    )
+    return [LoggedEvent(event, node, event.time_ms, file) for event in found]
 
 
 def copy(one, *, rank=1, is_final=True):
