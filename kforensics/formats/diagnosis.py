@@ -155,12 +155,9 @@ def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neigh
         kind, found = DamageKind.TORN, f"{span.length} bytes, too few for a batch"
     else:
         kind, found = DamageKind.TORN, f"{span.length} bytes that are no batch, up to the end of the file"
-        if not span.position and any(read_exactly(source, 0, SHORTEST_ENTRY)):
+        if not span.position and header.magic not in SMALLEST_LENGTH and any(read_exactly(source, 0, SHORTEST_ENTRY)):
             # A file that does not even begin like a batch is not what an append left unfinished.
-            kind, gravity = (
-                DamageKind.MAGIC if header.magic not in SMALLEST_LENGTH else DamageKind.LENGTH,
-                Gravity.DAMAGE,
-            )
+            kind, gravity = DamageKind.MAGIC, Gravity.DAMAGE
     cause = (
         Cause(kind="torn-write", detail="the file ends within a batch")
         if kind is DamageKind.TORN and header is None
