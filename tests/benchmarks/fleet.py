@@ -100,7 +100,7 @@ def doubling(directory: Path) -> None:
     before = 0.0
     base = generated(directory / f"fleet-{PARTITIONS}", PARTITIONS)
     warm(base)
-    for times in (1, 2, 4, 8):
+    for times in (2, 4, 8, 16):  # from 6 GB on: what a job of Spark costs is small beside them
         partitions = PARTITIONS * times
         fleet = multiplied(base, directory / f"fleet-{partitions}", times)
         # A process of its own, so that peaks of memory are those of this size.
