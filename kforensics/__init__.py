@@ -63,7 +63,7 @@ def verify(*paths: AnyPath, level: str = "records", jobs: int | None = None) -> 
     """
     from kforensics.evidence.consistency import verify_inputs  # noqa: PLC0415
     from kforensics.evidence.inputs import find_inputs  # noqa: PLC0415
-    from kforensics.formats.segment import Level  # noqa: PLC0415
+    from kforensics.formats.segment.walk import Level  # noqa: PLC0415
     from kforensics.pipeline.processes import default_jobs  # noqa: PLC0415
 
     return verify_inputs(find_inputs(_paths(paths)), level=Level(level), jobs=jobs or default_jobs())

@@ -72,7 +72,7 @@ def verify(
     from kforensics.evidence.consistency import verify_inputs
     from kforensics.evidence.inputs import find_inputs
     from kforensics.findings.verify import verify_findings
-    from kforensics.formats.segment import Level
+    from kforensics.formats.segment.walk import Level
     from kforensics.pipeline.processes import default_jobs
     from kforensics.reconcile.intact import IntactReplicas
 

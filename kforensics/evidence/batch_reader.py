@@ -12,9 +12,9 @@ from kforensics.evidence.model import (
     Replica,
     Segment,
 )
-from kforensics.formats.batch_table import BatchTable, empty_batches
-from kforensics.formats.records import Record
-from kforensics.formats.segment import Level, iter_records, walk_segment
+from kforensics.formats.log.batch_table import BatchTable, empty_batches
+from kforensics.formats.log.records import Record
+from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 

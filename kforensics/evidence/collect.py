@@ -16,9 +16,9 @@ from kforensics.evidence.model import (
 )
 from kforensics.evidence.places import TEXT_LIMIT, PartitionPlace, checkpoint_value, problem_of
 from kforensics.evidence.segments import scan_segment
-from kforensics.formats.leader_epoch_checkpoint import parse_leader_epoch_checkpoint
-from kforensics.formats.partition_metadata import parse_partition_metadata
-from kforensics.formats.segment import Level
+from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
+from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
+from kforensics.formats.segment.walk import Level
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
     FileKind,

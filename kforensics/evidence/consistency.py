@@ -15,9 +15,9 @@ from kforensics.evidence.checks.splitting import split_task
 from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
-from kforensics.formats.checkpoint import iter_checkpoint
-from kforensics.formats.segment import Level
-from kforensics.formats.text_lines import DamageList
+from kforensics.formats.checkpoint.offset import iter_checkpoint
+from kforensics.formats.primitives.text_lines import DamageList
+from kforensics.formats.segment.walk import Level
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle
 from kforensics.units import TopicPartition

@@ -15,10 +15,10 @@ from kforensics.evidence.record_meaning import (
     decode_metadata,
     decoder_of_topic,
 )
-from kforensics.formats.batch_table import BATCH_DTYPE
-from kforensics.formats.control_record import ControlType
-from kforensics.formats.records import Record
-from kforensics.formats.segment import SHORTEST_ENTRY, Level, iter_records, walk_segment
+from kforensics.formats.log.batch_table import BATCH_DTYPE
+from kforensics.formats.log.records import Record
+from kforensics.formats.messages.control import ControlType
+from kforensics.formats.segment.walk import SHORTEST_ENTRY, Level, iter_records, walk_segment
 from kforensics.source.mapped import EvidenceFile
 from kforensics.source.naming import FileKind, FileName, parse_partition_directory
 

@@ -6,21 +6,21 @@ from typing import Any, NamedTuple
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.errors import FormatError
-from kforensics.formats.checkpoint import parse_checkpoint
-from kforensics.formats.clean_shutdown import parse_clean_shutdown
-from kforensics.formats.leader_epoch_checkpoint import parse_leader_epoch_checkpoint
-from kforensics.formats.meta_properties import parse_meta_properties
-from kforensics.formats.offset_index import INDEX_ENTRY_LENGTH, parse_offset_index
-from kforensics.formats.partition_metadata import parse_partition_metadata
-from kforensics.formats.producer_snapshot import (
+from kforensics.formats.checkpoint.clean_shutdown import parse_clean_shutdown
+from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
+from kforensics.formats.checkpoint.meta_properties import parse_meta_properties
+from kforensics.formats.checkpoint.offset import parse_checkpoint
+from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
+from kforensics.formats.checkpoint.quorum_state import parse_quorum_state
+from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH, parse_offset_index
+from kforensics.formats.index.producer_snapshot import (
     NONE,
     SNAPSHOT_ENTRY_LENGTH,
     SNAPSHOT_HEADER_LENGTH,
     parse_producer_snapshot,
 )
-from kforensics.formats.quorum_state import parse_quorum_state
-from kforensics.formats.time_index import TIME_ENTRY_LENGTH, parse_time_index
-from kforensics.formats.txn_index import TXN_ENTRY_LENGTH, parse_txn_index
+from kforensics.formats.index.time import TIME_ENTRY_LENGTH, parse_time_index
+from kforensics.formats.index.txn import TXN_ENTRY_LENGTH, parse_txn_index
 from kforensics.source.mapped import EvidenceFile
 from kforensics.source.naming import FileKind, FileName
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from kforensics.damage import Gravity
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.formats.offset_index import parse_offset_index
-from kforensics.formats.segment import Level, walk_segment
-from kforensics.formats.time_index import parse_time_index
+from kforensics.formats.index.offset import parse_offset_index
+from kforensics.formats.index.time import parse_time_index
+from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 INDEX_LIMIT = 1 << 26

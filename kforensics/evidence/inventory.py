@@ -11,8 +11,8 @@ from kforensics.evidence.log_dirs import FoundLogDir
 from kforensics.evidence.log_tail import LogTail, read_log_tail
 from kforensics.evidence.model import Problem
 from kforensics.evidence.places import LogDirState, checkpoint_value, read_log_dir_state
-from kforensics.formats.meta_properties import MetaProperties
-from kforensics.formats.partition_metadata import parse_partition_metadata
+from kforensics.formats.checkpoint.meta_properties import MetaProperties
+from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle, join
 

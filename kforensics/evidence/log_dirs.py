@@ -8,9 +8,9 @@ from typing import TypeVar
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.quorum_voters import quorum_voters
-from kforensics.formats.clean_shutdown import parse_clean_shutdown
-from kforensics.formats.meta_properties import MetaProperties, parse_meta_properties
-from kforensics.formats.quorum_state import QuorumState, parse_quorum_state
+from kforensics.formats.checkpoint.clean_shutdown import parse_clean_shutdown
+from kforensics.formats.checkpoint.meta_properties import MetaProperties, parse_meta_properties
+from kforensics.formats.checkpoint.quorum_state import QuorumState, parse_quorum_state
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
     DirectoryState,

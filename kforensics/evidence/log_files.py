@@ -13,7 +13,7 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
-from kforensics.formats.server_log import looks_like_broker_log, scan_log
+from kforensics.formats.log_lines.scan import looks_like_broker_log, scan_log
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 WINDOW_LENGTH = 1 << 20

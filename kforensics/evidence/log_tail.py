@@ -5,10 +5,10 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.inputs import FoundInput
-from kforensics.formats.entries import SHORTEST_ENTRY
-from kforensics.formats.offset_index import INDEX_ENTRY_LENGTH
-from kforensics.formats.record_batch import LOG_OVERHEAD
-from kforensics.formats.segment import Level, walk_segment
+from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
+from kforensics.formats.log.record_batch import LOG_OVERHEAD
+from kforensics.formats.segment.entries import SHORTEST_ENTRY
+from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile
 
 NEWEST_MAGIC = 2

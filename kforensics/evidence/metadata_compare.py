@@ -13,7 +13,7 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.evidence.metadata_log import MetadataHistory, newest_log
-from kforensics.formats.batch_table import BatchTable
+from kforensics.formats.log.batch_table import BatchTable
 
 _COMPARED = ("base_offset", "last_offset", "partition_leader_epoch", "crc")
 

@@ -22,7 +22,7 @@ from kforensics.evidence.metadata_state import (
     When,
 )
 from kforensics.evidence.model import Problem
-from kforensics.formats.batch_table import BatchTable
+from kforensics.formats.log.batch_table import BatchTable
 from kforensics.units import EpochEntry
 
 Changed = TypeVar("Changed", BrokerState, ConfigChange, FeatureChange, ControllerState)

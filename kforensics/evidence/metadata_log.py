@@ -23,13 +23,13 @@ from kforensics.evidence.metadata_places import RecordPlaces
 from kforensics.evidence.metadata_replay import MetadataReplay
 from kforensics.evidence.metadata_state import QuorumChange, SnapshotFile, TopicState, When
 from kforensics.evidence.model import Citation, Problem
-from kforensics.formats.batch_table import CONTROL_BIT, BatchTable, empty_batches
-from kforensics.formats.control_record import ControlRecord, ControlType, parse_control_record
-from kforensics.formats.message_schema import Decoded, Undecoded
-from kforensics.formats.metadata_record import parse_metadata_record
-from kforensics.formats.metadata_rows import OtherRecord, PartitionRecords, sort_records
-from kforensics.formats.record_stream import RecordChunk
-from kforensics.formats.segment import iter_record_chunks, iter_records
+from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable, empty_batches
+from kforensics.formats.messages.control import ControlRecord, ControlType, parse_control_record
+from kforensics.formats.messages.metadata import parse_metadata_record
+from kforensics.formats.messages.metadata_rows import OtherRecord, PartitionRecords, sort_records
+from kforensics.formats.messages.schema import Decoded, Undecoded
+from kforensics.formats.segment.walk import iter_record_chunks, iter_records
 from kforensics.source.mapped import open_evidence
 from kforensics.units import EpochEntry
 

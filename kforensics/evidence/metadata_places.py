@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Span
 from kforensics.evidence.metadata_state import When
 from kforensics.evidence.model import Citation
-from kforensics.formats.batch_table import BatchTable
+from kforensics.formats.log.batch_table import BatchTable
 
 PLACE_DTYPE = np.dtype(
     [("path", "<i4"), ("raft_epoch", "<i4"), ("position", "<i8"), ("length", "<i8"), ("from_snapshot", "?")]

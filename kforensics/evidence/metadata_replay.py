@@ -23,8 +23,8 @@ from kforensics.evidence.metadata_state import (
 )
 from kforensics.evidence.metadata_status import Fields
 from kforensics.evidence.metadata_steps import Origin, PartitionReplay
-from kforensics.formats.message_schema import Decoded
-from kforensics.formats.metadata_rows import PartitionRecords
+from kforensics.formats.messages.metadata_rows import PartitionRecords
+from kforensics.formats.messages.schema import Decoded
 
 MOST_UNAPPLIED = 1_000
 UNFINISHED = "the log ends inside the transaction"

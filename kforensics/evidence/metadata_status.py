@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.formats.metadata_record import LEADER_UNCHANGED, NO_CHANGE, NO_LEADER, RECOVERING
+from kforensics.formats.messages.metadata import LEADER_UNCHANGED, NO_CHANGE, NO_LEADER, RECOVERING
 
 Fields = Mapping[str, Any]
 

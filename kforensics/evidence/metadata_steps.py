@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from kforensics.evidence.metadata_state import TopicState
 from kforensics.evidence.metadata_status import Fields, PartitionStatus, changed_status, has_elr, told_status
-from kforensics.formats.message_reader import uuid_text
-from kforensics.formats.message_schema import Decoded
-from kforensics.formats.metadata_record import LEADER_UNCHANGED, parse_metadata_record
-from kforensics.formats.metadata_rows import PartitionRecords
+from kforensics.formats.messages.metadata import LEADER_UNCHANGED, parse_metadata_record
+from kforensics.formats.messages.metadata_rows import PartitionRecords
+from kforensics.formats.messages.reader import uuid_text
+from kforensics.formats.messages.schema import Decoded
 
 STEP_DTYPE = np.dtype(
     [

@@ -12,8 +12,8 @@ from kforensics.evidence.model import (
     Citation,
     Problem,
 )
-from kforensics.formats.checkpoint import iter_checkpoint
-from kforensics.formats.text_lines import DamageList
+from kforensics.formats.checkpoint.offset import iter_checkpoint
+from kforensics.formats.primitives.text_lines import DamageList
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.formats.control_record import ControlType, parse_control_record
-from kforensics.formats.message_schema import Decoded
-from kforensics.formats.records import Record
-from kforensics.formats.segment import iter_records
+from kforensics.formats.log.records import Record
+from kforensics.formats.messages.control import ControlType, parse_control_record
+from kforensics.formats.messages.schema import Decoded
+from kforensics.formats.segment.walk import iter_records
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, parse_file_name
 from kforensics.source.walk import join, list_directory

@@ -4,16 +4,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from kforensics.formats.consumer_protocol import CONSUMER_PROTOCOL_TYPE, parse_assignment, parse_subscription
-from kforensics.formats.control_record import ControlType, parse_control_record
-from kforensics.formats.group_record import parse_group_record
-from kforensics.formats.message_schema import Decoded, Undecoded
-from kforensics.formats.metadata_record import parse_metadata_record
-from kforensics.formats.record_frame import CoordinatorRecord
-from kforensics.formats.records import Record
-from kforensics.formats.remote_log_record import parse_remote_log_record
-from kforensics.formats.share_record import parse_share_record
-from kforensics.formats.txn_record import parse_txn_record
+from kforensics.formats.log.records import Record
+from kforensics.formats.messages.consumer import CONSUMER_PROTOCOL_TYPE, parse_assignment, parse_subscription
+from kforensics.formats.messages.control import ControlType, parse_control_record
+from kforensics.formats.messages.frame import CoordinatorRecord
+from kforensics.formats.messages.group import parse_group_record
+from kforensics.formats.messages.metadata import parse_metadata_record
+from kforensics.formats.messages.remote_log import parse_remote_log_record
+from kforensics.formats.messages.schema import Decoded, Undecoded
+from kforensics.formats.messages.share import parse_share_record
+from kforensics.formats.messages.txn import parse_txn_record
 from kforensics.units import METADATA_TOPICS
 
 Message = Decoded | Undecoded

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from kforensics.formats.batch_table import CONTROL_BIT
-from kforensics.formats.record_stream import RecordChunk
+from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.log.batch_table import CONTROL_BIT
 
 _SHARED = frozenset({"view", "batches"})
 _COLUMNS = tuple(field.name for field in fields(RecordChunk) if field.name not in _SHARED)

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Damage, DamageKind
 from kforensics.evidence.model import BUCKET_OFFSETS, DIGEST_DTYPE, Segment
-from kforensics.formats.batch_table import BatchTable, empty_batches
-from kforensics.formats.segment import Level, SegmentBytes, walk_segment
+from kforensics.formats.log.batch_table import BatchTable, empty_batches
+from kforensics.formats.segment.walk import Level, SegmentBytes, walk_segment
 from kforensics.units import EpochEntry
 
 KEPT_BATCHES = 65_536

@@ -20,8 +20,8 @@ from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, list_rows, log_dir_t
 from kforensics.fleet.pushdown import Wanted, narrowed
 from kforensics.fleet.scan import EarlierLooks, scan_piece
 from kforensics.fleet.sources import read_sources
-from kforensics.formats.records import Record
-from kforensics.formats.segment import Level, iter_records, walk_segment
+from kforensics.formats.log.records import Record
+from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.pipeline.diff import DiffOptions
 from kforensics.source.mapped import open_evidence
 

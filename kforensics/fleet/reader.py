@@ -13,8 +13,8 @@ from kforensics.evidence.batch_reader import FileBatchReader
 from kforensics.evidence.model import BUCKET_OFFSETS, Replica, Segment
 from kforensics.fleet.content import content_part, digest_record
 from kforensics.fleet.tables import Tables
-from kforensics.formats.batch_table import BatchTable, empty_batches
-from kforensics.formats.records import Record
+from kforensics.formats.log.batch_table import BatchTable, empty_batches
+from kforensics.formats.log.records import Record
 
 MOST_KEPT_ROWS = 500_000
 """Batch rows that a reader keeps, of some 90 bytes each."""

@@ -18,8 +18,8 @@ from kforensics.fleet.report_rows import problem_row
 from kforensics.fleet.rows import Row, digest_lists, replica_row, segment_of, segment_row
 from kforensics.fleet.schemas import DIGESTS, LINEAGE, SEGMENTS
 from kforensics.fleet.tables import Tables
-from kforensics.formats.batch_table import BatchTable
-from kforensics.formats.segment import Level, SegmentBytes
+from kforensics.formats.log.batch_table import BatchTable
+from kforensics.formats.segment.walk import Level, SegmentBytes
 from kforensics.pipeline.diff import DiffOptions
 from kforensics.source.mapped import EvidenceFile, open_evidence
 

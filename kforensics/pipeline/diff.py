@@ -13,7 +13,7 @@ from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Pr
 from kforensics.evidence.places import PartitionPlace, find_places
 from kforensics.findings.diff import identity_findings, partition_findings
 from kforensics.findings.model import Finding, Severity, by_gravity
-from kforensics.formats.records import Record
+from kforensics.formats.log.records import Record
 from kforensics.pipeline.facts import gather_facts
 from kforensics.pipeline.processes import default_jobs, in_chunks, spread
 from kforensics.protocol.truncation import ProtocolName

@@ -8,8 +8,8 @@ from typing import Any
 
 from kforensics.evidence.dump_items import DumpItem, RecordItem
 from kforensics.evidence.record_meaning import MemberBlob, Message, RecordMeaning
-from kforensics.formats.message_schema import Decoded, Undecoded
-from kforensics.formats.records import Record
+from kforensics.formats.log.records import Record
+from kforensics.formats.messages.schema import Decoded, Undecoded
 from kforensics.pipeline.pseudonyms import Pseudonyms
 
 _UUIDS = frozenset(

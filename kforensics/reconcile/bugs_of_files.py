@@ -6,7 +6,7 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.formats.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
+from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.reconcile.bug_evidence import Seen, TraceEvidence
 from kforensics.reconcile.bug_signs import SignKind
 from kforensics.reconcile.copies import Copy

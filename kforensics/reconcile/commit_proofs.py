@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
-from kforensics.formats.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
+from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.divergence import common_range
 from kforensics.reconcile.facts import ClusterFacts, Leadership

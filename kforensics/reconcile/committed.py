@@ -11,7 +11,7 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
-from kforensics.formats.batch_table import CONTROL_BIT, BatchTable
+from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.reconcile.commit_proofs import Bound, CommitProofs
 from kforensics.reconcile.facts import ClusterFacts
 from kforensics.reconcile.lineage import LogView

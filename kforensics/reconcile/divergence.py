@@ -13,8 +13,8 @@ import numpy as np
 
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Citation
-from kforensics.formats.batch_table import CODEC_MASK, BatchTable
-from kforensics.formats.records import Record
+from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
+from kforensics.formats.log.records import Record
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.lineage import LogView
 from kforensics.units import OffsetRange

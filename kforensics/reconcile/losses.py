@@ -18,7 +18,7 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
-from kforensics.formats.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
+from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.committed import Certainty, CommitJudge, CommittedRun
 from kforensics.reconcile.copies import Agreement, Copy

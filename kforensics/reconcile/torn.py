@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.evidence.model import BatchReader
-from kforensics.formats.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
+from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.reconcile.copies import Copy
 from kforensics.reconcile.losses import NO_PRODUCER, LostBatch
 from kforensics.units import OffsetRange

@@ -8,7 +8,7 @@ from rich.text import Text
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.model import Finding
-from kforensics.formats.records import Record
+from kforensics.formats.log.records import Record
 from kforensics.pipeline.diff import DiffResult
 from kforensics.reconcile.lineage import LogView
 from kforensics.reconcile.partition import PartitionReport, ReplicaReport, Verdict, WhatIf

@@ -9,15 +9,15 @@ from kforensics.damage import Absent, Damage
 from kforensics.evidence.dump_items import BatchItem, DumpItem, RecordItem
 from kforensics.evidence.file_entries import FileEntry
 from kforensics.evidence.record_meaning import MemberBlob, Message, RecordMeaning
-from kforensics.formats.batch_table import (
+from kforensics.formats.log.batch_table import (
     CODEC_MASK,
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
-from kforensics.formats.message_schema import Undecoded
-from kforensics.formats.records import Record
+from kforensics.formats.log.records import Record
+from kforensics.formats.messages.schema import Undecoded
 from kforensics.render.jsonout import plain_bytes, to_plain
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -7,14 +7,14 @@ from kforensics.damage import Absent, Damage, Gravity
 from kforensics.evidence.dump_items import BatchItem, DumpItem, RecordItem
 from kforensics.evidence.file_entries import FileEntry
 from kforensics.evidence.record_meaning import MemberBlob, Message
-from kforensics.formats.batch_table import (
+from kforensics.formats.log.batch_table import (
     CODEC_MASK,
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
-from kforensics.formats.message_schema import UNKNOWN_TAGGED_FIELDS, Undecoded
+from kforensics.formats.messages.schema import UNKNOWN_TAGGED_FIELDS, Undecoded
 from kforensics.render.dump import CODECS, NO_TIME
 from kforensics.render.escape import escape_text
 from kforensics.render.text import counted

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kforensics.formats.record_stream import RecordChunk
-from kforensics.formats.records import parse_headers
+from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.log.records import parse_headers
 from kforensics.render.dump import NO_TIME, NOT_APPLICABLE, NOT_WRITTEN, plain_header
 
 _NOT_APPLICABLE = json.dumps(NOT_APPLICABLE).encode()

@@ -12,10 +12,10 @@ from kforensics.evidence.checks import splitting
 from kforensics.evidence.checks.context import FileReport, FileState
 from kforensics.evidence.consistency import Verification, verify_inputs
 from kforensics.evidence.inputs import find_inputs
-from kforensics.formats.leader_epoch_checkpoint import parse_leader_epoch_checkpoint
-from kforensics.formats.producer_snapshot import encode_producers, parse_producer_snapshot
-from kforensics.formats.segment import Level
-from kforensics.formats.txn_index import encode_aborted_transactions, parse_txn_index
+from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
+from kforensics.formats.index.producer_snapshot import encode_producers, parse_producer_snapshot
+from kforensics.formats.index.txn import encode_aborted_transactions, parse_txn_index
+from kforensics.formats.segment.walk import Level
 
 DAMAGED = {
     ("power-cut-2.8", "02-after-power-loss"): {"broker-1/kafka-logs/readings-4/00000000000000000863.log"},

@@ -9,8 +9,8 @@ import pytest
 from kforensics.evidence.inputs import find_inputs
 from kforensics.evidence.metadata_history import MetadataHistory
 from kforensics.evidence.metadata_log import find_metadata_logs, read_metadata_log
-from kforensics.formats.metadata_record import METADATA_TABLES, encode_metadata_record
-from kforensics.formats.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
 
 TOPIC_ID = "utqilf0YTC25ZZCcD1bqxw"
 KEYS = {table.name: key for key, table in METADATA_TABLES.items()}

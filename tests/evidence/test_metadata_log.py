@@ -13,9 +13,9 @@ from kforensics.evidence.inputs import find_inputs
 from kforensics.evidence.metadata_compare import LogComparison, MetadataTail, compare_metadata_logs
 from kforensics.evidence.metadata_events import EventKind, change_events
 from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
-from kforensics.formats.control_record import ControlType, encode_control_record
-from kforensics.formats.metadata_record import METADATA_TABLES, encode_metadata_record
-from kforensics.formats.record_batch import RecordBatch, build_record_batch, encode_record_batch
+from kforensics.formats.log.record_batch import RecordBatch, build_record_batch, encode_record_batch
+from kforensics.formats.messages.control import ControlType, encode_control_record
+from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
 
 Incident = Callable[[str], Path]
 TOPIC_ID = "utqilf0YTC25ZZCcD1bqxw"

@@ -13,12 +13,12 @@ from kforensics.evidence import metadata_log
 from kforensics.evidence.inputs import find_inputs
 from kforensics.evidence.metadata_events import change_events
 from kforensics.evidence.metadata_history import MetadataHistory
-from kforensics.formats.batch_table import CONTROL_BIT
-from kforensics.formats.metadata_record import METADATA_TABLES, encode_metadata_record
-from kforensics.formats.metadata_rows import OtherRecord
-from kforensics.formats.record_batch import build_record_batch, encode_record_batch
-from kforensics.formats.record_stream import RecordChunk
-from kforensics.formats.records import slice_nullable
+from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.log.batch_table import CONTROL_BIT
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.records import slice_nullable
+from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
+from kforensics.formats.messages.metadata_rows import OtherRecord
 
 KEYS = {table.name: key for key, table in METADATA_TABLES.items()}
 TOPIC_IDS = ("utqilf0YTC25ZZCcD1bqxw", "AAAAAAAAAAAAAAAAAAAAAQ")

@@ -16,11 +16,11 @@ from kforensics.evidence.metadata_log import find_metadata_logs, read_metadata_l
 from kforensics.evidence.metadata_partitions import PartitionHistories
 from kforensics.evidence.metadata_places import RecordPlaces
 from kforensics.evidence.metadata_steps import Origin, PartitionReplay
-from kforensics.formats.batch_table import empty_batches
-from kforensics.formats.message_schema import Decoded
-from kforensics.formats.metadata_record import METADATA_TABLES, encode_metadata_record, parse_metadata_record
-from kforensics.formats.metadata_rows import FRAME_LENGTH, SUBJECT_LENGTH, PartitionRecords
-from kforensics.formats.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batch_table import empty_batches
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record, parse_metadata_record
+from kforensics.formats.messages.metadata_rows import FRAME_LENGTH, SUBJECT_LENGTH, PartitionRecords
+from kforensics.formats.messages.schema import Decoded
 
 TOPIC_ID = "utqilf0YTC25ZZCcD1bqxw"
 KEYS = {table.name: key for key, table in METADATA_TABLES.items()}

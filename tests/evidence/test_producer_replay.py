@@ -5,8 +5,8 @@ import pytest
 
 from kforensics.evidence.checks.producer_events import Cut, DataRun, Marker, ProducerEvents, parse_marker
 from kforensics.evidence.checks.producers import replay
-from kforensics.formats.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, empty_batches
-from kforensics.formats.producer_snapshot import ProducerEntry
+from kforensics.formats.index.producer_snapshot import ProducerEntry
+from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, empty_batches
 
 COMMIT, ABORT = 1, 0
 

@@ -7,7 +7,7 @@ import pytest
 from kforensics.damage import DamageKind
 from kforensics.evidence.consistency import verify_inputs
 from kforensics.evidence.inputs import find_inputs
-from kforensics.formats.segment import Level, MemoryBytes, walk_segment
+from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
 
 SEGMENT = f"{0:020d}.log"
 

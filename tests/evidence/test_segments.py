@@ -10,9 +10,9 @@ from kforensics.evidence.inputs import find_inputs
 from kforensics.evidence.model import BUCKET_OFFSETS
 from kforensics.evidence.places import find_places
 from kforensics.evidence.segments import add_digests, digest_batches, scan_segment
-from kforensics.formats.batch_table import empty_batches
-from kforensics.formats.record_batch import build_record_batch, encode_record_batch
-from kforensics.formats.segment import MemoryBytes
+from kforensics.formats.log.batch_table import empty_batches
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.segment.walk import MemoryBytes
 
 
 def rows(items):

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kforensics.damage import Damage
-from kforensics.formats.compression import Codec, compress
-from kforensics.formats.segment import Level, MemoryBytes, iter_records, walk_segment
+from kforensics.formats.primitives.compression import Codec, compress
+from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, walk_segment
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CORPUS = FIXTURES / "fuzz"

@@ -7,7 +7,7 @@ import pytest
 
 from kforensics.evidence.log_files import LogFile
 from kforensics.formats.log_lines.event import LineCensus
-from kforensics.formats.server_log import scan_log
+from kforensics.formats.log_lines.scan import scan_log
 from kforensics.protocol.known_bugs import KNOWN_BUGS
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import parse_version

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kforensics.damage import Absent
 from kforensics.evidence.log_files import LogFile, read_log_file
 from kforensics.formats.log_lines.event import LineCensus
-from kforensics.formats.server_log import scan_log
+from kforensics.formats.log_lines.scan import scan_log
 from kforensics.reconcile.clocks import choose_clocks, clocks_that_disagree
 from kforensics.reconcile.facts import NoFacts
 from kforensics.reconcile.logged import order_events

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kforensics.formats.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, empty_batches
+from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, empty_batches
 from kforensics.reconcile.losses import LostBatch
 from kforensics.reconcile.torn import find_tears
 

@@ -8,8 +8,8 @@ from kforensics.damage import Absent, BitFlip, Cause, Damage, DamageKind, Gravit
 from kforensics.evidence.dump_items import RecordItem
 from kforensics.evidence.file_entries import FileEntry
 from kforensics.evidence.record_meaning import RecordMeaning, decoder_of_topic
-from kforensics.formats.message_schema import Decoded, Undecoded
-from kforensics.formats.records import Record
+from kforensics.formats.log.records import Record
+from kforensics.formats.messages.schema import Decoded, Undecoded
 from kforensics.render.dump import dump_line, plain_item
 from kforensics.render.dump_text import damage_lines, field_text, message_text, text_lines
 from kforensics.render.times import utc_text

@@ -14,8 +14,8 @@ from kforensics.cli.app import run
 from kforensics.cli.exits import ExitCode
 from kforensics.evidence.dump_items import RecordItem
 from kforensics.evidence.record_meaning import MemberBlob, RecordMeaning
-from kforensics.formats.message_schema import Decoded, Undecoded
-from kforensics.formats.records import Record
+from kforensics.formats.log.records import Record
+from kforensics.formats.messages.schema import Decoded, Undecoded
 from kforensics.pipeline.pseudonyms import Pseudonyms
 from kforensics.pipeline.redact import redact_explanation
 from kforensics.pipeline.redact_records import redact_item, redact_record
