@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kforensics.evidence.consistency import Verification
+    from kforensics.evidence.checks.consistency import Verification
     from kforensics.pipeline.diff import DiffResult
     from kforensics.pipeline.explain import Explanation
 
@@ -41,7 +41,7 @@ def diff(
         EvidenceError: none of the paths can be used.
         ValueError: no such protocol.
     """
-    from kforensics.evidence.inputs import find_inputs  # noqa: PLC0415
+    from kforensics.evidence.discovery.inputs import find_inputs  # noqa: PLC0415
     from kforensics.pipeline.diff import DiffOptions, compare  # noqa: PLC0415
     from kforensics.protocol.truncation import ProtocolName  # noqa: PLC0415
 
@@ -61,8 +61,8 @@ def verify(*paths: AnyPath, level: str = "records", jobs: int | None = None) -> 
         EvidenceError: none of the paths can be used.
         ValueError: no such level.
     """
-    from kforensics.evidence.consistency import verify_inputs  # noqa: PLC0415
-    from kforensics.evidence.inputs import find_inputs  # noqa: PLC0415
+    from kforensics.evidence.checks.consistency import verify_inputs  # noqa: PLC0415
+    from kforensics.evidence.discovery.inputs import find_inputs  # noqa: PLC0415
     from kforensics.formats.segment.walk import Level  # noqa: PLC0415
     from kforensics.pipeline.processes import default_jobs  # noqa: PLC0415
 

@@ -26,7 +26,7 @@ from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_o
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kforensics.evidence.inputs import Inputs
+    from kforensics.evidence.discovery.inputs import Inputs
     from kforensics.pipeline.diff import DiffResult
     from kforensics.pipeline.pseudonyms import Pseudonyms
     from kforensics.pipeline.sealed import CheckedSeal
@@ -93,7 +93,7 @@ def diff(
     from kforensics.cli.progress import byte_progress
     from kforensics.cli.sealed import add_seal, checked_seal
     from kforensics.errors import UsageError
-    from kforensics.evidence.inputs import find_inputs
+    from kforensics.evidence.discovery.inputs import find_inputs
     from kforensics.pipeline.diff import DiffOptions, compare
     from kforensics.protocol.truncation import ProtocolName
 

@@ -14,8 +14,8 @@ from kforensics.cli.options import OutputFormat
 from kforensics.cli.output import write_result
 from kforensics.damage import Damage, Gravity
 from kforensics.errors import EvidenceError
-from kforensics.evidence.dump_items import DumpItem, Selection, decoder_of_file, recognised_name, walk_items
-from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs
+from kforensics.evidence.content.items import DumpItem, Selection, decoder_of_file, recognised_name, walk_items
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs
 from kforensics.evidence.model import Problem
 from kforensics.pipeline.processes import default_jobs
 from kforensics.pipeline.pseudonyms import Pseudonyms

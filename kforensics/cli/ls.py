@@ -18,7 +18,7 @@ from kforensics.cli.options import (
 from kforensics.cli.output import check_out, write_result
 
 if TYPE_CHECKING:
-    from kforensics.evidence.inputs import Inputs
+    from kforensics.evidence.discovery.inputs import Inputs
     from kforensics.evidence.inventory import Inventory
     from kforensics.findings.model import Finding
 
@@ -42,7 +42,7 @@ def ls(
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
     check_out(out, paths)
 
-    from kforensics.evidence.inputs import find_inputs
+    from kforensics.evidence.discovery.inputs import find_inputs
     from kforensics.evidence.inventory import take_inventory
     from kforensics.findings.inventory import inventory_findings
 

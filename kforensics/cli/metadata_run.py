@@ -12,11 +12,11 @@ from kforensics.cli.options import OutputFormat
 from kforensics.cli.output import write_result
 from kforensics.damage import Absent, Damage, Gravity
 from kforensics.errors import EvidenceError, UsageError
-from kforensics.evidence.inputs import Inputs, find_inputs
-from kforensics.evidence.metadata_compare import LogComparison, compare_metadata_logs
-from kforensics.evidence.metadata_events import EventKind, EventSelection, MetadataEvent, change_events
-from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
-from kforensics.evidence.metadata_state import MetadataState
+from kforensics.evidence.discovery.inputs import Inputs, find_inputs
+from kforensics.evidence.metadata.compare import LogComparison, compare_metadata_logs
+from kforensics.evidence.metadata.events import EventKind, EventSelection, MetadataEvent, change_events
+from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
+from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.pipeline.processes import default_jobs
 from kforensics.render.escape import escape_text

@@ -24,7 +24,7 @@ from kforensics.errors import UsageError
 
 if TYPE_CHECKING:
     from kforensics.evidence.model import Problem
-    from kforensics.evidence.seal_manifest import Envelope
+    from kforensics.evidence.seal.manifest import Envelope
     from kforensics.findings.model import Finding
     from kforensics.pipeline.seal import SealCheck
     from kforensics.pipeline.signature import CheckedSignature
@@ -127,7 +127,7 @@ def _take(
     from kforensics import __version__
     from kforensics.cli.exits import ExitCode
     from kforensics.cli.output import check_out, write_result
-    from kforensics.evidence.seal_manifest import ManifestHead, SealCounts, manifest_pieces
+    from kforensics.evidence.seal.manifest import ManifestHead, SealCounts, manifest_pieces
     from kforensics.pipeline.seal import find_roots, seal_roots
     from kforensics.pipeline.signature import load_private_key, sign
     from kforensics.render.text import byte_count, counted
@@ -234,7 +234,7 @@ def _add_uncompared(result: "SealCheck") -> None:
     """Entries without a hash on either side become problems: nothing was concluded about them."""
     from kforensics.damage import Absent
     from kforensics.evidence.model import Problem
-    from kforensics.evidence.seal import Change
+    from kforensics.evidence.seal.state import Change
 
     for change, words in (
         (Change.UNREADABLE, "it can't be read"),
@@ -275,7 +275,7 @@ def _envelope(case_id: str | None, operator: str | None) -> "Envelope":
     from datetime import UTC, datetime
 
     from kforensics.damage import Absent
-    from kforensics.evidence.seal_manifest import Envelope
+    from kforensics.evidence.seal.manifest import Envelope
 
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     now_ms = int(fixed) * 1000 if fixed.isdecimal() and len(fixed) < 12 else time.time_ns() // 1_000_000

@@ -25,8 +25,8 @@ from kforensics.cli.output import check_out, write_result
 from kforensics.cli.sealed import add_seal, checked_seal, seal_part, with_seal_lines
 
 if TYPE_CHECKING:
-    from kforensics.evidence.consistency import Verification
-    from kforensics.evidence.inputs import Inputs
+    from kforensics.evidence.checks.consistency import Verification
+    from kforensics.evidence.discovery.inputs import Inputs
     from kforensics.findings.model import Finding
     from kforensics.pipeline.sealed import CheckedSeal
     from kforensics.reconcile.intact import IntactReplicas
@@ -69,8 +69,8 @@ def verify(
     check_out(out, paths)
     jobs = apply_read_rate(read_rate, jobs)
 
-    from kforensics.evidence.consistency import verify_inputs
-    from kforensics.evidence.inputs import find_inputs
+    from kforensics.evidence.checks.consistency import verify_inputs
+    from kforensics.evidence.discovery.inputs import find_inputs
     from kforensics.findings.verify import verify_findings
     from kforensics.formats.segment.walk import Level
     from kforensics.pipeline.processes import default_jobs
@@ -106,7 +106,7 @@ def _progress(inputs: "Inputs", *, quiet: bool) -> "Iterator[Callable[[int], Non
         yield lambda _: None
         return
     from kforensics.cli.progress import byte_progress
-    from kforensics.evidence.consistency import segment_bytes
+    from kforensics.evidence.checks.consistency import segment_bytes
 
     with byte_progress(quiet=False, total=segment_bytes(inputs)) as advance:
         yield lambda count: advance(count, 0) if advance else None

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError
-from kforensics.evidence.collect import segment_paths
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation
-from kforensics.evidence.places import PartitionPlace
+from kforensics.evidence.replica.collect import segment_paths
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.group import parse_group_record
 from kforensics.formats.messages.schema import Decoded

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow.compute as pc
 
 from kforensics.damage import Absent
-from kforensics.evidence.inputs import Inputs
+from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.model import Problem
 from kforensics.findings.diff import identity_findings
 from kforensics.findings.fleet import inventory_findings, spread_findings

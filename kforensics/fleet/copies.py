@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kforensics.errors import EvidenceError
-from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import Problem
 from kforensics.fleet.places import copied_root
 from kforensics.fleet.tables import Tables

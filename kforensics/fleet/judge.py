@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from kforensics.damage import Absent, Gravity
-from kforensics.evidence.collect import changes_since
+from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.model import Problem, Replica
-from kforensics.evidence.places import LogDirState, PartitionPlace
+from kforensics.evidence.replica.collect import changes_since
 from kforensics.findings.fleet import placement_findings, undecided_findings
 from kforensics.findings.model import Finding, Severity
 from kforensics.fleet.parcel import PartitionKey, unpack

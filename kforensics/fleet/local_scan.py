@@ -7,8 +7,8 @@ from typing import Any
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.evidence.batch_reader import FileBatchReader
 from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.findings.diff import partition_findings
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.fleet.content import CONTENT_TABLES, ContentKeeper

@@ -10,9 +10,9 @@ import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.collect import CHANGED_MEANWHILE, collect_directory
 from kforensics.evidence.model import Problem, Segment
-from kforensics.evidence.segments import scan_segment
+from kforensics.evidence.replica.collect import CHANGED_MEANWHILE, collect_directory
+from kforensics.evidence.replica.segments import scan_segment
 from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, wanted_evidence
 from kforensics.fleet.report_rows import problem_row
 from kforensics.fleet.rows import Row, digest_lists, replica_row, segment_of, segment_row

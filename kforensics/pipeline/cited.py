@@ -7,7 +7,7 @@ from itertools import chain
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.inputs import FoundInput, Inputs
+from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.model import Citation
 from kforensics.pipeline.explain import Explanation
 

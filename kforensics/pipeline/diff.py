@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kforensics.damage import Absent
-from kforensics.evidence.batch_reader import FileBatchReader
-from kforensics.evidence.collect import changes_since, collect_replica, scan_place, segment_paths
-from kforensics.evidence.inputs import WHOLE_INPUT, Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
-from kforensics.evidence.places import PartitionPlace, find_places
+from kforensics.evidence.replica.batch_reader import FileBatchReader
+from kforensics.evidence.replica.collect import changes_since, collect_replica, scan_place, segment_paths
 from kforensics.findings.diff import identity_findings, partition_findings
 from kforensics.findings.model import Finding, Severity, by_gravity
 from kforensics.formats.log.records import Record

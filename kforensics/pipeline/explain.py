@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
-from kforensics.evidence.batch_reader import FileBatchReader
-from kforensics.evidence.collect import collect_replica
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
-from kforensics.evidence.metadata_log import MetadataHistory, newest_log
-from kforensics.evidence.metadata_state import PartitionState
+from kforensics.evidence.metadata.log import MetadataHistory, newest_log
+from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
-from kforensics.evidence.places import PartitionPlace, Places, find_places
+from kforensics.evidence.replica.batch_reader import FileBatchReader
+from kforensics.evidence.replica.collect import collect_replica
 from kforensics.findings.explain import explain_findings
 from kforensics.findings.model import Finding
 from kforensics.pipeline.facts import CommittedOffsets, GatheredFacts, gather_facts

@@ -7,14 +7,14 @@ from itertools import chain
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
+from kforensics.evidence.broker_logs import LogFile, LogPlace, read_log_files
+from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places
+from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, highest_commits, walk_group_commits
-from kforensics.evidence.inputs import Inputs
-from kforensics.evidence.log_files import LogFile, LogPlace, read_log_files
-from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
-from kforensics.evidence.metadata_state import METADATA_VERSION
+from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
+from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.evidence.model import Problem
-from kforensics.evidence.places import PartitionPlace, Places
-from kforensics.evidence.server_settings import read_settings
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, parse_version, protocol_of

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, FormatError, UsageError
 from kforensics.evidence.model import Problem
-from kforensics.evidence.seal import Change, Difference, SealEntry, compare_seals, seal_input
-from kforensics.evidence.seal_manifest import LINE_LIMIT, ManifestHead, ManifestReader, SealCounts
+from kforensics.evidence.seal.manifest import LINE_LIMIT, ManifestHead, ManifestReader, SealCounts
+from kforensics.evidence.seal.state import Change, Difference, SealEntry, compare_seals, seal_input
 from kforensics.source.mapped import WINDOW_LENGTH, EvidenceFile, open_evidence
 
 MOST_NAMED = 100

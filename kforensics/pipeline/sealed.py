@@ -6,8 +6,8 @@ from pathlib import Path, PurePath
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input, Problem
-from kforensics.evidence.seal import Change
-from kforensics.evidence.seal_manifest import Envelope
+from kforensics.evidence.seal.manifest import Envelope
+from kforensics.evidence.seal.state import Change
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.seal import seal_findings
 from kforensics.pipeline.seal import check_seal

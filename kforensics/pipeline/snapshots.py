@@ -7,10 +7,10 @@ from pathlib import Path
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, NotADataDir
-from kforensics.evidence.inputs import FoundInput, Inputs, find_inputs
-from kforensics.evidence.metadata_log import find_metadata_logs
+from kforensics.evidence.discovery.inputs import FoundInput, Inputs, find_inputs
+from kforensics.evidence.metadata.log import find_metadata_logs
 from kforensics.evidence.model import Input, Problem
-from kforensics.evidence.progress import read_progress
+from kforensics.evidence.replica.progress import read_progress
 from kforensics.reconcile.snapshot_order import Grade, Moment, in_order, is_same, order_of
 from kforensics.source.discover import Shape
 from kforensics.source.walk import join

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from kforensics.damage import Absent
-from kforensics.evidence.log_files import LogFile
+from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
 from kforensics.reconcile.zones import ahead_of_utc_ms
 from kforensics.units import TopicPartition

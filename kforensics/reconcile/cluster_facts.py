@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from kforensics.damage import Absent
-from kforensics.evidence.metadata_log import MetadataHistory
-from kforensics.evidence.metadata_state import BrokerState, PartitionState, QuorumChange
+from kforensics.evidence.metadata.log import MetadataHistory
+from kforensics.evidence.metadata.state import BrokerState, PartitionState, QuorumChange
 from kforensics.reconcile.facts import GroupCommit, Leadership
 from kforensics.units import METADATA_TOPICS, TopicPartition
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
-from kforensics.evidence.log_files import LogFile
+from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Input
 from kforensics.reconcile.bug_evidence import BugTrace
 from kforensics.reconcile.causes import CauseName

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Replica, Segment
-from kforensics.evidence.segments import NO_END_OF_RECOVERY, add_digests, digest_batches
+from kforensics.evidence.replica.segments import NO_END_OF_RECOVERY, add_digests, digest_batches
 from kforensics.protocol import epochs as epoch_rules
 from kforensics.protocol.truncation import LogState
 from kforensics.units import EpochEntry, OffsetRange

@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.evidence.log_files import LogFile
+from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.reconcile.clocks import Clock

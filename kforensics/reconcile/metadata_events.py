@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from kforensics.damage import Absent
-from kforensics.evidence.metadata_log import MetadataHistory
-from kforensics.evidence.metadata_state import BrokerState, ConfigChange, When
+from kforensics.evidence.metadata.log import MetadataHistory
+from kforensics.evidence.metadata.state import BrokerState, ConfigChange, When
 from kforensics.reconcile.clocks import Anchor
 from kforensics.reconcile.timeline import TimelineEntry
 from kforensics.units import TopicPartition

@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cmp_to_key
 
 from kforensics.damage import Absent
-from kforensics.evidence.progress import LogProgress, NodeProgress
+from kforensics.evidence.replica.progress import LogProgress, NodeProgress
 from kforensics.units import METADATA_TOPICS
 
 COPIED_WITHIN_MS = 5_000

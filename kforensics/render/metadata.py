@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from kforensics.damage import Absent
-from kforensics.evidence.metadata_compare import LogComparison
-from kforensics.evidence.metadata_events import MetadataEvent
-from kforensics.evidence.metadata_state import BrokerState, MetadataState, PartitionState, TopicState, When
+from kforensics.evidence.metadata.compare import LogComparison
+from kforensics.evidence.metadata.events import MetadataEvent
+from kforensics.evidence.metadata.state import BrokerState, MetadataState, PartitionState, TopicState, When
 from kforensics.render.jsonout import to_plain
 from kforensics.render.times import utc_text
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kforensics.damage import Absent
-from kforensics.evidence.metadata_events import EventKind, EventSelection, MetadataEvent
-from kforensics.evidence.metadata_partitions import Rows
-from kforensics.evidence.metadata_state import When
+from kforensics.evidence.metadata.events import EventKind, EventSelection, MetadataEvent
+from kforensics.evidence.metadata.partitions import Rows
+from kforensics.evidence.metadata.state import When
 from kforensics.evidence.parallel import stream
 from kforensics.render.escape import escape_text
 from kforensics.render.metadata_text import ids_text

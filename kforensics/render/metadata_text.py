@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from kforensics.damage import Absent
-from kforensics.evidence.metadata_compare import ComparedLog, LogComparison
-from kforensics.evidence.metadata_state import BrokerState, MetadataState, PartitionState
+from kforensics.evidence.metadata.compare import ComparedLog, LogComparison
+from kforensics.evidence.metadata.state import BrokerState, MetadataState, PartitionState
 from kforensics.render.escape import escape_text
 from kforensics.render.text import column_lines, counted, listed
 

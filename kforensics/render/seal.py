@@ -7,8 +7,8 @@ from rich.text import Text
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
-from kforensics.evidence.seal import Change, Difference, SealEntry
-from kforensics.evidence.seal_manifest import ManifestHead
+from kforensics.evidence.seal.manifest import ManifestHead
+from kforensics.evidence.seal.state import Change, Difference, SealEntry
 from kforensics.pipeline.seal import SealCheck
 from kforensics.pipeline.sealed import CheckedSeal, seal_sentence
 from kforensics.pipeline.signature import CheckedSignature, SignatureState

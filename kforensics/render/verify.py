@@ -6,8 +6,8 @@ from typing import Any
 from rich.text import Text
 
 from kforensics.damage import Absent, Cause, Gravity
+from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileReport, FileState
-from kforensics.evidence.consistency import Verification
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.model import Finding, Severity
 from kforensics.findings.verify import who

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kforensics.damage import Absent, Cause, Damage
+from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileKind, FileReport, FileState
-from kforensics.evidence.consistency import Verification
 from kforensics.reconcile.intact import Holder, IntactReplicas
 from kforensics.units import OffsetRange
 

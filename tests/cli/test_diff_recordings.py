@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.evidence.inputs import find_inputs
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.pipeline.diff import DiffOptions, compare
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.partition import Verdict

@@ -15,8 +15,8 @@ from kforensics.cli import dump_lines
 from kforensics.cli.app import run
 from kforensics.cli.dump import parse_time
 from kforensics.errors import UsageError
-from kforensics.evidence.dump_items import RecordItem
-from kforensics.evidence.index_range import find_range
+from kforensics.evidence.content.index_range import find_range
+from kforensics.evidence.content.items import RecordItem
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.record_batch import RecordBatch, encode_record_batch
 from kforensics.formats.log.record_batch import build_record_batch as built

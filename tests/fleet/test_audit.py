@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kforensics.evidence.inputs import find_inputs
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.pipeline.diff import DiffOptions, compare
 from kforensics.render.diff_plain import plain_report
 

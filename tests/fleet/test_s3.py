@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kforensics.evidence.inputs import find_inputs
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.storage import parse_location
 from kforensics.pipeline.diff import DiffOptions, compare
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.evidence.inputs import find_inputs
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.local_scan import scan_node
 from kforensics.fleet.places import find_sources
 from kforensics.fleet.sources import Source, read_sources

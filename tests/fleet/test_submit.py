@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import kforensics
-from kforensics.evidence.inputs import find_inputs
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.session import find_java
 from kforensics.pipeline.diff import DiffOptions, compare
 

@@ -123,8 +123,8 @@ def _made() -> Iterator[tuple[str, bytes]]:
 
 def _manifest() -> bytes:
     from kforensics.damage import Absent
-    from kforensics.evidence.seal import Kind, SealEntry
-    from kforensics.evidence.seal_manifest import Envelope, ManifestHead, SealCounts, manifest_pieces
+    from kforensics.evidence.seal.manifest import Envelope, ManifestHead, SealCounts, manifest_pieces
+    from kforensics.evidence.seal.state import Kind, SealEntry
 
     head = ManifestHead(
         tool_version="0.1.0", envelope=Envelope(sealed_ms=0, sealed_utc="1970-01-01T00:00:00.000Z"), inputs=("a",)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import islice
 
 from kforensics.errors import KforensicsError
-from kforensics.evidence.seal_manifest import ManifestReader
+from kforensics.evidence.seal.manifest import ManifestReader
 from kforensics.formats.checkpoint.clean_shutdown import parse_clean_shutdown
 from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.meta_properties import parse_meta_properties

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.evidence.inputs import find_inputs
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.pipeline.diff import DiffOptions, compare
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import parse_version, protocol_of

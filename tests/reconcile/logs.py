@@ -6,7 +6,7 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation, Lineage, Replica, Segment
-from kforensics.evidence.segments import digest_batches
+from kforensics.evidence.replica.segments import digest_batches
 from kforensics.formats.log.batch_table import empty_batches
 from kforensics.formats.log.records import Record
 from kforensics.units import EpochEntry, TopicPartition

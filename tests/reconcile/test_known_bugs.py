@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kforensics.evidence.log_files import LogFile
+from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.event import LineCensus
 from kforensics.formats.log_lines.scan import scan_log
 from kforensics.protocol.known_bugs import KNOWN_BUGS

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.damage import Absent
-from kforensics.evidence.log_files import LogFile, read_log_file
+from kforensics.evidence.broker_logs import LogFile, read_log_file
 from kforensics.formats.log_lines.event import LineCensus
 from kforensics.formats.log_lines.scan import scan_log
 from kforensics.reconcile.clocks import choose_clocks, clocks_that_disagree

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from kforensics.damage import Absent, BitFlip, Cause, Damage, DamageKind, Gravity, Span
-from kforensics.evidence.dump_items import RecordItem
-from kforensics.evidence.file_entries import FileEntry
-from kforensics.evidence.record_meaning import RecordMeaning, decoder_of_topic
+from kforensics.evidence.content.file_entries import FileEntry
+from kforensics.evidence.content.items import RecordItem
+from kforensics.evidence.content.record_meaning import RecordMeaning, decoder_of_topic
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded, Undecoded
 from kforensics.render.dump import dump_line, plain_item

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kforensics.evidence.inputs import find_inputs
-from kforensics.evidence.metadata_events import change_events
-from kforensics.evidence.metadata_log import find_metadata_logs, read_metadata_log
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.metadata.events import change_events
+from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
 from kforensics.render import metadata_history
 from kforensics.render.metadata_history import history_pieces
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kforensics.cli.app import run
 from kforensics.cli.exits import ExitCode
-from kforensics.evidence.dump_items import RecordItem
-from kforensics.evidence.record_meaning import MemberBlob, RecordMeaning
+from kforensics.evidence.content.items import RecordItem
+from kforensics.evidence.content.record_meaning import MemberBlob, RecordMeaning
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded, Undecoded
 from kforensics.pipeline.pseudonyms import Pseudonyms

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kforensics.damage import Absent
-from kforensics.evidence.inputs import find_inputs
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.pipeline.diff import DiffOptions, compare
 from kforensics.pipeline.explain import ExplainOptions, explain
 from kforensics.pipeline.snapshots import gather_evidence

@@ -7,7 +7,7 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.evidence.inputs import find_inputs
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.pipeline.diff import DiffOptions, compare
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.simulation.broker_files import write_cluster
