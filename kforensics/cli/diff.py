@@ -151,7 +151,7 @@ def _flatten(report: object) -> bytes:
     import json
     import zlib
 
-    from kforensics.reconcile.partition import PartitionReport
+    from kforensics.reconcile.replicas.partition import PartitionReport
     from kforensics.render.diff_plain import plain_report
     from kforensics.render.jsonout import to_plain
 

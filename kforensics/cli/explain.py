@@ -91,7 +91,7 @@ def explain(
     from kforensics.pipeline.explain import ExplainOptions
     from kforensics.pipeline.explain import explain as tell
     from kforensics.pipeline.snapshots import gather_evidence
-    from kforensics.reconcile.zones import parse_time, parse_zone
+    from kforensics.reconcile.observed.time_zones import parse_time, parse_zone
 
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.HTML)
     check_out(out, [*paths, *(before or ())])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kforensics.evidence.discovery.inputs import Inputs
     from kforensics.findings.model import Finding
     from kforensics.pipeline.sealed import CheckedSeal
-    from kforensics.reconcile.intact import IntactReplicas
+    from kforensics.reconcile.replicas.intact import IntactReplicas
 
 
 class VerifyLevel(StrEnum):
@@ -74,7 +74,7 @@ def verify(
     from kforensics.findings.verify import verify_findings
     from kforensics.formats.segment.walk import Level
     from kforensics.pipeline.processes import default_jobs
-    from kforensics.reconcile.intact import IntactReplicas
+    from kforensics.reconcile.replicas.intact import IntactReplicas
 
     inputs = find_inputs(paths)
     sealed = checked_seal(seal, paths, inputs.described, jobs)

@@ -8,7 +8,7 @@ from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileKind, FileReport, PartitionContext
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
-from kforensics.reconcile.intact import Holder, IntactReplicas
+from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
 from kforensics.units import OffsetRange, TopicPartition
 
 MOST_OF_A_FILE = 100

@@ -16,7 +16,7 @@ from kforensics.fleet.plan import LogDirTask, LogDirTotals
 from kforensics.fleet.report_rows import finding_row, input_row, problem_row
 from kforensics.fleet.tables import Tables
 from kforensics.pipeline.diff import DiffOptions, nodes_of, not_found, single_files
-from kforensics.reconcile.placement import leader_spread
+from kforensics.reconcile.replicas.placement import leader_spread
 
 
 def write_rest(

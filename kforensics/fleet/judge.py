@@ -22,9 +22,9 @@ from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
 from kforensics.pipeline.diff import DiffOptions, judge_partition
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.facts import ClusterFacts
-from kforensics.reconcile.partition import PartitionReport, ReplicaReport, Verdict
-from kforensics.reconcile.placement import Placement, place_partition
+from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
+from kforensics.reconcile.replicas.placement import Placement, place_partition
 from kforensics.render.diff_plain import plain_report
 from kforensics.render.jsonout import to_plain
 

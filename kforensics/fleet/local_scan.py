@@ -24,8 +24,8 @@ from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.fleet.throttle import RateLimit
 from kforensics.pipeline.diff import DiffOptions
 from kforensics.pipeline.fleet_summary import ScanResult
-from kforensics.reconcile.facts import NoFacts
-from kforensics.reconcile.partition import reconcile_partition
+from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.replicas.partition import reconcile_partition
 
 PIECE_LENGTH = 1 << 30
 """Bytes after which what was read is written down, so that an interruption costs no more than this."""

@@ -12,7 +12,7 @@ from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import grouped
 from kforensics.fleet.rows import known_or
 from kforensics.pipeline.fleet_summary import BrokerHealth, DiskDamage, LeaderShare
-from kforensics.reconcile.placement import follows_assignment, leader_spread
+from kforensics.reconcile.replicas.placement import follows_assignment, leader_spread
 
 
 def node_health(

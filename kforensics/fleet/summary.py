@@ -16,7 +16,7 @@ from kforensics.fleet.report_rows import finding_of, input_of, problem_of
 from kforensics.fleet.rows import known_or
 from kforensics.fleet.tables import Tables
 from kforensics.pipeline.fleet_summary import FleetSummary, PartitionLine
-from kforensics.reconcile.partition import Verdict
+from kforensics.reconcile.replicas.partition import Verdict
 
 MOST_FINDINGS = 10_000
 MOST_PROBLEMS = 10_000

@@ -17,9 +17,9 @@ from kforensics.formats.log.records import Record
 from kforensics.pipeline.facts import gather_facts
 from kforensics.pipeline.processes import default_jobs, in_chunks, spread
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.facts import ClusterFacts
-from kforensics.reconcile.lineage import LogView
-from kforensics.reconcile.partition import PartitionReport, Verdict, reconcile_partition
+from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.reconcile.replicas.partition import PartitionReport, Verdict, reconcile_partition
 from kforensics.source.naming import FileKind
 from kforensics.units import TopicPartition
 

@@ -18,22 +18,22 @@ from kforensics.findings.model import Finding
 from kforensics.pipeline.facts import CommittedOffsets, GatheredFacts, gather_facts
 from kforensics.pipeline.processes import default_jobs, in_chunks, spread
 from kforensics.pipeline.snapshots import Evidence
-from kforensics.reconcile.bug_evidence import BugTrace
-from kforensics.reconcile.bug_signs import Sign, broker_signs, partition_signs
-from kforensics.reconcile.bug_traces import broker_bugs
-from kforensics.reconcile.clocks import Clock
-from kforensics.reconcile.conclusion import conclude
-from kforensics.reconcile.facts import Leadership
-from kforensics.reconcile.incarnations import Incarnation, incarnations
-from kforensics.reconcile.logged import LoggedEvent
-from kforensics.reconcile.logged_facts import LoggedFacts
-from kforensics.reconcile.logged_operations import logged_operations
-from kforensics.reconcile.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
-from kforensics.reconcile.metadata_events import cluster_entries
-from kforensics.reconcile.operations import Operation, operations
-from kforensics.reconcile.story import PartitionStory
-from kforensics.reconcile.telling import StoryEvidence, tell_story
-from kforensics.reconcile.timeline import TimelineEntry, build_timeline
+from kforensics.reconcile.bugs.evidence import BugTrace
+from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_signs
+from kforensics.reconcile.bugs.traces import broker_bugs
+from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
+from kforensics.reconcile.incident.conclusion import conclude
+from kforensics.reconcile.incident.model import PartitionStory
+from kforensics.reconcile.incident.operations import Operation, operations
+from kforensics.reconcile.incident.partition import StoryEvidence, tell_story
+from kforensics.reconcile.observed.broker_log_facts import LoggedFacts
+from kforensics.reconcile.observed.clocks import Clock
+from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
+from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline
+from kforensics.reconcile.timeline.logged_operations import logged_operations
+from kforensics.reconcile.timeline.metadata_events import cluster_entries
 from kforensics.units import TopicPartition
 
 CHUNK_LENGTH = 64 << 20

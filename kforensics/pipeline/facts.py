@@ -18,13 +18,13 @@ from kforensics.evidence.model import Problem
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, parse_version, protocol_of
-from kforensics.reconcile.bug_evidence import BrokerVersions
-from kforensics.reconcile.clocks import Clock, choose_clocks
-from kforensics.reconcile.cluster_facts import KnownFacts
-from kforensics.reconcile.facts import ClusterFacts, GroupCommit
-from kforensics.reconcile.logged import LoggedEvent, order_events
-from kforensics.reconcile.logged_facts import facts_from_logs
-from kforensics.reconcile.metadata_events import epoch_times
+from kforensics.reconcile.bugs.evidence import BrokerVersions
+from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
+from kforensics.reconcile.observed.clocks import Clock, choose_clocks
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
+from kforensics.reconcile.observed.logged_events import LoggedEvent, order_events
+from kforensics.reconcile.observed.metadata_facts import KnownFacts
+from kforensics.reconcile.timeline.metadata_events import epoch_times
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import FoundFile
 from kforensics.units import TopicPartition

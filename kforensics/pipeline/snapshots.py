@@ -11,7 +11,7 @@ from kforensics.evidence.discovery.inputs import FoundInput, Inputs, find_inputs
 from kforensics.evidence.metadata.log import find_metadata_logs
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.replica.progress import read_progress
-from kforensics.reconcile.snapshot_order import Grade, Moment, in_order, is_same, order_of
+from kforensics.reconcile.history.snapshot_order import Grade, Moment, in_order, is_same, order_of
 from kforensics.source.discover import Shape
 from kforensics.source.walk import join
 

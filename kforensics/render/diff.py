@@ -10,9 +10,9 @@ from kforensics.evidence.model import Input, Problem
 from kforensics.findings.model import Finding
 from kforensics.formats.log.records import Record
 from kforensics.pipeline.diff import DiffResult
-from kforensics.reconcile.lineage import LogView
-from kforensics.reconcile.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
-from kforensics.reconcile.truncations import ExpectedTruncation
+from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
+from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.render.diff_answer import answer_lines
 from kforensics.render.escape import escape_text
 from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane, scale_of

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from kforensics.findings.model import Severity
 from kforensics.pipeline.diff import DiffResult
-from kforensics.reconcile.partition import PartitionReport, Verdict
+from kforensics.reconcile.replicas.partition import PartitionReport, Verdict
 from kforensics.render.escape import escape_text
 from kforensics.render.text import Style, counted, listed, wrapped
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from kforensics.damage import Absent
 from kforensics.protocol.truncation import TruncationStep
-from kforensics.reconcile.committed import CommittedCounts
-from kforensics.reconcile.partition import PartitionReport, ReplicaReport, WhatIf
-from kforensics.reconcile.truncations import ExpectedTruncation
+from kforensics.reconcile.committed.judge import CommittedCounts
+from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
+from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, WhatIf
 
 
 def plain_report(report: PartitionReport) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Severity
 from kforensics.pipeline.explain import Explanation
-from kforensics.reconcile.logged_truncations import METADATA_TOPICS
-from kforensics.reconcile.story import LossEntry, PartitionStory, Truncation
-from kforensics.reconcile.timeline import TimelineEntry
+from kforensics.reconcile.incident.model import LossEntry, PartitionStory, Truncation
+from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
+from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.escape import escape_text
 from kforensics.render.sentences import GRAVE, cut_sentence, told
 from kforensics.render.text import INDENT, Style, columns, counted, wrapped

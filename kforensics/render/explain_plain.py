@@ -6,10 +6,10 @@ from typing import Any
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.pipeline.explain import Explanation
-from kforensics.reconcile.bug_evidence import BugTrace
-from kforensics.reconcile.metadata_events import WHOLE_TOPIC
-from kforensics.reconcile.story import LossEntry, PartitionStory, Truncation
-from kforensics.reconcile.timeline import TimelineEntry
+from kforensics.reconcile.bugs.evidence import BugTrace
+from kforensics.reconcile.incident.model import LossEntry, PartitionStory, Truncation
+from kforensics.reconcile.timeline.events import TimelineEntry
+from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
 from kforensics.render.times import utc_text
 from kforensics.units import TopicPartition
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.reconcile.metadata_events import WHOLE_TOPIC
-from kforensics.reconcile.story import Truncation
-from kforensics.reconcile.timeline import DetailValue, TimelineEntry
+from kforensics.reconcile.incident.model import Truncation
+from kforensics.reconcile.timeline.events import DetailValue, TimelineEntry
+from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
 from kforensics.units import TopicPartition
 
 MOST_NAMES = 4

@@ -11,7 +11,7 @@ from kforensics.evidence.checks.context import FileReport, FileState
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.model import Finding, Severity
 from kforensics.findings.verify import who
-from kforensics.reconcile.intact import Holder, IntactReplicas
+from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
 from kforensics.render.escape import escape_text
 from kforensics.render.text import Style, counted, wrapped
 from kforensics.render.verify_rows import totals

@@ -7,7 +7,7 @@ from typing import Any
 from kforensics.damage import Absent, Cause, Damage
 from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileKind, FileReport, FileState
-from kforensics.reconcile.intact import Holder, IntactReplicas
+from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
 from kforensics.units import OffsetRange
 
 

@@ -12,16 +12,16 @@ from kforensics.findings.model import Severity, finding
 from kforensics.pipeline.cited import CitedFile
 from kforensics.pipeline.explain import Explanation
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.bug_evidence import BugTrace
-from kforensics.reconcile.causes import Cause, CauseName
-from kforensics.reconcile.clocks import Clock
-from kforensics.reconcile.committed import CommittedCounts
-from kforensics.reconcile.operations import Operation
-from kforensics.reconcile.outline import LogOutline
-from kforensics.reconcile.residual import Residual
-from kforensics.reconcile.story import GroupAtRisk, Holder, LossEntry, PartitionStory, Truncation
-from kforensics.reconcile.timeline import TimelineEntry
-from kforensics.reconcile.torn import Tears
+from kforensics.reconcile.bugs.evidence import BugTrace
+from kforensics.reconcile.committed.judge import CommittedCounts
+from kforensics.reconcile.history.causes import Cause, CauseName
+from kforensics.reconcile.history.outline import LogOutline
+from kforensics.reconcile.history.residual_divergence import Residual
+from kforensics.reconcile.history.torn_transactions import Tears
+from kforensics.reconcile.incident.model import GroupAtRisk, Holder, LossEntry, PartitionStory, Truncation
+from kforensics.reconcile.incident.operations import Operation
+from kforensics.reconcile.observed.clocks import Clock
+from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.html.explain_page import explain_html
 from kforensics.render.html.lanes import _ticks, draw_figure
 from kforensics.units import EpochEntry, OffsetRange, TopicPartition

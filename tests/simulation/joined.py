@@ -10,8 +10,8 @@ from kforensics.pipeline.explain import ExplainOptions, explain
 from kforensics.pipeline.snapshots import gather_evidence
 from kforensics.protocol.epochs import latest_epoch
 from kforensics.protocol.outcome import ProtocolName
-from kforensics.reconcile.partition import PartitionReport
-from kforensics.reconcile.story import PartitionStory
+from kforensics.reconcile.incident.model import PartitionStory
+from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.broker_logs import write_broker_logs
 from kforensics.simulation.cluster import SimulatedCluster

@@ -9,9 +9,9 @@ from kforensics.findings.model import Severity, by_gravity
 from kforensics.pipeline.cited import CitedFile
 from kforensics.pipeline.explain import Explanation
 from kforensics.pipeline.sealed import CheckedSeal, seal_sentence
-from kforensics.reconcile.conclusion import CAUSE_WORDS
-from kforensics.reconcile.logged_truncations import METADATA_TOPICS
-from kforensics.reconcile.story import Holder, LossEntry, Truncation
+from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
+from kforensics.reconcile.incident.model import Holder, LossEntry, Truncation
+from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.render.explain import told_entries
 from kforensics.render.html.happenings import Happening, happenings, rows_within
 from kforensics.render.html.lanes import draw_figure

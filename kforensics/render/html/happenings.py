@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.reconcile.story import Truncation
-from kforensics.reconcile.timeline import TimelineEntry
+from kforensics.reconcile.incident.model import Truncation
+from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.sentences import GRAVE, cut_sentence, told
 
 
