@@ -26,10 +26,10 @@ from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_o
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kforensics.commands.diff import DiffResult
+    from kforensics.commands.redaction.pseudonyms import Pseudonyms
+    from kforensics.commands.sealing.report import CheckedSeal
     from kforensics.evidence.discovery.inputs import Inputs
-    from kforensics.pipeline.diff import DiffResult
-    from kforensics.pipeline.pseudonyms import Pseudonyms
-    from kforensics.pipeline.sealed import CheckedSeal
 
 
 class Protocol(StrEnum):
@@ -92,9 +92,9 @@ def diff(
     from kforensics.cli.output import check_out, write_result
     from kforensics.cli.progress import byte_progress
     from kforensics.cli.sealed import add_seal, checked_seal
+    from kforensics.commands.diff import DiffOptions, compare
     from kforensics.errors import UsageError
     from kforensics.evidence.discovery.inputs import find_inputs
-    from kforensics.pipeline.diff import DiffOptions, compare
     from kforensics.protocol.truncation import ProtocolName
 
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
@@ -203,7 +203,7 @@ def _text(
     import sys
 
     from kforensics.cli.sealed import with_seal_lines
-    from kforensics.pipeline.diff import records_to_go
+    from kforensics.commands.diff import records_to_go
     from kforensics.render.diff import diff_screen, finding_lines, problem_lines, record_lines
     from kforensics.render.text import render_screen, screen_width, speaks_unicode, wants_colour
 
@@ -215,7 +215,7 @@ def _text(
     if show_records:
         goners = records_to_go(result, inputs)
         if pseudonyms:
-            from kforensics.pipeline.redact_records import redact_record
+            from kforensics.commands.redaction.records import redact_record
 
             hide = partial(redact_record, pseudonyms=pseudonyms)
             goners = ((partition, owner, map(hide, records)) for partition, owner, records in goners)

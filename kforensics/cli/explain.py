@@ -21,9 +21,9 @@ from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_o
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kforensics.pipeline.cited import CitedFile
-    from kforensics.pipeline.explain import Explanation
-    from kforensics.pipeline.sealed import CheckedSeal
+    from kforensics.commands.cited import CitedFile
+    from kforensics.commands.explain import Explanation
+    from kforensics.commands.sealing.report import CheckedSeal
 
 
 def explain(
@@ -86,11 +86,11 @@ def explain(
     from kforensics.cli.exits import exit_code_of
     from kforensics.cli.output import check_out, write_result
     from kforensics.cli.sealed import add_seal, checked_seal
+    from kforensics.commands.cited import cited_files
+    from kforensics.commands.explain import ExplainOptions
+    from kforensics.commands.explain import explain as tell
+    from kforensics.commands.snapshots import gather_evidence
     from kforensics.errors import UsageError
-    from kforensics.pipeline.cited import cited_files
-    from kforensics.pipeline.explain import ExplainOptions
-    from kforensics.pipeline.explain import explain as tell
-    from kforensics.pipeline.snapshots import gather_evidence
     from kforensics.reconcile.observed.time_zones import parse_time, parse_zone
 
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.HTML)
@@ -119,7 +119,7 @@ def explain(
         )
     files = cited_files(result, evidence.inputs) if output_format is OutputFormat.HTML else ()
     if pseudonyms:
-        from kforensics.pipeline.redact import redact_cited_files, redact_explanation
+        from kforensics.commands.redaction.explanation import redact_cited_files, redact_explanation
 
         files = redact_cited_files(files, result, pseudonyms)
         result = redact_explanation(result, pseudonyms)

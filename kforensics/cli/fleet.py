@@ -18,7 +18,7 @@ from kforensics.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from kforensics.pipeline.fleet_summary import FleetSummary
+    from kforensics.commands.fleet_summary import FleetSummary
 
 fleet = typer.Typer(
     name="fleet",
@@ -127,10 +127,10 @@ def audit(
 
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.HTML)
     require_spark()
+    from kforensics.commands.diff import DiffOptions
     from kforensics.fleet.audit import audit as run_audit
     from kforensics.fleet.sources import check_output, read_sources
     from kforensics.fleet.storage import parse_location
-    from kforensics.pipeline.diff import DiffOptions
 
     settings = {}
     for one in spark_conf or ():

@@ -10,6 +10,7 @@ import typer
 from kforensics.cli.exits import ExitCode, exit_code_of
 from kforensics.cli.options import OutputFormat
 from kforensics.cli.output import write_result
+from kforensics.commands.processes import default_jobs
 from kforensics.damage import Absent, Damage, Gravity
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs
@@ -18,7 +19,6 @@ from kforensics.evidence.metadata.events import EventKind, EventSelection, Metad
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
-from kforensics.pipeline.processes import default_jobs
 from kforensics.render.escape import escape_text
 from kforensics.render.jsonout import document_pieces, json_line
 from kforensics.render.metadata import plain_comparison, plain_event, plain_state

@@ -23,11 +23,11 @@ from kforensics.cli.options import (
 from kforensics.errors import UsageError
 
 if TYPE_CHECKING:
+    from kforensics.commands.sealing.seal import SealCheck
+    from kforensics.commands.sealing.signature import CheckedSignature
     from kforensics.evidence.model import Problem
     from kforensics.evidence.seal.manifest import Envelope
     from kforensics.findings.model import Finding
-    from kforensics.pipeline.seal import SealCheck
-    from kforensics.pipeline.signature import CheckedSignature
 
     Conclusion = tuple[CheckedSignature, tuple[Finding, ...], int]
 
@@ -96,7 +96,7 @@ def seal(
     down, or sign the manifest. With --check the exit code is 0 where everything is as it was sealed, 1 where something
     differs, is missing or was added, or the signature does not hold, and 3 where something can't be read.
     """
-    from kforensics.pipeline.processes import default_jobs
+    from kforensics.commands.processes import default_jobs
 
     jobs = apply_read_rate(read_rate, jobs) or default_jobs()
     if check is None:
@@ -127,9 +127,9 @@ def _take(
     from kforensics import __version__
     from kforensics.cli.exits import ExitCode
     from kforensics.cli.output import check_out, write_result
+    from kforensics.commands.sealing.seal import find_roots, seal_roots
+    from kforensics.commands.sealing.signature import load_private_key, sign
     from kforensics.evidence.seal.manifest import ManifestHead, SealCounts, manifest_pieces
-    from kforensics.pipeline.seal import find_roots, seal_roots
-    from kforensics.pipeline.signature import load_private_key, sign
     from kforensics.render.text import byte_count, counted
 
     check_out(out, paths)
@@ -169,8 +169,8 @@ def _check(
 ) -> None:
     from kforensics.cli.exits import exit_code_of
     from kforensics.cli.output import check_out, write_result
+    from kforensics.commands.sealing.seal import check_seal
     from kforensics.findings.seal import seal_findings
-    from kforensics.pipeline.seal import check_seal
     from kforensics.render.seal import seal_screen
     from kforensics.render.text import render_screen, screen_width, wants_colour
     from kforensics.source.mapped import open_evidence
@@ -255,8 +255,8 @@ def _add_uncompared(result: "SealCheck") -> None:
 def _check_signature(
     manifest: Path, public_key: Path | None, signature: Path | None, sha256: str
 ) -> "CheckedSignature":
-    from kforensics.pipeline.seal import read_envelope
-    from kforensics.pipeline.signature import (
+    from kforensics.commands.sealing.seal import read_envelope
+    from kforensics.commands.sealing.signature import (
         ENVELOPE_LIMIT,
         CheckedSignature,
         SignatureState,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from kforensics.commands.sealing.report import CheckedSeal
     from kforensics.evidence.model import Input
     from kforensics.findings.model import Finding
-    from kforensics.pipeline.sealed import CheckedSeal
 
 
 def checked_seal(
@@ -18,8 +18,8 @@ def checked_seal(
     """The seal, checked, where one is named."""
     if manifest is None:
         return None
-    from kforensics.pipeline.processes import default_jobs
-    from kforensics.pipeline.sealed import check_sealed_inputs
+    from kforensics.commands.processes import default_jobs
+    from kforensics.commands.sealing.report import check_sealed_inputs
 
     return check_sealed_inputs(manifest, paths, inputs, jobs=jobs or default_jobs())
 
@@ -28,7 +28,7 @@ def add_seal(findings: "tuple[Finding, ...]", seal: "CheckedSeal | None") -> "tu
     """The findings of a report and of its seal."""
     if seal is None:
         return findings
-    from kforensics.pipeline.sealed import with_seal
+    from kforensics.commands.sealing.report import with_seal
 
     return with_seal(findings, seal)
 

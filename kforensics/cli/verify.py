@@ -25,10 +25,10 @@ from kforensics.cli.output import check_out, write_result
 from kforensics.cli.sealed import add_seal, checked_seal, seal_part, with_seal_lines
 
 if TYPE_CHECKING:
+    from kforensics.commands.sealing.report import CheckedSeal
     from kforensics.evidence.checks.consistency import Verification
     from kforensics.evidence.discovery.inputs import Inputs
     from kforensics.findings.model import Finding
-    from kforensics.pipeline.sealed import CheckedSeal
     from kforensics.reconcile.replicas.intact import IntactReplicas
 
 
@@ -69,11 +69,11 @@ def verify(
     check_out(out, paths)
     jobs = apply_read_rate(read_rate, jobs)
 
+    from kforensics.commands.processes import default_jobs
     from kforensics.evidence.checks.consistency import verify_inputs
     from kforensics.evidence.discovery.inputs import find_inputs
     from kforensics.findings.verify import verify_findings
     from kforensics.formats.segment.walk import Level
-    from kforensics.pipeline.processes import default_jobs
     from kforensics.reconcile.replicas.intact import IntactReplicas
 
     inputs = find_inputs(paths)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from kforensics.commands.diff import DiffOptions
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.fleet.level_rows import batch_rows, record_row, schema_of, shows_payloads
 from kforensics.fleet.places import find_sources
@@ -22,7 +23,6 @@ from kforensics.fleet.scan import EarlierLooks, scan_piece
 from kforensics.fleet.sources import read_sources
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment
-from kforensics.pipeline.diff import DiffOptions
 from kforensics.source.mapped import open_evidence
 
 FORMAT = "kforensics"

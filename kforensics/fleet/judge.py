@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kforensics.commands.diff import DiffOptions, judge_partition
 from kforensics.damage import Absent, Gravity
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.model import Problem, Replica
@@ -20,7 +21,6 @@ from kforensics.fleet.report_rows import finding_row, problem_row
 from kforensics.fleet.rows import Row, known, replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
-from kforensics.pipeline.diff import DiffOptions, judge_partition
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 
+from kforensics.commands.cluster_evidence import gather_facts
 from kforensics.damage import Absent, Span
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace, Places
@@ -15,7 +16,6 @@ from kforensics.fleet.places import LISTERS, PlannedInput
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
 from kforensics.fleet.rows import known_or
 from kforensics.fleet.tables import Tables
-from kforensics.pipeline.facts import gather_facts
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
 from kforensics.source.walk import Found, FoundFile, join, list_directory, walk_partition
 from kforensics.units import TopicPartition

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kforensics.commands.diff import DiffOptions
+from kforensics.commands.fleet_summary import ScanResult
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.evidence.model import Problem
@@ -22,8 +24,6 @@ from kforensics.fleet.schemas import PLAN, REPLICAS
 from kforensics.fleet.sources import Source, check_output
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.fleet.throttle import RateLimit
-from kforensics.pipeline.diff import DiffOptions
-from kforensics.pipeline.fleet_summary import ScanResult
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.replicas.partition import reconcile_partition
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.dataset as pd
 
+from kforensics.commands.diff import DiffOptions
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.model import Problem, Segment
@@ -20,7 +21,6 @@ from kforensics.fleet.schemas import DIGESTS, LINEAGE, SEGMENTS
 from kforensics.fleet.tables import Tables
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.segment.walk import Level, SegmentBytes
-from kforensics.pipeline.diff import DiffOptions
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 SETTLED_NS = 2_000_000_000

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
+from kforensics.commands.diff import DiffResult
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.model import Finding
 from kforensics.formats.log.records import Record
-from kforensics.pipeline.diff import DiffResult
 from kforensics.reconcile.logs.loaded_log import LogView
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from rich.text import Text
 
+from kforensics.commands.diff import DiffResult
 from kforensics.findings.model import Severity
-from kforensics.pipeline.diff import DiffResult
 from kforensics.reconcile.replicas.partition import PartitionReport, Verdict
 from kforensics.render.escape import escape_text
 from kforensics.render.text import Style, counted, listed, wrapped

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from kforensics.commands.explain import Explanation
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Severity
-from kforensics.pipeline.explain import Explanation
 from kforensics.reconcile.incident.model import LossEntry, PartitionStory, Truncation
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import TimelineEntry

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from kforensics.commands.explain import Explanation
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.pipeline.explain import Explanation
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.incident.model import LossEntry, PartitionStory, Truncation
 from kforensics.reconcile.timeline.events import TimelineEntry

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from kforensics.commands.fleet_summary import FleetSummary
 from kforensics.damage import Absent
-from kforensics.pipeline.fleet_summary import FleetSummary
 from kforensics.render.escape import escape_text
 from kforensics.render.fleet_words import fleet_answer, placement_words, totals_words
 from kforensics.render.text import INDENT, Style, byte_count, columns, counted, wrapped

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from kforensics.commands.fleet_summary import AuditComparison
 from kforensics.damage import Absent
-from kforensics.pipeline.fleet_summary import AuditComparison
 from kforensics.render.escape import escape_text
 from kforensics.render.text import INDENT, Style, columns, counted, listed, wrapped
 

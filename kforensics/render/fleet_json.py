@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from kforensics.pipeline.fleet_summary import AuditComparison, FleetSummary
+from kforensics.commands.fleet_summary import AuditComparison, FleetSummary
 from kforensics.render.jsonout import document
 
 

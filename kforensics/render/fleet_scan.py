@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from kforensics.commands.fleet_summary import ScanResult
 from kforensics.findings.model import Severity
-from kforensics.pipeline.fleet_summary import ScanResult
 from kforensics.render.escape import escape_text
 from kforensics.render.jsonout import document
 from kforensics.render.text import INDENT, Style, byte_count, counted, wrapped

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from kforensics.commands.fleet_summary import FleetSummary
 from kforensics.damage import Absent
-from kforensics.pipeline.fleet_summary import FleetSummary
 from kforensics.render.escape import escape_text
 from kforensics.render.text import Style, byte_count, counted
 

@@ -5,13 +5,13 @@ from typing import Any
 
 from rich.text import Text
 
+from kforensics.commands.sealing.report import CheckedSeal, seal_sentence
+from kforensics.commands.sealing.seal import SealCheck
+from kforensics.commands.sealing.signature import CheckedSignature, SignatureState
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
 from kforensics.evidence.seal.manifest import ManifestHead
 from kforensics.evidence.seal.state import Change, Difference, SealEntry
-from kforensics.pipeline.seal import SealCheck
-from kforensics.pipeline.sealed import CheckedSeal, seal_sentence
-from kforensics.pipeline.signature import CheckedSignature, SignatureState
 from kforensics.render.escape import escape_text
 from kforensics.render.jsonout import to_plain
 from kforensics.render.text import INDENT, Style, byte_count, counted, wrapped

@@ -24,6 +24,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from kforensics.commands.diff import DiffOptions
+from kforensics.commands.fleet_summary import FleetSummary
 from kforensics.fleet.audit import audit
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
@@ -36,8 +38,6 @@ from kforensics.formats.checkpoint.leader_epoch import (
 )
 from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint, parse_checkpoint
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
-from kforensics.pipeline.diff import DiffOptions
-from kforensics.pipeline.fleet_summary import FleetSummary
 from kforensics.render.jsonout import to_plain
 
 BROKERS = 20

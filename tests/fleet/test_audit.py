@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from kforensics.commands.diff import DiffOptions, compare
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.pipeline.diff import DiffOptions, compare
 from kforensics.render.diff_plain import plain_report
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

@@ -139,7 +139,7 @@ def _manifest() -> bytes:
 def _signature() -> bytes:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from kforensics.pipeline.signature import sign
+    from kforensics.commands.sealing.signature import sign
 
     return sign(Ed25519PrivateKey.from_private_bytes(bytes(32)), name="m", sha256="0" * 64, tool_version="0.1.0")
 

@@ -4,6 +4,7 @@ import struct
 from collections.abc import Callable
 from itertools import islice
 
+from kforensics.commands.sealing.signature import check_signature
 from kforensics.errors import KforensicsError
 from kforensics.evidence.seal.manifest import ManifestReader
 from kforensics.formats.checkpoint.clean_shutdown import parse_clean_shutdown
@@ -30,7 +31,6 @@ from kforensics.formats.messages.txn import parse_txn_record
 from kforensics.formats.primitives.compression import decompress
 from kforensics.formats.primitives.varint import read_uvarint, read_varint, read_varlong
 from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, walk_segment
-from kforensics.pipeline.signature import check_signature
 from kforensics.render.escape import escape_text
 from kforensics.render.jsonout import to_plain
 from kforensics.source.naming import parse_file_name, parse_partition_directory

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kforensics.commands.diff import DiffOptions, compare
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.pipeline.diff import DiffOptions, compare
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import parse_version, protocol_of
 from kforensics.reconcile.replicas.partition import ReplicaReport

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from kforensics.commands.cited import CitedFile
+from kforensics.commands.explain import Explanation
 from kforensics.damage import Absent, Span
 from kforensics.errors import MissingExtra
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.model import Severity, finding
-from kforensics.pipeline.cited import CitedFile
-from kforensics.pipeline.explain import Explanation
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.committed.judge import CommittedCounts

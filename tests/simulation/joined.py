@@ -3,11 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+from kforensics.commands.diff import DiffOptions, compare
+from kforensics.commands.explain import ExplainOptions, explain
+from kforensics.commands.snapshots import gather_evidence
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.pipeline.diff import DiffOptions, compare
-from kforensics.pipeline.explain import ExplainOptions, explain
-from kforensics.pipeline.snapshots import gather_evidence
 from kforensics.protocol.epochs import latest_epoch
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.incident.model import PartitionStory

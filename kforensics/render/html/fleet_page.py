@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from kforensics.commands.fleet_summary import FleetSummary
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
-from kforensics.pipeline.fleet_summary import FleetSummary
 from kforensics.render.fleet_words import FleetAnswer, fleet_answer, placement_words, totals_words
 from kforensics.render.html.pages import fill_page
 from kforensics.render.text import Style, byte_count

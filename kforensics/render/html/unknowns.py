@@ -1,6 +1,6 @@
 """What stays open after all evidence: cuts without a cause, and records of which nothing tells whether they were committed."""
 
-from kforensics.pipeline.explain import Explanation
+from kforensics.commands.explain import Explanation
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.render.text import counted

@@ -1,9 +1,9 @@
 import pytest
 
+from kforensics.commands.cluster_evidence import gather_facts
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
-from kforensics.pipeline.facts import gather_facts
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.units import TopicPartition
 

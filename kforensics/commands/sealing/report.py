@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
+from kforensics.commands.sealing.seal import check_seal
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.evidence.seal.manifest import Envelope
 from kforensics.evidence.seal.state import Change
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.seal import seal_findings
-from kforensics.pipeline.seal import check_seal
 from kforensics.source.mapped import open_evidence
 
 

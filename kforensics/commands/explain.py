@@ -5,6 +5,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from kforensics.commands.cluster_evidence import CommittedOffsets, GatheredFacts, gather_facts
+from kforensics.commands.processes import default_jobs, in_chunks, spread
+from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
@@ -15,9 +18,6 @@ from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import collect_replica
 from kforensics.findings.explain import explain_findings
 from kforensics.findings.model import Finding
-from kforensics.pipeline.facts import CommittedOffsets, GatheredFacts, gather_facts
-from kforensics.pipeline.processes import default_jobs, in_chunks, spread
-from kforensics.pipeline.snapshots import Evidence
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_signs
 from kforensics.reconcile.bugs.traces import broker_bugs

@@ -6,11 +6,11 @@ What stays is listed here, field by field; a text that is not listed is replaced
 from collections.abc import Mapping
 from typing import Any
 
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.evidence.content.items import DumpItem, RecordItem
 from kforensics.evidence.content.record_meaning import MemberBlob, Message, RecordMeaning
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded, Undecoded
-from kforensics.pipeline.pseudonyms import Pseudonyms
 
 _UUIDS = frozenset(
     [

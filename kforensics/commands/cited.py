@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
+from kforensics.commands.explain import Explanation
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.model import Citation
-from kforensics.pipeline.explain import Explanation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
+from kforensics.commands.cited import CitedFile
+from kforensics.commands.explain import Explanation
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.evidence.model import Input
-from kforensics.pipeline.cited import CitedFile
-from kforensics.pipeline.explain import Explanation
-from kforensics.pipeline.pseudonyms import Pseudonyms
 
 T = TypeVar("T")
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from kforensics.commands.cluster_evidence import gather_facts
+from kforensics.commands.processes import default_jobs, in_chunks, spread
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
@@ -14,8 +16,6 @@ from kforensics.evidence.replica.collect import changes_since, collect_replica, 
 from kforensics.findings.diff import identity_findings, partition_findings
 from kforensics.findings.model import Finding, Severity, by_gravity
 from kforensics.formats.log.records import Record
-from kforensics.pipeline.facts import gather_facts
-from kforensics.pipeline.processes import default_jobs, in_chunks, spread
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.loaded_log import LogView
 from kforensics.reconcile.observed.facts import ClusterFacts
