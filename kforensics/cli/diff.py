@@ -152,8 +152,8 @@ def _flatten(report: object) -> bytes:
     import zlib
 
     from kforensics.reconcile.replicas.partition import PartitionReport
-    from kforensics.render.diff_plain import plain_report
-    from kforensics.render.jsonout import to_plain
+    from kforensics.render.json.diff import plain_report
+    from kforensics.render.json.document import to_plain
 
     assert isinstance(report, PartitionReport)
     return zlib.compress(json.dumps(to_plain(plain_report(report))).encode(), 1)
@@ -163,7 +163,7 @@ def _json(result: "DiffResult", sealed: "CheckedSeal | None", code: int, *, line
     import zlib
 
     from kforensics.cli.sealed import seal_part
-    from kforensics.render.jsonout import document_pieces, json_line
+    from kforensics.render.json.document import document_pieces, json_line
 
     items = (zlib.decompress(one.plain).decode() for one in result.partitions if one.plain is not None)
     if not lines:
@@ -204,8 +204,8 @@ def _text(
 
     from kforensics.cli.sealed import with_seal_lines
     from kforensics.commands.diff import records_to_go
-    from kforensics.render.diff import diff_screen, finding_lines, problem_lines, record_lines
-    from kforensics.render.text import render_screen, screen_width, speaks_unicode, wants_colour
+    from kforensics.render.text.diff import diff_screen, finding_lines, problem_lines, record_lines
+    from kforensics.render.text.screen import render_screen, screen_width, speaks_unicode, wants_colour
 
     width = screen_width()
     if only_findings:

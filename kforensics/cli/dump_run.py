@@ -20,10 +20,10 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.content.items import DumpItem, Selection, decoder_of_file, recognised_name, walk_items
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs
 from kforensics.evidence.model import Problem
-from kforensics.render.dump import dump_line, plain_item
-from kforensics.render.dump_text import text_lines
 from kforensics.render.escape import escape_text
-from kforensics.render.jsonout import to_plain
+from kforensics.render.json.document import to_plain
+from kforensics.render.json.dump import dump_line, plain_item
+from kforensics.render.text.dump import text_lines
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileName
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle

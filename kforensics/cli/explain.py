@@ -156,10 +156,10 @@ def _pieces(
     import sys
 
     from kforensics.cli.sealed import seal_part, with_seal_lines
-    from kforensics.render.explain import explain_screen
-    from kforensics.render.explain_plain import explanation_lines, plain_explanation
-    from kforensics.render.jsonout import document, json_line
-    from kforensics.render.text import render_screen, screen_width, speaks_unicode, wants_colour
+    from kforensics.render.json.document import document, json_line
+    from kforensics.render.json.explain import explanation_lines, plain_explanation
+    from kforensics.render.text.explain import explain_screen
+    from kforensics.render.text.screen import render_screen, screen_width, speaks_unicode, wants_colour
 
     if output_format is OutputFormat.JSON:
         return document(

@@ -20,10 +20,10 @@ from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.render.escape import escape_text
-from kforensics.render.jsonout import document_pieces, json_line
-from kforensics.render.metadata import plain_comparison, plain_event, plain_state
-from kforensics.render.metadata_history import history_pieces
-from kforensics.render.metadata_text import comparison_lines, state_lines
+from kforensics.render.json.document import document_pieces, json_line
+from kforensics.render.json.metadata import plain_comparison, plain_event, plain_state
+from kforensics.render.text.metadata import comparison_lines, state_lines
+from kforensics.render.text.metadata_history import history_pieces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

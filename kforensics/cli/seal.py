@@ -130,7 +130,7 @@ def _take(
     from kforensics.commands.sealing.seal import find_roots, seal_roots
     from kforensics.commands.sealing.signature import load_private_key, sign
     from kforensics.evidence.seal.manifest import ManifestHead, SealCounts, manifest_pieces
-    from kforensics.render.text import byte_count, counted
+    from kforensics.render.text.screen import byte_count, counted
 
     check_out(out, paths)
     if sign_with is not None and out is None:
@@ -171,8 +171,8 @@ def _check(
     from kforensics.cli.output import check_out, write_result
     from kforensics.commands.sealing.seal import check_seal
     from kforensics.findings.seal import seal_findings
-    from kforensics.render.seal import seal_screen
-    from kforensics.render.text import render_screen, screen_width, wants_colour
+    from kforensics.render.text.screen import render_screen, screen_width, wants_colour
+    from kforensics.render.text.seal import seal_screen
     from kforensics.source.mapped import open_evidence
 
     with open_evidence(manifest) as file:
@@ -203,8 +203,8 @@ def _document(result: "SealCheck", conclude: "Callable[[], Conclusion]", codes: 
     import json
 
     from kforensics import __version__
-    from kforensics.render.jsonout import to_plain
-    from kforensics.render.seal import plain_difference
+    from kforensics.render.json.document import to_plain
+    from kforensics.render.text.seal import plain_difference
 
     head = {
         "schema": "kforensics/seal-check/1",
@@ -331,7 +331,7 @@ def _passphrase() -> bytes:
 
 def _say_problems(problems: "list[Problem]", total: int, shown: list[str], *, most: int = 20) -> None:
     from kforensics.render.escape import escape_text
-    from kforensics.render.seal import place
+    from kforensics.render.text.seal import place
 
     named = problems[:most]
     for one in named:

@@ -37,7 +37,7 @@ def seal_part(seal: "CheckedSeal | None") -> Mapping[str, Any]:
     """The field of a document, where there is a seal."""
     if seal is None:
         return {}
-    from kforensics.render.seal import plain_seal
+    from kforensics.render.text.seal import plain_seal
 
     return {"seal": plain_seal(seal)}
 
@@ -47,7 +47,7 @@ def with_seal_lines(lines: "Iterable[Text | str]", seal: "CheckedSeal | None", w
     if seal is None:
         yield from lines
         return
-    from kforensics.render.seal import broken_seal_lines, sealed_lines
+    from kforensics.render.text.seal import broken_seal_lines, sealed_lines
 
     if not seal.holds:
         yield from broken_seal_lines(width)

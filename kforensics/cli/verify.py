@@ -125,8 +125,8 @@ def _document(
     """The document piece by piece: a row a file is too much to hold where there are a million."""
     import json
 
-    from kforensics.render.jsonout import document_pieces, to_plain
-    from kforensics.render.verify_rows import file_row, totals
+    from kforensics.render.json.document import document_pieces, to_plain
+    from kforensics.render.json.verify import file_row, totals
 
     return document_pieces(
         "verify",
@@ -158,8 +158,8 @@ def _lines(
     *,
     exit_code: int,
 ) -> "Iterator[str]":
-    from kforensics.render.jsonout import json_line, to_plain
-    from kforensics.render.verify_rows import file_row, totals
+    from kforensics.render.json.document import json_line, to_plain
+    from kforensics.render.json.verify import file_row, totals
 
     typed = (
         ("input", inputs.described),
@@ -184,8 +184,8 @@ def _screen(
     level: VerifyLevel,
     colour_to: bool,
 ) -> str:
-    from kforensics.render.text import render_screen, screen_width, wants_colour
-    from kforensics.render.verify import verify_screen
+    from kforensics.render.text.screen import render_screen, screen_width, wants_colour
+    from kforensics.render.text.verify import verify_screen
 
     width = screen_width()
     lines = verify_screen(verification, intact, inputs.described, findings, level=level.value, width=width)

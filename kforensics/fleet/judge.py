@@ -25,8 +25,8 @@ from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
 from kforensics.reconcile.replicas.placement import Placement, place_partition
-from kforensics.render.diff_plain import plain_report
-from kforensics.render.jsonout import to_plain
+from kforensics.render.json.diff import plain_report
+from kforensics.render.json.document import to_plain
 
 STATE = "state"
 """Folder of what workers need beyond the rows, and of the marks of attempts that failed."""

@@ -91,7 +91,7 @@ def list_fleet(
 def _list_slice(
     tasks: tuple[LogDirTask, ...], slices: int, tables: Tables, options: DiffOptions, batches: Iterator[Any]
 ) -> Iterator[Any]:
-    from kforensics.render.jsonout import to_plain
+    from kforensics.render.json.document import to_plain
 
     for batch in batches:
         for number in batch.column(0).to_pylist():

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kforensics.commands.fleet_summary import FleetSummary
 from kforensics.damage import Absent
 from kforensics.render.escape import escape_text
-from kforensics.render.text import Style, byte_count, counted
+from kforensics.render.text.screen import Style, byte_count, counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ from kforensics.formats.checkpoint.leader_epoch import (
 )
 from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint, parse_checkpoint
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
-from kforensics.render.jsonout import to_plain
+from kforensics.render.json.document import to_plain
 
 BROKERS = 20
 PARTITIONS = 600

@@ -6,7 +6,7 @@ import pytest
 
 from kforensics.commands.diff import DiffOptions, compare
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.render.diff_plain import plain_report
+from kforensics.render.json.diff import plain_report
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -13,7 +13,7 @@ from kforensics.fleet.places import find_sources
 from kforensics.fleet.sources import Source, read_sources
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.fleet.throttle import RateLimit, lower_priority, parse_rate
-from kforensics.render.diff_plain import plain_report
+from kforensics.render.json.diff import plain_report
 
 BROKERS = {
     "broker-1": "02-old-leader-killed",

@@ -32,7 +32,7 @@ from kforensics.formats.primitives.compression import decompress
 from kforensics.formats.primitives.varint import read_uvarint, read_varint, read_varlong
 from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, walk_segment
 from kforensics.render.escape import escape_text
-from kforensics.render.jsonout import to_plain
+from kforensics.render.json.document import to_plain
 from kforensics.source.naming import parse_file_name, parse_partition_directory
 
 HEADER_LENGTH = 61

@@ -12,11 +12,11 @@ from kforensics.findings.model import Severity, by_gravity
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
 from kforensics.reconcile.incident.model import Holder, LossEntry, Truncation
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
-from kforensics.render.explain import told_entries
 from kforensics.render.html.happenings import Happening, happenings, rows_within
 from kforensics.render.html.lanes import draw_figure
 from kforensics.render.html.pages import fill_page
 from kforensics.render.html.unknowns import unknowns
+from kforensics.render.text.explain import told_entries
 from kforensics.render.times import utc_text
 
 MOST_LOSSES = 500

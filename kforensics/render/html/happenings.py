@@ -7,7 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.incident.model import Truncation
 from kforensics.reconcile.timeline.events import TimelineEntry
-from kforensics.render.sentences import GRAVE, cut_sentence, told
+from kforensics.render.events import GRAVE, cut_sentence, told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

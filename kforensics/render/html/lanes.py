@@ -8,7 +8,7 @@ from kforensics.reconcile.history.outline import LogOutline
 from kforensics.reconcile.incident.model import LossEntry, PartitionStory
 from kforensics.render.escape import shorten
 from kforensics.render.lanes import Lane, scale_of
-from kforensics.render.text import counted
+from kforensics.render.text.screen import counted
 from kforensics.units import EpochEntry
 
 WIDTH = 960

@@ -19,8 +19,8 @@ from kforensics.evidence.content.items import RecordItem
 from kforensics.evidence.content.record_meaning import MemberBlob, RecordMeaning
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded, Undecoded
-from kforensics.render.jsonout import json_line
-from tests.render.test_html import explanation
+from kforensics.render.json.document import json_line
+from tests.render.html.test_html import explanation
 
 KEY = "0123456789abcdef0123456789abcdef"
 NAMES = Pseudonyms(key=KEY.encode())

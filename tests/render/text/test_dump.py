@@ -10,8 +10,8 @@ from kforensics.evidence.content.items import RecordItem
 from kforensics.evidence.content.record_meaning import RecordMeaning, decoder_of_topic
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded, Undecoded
-from kforensics.render.dump import dump_line, plain_item
-from kforensics.render.dump_text import damage_lines, field_text, message_text, text_lines
+from kforensics.render.json.dump import dump_line, plain_item
+from kforensics.render.text.dump import damage_lines, field_text, message_text, text_lines
 from kforensics.render.times import utc_text
 from kforensics.units import OffsetRange
 

@@ -9,8 +9,8 @@ import pytest
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.events import change_events
 from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
-from kforensics.render import metadata_history
-from kforensics.render.metadata_history import history_pieces
+from kforensics.render.text import metadata_history
+from kforensics.render.text.metadata_history import history_pieces
 
 Incident = Callable[[str], Path]
 

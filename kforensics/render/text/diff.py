@@ -13,10 +13,10 @@ from kforensics.formats.log.records import Record
 from kforensics.reconcile.logs.loaded_log import LogView
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
-from kforensics.render.diff_answer import answer_lines
 from kforensics.render.escape import escape_text
 from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane, scale_of
-from kforensics.render.text import INDENT, Style, counted, wrapped
+from kforensics.render.text.diff_answer import answer_lines
+from kforensics.render.text.screen import INDENT, Style, counted, wrapped
 from kforensics.units import TopicPartition
 
 _LANE_WIDTH = 36

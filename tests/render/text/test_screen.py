@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.text import Text
 
-from kforensics.render.text import (
+from kforensics.render.text.screen import (
     byte_count,
     columns,
     counted,

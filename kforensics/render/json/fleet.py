@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from kforensics.commands.fleet_summary import AuditComparison, FleetSummary
-from kforensics.render.jsonout import document
+from kforensics.render.json.document import document
 
 
 def fleet_document(command: str, summary: FleetSummary, exit_code: int) -> str:

@@ -13,8 +13,8 @@ from kforensics.findings.model import Finding, Severity
 from kforensics.findings.verify import who
 from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
 from kforensics.render.escape import escape_text
-from kforensics.render.text import Style, counted, wrapped
-from kforensics.render.verify_rows import totals
+from kforensics.render.json.verify import totals
+from kforensics.render.text.screen import Style, counted, wrapped
 from kforensics.units import OffsetRange
 
 MOST_FILES = 20

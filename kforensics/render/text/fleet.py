@@ -9,7 +9,7 @@ from kforensics.commands.fleet_summary import FleetSummary
 from kforensics.damage import Absent
 from kforensics.render.escape import escape_text
 from kforensics.render.fleet_words import fleet_answer, placement_words, totals_words
-from kforensics.render.text import INDENT, Style, byte_count, columns, counted, wrapped
+from kforensics.render.text.screen import INDENT, Style, byte_count, columns, counted, wrapped
 
 _VERDICTS = (
     "silent-divergence",

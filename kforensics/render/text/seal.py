@@ -13,8 +13,8 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.seal.manifest import ManifestHead
 from kforensics.evidence.seal.state import Change, Difference, SealEntry
 from kforensics.render.escape import escape_text
-from kforensics.render.jsonout import to_plain
-from kforensics.render.text import INDENT, Style, byte_count, counted, wrapped
+from kforensics.render.json.document import to_plain
+from kforensics.render.text.screen import INDENT, Style, byte_count, counted, wrapped
 
 _HEADINGS = {
     Change.CONTENT: "other content",

@@ -14,8 +14,8 @@ from kforensics.evidence.metadata.partitions import Rows
 from kforensics.evidence.metadata.state import When
 from kforensics.evidence.parallel import stream
 from kforensics.render.escape import escape_text
-from kforensics.render.metadata_text import ids_text
-from kforensics.render.text import INDENT, column_lines
+from kforensics.render.text.metadata import ids_text
+from kforensics.render.text.screen import INDENT, column_lines
 from kforensics.render.times import utc_text
 
 QUIET_KINDS = frozenset(

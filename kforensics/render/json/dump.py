@@ -18,7 +18,7 @@ from kforensics.formats.log.batch_table import (
 )
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Undecoded
-from kforensics.render.jsonout import plain_bytes, to_plain
+from kforensics.render.json.document import plain_bytes, to_plain
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 NO_TIME = -1

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from kforensics.damage import Absent
 from kforensics.render.escape import escape_text
-from kforensics.render.text import Style, columns, counted, listed, wrapped
+from kforensics.render.text.screen import Style, columns, counted, listed, wrapped
 from kforensics.simulation.commit_truth import NumberedRecord
 from kforensics.simulation.explore import Exploration, Violation
 from kforensics.simulation.model_values import ModelState

@@ -13,7 +13,7 @@ from kforensics import __version__
 from kforensics.damage import Absent, BitFlip, Damage, DamageKind, Span
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.model import Severity, finding
-from kforensics.render.jsonout import document, document_pieces, json_line, to_plain
+from kforensics.render.json.document import document, document_pieces, json_line, to_plain
 from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 
 

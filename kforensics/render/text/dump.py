@@ -15,9 +15,9 @@ from kforensics.formats.log.batch_table import (
     TRANSACTIONAL_BIT,
 )
 from kforensics.formats.messages.schema import UNKNOWN_TAGGED_FIELDS, Undecoded
-from kforensics.render.dump import CODECS, NO_TIME
 from kforensics.render.escape import escape_text
-from kforensics.render.text import counted
+from kforensics.render.json.dump import CODECS, NO_TIME
+from kforensics.render.text.screen import counted
 from kforensics.render.times import utc_text
 
 HEX_WIDTH = 32

@@ -12,8 +12,8 @@ from kforensics.reconcile.incident.model import LossEntry, PartitionStory, Trunc
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.escape import escape_text
-from kforensics.render.sentences import GRAVE, cut_sentence, told
-from kforensics.render.text import INDENT, Style, columns, counted, wrapped
+from kforensics.render.events import GRAVE, cut_sentence, told
+from kforensics.render.text.screen import INDENT, Style, columns, counted, wrapped
 from kforensics.render.times import utc_text
 
 MOST_ENTRIES = 40

@@ -7,7 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.metadata.compare import LogComparison
 from kforensics.evidence.metadata.events import MetadataEvent
 from kforensics.evidence.metadata.state import BrokerState, MetadataState, PartitionState, TopicState, When
-from kforensics.render.jsonout import to_plain
+from kforensics.render.json.document import to_plain
 from kforensics.render.times import utc_text
 
 

@@ -10,7 +10,7 @@ from kforensics.commands.diff import DiffResult
 from kforensics.findings.model import Severity
 from kforensics.reconcile.replicas.partition import PartitionReport, Verdict
 from kforensics.render.escape import escape_text
-from kforensics.render.text import Style, counted, listed, wrapped
+from kforensics.render.text.screen import Style, counted, listed, wrapped
 
 
 class _Totals(NamedTuple):
