@@ -55,54 +55,33 @@ def of_cuts(evidence: TraceEvidence) -> Iterator[Seen]:
             continue
         trace = f"broker {line.broker_id} cut to {line.to_offset}, below its high watermark {line.high_watermark}"
         for jira, is_telling in (("KAFKA-14704", True), ("KAFKA-13141", False)):
-            yield Seen(
-                jira=jira,
-                broker_id=line.broker_id,
-                trace=trace,
-                is_telling=is_telling,
-                cut_to=line.to_offset,
-                citations=line.citations,
-            )
+            yield _seen_in(line, jira, trace, is_telling=is_telling)
     for cut in evidence.cuts:
         before = cut.before.view.replica if cut.before is not None else None
         if cut.rule == "high-watermark" or (cut.is_logged and before and _is_at_mark(cut)):
             trace = f"broker {cut.broker_id} cut to its high watermark {cut.to_offset}"
-            yield Seen(
-                jira="KAFKA-1211",
-                broker_id=cut.broker_id,
-                trace=trace,
-                cut_to=cut.to_offset,
-                citations=cut.citations,
-            )
+            yield _seen_in(cut, "KAFKA-1211", trace)
         if cut.to_offset == 0 and before is not None and isinstance(before.high_watermark, Absent):
             trace = f"broker {cut.broker_id} cut to 0, and no high watermark of it was recorded"
-            yield Seen(
-                jira="KAFKA-1647",
-                broker_id=cut.broker_id,
-                trace=trace,
-                cut_to=0,
-                citations=cut.citations,
-            )
+            yield _seen_in(cut, "KAFKA-1647", trace)
         if cut.is_full:
             trace = f"broker {cut.broker_id} dropped its whole log and began anew at {cut.to_offset}"
-            yield Seen(
-                jira="KAFKA-2143",
-                broker_id=cut.broker_id,
-                trace=trace,
-                is_telling=False,
-                cut_to=cut.to_offset,
-                citations=cut.citations,
-            )
+            yield _seen_in(cut, "KAFKA-2143", trace, is_telling=False)
         magic = cut.before.view.oldest_magic if cut.before is not None else Absent.UNKNOWN
         if cut.rule == "epoch" and isinstance(magic, int) and magic < 2 and before and before.checkpoint_epochs:
             trace = f"broker {cut.broker_id} cut a log of the old message format to {cut.to_offset} by leader epoch"
-            yield Seen(
-                jira="KAFKA-7897",
-                broker_id=cut.broker_id,
-                trace=trace,
-                cut_to=cut.to_offset,
-                citations=cut.citations,
-            )
+            yield _seen_in(cut, "KAFKA-7897", trace)
+
+
+def _seen_in(cut: Cut | LoggedTruncation, jira: str, trace: str, *, is_telling: bool = True) -> Seen:
+    return Seen(
+        jira=jira,
+        broker_id=cut.broker_id,
+        trace=trace,
+        is_telling=is_telling,
+        cut_to=cut.to_offset,
+        citations=cut.citations,
+    )
 
 
 def _is_at_mark(cut: Cut) -> bool:
@@ -181,13 +160,7 @@ def of_metadata_cuts(evidence: TraceEvidence) -> Iterator[Seen]:
         held = min(evidence.agree_until(cut.before.view, evidence.leader.view), cut.from_offset)
         if held > cut.to_offset:
             trace = f"node {cut.broker_id} cut its metadata log to {cut.to_offset}; the leader holds the same records up to {held}"
-            yield Seen(
-                jira="KAFKA-12460",
-                broker_id=cut.broker_id,
-                trace=trace,
-                cut_to=cut.to_offset,
-                citations=cut.citations,
-            )
+            yield _seen_in(cut, "KAFKA-12460", trace)
 
 
 def of_fetchers(evidence: TraceEvidence) -> Iterator[Seen]:

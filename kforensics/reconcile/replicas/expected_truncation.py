@@ -5,16 +5,13 @@ from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader
-from kforensics.protocol.epochs import CURRENT_RULES, RULES_BEFORE_2_0_1
 from kforensics.protocol.special_truncation import future_replica_truncation, quorum_truncation
-from kforensics.protocol.truncation import ProtocolName, TruncationOutcome, follower_truncation, leader_after_election
+from kforensics.protocol.truncation import TruncationOutcome, follower_truncation, leader_after_election
+from kforensics.protocol.versions import epoch_rules_of_protocol
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.logs.loaded_log import LogView
 from kforensics.reconcile.replicas.leader import ProtocolChoice
 from kforensics.units import OffsetRange
-
-_RULES = {ProtocolName.KIP_101: RULES_BEFORE_2_0_1}
-"""Brokers that speak kip-101 are older than 2.0.1, so their epoch caches answer as theirs did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +49,7 @@ def follower_outcome(
     if is_quorum:
         # Members keep their high watermark in memory only.
         return quorum_truncation(replace(follower.state(), high_watermark=Absent.NOT_WRITTEN), elected)
-    rules = _RULES.get(protocol.name, CURRENT_RULES)
+    rules = epoch_rules_of_protocol(protocol.name)
     return follower_truncation(follower.state(), elected, protocol=protocol.name, rules=rules)
 
 

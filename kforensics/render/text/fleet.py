@@ -8,19 +8,9 @@ from rich.text import Text
 from kforensics.commands.fleet_summary import FleetSummary
 from kforensics.damage import Absent
 from kforensics.render.escape import escape_text
-from kforensics.render.fleet_words import fleet_answer, placement_words, totals_words
+from kforensics.render.fleet_words import fleet_answer, placement_words, totals_words, verdict_counts
 from kforensics.render.text.screen import INDENT, Style, byte_count, columns, counted, wrapped
 
-_VERDICTS = (
-    "silent-divergence",
-    "lost",
-    "will-truncate",
-    "unreadable",
-    "different-topic",
-    "behind",
-    "consistent",
-    "leader",
-)
 _SHOWN_PARTITIONS = 20
 _SHOWN_FINDINGS = 20
 _SHOWN_NODES = 10
@@ -49,13 +39,11 @@ def _answer(summary: FleetSummary, width: int) -> Iterator[Text]:
 
 
 def _verdict_lines(summary: FleetSummary) -> Iterator[Text | str]:
-    rows = [(str(summary.verdicts[one]), one) for one in _VERDICTS if summary.verdicts.get(one)]
+    rows = [(str(one.partitions), one.words) for one in verdict_counts(summary)]
     if rows:
         yield ""
         yield Text("Partitions by verdict", style=Style.HEADING)
-        yield from columns(
-            [(count, "one replica here" if one == "leader" else one) for count, one in rows], right=frozenset({0})
-        )
+        yield from columns(rows, right=frozenset({0}))
 
 
 def _partition_lines(summary: FleetSummary, width: int, *, most: int | None) -> Iterator[Text | str]:
