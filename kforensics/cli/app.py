@@ -112,17 +112,17 @@ def run(arguments: Sequence[str]) -> int:
         return ExitCode.USAGE if isinstance(error, (UsageError, MissingExtra)) else ExitCode.INCOMPLETE
     except OSError as error:
         if error.errno not in _NO_ROOM:
-            return _tell_defect(error)
+            return _report_defect(error)
         _say(
             f"{PROGRAM}: standard output can't be written: {error.strerror}"
         )  # help that was asked for, on a full disk
         return ExitCode.USAGE
     except Exception as error:  # noqa: BLE001 - whatever it is, an operator gets one line and a code to tell it by
-        return _tell_defect(error)
+        return _report_defect(error)
     return ExitCode.NOTHING_FOUND
 
 
-def _tell_defect(error: Exception) -> ExitCode:
+def _report_defect(error: Exception) -> ExitCode:
     _say(defect_words(error))
     if os.environ.get("KFORENSICS_TRACEBACK"):
         _say("".join(traceback.format_exception(error)))

@@ -39,9 +39,14 @@ def cited_files(result: Explanation, inputs: Inputs) -> tuple[CitedFile, ...]:
 def _citations(result: Explanation) -> Iterable[Citation]:
     return chain(
         (citation for entry in result.timeline for citation in entry.citations),
-        (citation for story in result.stories for cut in story.truncations for citation in cut.citations),
-        (citation for story in result.stories for loss in story.losses for citation in loss.citations),
-        (group.citation for story in result.stories for group in story.groups),
+        (
+            citation
+            for incident in result.incidents
+            for truncation in incident.truncations
+            for citation in truncation.citations
+        ),
+        (citation for incident in result.incidents for loss in incident.losses for citation in loss.citations),
+        (group.citation for incident in result.incidents for group in incident.groups),
         (citation for finding in result.findings for citation in finding.citations),
     )
 

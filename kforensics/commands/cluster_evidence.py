@@ -23,7 +23,7 @@ from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
 from kforensics.reconcile.observed.clocks import Clock, choose_clocks
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
 from kforensics.reconcile.observed.logged_events import LoggedEvent, order_events
-from kforensics.reconcile.observed.metadata_facts import KnownFacts
+from kforensics.reconcile.observed.metadata_facts import MetadataFacts
 from kforensics.reconcile.timeline.metadata_events import epoch_times
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import FoundFile
@@ -35,7 +35,7 @@ _UNTOLD = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatheredFacts:
+class ClusterEvidence:
     """What is known beyond the replicas, and what could not be read of it."""
 
     facts: ClusterFacts
@@ -52,7 +52,7 @@ class GatheredFacts:
     problems: tuple[Problem, ...]
 
 
-def gather_facts(
+def gather_cluster_evidence(
     inputs: Inputs,
     places: Places,
     *,
@@ -60,7 +60,7 @@ def gather_facts(
     rename_group: Callable[[str], str] = str,
     log_zone: dt.tzinfo | None = None,
     jobs: int = 1,
-) -> GatheredFacts:
+) -> ClusterEvidence:
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for."""
     histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
     log_files, problems = read_logs(inputs, jobs=jobs)
@@ -70,10 +70,10 @@ def gather_facts(
     dated = {anchor: time for history in histories for anchor, time in epoch_times(history).items()}
     clocks = choose_clocks(log_files, dated, zone=log_zone)
     events = order_events(log_files, clocks)
-    return GatheredFacts(
+    return ClusterEvidence(
         facts=facts_from_logs(
             events,
-            KnownFacts(newest, CommittedOffsets(offsets, rename_group, carried_commits)),
+            MetadataFacts(newest, CommittedOffsets(offsets, rename_group, carried_commits)),
             newest_version=_newest_of_all(versions, inputs),
             configured=read_settings(inputs, "min.insync.replicas"),
         ),
@@ -98,7 +98,7 @@ def read_logs(inputs: Inputs, *, jobs: int = 1) -> tuple[tuple[LogFile, ...], li
     ]
     out: list[LogFile] = []
     problems: list[Problem] = []
-    for place, found in zip(places, read_log_files(places, keep=_is_telling, jobs=jobs), strict=True):
+    for place, found in zip(places, read_log_files(places, keep=_is_relevant, jobs=jobs), strict=True):
         if isinstance(found, EvidenceError):
             problems.append(Problem(input=place.input, path=place.path, message=found.problem))
         elif found is not None:
@@ -107,7 +107,7 @@ def read_logs(inputs: Inputs, *, jobs: int = 1) -> tuple[tuple[LogFile, ...], li
     return tuple(out), problems
 
 
-def _is_telling(event: LogEvent) -> bool:
+def _is_relevant(event: LogEvent) -> bool:
     """Brokers write many lines of these kinds, and no conclusion rests on them."""
     return event.kind not in _UNTOLD
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from kforensics.commands.cluster_evidence import gather_facts
+from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.commands.processes import default_jobs, in_chunks, spread
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
@@ -17,7 +17,7 @@ from kforensics.findings.diff import identity_findings, partition_findings
 from kforensics.findings.model import Finding, Severity, by_gravity
 from kforensics.formats.log.records import Record
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.partition import PartitionReport, Verdict, reconcile_partition
 from kforensics.source.naming import FileKind
@@ -110,7 +110,7 @@ def compare(
         progress: told of bytes and findings as they come.
     """
     places = find_places(inputs)
-    gathered = gather_facts(inputs, places, rename_group=options.rename_group)
+    gathered = gather_cluster_evidence(inputs, places, rename_group=options.rename_group)
     options = replace(options, protocol_hints={**gathered.protocol_hints, **options.protocol_hints})
     groups = [(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, options)]
     shared = _Shared(
@@ -319,9 +319,9 @@ def records_to_go(result: DiffResult, inputs: Inputs) -> Iterator[tuple[TopicPar
 def without_batches(report: PartitionReport) -> PartitionReport:
     """The report without batch tables and digests, which only the comparison needs."""
     # A view stays one object wherever the report names it: readers compare by identity.
-    slim: dict[int, LogView] = {}
+    slim: dict[int, LoadedLog] = {}
 
-    def view(one: LogView) -> LogView:
+    def view(one: LoadedLog) -> LoadedLog:
         if id(one) not in slim:
             segments = tuple(map(_slim_segment, one.segments))
             slim[id(one)] = replace(one, replica=_slim_replica(one.replica), segments=segments)
@@ -332,7 +332,7 @@ def without_batches(report: PartitionReport) -> PartitionReport:
         for r in report.replicas
     )
     what_if = tuple(
-        replace(w, leader=view(w.leader), truncations=tuple((view(v), cut) for v, cut in w.truncations))
+        replace(w, leader=view(w.leader), truncations=tuple((view(v), truncation) for v, truncation in w.truncations))
         for w in report.what_if
     )
     leader = replace(report.leader, view=view(report.leader.view)) if report.leader else None

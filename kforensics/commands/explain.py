@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kforensics.commands.cluster_evidence import CommittedOffsets, GatheredFacts, gather_facts
+from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, gather_cluster_evidence
 from kforensics.commands.processes import default_jobs, in_chunks, spread
 from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
@@ -23,10 +23,10 @@ from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_si
 from kforensics.reconcile.bugs.traces import broker_bugs
 from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
 from kforensics.reconcile.incident.conclusion import conclude
-from kforensics.reconcile.incident.model import PartitionStory
+from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.incident.operations import Operation, operations
-from kforensics.reconcile.incident.partition import StoryEvidence, tell_story
-from kforensics.reconcile.observed.broker_log_facts import LoggedFacts
+from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
+from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
@@ -64,7 +64,7 @@ class Explanation:
 
     inputs: tuple[Input, ...]
     timeline: tuple[TimelineEntry, ...]
-    stories: tuple[PartitionStory, ...]
+    incidents: tuple[PartitionIncident, ...]
     """Of every partition that something happened to, or that was asked for."""
     partitions: int
     clocks: tuple[tuple[str, Clock], ...]
@@ -90,7 +90,7 @@ class Explanation:
 class _Shared:
     groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
     evidence: Evidence
-    facts: GatheredFacts
+    facts: ClusterEvidence
     reader: FileBatchReader
     logged: Mapping[TopicPartition, Sequence[LoggedTruncation]]
     made: Mapping[TopicPartition, Incarnation]
@@ -110,7 +110,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     """
     inputs = evidence.inputs
     places = find_places(inputs)
-    gathered = gather_facts(
+    gathered = gather_cluster_evidence(
         evidence.for_facts(),
         places,
         rename_group=options.rename_group,
@@ -118,39 +118,42 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         jobs=jobs or default_jobs(),
     )
     clocks, events = gathered.clocks, gathered.events
-    cuts = logged_truncations(events)
+    truncations = logged_truncations(events)
     groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
     known = {tp for tp, _ in groups}
-    groups += [(tp, ()) for tp in sorted(_told_of(cuts)) if tp not in known and _is_wanted(tp, options)]
+    groups += [(tp, ()) for tp in sorted(_subject_of(truncations)) if tp not in known and _is_wanted(tp, options)]
     shared = _Shared(
         groups=groups,
         evidence=evidence,
         facts=gathered,
         reader=FileBatchReader([one.root for one in inputs.found]),
-        logged=_by_partition(cuts),
+        logged=_by_partition(truncations),
         made=incarnations(events),
         signs=partition_signs(events),
         signs_of_brokers=broker_signs(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
         commits=_final_commits(places, evidence, options),
     )
-    results = _tell_all(shared, jobs or default_jobs())
-    stories = tuple(story for story, _ in results)
-    leaderships = {**_recorded(gathered, options), **{story.partition: story.leaderships for story in stories}}
-    timeline = _timeline(events, cuts, leaderships, gathered.histories, options)
+    results = _explain_all(shared, jobs or default_jobs())
+    incidents = tuple(incident for incident, _ in results)
+    leaderships = {
+        **_recorded(gathered, options),
+        **{incident.partition: incident.leaderships for incident in incidents},
+    }
+    timeline = _timeline(events, truncations, leaderships, gathered.histories, options)
     problems = [*places.problems, *gathered.problems, *(problem for _, met in results for problem in met)]
-    if not any(story.copies and story.partition.topic not in METADATA_TOPICS for story in stories):
+    if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
         problems.append(Problem(input=0, path=".", message=NO_LOGS))
     topics = {tp.topic for tp in (*places.by_partition, *leaderships, *shared.logged)}
     problems += [
         Problem(input=0, path=".", message=f"no input tells of topic {topic} (--topic)")
         for topic in sorted(options.topics - topics)
     ]
-    findings = explain_findings(stories, timeline)
-    done = operations(timeline, stories, looked=evidence.nodes_by_rank())
+    findings = explain_findings(incidents, timeline)
+    done = operations(timeline, incidents, looked=evidence.nodes_by_rank())
     bugs = broker_bugs(shared.signs_of_brokers, gathered.versions)
     words = conclude(
-        stories,
+        incidents,
         timeline,
         operations=done,
         broker_bugs=bugs,
@@ -161,7 +164,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     return Explanation(
         inputs=inputs.described,
         timeline=timeline,
-        stories=tuple(story for story in stories if _is_eventful(story)),
+        incidents=tuple(incident for incident in incidents if _is_eventful(incident)),
         partitions=len(groups),
         clocks=tuple((file.path, clock) for file, clock in zip(gathered.log_files, clocks, strict=True)),
         conclusion=words.conclusion,
@@ -177,14 +180,14 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     )
 
 
-def _told_of(cuts: Sequence[LoggedTruncation]) -> set[TopicPartition]:
-    return {cut.topic_partition for cut in cuts if cut.has_effect is True}
+def _subject_of(truncations: Sequence[LoggedTruncation]) -> set[TopicPartition]:
+    return {truncation.topic_partition for truncation in truncations if truncation.has_effect is True}
 
 
-def _by_partition(cuts: Sequence[LoggedTruncation]) -> dict[TopicPartition, list[LoggedTruncation]]:
+def _by_partition(truncations: Sequence[LoggedTruncation]) -> dict[TopicPartition, list[LoggedTruncation]]:
     found: dict[TopicPartition, list[LoggedTruncation]] = defaultdict(list)
-    for cut in cuts:
-        found[cut.topic_partition].append(cut)
+    for truncation in truncations:
+        found[truncation.topic_partition].append(truncation)
     return found
 
 
@@ -207,39 +210,39 @@ def _is_wanted(partition: TopicPartition, options: ExplainOptions) -> bool:
     return not options.partitions or partition.partition in options.partitions
 
 
-def _is_eventful(story: PartitionStory) -> bool:
+def _is_eventful(incident: PartitionIncident) -> bool:
     return bool(
-        story.truncations
-        or story.losses
-        or story.groups
-        or story.residuals
-        or story.past_end
-        or any(state.unclean for state in story.leaderships)
+        incident.truncations
+        or incident.losses
+        or incident.groups
+        or incident.residuals
+        or incident.past_end
+        or any(state.unclean for state in incident.leaderships)
     )
 
 
-def _tell_all(shared: _Shared, jobs: int) -> list[tuple[PartitionStory, tuple[Problem, ...]]]:
+def _explain_all(shared: _Shared, jobs: int) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
     weights = [sum(place.length for place in group) for _, group in shared.groups]
     if sum(weights) < SMALL_WORK:
         jobs = 1
     chunks = list(in_chunks(iter(weights), weight=CHUNK_LENGTH, most=CHUNK_PARTITIONS))
-    return [result for chunk in spread(_tell_chunk, shared, chunks, jobs=jobs) for result in chunk]
+    return [result for chunk in spread(_explain_chunk, shared, chunks, jobs=jobs) for result in chunk]
 
 
-def _tell_chunk(shared: _Shared, chunk: tuple[int, int]) -> list[tuple[PartitionStory, tuple[Problem, ...]]]:
-    return [_tell_one(shared, at) for at in range(*chunk)]
+def _explain_chunk(shared: _Shared, chunk: tuple[int, int]) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
+    return [_explain_one(shared, at) for at in range(*chunk)]
 
 
-def _tell_one(shared: _Shared, at: int) -> tuple[PartitionStory, tuple[Problem, ...]]:
+def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Problem, ...]]:
     partition, places = shared.groups[at]
     collected = [collect_replica(place) for place in places]
     ranks = shared.evidence.ranks
-    story = tell_story(
+    incident = explain_partition(
         partition,
         [one.replica for one in collected if one.replica.input not in ranks],
         [(ranks[one.replica.input], one.replica) for one in collected if one.replica.input in ranks],
         final_rank=shared.evidence.final_rank,
-        evidence=StoryEvidence(
+        evidence=IncidentEvidence(
             facts=shared.facts.facts,
             logged=shared.logged.get(partition, ()),
             incarnation=shared.made.get(partition, Incarnation()),
@@ -251,13 +254,13 @@ def _tell_one(shared: _Shared, at: int) -> tuple[PartitionStory, tuple[Problem, 
         ),
         reader=shared.reader,
     )
-    return story, tuple(problem for one in collected for problem in one.problems)
+    return incident, tuple(problem for one in collected for problem in one.problems)
 
 
-def _recorded(gathered: GatheredFacts, options: ExplainOptions) -> dict[TopicPartition, Sequence[Leadership]]:
+def _recorded(gathered: ClusterEvidence, options: ExplainOptions) -> dict[TopicPartition, Sequence[Leadership]]:
     """The leaders of partitions whose logs nobody gave: the metadata and the lines may still tell of them."""
     known = {TopicPartition(state.topic, state.partition) for state in _partition_states(gathered.histories)}
-    if isinstance(gathered.facts, LoggedFacts):
+    if isinstance(gathered.facts, BrokerLogFacts):
         known |= set(gathered.facts.by_partition)
     wanted = sorted(partition for partition in known if _is_wanted(partition, options))
     return {
@@ -281,14 +284,14 @@ def _hosts(histories: Sequence[MetadataHistory]) -> Iterator[str]:
 
 def _timeline(
     events: Sequence[LoggedEvent],
-    cuts: Sequence[LoggedTruncation],
+    truncations: Sequence[LoggedTruncation],
     leaderships: Mapping[TopicPartition, Sequence[Leadership]],
     histories: Sequence[MetadataHistory],
     options: ExplainOptions,
 ) -> tuple[TimelineEntry, ...]:
     newest = newest_log(histories)
     more = [*logged_operations(events), *(cluster_entries(newest) if newest is not None else ())]
-    entries = build_timeline(events, cuts, leaderships, more=more)
+    entries = build_timeline(events, truncations, leaderships, more=more)
     return tuple(entry for entry in entries if _is_in_view(entry, options))
 
 

@@ -76,19 +76,19 @@ def _replica_findings(report: PartitionReport, replica: ReplicaReport) -> Iterat
 
 
 def _is_silent(replica: ReplicaReport) -> bool:
-    cut = replica.truncation
-    return replica.divergence is not None and (cut is None or replica.divergence.offset < cut.offset)
+    expected = replica.truncation
+    return replica.divergence is not None and (expected is None or replica.divergence.offset < expected.offset)
 
 
 def _truncation_finding(report: PartitionReport, replica: ReplicaReport) -> Finding:
-    cut = replica.truncation
-    assert cut is not None
+    expected = replica.truncation
+    assert expected is not None
     broker = replica.view.replica.broker_id
-    lost, counts = cut.lost, cut.counts
+    lost, counts = expected.lost, expected.counts
     records = f"{counts.records} records" if counts.records != 1 else "1 record"
     if counts.markers:
         records += f" and {counts.markers} transaction markers" if counts.markers > 1 else " and 1 transaction marker"
-    head = f"{report.partition}: {replica.view.replica.owner} will cut its log from {replica.view.log_end_offset} to {cut.offset}: {records}"
+    head = f"{report.partition}: {replica.view.replica.owner} will cut its log from {replica.view.log_end_offset} to {expected.offset}: {records}"
     if lost.certain:
         code, severity, tail = (
             "KF201",
@@ -116,23 +116,27 @@ def _truncation_finding(report: PartitionReport, replica: ReplicaReport) -> Find
         statement=head + tail,
         topic_partition=report.partition,
         broker_id=broker,
-        offsets=cut.dropped,
-        citations=tuple(c for run in cut.runs for c in run.citations) or (replica.view.replica.cite(),),
+        offsets=expected.dropped,
+        citations=tuple(c for run in expected.runs for c in run.citations) or (replica.view.replica.cite(),),
     )
 
 
 def _below_high_watermark(report: PartitionReport, replica: ReplicaReport) -> Iterator[Finding]:
-    cut = replica.truncation
+    expected = replica.truncation
     recorded = replica.view.replica.high_watermark
-    if cut is None or isinstance(recorded, Absent) or cut.offset >= min(recorded.value, replica.view.log_end_offset):
+    if (
+        expected is None
+        or isinstance(recorded, Absent)
+        or expected.offset >= min(recorded.value, replica.view.log_end_offset)
+    ):
         return
     yield finding(
         "KF205",
         severity=Severity.ERROR,
-        statement=f"{report.partition}: the cut of {replica.view.replica.owner} at {cut.offset} lies below its own high watermark {recorded.value}",
+        statement=f"{report.partition}: the cut of {replica.view.replica.owner} at {expected.offset} lies below its own high watermark {recorded.value}",
         topic_partition=report.partition,
         broker_id=replica.view.replica.broker_id,
-        offsets=OffsetRange(cut.offset, min(recorded.value, replica.view.log_end_offset) - 1),
+        offsets=OffsetRange(expected.offset, min(recorded.value, replica.view.log_end_offset) - 1),
         citations=(recorded.citation,),
     )
 
@@ -158,7 +162,7 @@ def _silent_divergence(report: PartitionReport, replica: ReplicaReport) -> Findi
 def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Finding]:
     view = replica.view
     broker = view.replica.broker_id
-    if view.cut_by_recovery is not None:
+    if view.truncated_by_recovery is not None:
         dropped = sum(s.record_count for s in view.replica.segments) - sum(s.record_count for s in view.segments)
         what = (
             "an unfinished batch at its end"
@@ -171,7 +175,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
             statement=f"{report.partition}: start-up recovery of {view.replica.owner} will drop {what}; its log then ends at {view.log_end_offset}",
             topic_partition=report.partition,
             broker_id=broker,
-            citations=(view.cut_by_recovery,),
+            citations=(view.truncated_by_recovery,),
         )
     for segment in view.segments:
         doubled = next((d for d in segment.damage if d.kind is DamageKind.ORDER), None)

@@ -6,97 +6,97 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.findings.model import Confidence, Finding, Severity, by_gravity, finding
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.model import LossEntry, PartitionStory, Truncation
+from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import OffsetRange
 
 
-def explain_findings(stories: Sequence[PartitionStory], timeline: Sequence[TimelineEntry]) -> tuple[Finding, ...]:
+def explain_findings(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> tuple[Finding, ...]:
     """Every finding of the stories, the gravest first."""
-    found = [item for story in stories for item in _story_findings(story)]
-    found += _harmless_elections(stories, timeline)
+    found = [item for incident in incidents for item in _incident_findings(incident)]
+    found += _harmless_elections(incidents, timeline)
     return by_gravity(tuple(found))
 
 
-def _story_findings(story: PartitionStory) -> Iterator[Finding]:
-    if story.partition.topic not in METADATA_TOPICS:
-        yield from _loss_findings(story)
-        yield from _residual_findings(story)
-        yield from _past_end_findings(story)
-    for cut in story.truncations:
-        yield from _cut_findings(story, cut)
-    for torn in story.tears.transactions:
+def _incident_findings(incident: PartitionIncident) -> Iterator[Finding]:
+    if incident.partition.topic not in METADATA_TOPICS:
+        yield from _loss_findings(incident)
+        yield from _residual_findings(incident)
+        yield from _past_end_findings(incident)
+    for truncation in incident.truncations:
+        yield from _truncation_findings(incident, truncation)
+    for torn in incident.torn_transactions.transactions:
         yield finding(
             "KF308",
             severity=Severity.ERROR,
             statement=(
-                f"{story.partition}: a transaction of producer {torn.producer_id} is torn ({torn.kind}),"
+                f"{incident.partition}: a transaction of producer {torn.producer_id} is torn ({torn.kind}),"
                 f" offsets {torn.lost.first} to {torn.lost.last} of it are gone"
             ),
-            topic_partition=story.partition,
+            topic_partition=incident.partition,
             offsets=torn.lost,
         )
-    for back in story.tears.producers:
+    for back in incident.torn_transactions.producers:
         yield finding(
             "KF309",
             severity=Severity.NOTE,
             statement=(
-                f"{story.partition}: producer {back.producer_id} had reached sequence {back.lost_sequence},"
+                f"{incident.partition}: producer {back.producer_id} had reached sequence {back.lost_sequence},"
                 f" the leader knows it up to {back.kept_sequence}"
             ),
-            topic_partition=story.partition,
+            topic_partition=incident.partition,
         )
-    for group in story.groups:
+    for group in incident.groups:
         words = (
-            f"offset {group.offset} lies past the log end {story.log_end_offset}"
+            f"offset {group.offset} lies past the log end {incident.log_end_offset}"
             if group.kind == "ahead"
             else f"offset {group.offset} was committed against records that others have replaced"
         )
         yield finding(
             "KF305",
             severity=Severity.WARNING,
-            statement=f"{story.partition}: consumer group {group.group}: {words}",
-            topic_partition=story.partition,
+            statement=f"{incident.partition}: consumer group {group.group}: {words}",
+            topic_partition=incident.partition,
             citations=(group.citation,),
         )
 
 
-def _residual_findings(story: PartitionStory) -> Iterator[Finding]:
-    for one in story.residuals:
+def _residual_findings(incident: PartitionIncident) -> Iterator[Finding]:
+    for one in incident.residuals:
         yield finding(
             "KF204",
             severity=Severity.CRITICAL,
             statement=(
-                f"{story.partition}: broker {one.broker_id} differs from the leader, broker {story.leader},"
+                f"{incident.partition}: broker {one.broker_id} differs from the leader, broker {incident.leader},"
                 f" from offset {one.offset} on, and no rule will repair it"
             ),
-            topic_partition=story.partition,
+            topic_partition=incident.partition,
             broker_id=one.broker_id,
             citations=one.citations,
         )
 
 
-def _past_end_findings(story: PartitionStory) -> Iterator[Finding]:
-    for one in story.past_end:
+def _past_end_findings(incident: PartitionIncident) -> Iterator[Finding]:
+    for one in incident.past_end:
         yield finding(
             "KF207",
             severity=Severity.CRITICAL,
-            statement=f"{story.partition}: {one.owner} recorded high watermark {one.high_watermark}, but every log ends at or below {one.log_end}",
-            topic_partition=story.partition,
+            statement=f"{incident.partition}: {one.owner} recorded high watermark {one.high_watermark}, but every log ends at or below {one.log_end}",
+            topic_partition=incident.partition,
             broker_id=one.broker_id,
             offsets=OffsetRange(one.log_end, one.high_watermark - 1),
             citations=(one.citation,),
         )
 
 
-def _loss_findings(story: PartitionStory) -> Iterator[Finding]:
+def _loss_findings(incident: PartitionIncident) -> Iterator[Finding]:
     for certainty, code, severity, words in (
         ("certain", "KF301", Severity.CRITICAL, "that were committed are gone"),
         ("possible", "KF302", Severity.ERROR, "that may have been committed are gone"),
         ("no", "KF303", Severity.NOTE, "that were never committed are gone"),
     ):
-        losses = [loss for loss in story.losses if loss.was_committed == certainty]
+        losses = [loss for loss in incident.losses if loss.was_committed == certainty]
         if not losses or not sum(loss.records for loss in losses):
             continue
         records = sum(loss.records for loss in losses)
@@ -106,8 +106,8 @@ def _loss_findings(story: PartitionStory) -> Iterator[Finding]:
             code,
             severity=severity,
             confidence=Confidence.PROVEN if certainty != "possible" else Confidence.POSSIBLE,
-            statement=f"{story.partition}: {records} record{'s' if records != 1 else ''} {words} ({_ranges(losses)}): {_causes(losses)}{tail}",
-            topic_partition=story.partition,
+            statement=f"{incident.partition}: {records} record{'s' if records != 1 else ''} {words} ({_ranges(losses)}): {_causes(losses)}{tail}",
+            topic_partition=incident.partition,
             offsets=OffsetRange(losses[0].offsets.first, max(loss.offsets.last for loss in losses)),
             citations=_citations(losses),
         )
@@ -126,34 +126,36 @@ def _citations(losses: Sequence[LossEntry]) -> tuple[Citation, ...]:
     return tuple(dict.fromkeys(citation for loss in losses for citation in loss.citations))[:20]
 
 
-def _cut_findings(story: PartitionStory, cut: Truncation) -> Iterator[Finding]:
-    if cut.agrees is False:
+def _truncation_findings(incident: PartitionIncident, truncation: ExplainedTruncation) -> Iterator[Finding]:
+    if truncation.agrees is False:
         yield finding(
             "KF304",
             severity=Severity.WARNING,
             confidence=Confidence.LIKELY,
             statement=(
-                f"{story.partition}: broker {cut.broker_id} cut its log to {cut.to_offset},"
-                f" the protocol {cut.protocol} would have cut to {cut.expected_offset}"
+                f"{incident.partition}: broker {truncation.broker_id} cut its log to {truncation.to_offset},"
+                f" the protocol {truncation.protocol} would have cut to {truncation.expected_offset}"
             ),
-            topic_partition=story.partition,
-            broker_id=cut.broker_id,
-            citations=cut.citations,
+            topic_partition=incident.partition,
+            broker_id=truncation.broker_id,
+            citations=truncation.citations,
         )
-    if cut.cause.name in {CauseName.UNCOMMITTED_TAIL, CauseName.RECREATED_TOPIC}:
+    if truncation.cause.name in {CauseName.UNCOMMITTED_TAIL, CauseName.RECREATED_TOPIC}:
         yield finding(
             "KF306",
             severity=Severity.NOTE,
-            confidence=Confidence(cut.cause.confidence),
-            statement=f"{story.partition}: broker {cut.broker_id} cut its log from {cut.from_offset} to {cut.to_offset}: {cut.cause.reason}",
-            topic_partition=story.partition,
-            broker_id=cut.broker_id,
-            citations=cut.citations,
+            confidence=Confidence(truncation.cause.confidence),
+            statement=f"{incident.partition}: broker {truncation.broker_id} cut its log from {truncation.from_offset} to {truncation.to_offset}: {truncation.cause.reason}",
+            topic_partition=incident.partition,
+            broker_id=truncation.broker_id,
+            citations=truncation.citations,
         )
 
 
-def _harmless_elections(stories: Sequence[PartitionStory], timeline: Sequence[TimelineEntry]) -> list[Finding]:
-    harmed = {story.partition for story in stories if any(loss.was_committed != "no" for loss in story.losses)}
+def _harmless_elections(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> list[Finding]:
+    harmed = {
+        incident.partition for incident in incidents if any(loss.was_committed != "no" for loss in incident.losses)
+    }
     elections = [
         entry
         for entry in timeline

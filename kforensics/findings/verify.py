@@ -81,13 +81,13 @@ def _file_findings(report: FileReport, intact: IntactReplicas, inputs: Sequence[
             code, severity = ("KF102" if place.kind in _SEQUENCE_KINDS else "KF101"), Severity.ERROR
         else:
             code, severity = _CODES.get(report.kind, _OF_SMALL_FILES)
-        is_cut = code == "KF101" and _will_be_cut(context, place)
+        is_incomplete = code == "KF101" and _will_be_truncated(context, place)
         yield finding(
             code,
             severity=severity,
             statement=_statement(report, place, inputs),
-            meaning=_CUT_AT_START if is_cut else "",
-            advice=" ".join(words for words in (_COPY_FIRST if is_cut else "", _advice(holders)) if words),
+            meaning=_CUT_AT_START if is_incomplete else "",
+            advice=" ".join(words for words in (_COPY_FIRST if is_incomplete else "", _advice(holders)) if words),
             topic_partition=_partition_of(context),
             broker_id=inputs[report.input].broker_id,
             offsets=place.offsets_lost,
@@ -95,7 +95,7 @@ def _file_findings(report: FileReport, intact: IntactReplicas, inputs: Sequence[
         )
 
 
-def _will_be_cut(context: PartitionContext | None, place: Damage) -> bool:
+def _will_be_truncated(context: PartitionContext | None, place: Damage) -> bool:
     """Whether the next start is known to recover the log from a place at or before this one."""
     lost = place.offsets_lost
     return (

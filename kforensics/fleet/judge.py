@@ -227,7 +227,7 @@ def damaged_places(replica: Replica) -> int:
 
 
 def _judged_row(row: Row, replica: Replica, report: ReplicaReport | None) -> Row:
-    cut = report.truncation if report else None
+    expected = report.truncation if report else None
     divergence = report.divergence if report else None
     protocol = report.protocol if report else Absent.NOT_APPLICABLE
     every = (*replica.segments, *replica.deleted_segments)
@@ -240,10 +240,10 @@ def _judged_row(row: Row, replica: Replica, report: ReplicaReport | None) -> Row
         "log_start_offset": report.view.log_start_offset if report else replica.lineage.log_start_offset,
         "log_end_offset": report.view.log_end_offset if report else replica.lineage.log_end_offset,
         "protocol": None if isinstance(protocol, Absent) else protocol.name.value,
-        "truncate_to": cut.offset if cut else None,
-        "records_cut": cut.counts.records if cut else None,
-        "lost_certain": cut.lost.certain if cut else None,
-        "lost_possible": cut.lost.possible if cut else None,
+        "truncate_to": expected.offset if expected else None,
+        "records_cut": expected.counts.records if expected else None,
+        "lost_certain": expected.lost.certain if expected else None,
+        "lost_possible": expected.lost.possible if expected else None,
         "first_divergence": divergence.offset if divergence else None,
         "divergence_kind": divergence.kind if divergence else None,
     }

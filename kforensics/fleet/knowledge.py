@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 
-from kforensics.commands.cluster_evidence import gather_facts
+from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.damage import Absent, Span
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace, Places
@@ -99,7 +99,7 @@ def gather_knowledge(
             for task in tasks
             if clusters[task.input] == cluster and task.evidence is not None
         )
-        gathered = gather_facts(found, _as_places(places), carried_commits=_CarriedCommits(carried))
+        gathered = gather_cluster_evidence(found, _as_places(places), carried_commits=_CarriedCommits(carried))
         problems.extend(gathered.problems)
         racks = {
             **_racks_in(newest_log(gathered.histories)),

@@ -40,7 +40,7 @@ class TruncationRule(StrEnum):
     """The broker stops rather than cut: 1.0 and earlier with unclean election disabled, or a quorum member."""
     SNAPSHOT = "snapshot"
     """The quorum's leader sends a snapshot instead of records."""
-    CURRENT_REPLICA_MARK = "current-replica-mark"
+    CURRENT_REPLICA_TRUNCATION = "current-replica-mark"
     """A future replica follows the cut that the current replica made."""
 
 
@@ -51,7 +51,7 @@ class StepKind(StrEnum):
     EPOCH_REQUEST = "epoch-request"
     FETCH = "fetch"
     OUT_OF_RANGE = "out-of-range"
-    MARK = "mark"
+    CURRENT_REPLICA = "mark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,22 +76,24 @@ class TruncationStep:
 
     def sentence(self) -> str:
         """The step in words."""
-        cut = "cuts nothing" if isinstance(self.truncate_to, Absent) else f"cuts to {self.truncate_to}"
+        truncation = "cuts nothing" if isinstance(self.truncate_to, Absent) else f"cuts to {self.truncate_to}"
         match self.kind:
             case StepKind.HIGH_WATERMARK:
-                return f"its log ends at {self.log_end_offset}, its high watermark is {self.own_offset}: it {cut}"
-            case StepKind.MARK:
                 return (
-                    f"its log ends at {self.log_end_offset}, the current replica was cut at {self.own_offset}: it {cut}"
+                    f"its log ends at {self.log_end_offset}, its high watermark is {self.own_offset}: it {truncation}"
                 )
+            case StepKind.CURRENT_REPLICA:
+                return f"its log ends at {self.log_end_offset}, the current replica was cut at {self.own_offset}: it {truncation}"
             case StepKind.OUT_OF_RANGE:
                 held = f"the leader's log is {self.answer_start} to {self.answer_offset}"
-                return f"its fetch at {self.fetch_offset} is out of range, {held}: it {cut}"
+                return f"its fetch at {self.fetch_offset} is out of range, {held}: it {truncation}"
             case StepKind.EPOCH_REQUEST:
-                return f"it asks where epoch {self.requested_epoch} ends; {self._answer()}{self._own()}: it {cut}"
+                return (
+                    f"it asks where epoch {self.requested_epoch} ends; {self._answer()}{self._own()}: it {truncation}"
+                )
             case _:
                 last = "no epoch" if isinstance(self.requested_epoch, Absent) else f"epoch {self.requested_epoch}"
-                return f"it fetches at {self.fetch_offset} in {last}; {self._answer()}{self._own()}: it {cut}"
+                return f"it fetches at {self.fetch_offset} in {last}; {self._answer()}{self._own()}: it {truncation}"
 
     def _answer(self) -> str:
         if isinstance(self.answer_offset, Absent):

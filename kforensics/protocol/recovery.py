@@ -57,7 +57,7 @@ class RecoveryOutcome:
     rule: RecoveryRule
     scanned: tuple[int, ...]
     """Base offsets of the segments that recovery reads through."""
-    cut_segment: int | Absent
+    truncate_segment: int | Absent
     """Base offset of the segment that is cut."""
     deleted: tuple[int, ...]
     """Base offsets of the segments that are deleted, intact or not."""
@@ -129,7 +129,7 @@ def recover_log(
     epochs = checkpoint_epochs
     kept, scanned = list(segments), []
     rule = RecoveryRule.CLEAN if segments else RecoveryRule.EMPTY
-    cut_segment: int | Absent = Absent.NOT_APPLICABLE
+    truncate_segment: int | Absent = Absent.NOT_APPLICABLE
     if segments and not clean_shutdown:
         rule = RecoveryRule.SOUND
         for index in range(first_scanned([segment.base_offset for segment in segments], point), len(segments)):
@@ -138,7 +138,7 @@ def recover_log(
             sound = tuple(entry for entry in segment.epochs if entry.start_offset < segment.recovered_end_offset)
             epochs = epochs_after_scan(epochs, sound, skips_epoch_zero=skips_epoch_zero, rules=rules)
             if segment.is_torn or segment.recovered_end_offset < segment.end_offset:
-                rule, cut_segment = RecoveryRule.CUT, segment.base_offset
+                rule, truncate_segment = RecoveryRule.CUT, segment.base_offset
                 kept = list(segments[: index + 1])
                 break
     end = start
@@ -158,7 +158,7 @@ def recover_log(
     return RecoveryOutcome(
         rule=rule,
         scanned=tuple(scanned),
-        cut_segment=cut_segment,
+        truncate_segment=truncate_segment,
         deleted=tuple(segment.base_offset for segment in segments if segment.base_offset not in kept_bases),
         log=LogState(
             epochs=log.epochs,

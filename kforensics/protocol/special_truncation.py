@@ -31,7 +31,7 @@ def future_replica_truncation(
     future: LogState,
     current: LogState,
     *,
-    mark: int | Absent = Absent.NOT_APPLICABLE,
+    truncated_to: int | Absent = Absent.NOT_APPLICABLE,
     rules: EpochRules = CURRENT_RULES,
 ) -> TruncationOutcome:
     """What a `-future` replica cuts against the current replica of its own broker (KIP-113): always by KIP-279.
@@ -40,28 +40,28 @@ def future_replica_truncation(
     (`ReplicaAlterLogDirsThread`).
     """
     fall_back = future.loaded_high_watermark
-    if isinstance(mark, Absent):
+    if isinstance(truncated_to, Absent):
         return follower_truncation(
             future, current, protocol=ProtocolName.KIP_279, rules=rules, initial_fetch_offset=fall_back
         )
-    marked = min(mark, future.log_end_offset)
-    cut = truncate_log(future, marked, rules=rules)
+    marked = min(truncated_to, future.log_end_offset)
+    truncation = truncate_log(future, marked, rules=rules)
     outcome = follower_truncation(
-        cut, current, protocol=ProtocolName.KIP_279, rules=rules, initial_fetch_offset=min(marked, fall_back)
+        truncation, current, protocol=ProtocolName.KIP_279, rules=rules, initial_fetch_offset=min(marked, fall_back)
     )
     if marked >= future.log_end_offset:
         return outcome
     step = TruncationStep(
-        kind=StepKind.MARK,
-        own_offset=mark,
+        kind=StepKind.CURRENT_REPLICA,
+        own_offset=truncated_to,
         log_end_offset=future.log_end_offset,
         truncate_to=marked,
-        rule=TruncationRule.CURRENT_REPLICA_MARK,
+        rule=TruncationRule.CURRENT_REPLICA_TRUNCATION,
     )
     return replace(
         outcome,
         offset=outcome.after.log_end_offset,
-        rule=TruncationRule.CURRENT_REPLICA_MARK if isinstance(outcome.offset, Absent) else outcome.rule,
+        rule=TruncationRule.CURRENT_REPLICA_TRUNCATION if isinstance(outcome.offset, Absent) else outcome.rule,
         steps=(step, *outcome.steps),
         below_high_watermark=outcome.after.log_end_offset < fall_back,
     )
@@ -157,11 +157,11 @@ def quorum_truncation(
             halted = True
             break
         before, log = log, truncate_log(log, target)
-        cut = log.log_end_offset < before.log_end_offset
+        truncation = log.log_end_offset < before.log_end_offset
         steps.append(
             replace(
                 step,
-                truncate_to=log.log_end_offset if cut else Absent.NOT_APPLICABLE,
+                truncate_to=log.log_end_offset if truncation else Absent.NOT_APPLICABLE,
                 rule=TruncationRule.DIVERGING_EPOCH,
             )
         )

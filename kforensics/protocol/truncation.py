@@ -37,7 +37,7 @@ __all__ = [
     "TruncationOutcome",
     "TruncationRule",
     "TruncationStep",
-    "file_end_after_cut",
+    "file_end_after_truncation",
     "follower_truncation",
     "leader_after_election",
     "restart_log_at",
@@ -75,7 +75,9 @@ def restart_log_at(offset: int) -> LogState:
     return LogState(epochs=(), log_start_offset=offset, log_end_offset=offset, high_watermark=offset)
 
 
-def file_end_after_cut(batches: Iterable[tuple[int, int]], truncate_to: int, *, log_start_offset: int = 0) -> int:
+def file_end_after_truncation(
+    batches: Iterable[tuple[int, int]], truncate_to: int, *, log_start_offset: int = 0
+) -> int:
     """The log end that a restart finds after a cut: a batch that holds `truncate_to` goes whole.
 
     `batches` are (base offset, last offset) in file order. In memory the log end is `truncate_to` until the broker
@@ -120,7 +122,7 @@ def follower_truncation(
     )
     match protocol:
         case ProtocolName.HW:
-            walk.cut_to_high_watermark(TruncationRule.HIGH_WATERMARK)
+            walk.truncate_to_high_watermark(TruncationRule.HIGH_WATERMARK)
             walk.fetch(compares_epochs=False)
         case ProtocolName.KIP_101:
             walk.ask_once()
@@ -130,7 +132,7 @@ def follower_truncation(
             walk.fetch(compares_epochs=False)
         case _:
             if not follower.epochs:
-                walk.cut_to_high_watermark(TruncationRule.EMPTY_EPOCH_CACHE)
+                walk.truncate_to_high_watermark(TruncationRule.EMPTY_EPOCH_CACHE)
             walk.fetch(compares_epochs=True)
     return walk.outcome(protocol)
 
@@ -160,26 +162,26 @@ class _Walk:
         self.full_restart = self.endless = self.halted = False
 
     def outcome(self, protocol: ProtocolName) -> TruncationOutcome:
-        cut = self.full_restart or self.log.log_end_offset < self.start.log_end_offset
+        truncation = self.full_restart or self.log.log_end_offset < self.start.log_end_offset
         deciding = [step.rule for step in self.steps if not isinstance(step.truncate_to, Absent)]
-        rule = deciding[-1] if deciding and cut else TruncationRule.NOTHING_TO_CUT
+        rule = deciding[-1] if deciding and truncation else TruncationRule.NOTHING_TO_CUT
         if self.endless or self.halted:
             rule = TruncationRule.ENDLESS if self.endless else TruncationRule.HALTED
         return TruncationOutcome(
             protocol=protocol,
-            offset=self.log.log_end_offset if cut else Absent.NOT_APPLICABLE,
+            offset=self.log.log_end_offset if truncation else Absent.NOT_APPLICABLE,
             rule=rule,
             steps=tuple(self.steps),
             after=self.log,
             full_restart=self.full_restart,
             endless=self.endless,
             halted=self.halted,
-            below_high_watermark=cut
+            below_high_watermark=truncation
             and not isinstance(self.start.high_watermark, Absent)
             and self.log.log_end_offset < min(self.start.high_watermark, self.start.log_end_offset),
         )
 
-    def cut(self, truncate_to: int, step: TruncationStep) -> None:
+    def truncation(self, truncate_to: int, step: TruncationStep) -> None:
         before = self.log
         if truncate_to < before.log_start_offset:
             # The first segment starts above the cut: `truncateTo` ends in `truncateFullyAndStartAt`.
@@ -190,11 +192,11 @@ class _Walk:
         self.steps.append(replace(step, truncate_to=self.log.log_end_offset) if changed else step)
         self.fall_back = self.log.log_end_offset
 
-    def cut_to_high_watermark(self, rule: TruncationRule) -> None:
+    def truncate_to_high_watermark(self, rule: TruncationRule) -> None:
         step = TruncationStep(
             kind=StepKind.HIGH_WATERMARK, own_offset=self.fall_back, log_end_offset=self.log.log_end_offset, rule=rule
         )
-        self.cut(min(self.fall_back, self.log.log_end_offset), step)
+        self.truncation(min(self.fall_back, self.log.log_end_offset), step)
 
     def leader_end_of(self, leader_epoch: int | Absent) -> EpochEndOffset | Absent:
         return end_offset_for_epoch(self.leader.epochs, self.leader.log_end_offset, leader_epoch, self.leader_rules)
@@ -206,7 +208,7 @@ class _Walk:
         if not isinstance(answer, Absent):
             return requested, answer
         if isinstance(requested, Absent):
-            self.cut_to_high_watermark(TruncationRule.EMPTY_EPOCH_CACHE)
+            self.truncate_to_high_watermark(TruncationRule.EMPTY_EPOCH_CACHE)
             return None
         self.steps.append(
             TruncationStep(
@@ -217,7 +219,7 @@ class _Walk:
                 log_end_offset=self.log.log_end_offset,
             )
         )
-        self.cut_to_high_watermark(TruncationRule.UNDEFINED_EPOCH)
+        self.truncate_to_high_watermark(TruncationRule.UNDEFINED_EPOCH)
         return None
 
     def ask_once(self) -> None:
@@ -233,7 +235,7 @@ class _Walk:
             log_end_offset=self.log.log_end_offset,
             rule=TruncationRule.LEADER_END_OFFSET,
         )
-        self.cut(min(answer.end_offset, self.log.log_end_offset), step)
+        self.truncation(min(answer.end_offset, self.log.log_end_offset), step)
 
     def ask_until_stable(self) -> None:
         """KIP-279: OffsetForLeaderEpoch version 1 and later, until both sides name the same epoch."""
@@ -265,7 +267,7 @@ class _Walk:
             log_end_offset=log_end_offset,
             rule=TruncationRule.DIVERGING_EPOCH,
         )
-        self.cut(min(target, log_end_offset), step)
+        self.truncation(min(target, log_end_offset), step)
         return done
 
     def fetch(self, *, compares_epochs: bool) -> None:
@@ -313,7 +315,7 @@ class _Walk:
                 self.halted = True
                 self.steps.append(replace(step, rule=TruncationRule.HALTED))
                 return
-            self.cut(leader.log_end_offset, replace(step, rule=TruncationRule.OUT_OF_RANGE_ABOVE))
+            self.truncation(leader.log_end_offset, replace(step, rule=TruncationRule.OUT_OF_RANGE_ABOVE))
         elif leader.log_start_offset > log_end_offset:
             self.log, self.full_restart = restart_log_at(leader.log_start_offset), True
             self.steps.append(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.reconcile.incident.model import Truncation
+from kforensics.reconcile.incident.model import ExplainedTruncation
 from kforensics.reconcile.timeline.events import DetailValue, TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
 from kforensics.units import TopicPartition
@@ -18,7 +18,7 @@ GRAVE = frozenset({"unclean-election", "broker-halted", "log-dir-failed", "trunc
 """Kinds of entries after which an incident is not over."""
 
 
-class Told(NamedTuple):
+class Sentence(NamedTuple):
     """A sentence, when it was so (UTC), and what shows it."""
 
     time_ms: int | Absent
@@ -33,7 +33,7 @@ class Told(NamedTuple):
 _OF_PARTITIONS = frozenset({"isr-shrink", "isr-expand", "leader-lost"})
 
 
-def told(entries: Iterable[TimelineEntry]) -> Iterator[Told]:
+def sentences_of(entries: Iterable[TimelineEntry]) -> Iterator[Sentence]:
     """The entries in words; those of one moment that differ in their partition only are told once."""
     groups: dict[tuple[object, ...], list[TimelineEntry]] = {}
     for entry in entries:
@@ -48,12 +48,12 @@ def told(entries: Iterable[TimelineEntry]) -> Iterator[Told]:
         at = group[0].detail.get("metadata_offset")
         is_recorded = isinstance(at, int) and not any(isinstance(one.line, int) for one in citations)
         offset = at if is_recorded and isinstance(at, int) else Absent.NOT_APPLICABLE
-        yield Told(group[0].time_ms, sentence(group[0], _names(group)), citations, offset, group[0].kind)
+        yield Sentence(group[0].time_ms, sentence(group[0], _names(group)), citations, offset, group[0].kind)
 
 
-def cut_sentence(cut: Truncation, arrow: str) -> str:
+def truncation_sentence(truncation: ExplainedTruncation, arrow: str) -> str:
     """A truncation in words, which knows where the log ended before."""
-    return f"broker {cut.broker_id} truncates {cut.topic_partition} {cut.from_offset} {arrow} {cut.to_offset}"
+    return f"broker {truncation.broker_id} truncates {truncation.topic_partition} {truncation.from_offset} {arrow} {truncation.to_offset}"
 
 
 def _names(group: Sequence[TimelineEntry]) -> str:
@@ -170,13 +170,13 @@ def _because(reason: DetailValue | None) -> str:
 
 
 def _plain(entry: TimelineEntry, names: str) -> str:
-    told_of = ", ".join(
+    subject_of = ", ".join(
         f"{name.replace('_', ' ')} {_ids(value) if isinstance(value, tuple) else value}"
         for name, value in entry.detail.items()
         if not isinstance(value, Absent) and (name, value) != ("broker", entry.broker_id)
     )
     subject = f" of {names}" if names else ""
-    return f"{_broker(entry)}: {entry.kind.replace('-', ' ')}{subject}" + (f" ({told_of})" if told_of else "")
+    return f"{_broker(entry)}: {entry.kind.replace('-', ' ')}{subject}" + (f" ({subject_of})" if subject_of else "")
 
 
 def _broker(entry: TimelineEntry) -> str:

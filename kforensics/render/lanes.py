@@ -19,7 +19,7 @@ class Lane:
     start: int
     end: int
     epochs: tuple[EpochEntry, ...] = ()
-    cut_from: int | None = None
+    truncated_from: int | None = None
     differs_from: int | None = None
 
 
@@ -41,7 +41,7 @@ def scale_of(lanes: Sequence[Lane], width: int) -> Scale:
     """The scale on which all lanes fit; what all of them share below is shortened, so that the ends can be told apart."""
     first = min((lane.start for lane in lanes), default=0)
     last = max((lane.end for lane in lanes), default=1)
-    points = [p for lane in lanes for p in (lane.end, lane.cut_from, lane.differs_from) if p is not None]
+    points = [p for lane in lanes for p in (lane.end, lane.truncated_from, lane.differs_from) if p is not None]
     low = min(points, default=first)
     if 0 < last - low < (last - first) // 4:
         first = max(first, last - 4 * (last - low))
@@ -60,7 +60,7 @@ def draw_lane(lane: Lane, scale: Scale, *, marks: dict[str, str]) -> str:
         until = end if at + 1 == len(terms) else min(scale.column(terms[at + 1].start_offset), end)
         mark = marks["even"] if at % 2 == 0 else marks["odd"]
         cells[begin:until] = mark * max(until - begin, 0)
-    for offset, mark in ((lane.differs_from, marks["differs"]), (lane.cut_from, marks["cut"])):
+    for offset, mark in ((lane.differs_from, marks["differs"]), (lane.truncated_from, marks["cut"])):
         if offset is not None and offset < lane.end:
             at = min(scale.column(max(offset, lane.start)), max(end - 1, 0))
             cells[at:end] = mark * (end - at)
@@ -69,7 +69,7 @@ def draw_lane(lane: Lane, scale: Scale, *, marks: dict[str, str]) -> str:
 
 
 def _label(cells: list[str], lane: Lane, scale: Scale, end: int) -> None:
-    stop = min(p for p in (lane.cut_from, lane.differs_from, lane.end) if p is not None)
+    stop = min(p for p in (lane.truncated_from, lane.differs_from, lane.end) if p is not None)
     for at, entry in enumerate(lane.epochs):
         begin = scale.column(max(entry.start_offset, lane.start))
         following = lane.epochs[at + 1].start_offset if at + 1 < len(lane.epochs) else lane.end

@@ -81,7 +81,7 @@ def _alignment_lines(protocol: ProtocolName, partition: TopicPartition, alignmen
         if isinstance(step.truncate_to, Absent):
             continue
         yield from _reason(protocol, partition, alignment, step, step.truncate_to)
-        yield _cut(protocol, partition, alignment, step.truncate_to)
+        yield _truncation(protocol, partition, alignment, step.truncate_to)
 
 
 def _role_line(cluster: SimulatedCluster, partition: TopicPartition, change: RoleChange) -> LogLine:
@@ -105,7 +105,7 @@ def _role_line(cluster: SimulatedCluster, partition: TopicPartition, change: Rol
     return LogLine(change.time_ms, "state-change.log", "INFO", text, "state.change.logger")
 
 
-def _cut(protocol: ProtocolName, partition: TopicPartition, alignment: Alignment, offset: int) -> LogLine:
+def _truncation(protocol: ProtocolName, partition: TopicPartition, alignment: Alignment, offset: int) -> LogLine:
     if protocol is ProtocolName.HW:
         return _server(alignment.time_ms, "INFO", f"Truncating log {partition} to offset {offset}.", "kafka.log.Log")
     is_new = protocol is ProtocolName.KIP_595

@@ -26,7 +26,7 @@ class CutAgreement:
     """How often look-up, record match and common prefix are one."""
 
     pairs: int
-    cutting: int
+    truncating: int
     """Pairs at which something is cut."""
     agreeing: int
     """Pairs at which look-up, record match and longest common prefix are the same offset."""
@@ -54,11 +54,11 @@ def epochs_of(log: tuple[ModelRecord, ...], rules: EpochRules = CURRENT_RULES) -
     return epochs
 
 
-def compare_cuts(model: str, size: ModelSize, *, max_states: int | None = None) -> CutAgreement:
+def compare_truncations(model: str, size: ModelSize, *, max_states: int | None = None) -> CutAgreement:
     """Compare at every pair of a follower and a request that it can take in a reachable state."""
     rules = MODELS[model]
     known: dict[tuple[ModelReplica, ModelReplica, int], tuple[bool, bool, bool, int]] = {}
-    pairs = cutting = agreeing = below = rounds = 0
+    pairs = truncating = agreeing = below = rounds = 0
     for state in Explorer(model, size).states(max_states=max_states):
         for leader_epoch, request in enumerate(state.controller.requests):
             if request.leader < 0:
@@ -74,11 +74,13 @@ def compare_cuts(model: str, size: ModelSize, *, max_states: int | None = None) 
                 if found is None:
                     found = known[key] = _compare(follower, leader.replica, leader_epoch)
                 pairs += 1
-                cutting += found[0]
+                truncating += found[0]
                 agreeing += found[1]
                 below += found[2]
                 rounds = max(rounds, found[3])
-    return CutAgreement(pairs=pairs, cutting=cutting, agreeing=agreeing, below_high_watermark=below, max_rounds=rounds)
+    return CutAgreement(
+        pairs=pairs, truncating=truncating, agreeing=agreeing, below_high_watermark=below, max_rounds=rounds
+    )
 
 
 def _compare(follower: ModelReplica, leader: ModelReplica, leader_epoch: int) -> tuple[bool, bool, bool, int]:

@@ -137,8 +137,8 @@ class Explorer:
                 return strong
             case Invariant.LEADER_IN_ISR | Invariant.LEADER_IN_ISR_OR_NONE:
                 controller = self._transitions.decode(code).controller
-                nobody_is_fine = invariant is Invariant.LEADER_IN_ISR_OR_NONE
-                return controller.leader in controller.isr or (nobody_is_fine and controller.leader == NOBODY)
+                no_leader_is_fine = invariant is Invariant.LEADER_IN_ISR_OR_NONE
+                return controller.leader in controller.isr or (no_leader_is_fine and controller.leader == NOBODY)
             case Invariant.TYPE_OK:
                 return _is_within_bounds(self._transitions.decode(code), self.size)
 

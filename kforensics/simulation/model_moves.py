@@ -76,10 +76,10 @@ def follower_moves(
         if takes and model.may_follow(leader, leader_epoch):
             following = model.following(own, other, request, leader_epoch)
             if following is not None:
-                cut = own.log_end_offset - following.log_end_offset
+                truncation = own.log_end_offset - following.log_end_offset
                 words = f"replica {follower.broker} follows {leader.broker} in epoch {leader_epoch}"
-                yield Move(f"{words} and cuts to {following.log_end_offset}" if cut else words, following)
-    late = model.cut_late(leader, follower)
+                yield Move(f"{words} and cuts to {following.log_end_offset}" if truncation else words, following)
+    late = model.truncate_late(leader, follower)
     if late is not None:
         yield Move(f"replica {follower.broker} finds that it differs and cuts to {late.log_end_offset}", late)
 

@@ -98,7 +98,7 @@ class ReplicationModel(ABC):
             isr=request.isr,
         )
 
-    def cut_late(self, leader: Side, follower: Side) -> ModelReplica | None:
+    def truncate_late(self, leader: Side, follower: Side) -> ModelReplica | None:
         """The follower after it found out by a fetch that its log does not fit, or nothing."""
         del leader, follower
         return None
@@ -172,7 +172,7 @@ class Kip320FirstTryModel(ReplicationModel):
         del leader
         return follower._replace(leader_epoch=epoch, leader=request.leader, isr=request.isr)
 
-    def cut_late(self, leader: Side, follower: Side) -> ModelReplica | None:
+    def truncate_late(self, leader: Side, follower: Side) -> ModelReplica | None:
         """Cut as KIP-279 does, where the follower is longer or its last epoch is another."""
         own, other = follower.replica, leader.replica
         if not (presumes(leader) and follows(follower, leader) and own.log):

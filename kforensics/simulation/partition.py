@@ -78,7 +78,7 @@ class SimulatedPartition(ControlledPartition):
         outcome = follower_truncation(
             follower.log_state(), leader.log_state(), protocol=self.protocol, rules=follower.rules
         )
-        return [self.cut(follower, outcome)]
+        return [self.truncation(follower, outcome)]
 
     def stop(self, brokers: Iterable[int], *, kind: str = "stop") -> list[Row]:
         """Brokers go at the same moment: `stop` is clean, `crash` loses memory, `power-loss` the unflushed tail too."""
@@ -166,7 +166,7 @@ class SimulatedPartition(ControlledPartition):
 
     def say(self, words: str) -> list[Row]:
         """Words between two steps."""
-        return [self.row(words, Absent.NOT_APPLICABLE)._replace(is_story=True)]
+        return [self.row(words, Absent.NOT_APPLICABLE)._replace(is_scenario=True)]
 
     def _running(self, broker: int) -> SimulatedReplica:
         replica = self.known(broker)

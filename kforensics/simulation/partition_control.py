@@ -137,7 +137,7 @@ class ControlledPartition:
             return []
         # ReplicaManager.makeFollowers cuts at once, before the leader is asked for anything.
         outcome = follower_truncation(replica.log_state(), replica.log_state(), protocol=ProtocolName.HW)
-        return [self.cut(replica, outcome, is_done=False)]
+        return [self.truncation(replica, outcome, is_done=False)]
 
     def _take_role(self, replica: SimulatedReplica) -> None:
         self.role_changes.append(
@@ -146,7 +146,7 @@ class ControlledPartition:
             )
         )
 
-    def cut(self, follower: SimulatedReplica, outcome: TruncationOutcome, *, is_done: bool = True) -> Row:
+    def truncation(self, follower: SimulatedReplica, outcome: TruncationOutcome, *, is_done: bool = True) -> Row:
         """Apply a truncation to a follower and note it."""
         before = follower.log_end_offset
         leader = self.registration.leader
@@ -163,8 +163,8 @@ class ControlledPartition:
         )
         follower.take_over(outcome.after)
         follower.needs_alignment = not is_done or outcome.endless
-        cut = "cuts nothing" if isinstance(outcome.offset, Absent) else f"cuts {before} to {outcome.offset}"
-        return self.row(f"broker {follower.broker_id} follows and {cut}", follower.broker_id, outcome)
+        truncation = "cuts nothing" if isinstance(outcome.offset, Absent) else f"cuts {before} to {outcome.offset}"
+        return self.row(f"broker {follower.broker_id} follows and {truncation}", follower.broker_id, outcome)
 
     def strip_after_unclean_shutdown(self, broker: int) -> list[Row]:
         """Take a broker that returned without a clean shutdown off the ELR."""

@@ -125,9 +125,9 @@ class SimulatedReplica:
         """Become what a truncation made of the log: a batch that holds the cut goes whole, the log end is the cut."""
         end = state.log_end_offset
         while self.log and self.log[-1].end_offset > end:
-            cut = self.log.pop()
-            if cut.base_offset < end and not self.keeps_epochs:
-                self.log.append(cut.part(cut.base_offset, end))
+            truncation = self.log.pop()
+            if truncation.base_offset < end and not self.keeps_epochs:
+                self.log.append(truncation.part(truncation.base_offset, end))
         self.log_end_offset = end
         self.epochs = state.epochs
         assert not isinstance(state.high_watermark, Absent)

@@ -88,7 +88,7 @@ class Row(NamedTuple):
     remote_log_end_offset: int | Absent
     replicas: tuple[ReplicaRow, ...]
     truncation: TruncationOutcome | Absent = Absent.NOT_APPLICABLE
-    is_story: bool = False
+    is_scenario: bool = False
     """Words of the scenario between two steps: nothing has happened."""
 
     def replica(self, broker_id: int | Absent) -> ReplicaRow | None:

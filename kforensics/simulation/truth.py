@@ -112,24 +112,26 @@ def _replica_truth(simulated: SimulatedPartition, broker: int) -> ReplicaTruth:
     before = replica.records
     leader = simulated.leader
     divergence: int | Absent = Absent.NOT_APPLICABLE
-    cut: int | Absent = Absent.NOT_APPLICABLE
+    truncation: int | Absent = Absent.NOT_APPLICABLE
     common = replica.file_end_offset
     if leader is not None and leader is not replica:
         aligned_end = _aligned(simulated, broker)
-        cut = aligned_end if aligned_end < replica.file_end_offset else Absent.NOT_APPLICABLE
+        truncation = aligned_end if aligned_end < replica.file_end_offset else Absent.NOT_APPLICABLE
         end = min(leader.file_end_offset, common)
         theirs = leader.records
         # A cut inside a batch takes it whole, and the next fetch begins behind it: that leaves a hole.
         divergence = next((at for at in range(end) if before.get(at) != theirs.get(at)), Absent.NOT_APPLICABLE)
         common = end if isinstance(divergence, Absent) else divergence
-    gone = [] if isinstance(cut, Absent) else [one for one in simulated.truth.committed if one.offset >= cut]
+    gone = (
+        [] if isinstance(truncation, Absent) else [one for one in simulated.truth.committed if one.offset >= truncation]
+    )
     return ReplicaTruth(
         broker_id=broker,
         is_running=replica.is_running,
         log_end_offset=replica.file_end_offset,
         high_watermark=replica.checkpointed_high_watermark,
         epochs=replica.epochs,
-        truncate_to=cut,
+        truncate_to=truncation,
         first_divergence=divergence,
         common_end_offset=common,
         committed_to_go=tuple(one for one in gone if before.get(one.offset) == one.record),

@@ -107,7 +107,7 @@ class PartitionDirectoryName:
     state: DirectoryState = DirectoryState.LIVE
     unique_id: str | Absent = Absent.NOT_APPLICABLE
     """32 hexadecimal digits that tell renamed directories apart; not the topic id."""
-    is_topic_cut: bool = False
+    is_topic_shortened: bool = False
     """The name is as long as names may be, so the end of the topic may be missing."""
 
     @property
@@ -189,7 +189,7 @@ def parse_partition_directory(name: str) -> PartitionDirectoryName | None:
         partition=partition,
         state=state,
         unique_id=renamed["unique"],
-        is_topic_cut=state is not DirectoryState.FUTURE and len(name) >= LONGEST_NAME,
+        is_topic_shortened=state is not DirectoryState.FUTURE and len(name) >= LONGEST_NAME,
     )
 
 

@@ -28,8 +28,8 @@ def test_diff_predicts_what_the_brokers_did(name, incident):
         for expected in check.get("truncations", []):
             report = reports[expected["topic"], expected["partition"]]
             choice = next(w for w in report.what_if if w.leader.replica.broker_id == expected["leader"])
-            cuts = {view.replica.broker_id: cut.offset for view, cut in choice.truncations}
-            assert expected["offset"] == cuts[expected["broker_id"]], (context, expected)
+            truncations = {view.replica.broker_id: truncation.offset for view, truncation in choice.truncations}
+            assert expected["offset"] == truncations[expected["broker_id"]], (context, expected)
             if expected.get("certain_leader"):
                 assert expected["leader"] == report.leader.broker_id, (context, expected)
         for expected in check.get("divergences", []):

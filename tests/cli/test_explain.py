@@ -77,7 +77,7 @@ def test_what_happened_is_found_and_nothing_is_invented(name, incident, capsys):
         (t["broker_id"], t["topic"], t["partition"], t["from_offset"], t["to_offset"]) for t in check["truncations"]
     }
     assert wanted <= found
-    assert {cut[:3] for cut in found - wanted} <= edited
+    assert {truncation[:3] for truncation in found - wanted} <= edited
     elections = {
         (e["topic"], e["partition"], e["leader_epoch"]) for e in document["timeline"] if e["kind"] == "unclean-election"
     }
@@ -94,8 +94,10 @@ def test_what_happened_is_found_and_nothing_is_invented(name, incident, capsys):
     assert CAUSES.get(name, set()) <= {t["cause"] for t in document["truncations"]}
     assert [] == document["problems"]
     assert int(any(one["severity"] in {"warning", "error", "critical"} for one in document["findings"])) == code
-    assert all(cut["citations"] for cut in document["truncations"])
-    assert False not in {cut["agrees"] for cut in document["truncations"] if isinstance(cut["agrees"], bool)}
+    assert all(truncation["citations"] for truncation in document["truncations"])
+    assert False not in {
+        truncation["agrees"] for truncation in document["truncations"] if isinstance(truncation["agrees"], bool)
+    }
 
 
 @pytest.mark.parametrize("name", CALM)
@@ -147,10 +149,10 @@ def test_snapshots_alone_show_a_cut_that_no_line_tells_of(incident, capsys):
     root = incident("epoch-truncate-3.9") / "snapshots"
     document, _ = explain(capsys, "--before", root / "02-leader-killed", root / "99-final")
 
-    cuts = {(t["topic"], t["partition"], t["from_offset"], t["to_offset"]): t for t in document["truncations"]}
-    assert {("trades", 0, 138, 100), ("clicks", 1, 64, 55)} == set(cuts)
-    assert {False} == {cut["logged"] for cut in cuts.values()}
-    assert {"uncommitted-tail"} == {cut["cause"] for cut in cuts.values()}
+    truncations = {(t["topic"], t["partition"], t["from_offset"], t["to_offset"]): t for t in document["truncations"]}
+    assert {("trades", 0, 138, 100), ("clicks", 1, 64, 55)} == set(truncations)
+    assert {False} == {truncation["logged"] for truncation in truncations.values()}
+    assert {"uncommitted-tail"} == {truncation["cause"] for truncation in truncations.values()}
     assert {"no"} == {loss["committed"] for loss in document["losses"]}
 
 

@@ -29,7 +29,11 @@ def test_operations_are_told_and_nothing_is_lost(name, what, told, incident, cap
 
     assert 0 == code
     assert told == meanings(document)
-    assert [] == document["losses"] == [cut for cut in document["truncations"] if cut["logged"] is False]
+    assert (
+        []
+        == document["losses"]
+        == [truncation for truncation in document["truncations"] if truncation["logged"] is False]
+    )
     assert document["conclusion"][0].startswith("Nothing that was committed is missing")
     assert document["conclusion"][1].startswith("On purpose, and no loss: ")
     assert all(one["citations"] for one in document["operations"])
@@ -50,8 +54,8 @@ def test_a_clean_election_that_loses_what_was_committed_is_no_normal_end_of_a_ta
     root = incident("damaged-leader-2.8")
     document, _ = explain(capsys, root / "snapshots" / "99-final" / "broker-2", root / "logs" / "broker-2")
 
-    assert {"uncommitted-tail"}.isdisjoint(cut["cause"] for cut in document["truncations"])
-    assert any("it had lost them" in cut["cause_reason"] for cut in document["truncations"])
+    assert {"uncommitted-tail"}.isdisjoint(truncation["cause"] for truncation in document["truncations"])
+    assert any("it had lost them" in truncation["cause_reason"] for truncation in document["truncations"])
     # The checkpoint of now says nothing of segments that were put aside before.
     assert not any("alone in leader epoch 4" in loss["reason"] for loss in document["losses"])
 
@@ -69,7 +73,9 @@ def test_a_directory_that_waited_through_the_making_of_its_topic_lost_nothing(in
     root = incident("reassignment-jbod-2.8")
     document, code = explain(capsys, root / "snapshots" / "99-final", root / "logs")
 
-    assert {"recreated-topic"} == {cut["cause"] for cut in document["truncations"] if cut["topic"] == "sessions"}
+    assert {"recreated-topic"} == {
+        truncation["cause"] for truncation in document["truncations"] if truncation["topic"] == "sessions"
+    }
     assert [] == [loss for loss in document["losses"] if loss["topic"] == "sessions"]
     assert any("topic sessions was deleted and created anew" in one["meaning"] for one in document["operations"])
     assert 0 == code
@@ -88,7 +94,7 @@ def test_log_lines_of_old_brokers_prove_that_a_tail_was_never_committed(name, in
     ]
     assert "broker 2 was in the ISR and its log ended at 30" in document["losses"][0]["reason"]
     assert [("uncommitted-tail", "proven", True)] == [
-        (cut["cause"], cut["confidence"], cut["agrees"]) for cut in document["truncations"]
+        (truncation["cause"], truncation["confidence"], truncation["agrees"]) for truncation in document["truncations"]
     ]
 
 
@@ -111,7 +117,9 @@ def test_damage_that_recovery_meets_inside_of_the_leaders_log_is_the_cause(incid
     document, code = explain(capsys, *before, root / "snapshots" / "99-final", root / "logs")
 
     assert 1 == code
-    assert {("damage", 35)} == {(cut["cause"], cut["to_offset"]) for cut in document["truncations"]}
+    assert {("damage", 35)} == {
+        (truncation["cause"], truncation["to_offset"]) for truncation in document["truncations"]
+    }
     assert 35 == sum(one["records"] for one in document["losses"] if one["was_committed"] == "certain")
     assert {"damage"} == {one["cause"] for one in document["losses"]}
     assert "damage inside of a log" in document["conclusion"][0]

@@ -195,13 +195,13 @@ def test_nothing_is_written_inside_the_evidence_or_over_a_file(evidence, manifes
     assert before == manifest.read_bytes()
 
 
-@pytest.mark.parametrize("cut", [0, 1, 100, -1, -2, -40, -400])
-def test_a_manifest_cut_short_is_refused(manifest, tmp_path, cut):
+@pytest.mark.parametrize("length", [0, 1, 100, -1, -2, -40, -400])
+def test_a_manifest_cut_short_is_refused(manifest, tmp_path, length):
     data = manifest.read_bytes()
     short = tmp_path / "short"
-    short.write_bytes(data[: cut if cut >= 0 else len(data) + cut])
+    short.write_bytes(data[: length if length >= 0 else len(data) + length])
 
-    assert (0 if cut == -1 else 3) == run(["seal", "--check", str(short)])  # the last byte is a line break
+    assert (0 if length == -1 else 3) == run(["seal", "--check", str(short)])  # the last byte is a line break
 
 
 def test_no_byte_of_a_signed_manifest_can_change(manifest, evidence, tmp_path, capsys):

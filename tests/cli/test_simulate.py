@@ -84,27 +84,27 @@ def test_html_of_a_long_log_is_a_bar_an_epoch(simulate):
 
 
 def test_text_of_a_scenario_is_escaped(simulate, tmp_path):
-    story = tmp_path / "story.yaml"
-    story.write_text(
+    incident = tmp_path / "story.yaml"
+    incident.write_text(
         'name: "x\\e[2J"\ntitle: <script>\nbrokers: [1]\nsteps:\n- produce: {records: ["\\e]0;x"]}\n- say: "<b>\\e"\n'
     )
     for output_format in ("text", "json", "html"):
-        code, out, _err = simulate(str(story), "--format", output_format)
+        code, out, _err = simulate(str(incident), "--format", output_format)
         assert code == 0
         assert "\x1b" not in out
     assert "<script>" not in out
 
 
 def test_a_broken_scenario_file_names_the_line(simulate, tmp_path):
-    story = tmp_path / "story.yaml"
-    story.write_text("name: x\nbrokers: [1, 2]\nsteps:\n  - start: 2\n")
-    code, _out, err = simulate(str(story))
+    incident = tmp_path / "story.yaml"
+    incident.write_text("name: x\nbrokers: [1, 2]\nsteps:\n  - start: 2\n")
+    code, _out, err = simulate(str(incident))
     assert code == 2
-    assert f"{story}:4: start can't happen here: broker 2 is already running" in err
-    story.write_bytes(b"name: x\nbrokers: \xff")
-    code, _out, err = simulate(str(story))
+    assert f"{incident}:4: start can't happen here: broker 2 is already running" in err
+    incident.write_bytes(b"name: x\nbrokers: \xff")
+    code, _out, err = simulate(str(incident))
     assert code == 2
-    assert f"{story}:2: expected UTF-8, found byte 0xff" in err
+    assert f"{incident}:2: expected UTF-8, found byte 0xff" in err
 
 
 def test_explore_finds_the_shortest_story(simulate):

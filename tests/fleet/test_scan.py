@@ -100,7 +100,7 @@ def test_digests_alone_tell_what_will_be_cut(run_audit, snapshots, tmp_path):
         **{str(one.partition): "consistent" for one in expected.partitions if "metadata" not in one.partition.topic},
         **{f"{one.topic}-{one.partition}": one.verdict for one in summary.worst if "metadata" not in one.topic},
     }
-    cuts = {
+    truncations = {
         (one.topic, one.partition): [
             (
                 replica["broker_id"],
@@ -112,7 +112,7 @@ def test_digests_alone_tell_what_will_be_cut(run_audit, snapshots, tmp_path):
         ]
         for one in summary.worst
     }
-    assert [(1, 60, {"certain": 43, "possible": 0, "no": 0})] == cuts["orders", 0]
+    assert [(1, 60, {"certain": 43, "possible": 0, "no": 0})] == truncations["orders", 0]
     assert {"KF201": 3, "KF213": 1} == {code: count for code, count in summary.findings_by_code.items() if code < "KF4"}
 
 

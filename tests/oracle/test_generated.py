@@ -132,11 +132,11 @@ def test_a_broker_says_the_usual_of_directories_of_its_own(release: Release, tmp
     assert _trouble(lines) == []
 
 
-@pytest.mark.parametrize("story", _STORIES)
+@pytest.mark.parametrize("incident", _STORIES)
 @pytest.mark.parametrize("release", [one for one in RELEASES if one.version in _PROTOCOLS], ids=lambda one: one.version)
 def test_brokers_load_written_directories_without_recovery(
     release: Release,
-    story: str,
+    incident: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -144,7 +144,7 @@ def test_brokers_load_written_directories_without_recovery(
     written = tmp_path / "written"
     (tmp_path / "many-segments.yaml").write_text(_MANY_SEGMENTS)
     monkeypatch.chdir(tmp_path)
-    given = [*_STORIES[story], "--stop", "--protocol", _PROTOCOLS[release.version], "--write", str(written)]
+    given = [*_STORIES[incident], "--stop", "--protocol", _PROTOCOLS[release.version], "--write", str(written)]
     assert run(["simulate", *given]) == 0
     expected = _expected(written)
     cluster = WrittenCluster(release, tmp_path / "cluster", written)

@@ -28,7 +28,7 @@ class Prediction:
 
     protocol: ProtocolName
     rule: str
-    cut: int | None
+    truncation: int | None
     """The new log end, none where nothing is cut."""
     steps: tuple[int, ...]
     """Each step's new log end."""
@@ -59,11 +59,11 @@ def test_brokers_truncate_where_predicted(
     record_property(PROPERTY, _row(release, history, prediction, lines, difference))
     assert prediction.protocol == protocol_of(parse_version(release.version))
     assert _effective(lines, before) == prediction.steps
-    assert prediction.cut == (prediction.steps[-1] if prediction.steps else None)
+    assert prediction.truncation == (prediction.steps[-1] if prediction.steps else None)
     assert difference == prediction.stays_different_from
-    if prediction.cut is not None:
+    if prediction.truncation is not None:
         # Entries that were cut were written again by the leader, so only what lies below the cut is still the follower's own.
-        kept = [entry for entry in before if entry.offset < prediction.cut]
+        kept = [entry for entry in before if entry.offset < prediction.truncation]
         assert after[1][: len(kept)] == kept
 
 
@@ -89,18 +89,18 @@ def _predict(copies: list[Path], parted: Parted) -> Prediction:
     (follower,) = (one for one in report.replicas if one.view.replica.broker_id == parted.follower)
     assert follower.outcome is not None
     assert not isinstance(follower.protocol, Absent)
-    cut = follower.truncation.offset if follower.truncation is not None else None
+    truncation = follower.truncation.offset if follower.truncation is not None else None
     return Prediction(
         protocol=follower.protocol.name,
         rule=follower.outcome.rule.value,
-        cut=cut,
+        truncation=truncation,
         steps=tuple(step.truncate_to for step in follower.outcome.steps if isinstance(step.truncate_to, int)),
-        stays_different_from=_difference_that_stays(follower, cut),
+        stays_different_from=_difference_that_stays(follower, truncation),
     )
 
 
-def _difference_that_stays(follower: ReplicaReport, cut: int | None) -> int | None:
-    if follower.divergence is None or (cut is not None and cut <= follower.divergence.offset):
+def _difference_that_stays(follower: ReplicaReport, truncation: int | None) -> int | None:
+    if follower.divergence is None or (truncation is not None and truncation <= follower.divergence.offset):
         return None
     return follower.divergence.offset
 
@@ -108,12 +108,12 @@ def _difference_that_stays(follower: ReplicaReport, cut: int | None) -> int | No
 def _effective(lines: list[int], before: list[Entry]) -> tuple[int, ...]:
     """The truncations that took something away; brokers also log those at the log end, such as the last round of KIP-279."""
     end = before[-1].offset + 1
-    cuts = []
+    truncations = []
     for offset in lines:
         if offset < end:
-            cuts.append(offset)
+            truncations.append(offset)
             end = offset
-    return tuple(cuts)
+    return tuple(truncations)
 
 
 def _row(

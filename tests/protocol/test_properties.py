@@ -19,7 +19,7 @@ from kforensics.protocol.outcome import LogState, ProtocolName, TruncationRule
 from kforensics.protocol.recovery import RecoveryRule, SegmentState, recover_log
 from kforensics.protocol.special_truncation import future_replica_truncation, quorum_truncation
 from kforensics.protocol.truncation import (
-    file_end_after_cut,
+    file_end_after_truncation,
     follower_truncation,
     leader_after_election,
     truncate_log,
@@ -62,7 +62,7 @@ class SpelledLog:
             self.epochs += [self.newest] * count
             self.idle_term = None
 
-    def cut(self, offset):
+    def truncation(self, offset):
         del self.epochs[offset - self.start :]
         self.idle_term = None
 
@@ -120,7 +120,7 @@ def test_the_cache_is_what_the_records_say(operations):
                 )
             case "cut":
                 target = max(spelled.end - number, spelled.start)
-                spelled.cut(target)
+                spelled.truncation(target)
                 log = truncate_log(log, target)
             case "start":
                 target = min(spelled.start + number, spelled.end)
@@ -139,15 +139,15 @@ def test_the_cache_is_what_the_records_say(operations):
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 40)), max_size=12), st.integers(0, 50), st.integers(0, 10))
-def test_assign_keeps_the_cache_rising_and_every_lookup_has_an_answer(terms, cut, requested):
+def test_assign_keeps_the_cache_rising_and_every_lookup_has_an_answer(terms, truncation, requested):
     entries: Epochs = ()
     for leader_epoch, start_offset in terms:
         entries = assign(entries, leader_epoch, start_offset)
         assert are_rising(entries)
         assert entries[-1].leader_epoch == leader_epoch
-    shorter = truncate_from_end(entries, cut)
-    assert all(entry.start_offset < cut for entry in shorter)
-    assert are_rising(truncate_from_start(entries, cut))
+    shorter = truncate_from_end(entries, truncation)
+    assert all(entry.start_offset < truncation for entry in shorter)
+    assert are_rising(truncate_from_start(entries, truncation))
     answer = end_offset_for_epoch(entries, 60, requested)
     if not isinstance(answer, Absent):
         assert not isinstance(answer.leader_epoch, Absent)
@@ -270,11 +270,11 @@ def test_members_of_the_quorum_cut_at_the_longest_common_prefix(history):
 
 
 @given(fenced_histories(), st.integers(0, 12))
-def test_a_future_replica_cuts_no_less_than_the_current_one_did(history, mark):
+def test_a_future_replica_cuts_no_less_than_the_current_one_did(history, truncated_to):
     for log, elected, common in lagging(history):
-        outcome = future_replica_truncation(state_of(log, high_watermark=0), elected, mark=mark)
-        assert outcome.after.log_end_offset == min(mark, common)
-        assert (outcome.rule is TruncationRule.NOTHING_TO_CUT) == (min(mark, common) == len(log))
+        outcome = future_replica_truncation(state_of(log, high_watermark=0), elected, truncated_to=truncated_to)
+        assert outcome.after.log_end_offset == min(truncated_to, common)
+        assert (outcome.rule is TruncationRule.NOTHING_TO_CUT) == (min(truncated_to, common) == len(log))
 
 
 @given(st.lists(st.integers(1, 4), max_size=8), st.integers(0, 40))
@@ -284,7 +284,7 @@ def test_a_batch_that_holds_the_cut_goes_whole(counts, target):
         batches.append((offset, offset + count - 1))
         offset += count
     whole = [last + 1 for _first, last in batches if last < target]
-    assert file_end_after_cut(batches, target) == (whole[-1] if whole else 0)
+    assert file_end_after_truncation(batches, target) == (whole[-1] if whole else 0)
 
 
 BATCHES = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 1), st.booleans()), max_size=4)
@@ -298,7 +298,9 @@ BATCHES = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 1), st.booleans()
     st.integers(0, 30),
 )
 @example([[(1, 0, False), (1, 0, True)], [(1, 0, False)]], False, 1, 0, 0)
-def test_recovery_keeps_what_is_sound_from_the_segment_of_the_recovery_point_on(drawn, clean, point, start, mark):
+def test_recovery_keeps_what_is_sound_from_the_segment_of_the_recovery_point_on(
+    drawn, clean, point, start, truncated_to
+):
     """Batches are (records, whether a new epoch begins, whether it is damaged); segments follow each other."""
     segments, rows, offset, epoch = [], [], 0, 0
     for batches in drawn:
@@ -338,7 +340,7 @@ def test_recovery_keeps_what_is_sound_from_the_segment_of_the_recovery_point_on(
         clean_shutdown=clean,
         recovery_point=point,
         log_start_offset=start,
-        high_watermark=mark,
+        high_watermark=truncated_to,
         checkpoint_epochs=flushed,
     )
     log_end = start if is_wiped else end
@@ -346,7 +348,7 @@ def test_recovery_keeps_what_is_sound_from_the_segment_of_the_recovery_point_on(
     assert outcome.deleted == tuple(
         one.base_offset for at, one in enumerate(segments) if is_wiped or at not in kept
     ) or len({one.base_offset for one in segments}) < len(segments)
-    assert outcome.log.high_watermark == min(max(mark, start), log_end)
+    assert outcome.log.high_watermark == min(max(truncated_to, start), log_end)
     assert outcome.recovery_point == (log_end if clean else min(point, log_end))
     assert (outcome.rule is RecoveryRule.BELOW_LOG_START) == is_wiped
     if not is_wiped:

@@ -41,7 +41,7 @@ def test_a_bad_batch_above_the_recovery_point_cuts_and_deletes_what_follows():
     outcome = load(segments, recovery_point=1500, high_watermark=2400)
     assert outcome.rule is RecoveryRule.CUT
     assert outcome.scanned == (1000,)
-    assert outcome.cut_segment == 1000
+    assert outcome.truncate_segment == 1000
     assert outcome.deleted == (2000,)
     assert outcome.log.log_end_offset == 1200
     assert outcome.log.high_watermark == 1200

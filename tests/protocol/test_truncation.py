@@ -9,7 +9,7 @@ from kforensics.protocol.truncation import (
     ProtocolName,
     StepKind,
     TruncationRule,
-    file_end_after_cut,
+    file_end_after_truncation,
     follower_truncation,
     leader_after_election,
     truncate_log,
@@ -134,9 +134,9 @@ def test_an_empty_epoch_cache_falls_back_to_the_high_watermark(protocol):
 
 def test_kafka_6857_does_not_truncate_where_the_high_watermark_was_due():
     follower, leader = state(end=9, high_watermark=4), state(end=12)
-    cut = follower_truncation(follower, leader, protocol=ProtocolName.KIP_101, rules=RULES_BEFORE_2_0_1)
+    truncation = follower_truncation(follower, leader, protocol=ProtocolName.KIP_101, rules=RULES_BEFORE_2_0_1)
     kept = follower_truncation(follower, leader, protocol=ProtocolName.KIP_101, rules=RULES_BEFORE_1_0_2)
-    assert cut.offset == 4
+    assert truncation.offset == 4
     assert kept.offset is NOTHING
 
 
@@ -222,16 +222,16 @@ def test_a_cut_below_the_log_start_restarts_the_log():
 
 def test_batches_are_cut_whole():
     batches = [(0, 9), (10, 19)]
-    assert file_end_after_cut(batches, 15) == 10
-    assert file_end_after_cut(batches, 10) == 10
-    assert file_end_after_cut(batches, 20) == 20
-    assert file_end_after_cut(batches, 5) == 0
-    assert file_end_after_cut([(7, 9)], 8, log_start_offset=7) == 7
+    assert file_end_after_truncation(batches, 15) == 10
+    assert file_end_after_truncation(batches, 10) == 10
+    assert file_end_after_truncation(batches, 20) == 20
+    assert file_end_after_truncation(batches, 5) == 0
+    assert file_end_after_truncation([(7, 9)], 8, log_start_offset=7) == 7
 
 
 def test_truncate_log_lowers_what_stands_above_the_cut():
-    cut = truncate_log(state((1, 0), (2, 6), end=9, high_watermark=8), 6)
-    assert (cut.log_end_offset, cut.high_watermark, cut.epochs) == (6, 6, (EpochEntry(1, 0),))
+    truncation = truncate_log(state((1, 0), (2, 6), end=9, high_watermark=8), 6)
+    assert (truncation.log_end_offset, truncation.high_watermark, truncation.epochs) == (6, 6, (EpochEntry(1, 0),))
     assert truncate_log(state((1, 0), end=9), 9) == state((1, 0), end=9)
 
 

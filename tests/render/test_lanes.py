@@ -11,10 +11,10 @@ def drawn(*lanes, width=20):
 
 
 def test_a_cut_is_drawn_to_scale():
-    whole, cut = drawn(Lane(start=0, end=100), Lane(start=0, end=100, cut_from=50))
+    whole, truncation = drawn(Lane(start=0, end=100), Lane(start=0, end=100, truncated_from=50))
 
     assert "=" * 20 == whole
-    assert "=" * 10 + "x" * 10 == cut
+    assert "=" * 10 + "x" * 10 == truncation
 
 
 def test_epochs_alternate_and_are_named():
@@ -24,7 +24,7 @@ def test_epochs_alternate_and_are_named():
 
 
 def test_a_tiny_cut_is_still_seen():
-    lanes = (Lane(start=0, end=1_000_000, cut_from=999_999), Lane(start=0, end=1_000_000))
+    lanes = (Lane(start=0, end=1_000_000, truncated_from=999_999), Lane(start=0, end=1_000_000))
 
     assert "x" in drawn(*lanes)[0]
     assert "x" not in drawn(*lanes)[1]
@@ -48,8 +48,14 @@ def test_an_empty_log_is_blank():
 )
 def test_any_lane_has_the_width_of_the_scale(lanes):
     made = [
-        Lane(start=start, end=start + count, cut_from=cut, differs_from=differs, epochs=(EpochEntry(3, start),))
-        for start, count, cut, differs in lanes
+        Lane(
+            start=start,
+            end=start + count,
+            truncated_from=truncation,
+            differs_from=differs,
+            epochs=(EpochEntry(3, start),),
+        )
+        for start, count, truncation, differs in lanes
     ]
 
     assert {20} == {len(line) for line in drawn(*made)}

@@ -10,7 +10,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.protocol.epochs import latest_epoch
 from kforensics.protocol.outcome import ProtocolName
-from kforensics.reconcile.incident.model import PartitionStory
+from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.broker_logs import write_broker_logs
@@ -48,7 +48,7 @@ def diff_against_truth(cluster: SimulatedCluster, directory: Path) -> list[str]:
             # Nothing on these disks says who leads: that can only be told.
             told = replace(options, leader=partition.leader, partitions=frozenset({partition.partition}))
             (report,) = compare(find_inputs([directory]), told, jobs=1, keep_quiet=True).reports
-        if _is_silent_leader(cluster.partitions[report.partition], partition.leader) and _cuts(report) != {
+        if _is_silent_leader(cluster.partitions[report.partition], partition.leader) and _truncations(report) != {
             one.broker_id: one.truncate_to for one in partition.replicas
         }:
             continue
@@ -56,7 +56,7 @@ def diff_against_truth(cluster: SimulatedCluster, directory: Path) -> list[str]:
     return wrong
 
 
-def _cuts(report: PartitionReport) -> dict[object, object]:
+def _truncations(report: PartitionReport) -> dict[object, object]:
     return {
         one.view.replica.broker_id: NOTHING if one.truncation is None else one.truncation.offset
         for one in report.replicas
@@ -81,12 +81,12 @@ def _replicas(report: PartitionReport, truth: PartitionTruth, cluster: Simulated
     for replica in truth.replicas:
         one = judged[replica.broker_id]
         where = f"{report.partition} on {replica.broker_id}"
-        cut = NOTHING if one.truncation is None else one.truncation.offset
-        if cut != replica.truncate_to:
-            wrong.append(f"{where}: cut {cut}, in truth {replica.truncate_to}")
+        truncation = NOTHING if one.truncation is None else one.truncation.offset
+        if truncation != replica.truncate_to:
+            wrong.append(f"{where}: cut {truncation}, in truth {replica.truncate_to}")
         prefix = replica.common_end_offset if replica.common_end_offset < replica.log_end_offset else NOTHING
-        if cluster.protocol in EXACT and cut != prefix:
-            wrong.append(f"{where}: cut {cut}, the common prefix ends at {prefix}")
+        if cluster.protocol in EXACT and truncation != prefix:
+            wrong.append(f"{where}: cut {truncation}, the common prefix ends at {prefix}")
         diverged = NOTHING if one.divergence is None else one.divergence.offset
         if diverged != replica.first_divergence:
             wrong.append(f"{where}: divergence {diverged}, in truth {replica.first_divergence}")
@@ -121,14 +121,16 @@ def explain_against_truth(cluster: SimulatedCluster, directory: Path) -> list[st
     write_broker_logs(cluster, directory / "final")
     told = explain(gather_evidence([directory / "final"], [directory / "before"]), ExplainOptions(), jobs=1)
     wrong = [f"problem: {problem.message}" for problem in told.problems]
-    stories = {tuple(story.partition): story for story in told.stories}
+    incidents = {tuple(incident.partition): incident for incident in told.incidents}
     for truth in truth_of(cluster).partitions:
         name = f"{truth.topic}-{truth.partition}"
-        story = stories.get((truth.topic, truth.partition))
-        cuts = {(one.broker_id, one.to_offset) for one in story.truncations if one.is_logged} if story else set()
+        incident = incidents.get((truth.topic, truth.partition))
+        truncations = (
+            {(one.broker_id, one.to_offset) for one in incident.truncations if one.is_logged} if incident else set()
+        )
         known = {(past.broker_id, past.to_offset) for past in truth.past_truncations}
-        wrong += [f"{name}: the cut of {broker} to {to} is not told" for broker, to in known - cuts]
-        wrong += [f"{name}: a cut of {broker} to {to} is told that never was" for broker, to in cuts - known]
+        wrong += [f"{name}: the cut of {broker} to {to} is not told" for broker, to in known - truncations]
+        wrong += [f"{name}: a cut of {broker} to {to} is told that never was" for broker, to in truncations - known]
         held = {
             (offset, record)
             for partition, replicas in before.items()
@@ -137,17 +139,17 @@ def explain_against_truth(cluster: SimulatedCluster, directory: Path) -> list[st
             for offset, record in records.items()
         }
         simulated = cluster.partitions[TopicPartition(truth.topic, truth.partition)]
-        wrong += _losses(truth, story, held, simulated)
+        wrong += _losses(truth, incident, held, simulated)
     return wrong
 
 
 def _losses(
-    truth: PartitionTruth, story: PartitionStory | None, held: set[tuple[int, str]], simulated: SimulatedPartition
+    truth: PartitionTruth, incident: PartitionIncident | None, held: set[tuple[int, str]], simulated: SimulatedPartition
 ) -> list[str]:
     name = f"{truth.topic}-{truth.partition}"
     lost = {one.offset for one in truth.lost_committed if tuple(one) in held}
     told: dict[int, str] = {}
-    for run in story.losses if story else ():
+    for run in incident.losses if incident else ():
         told |= dict.fromkeys(range(run.offsets.first, run.offsets.last + 1), run.committed)
     wrong = [f"{name}: offset {offset} was committed, is gone, and is not told of" for offset in lost - told.keys()]
     final = simulated.replicas[truth.leader].records if isinstance(truth.leader, int) else {}

@@ -4,7 +4,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.simulation.cut_agreement import compare_cuts
+from kforensics.simulation.cut_agreement import compare_truncations
 from kforensics.simulation.explore import Explorer, Invariant
 from kforensics.simulation.model_values import ModelSize
 
@@ -100,7 +100,7 @@ def test_an_unknown_model_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("at", "pairs", "cutting"),
+    ("at", "pairs", "truncating"),
     [
         ((2, 2, 2, 1), 286, 34),
         ((2, 2, 2, 2), 2_110, 290),
@@ -110,8 +110,8 @@ def test_an_unknown_model_is_refused():
         pytest.param((3, 2, 2, 2), 649_302, 71_652, marks=pytest.mark.slow),
     ],
 )
-def test_epochs_alone_find_the_point_of_divergence_when_fenced(at, pairs, cutting):
-    agreement = compare_cuts("kip-320", size(*at))
-    assert (agreement.pairs, agreement.cutting) == (pairs, cutting)
+def test_epochs_alone_find_the_point_of_divergence_when_fenced(at, pairs, truncating):
+    agreement = compare_truncations("kip-320", size(*at))
+    assert (agreement.pairs, agreement.truncating) == (pairs, truncating)
     assert agreement.agreeing == pairs
     assert agreement.below_high_watermark == 0

@@ -112,12 +112,12 @@ def test_epoch_caches_tell_the_epoch_of_every_batch(protocol):
 
 @pytest.mark.parametrize("protocol", sorted(FENCED))
 def test_fenced_followers_cut_where_the_common_prefix_ends(protocol):
-    cuts = 0
+    truncations = 0
     for seed in range(400):
         for partition in truth_of(random_cluster(seed, protocol=protocol, brokers=2)).partitions:
             for replica in partition.replicas:
                 if isinstance(partition.leader, Absent) or replica.common_end_offset == replica.log_end_offset:
                     continue
-                cuts += 1
+                truncations += 1
                 assert replica.truncate_to == replica.common_end_offset, seed
-    assert cuts > 20
+    assert truncations > 20

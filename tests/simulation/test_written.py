@@ -126,10 +126,10 @@ def test_a_fleet_is_as_its_truth_says(tmp_path):
     assert result.problems == ()
     for expected, found in zip(truth.partitions, result.partitions, strict=True):
         assert found.report is not None
-        cuts = [one.truncation.offset for one in found.report.replicas if one.truncation]
+        truncations = [one.truncation.offset for one in found.report.replicas if one.truncation]
         differing = {one.divergence.offset for one in found.report.replicas if one.divergence}
         nothing = Absent.NOT_APPLICABLE
-        assert cuts == ([] if expected.expected_truncation is nothing else [expected.expected_truncation])
+        assert truncations == ([] if expected.expected_truncation is nothing else [expected.expected_truncation])
         assert differing == (set() if expected.first_divergence is nothing else {expected.first_divergence})
 
 

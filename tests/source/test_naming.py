@@ -39,7 +39,7 @@ def test_partition_directories(name, topic, partition, state):
     assert parsed is not None
     assert (topic, partition, state) == (parsed.topic, parsed.partition, parsed.state)
     assert (HEX if "." in name and HEX in name else Absent.NOT_APPLICABLE) == parsed.unique_id
-    assert not parsed.is_topic_cut
+    assert not parsed.is_topic_shortened
     assert ("metadata" in name) == parsed.is_metadata
     assert f"{topic}-{partition}" == str(parsed.topic_partition)
 
@@ -83,9 +83,9 @@ def test_a_topic_that_was_cut_is_told():
     future = parse_partition_directory(f"{'x' * 249}-0.{HEX}-future")
 
     assert deleted is not None
-    assert deleted.is_topic_cut
+    assert deleted.is_topic_shortened
     assert future is not None
-    assert not future.is_topic_cut
+    assert not future.is_topic_shortened
 
 
 @pytest.mark.parametrize(

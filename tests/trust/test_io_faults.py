@@ -138,7 +138,7 @@ def test_files_that_vanish_or_shrink_while_they_are_read(name, moment, tmp_path,
     real = os.open
     opened = 0
 
-    def cutting(path, *arguments, **options):
+    def truncating(path, *arguments, **options):
         nonlocal opened
         opened += 1
         descriptor = real(path, *arguments, **options)
@@ -150,7 +150,7 @@ def test_files_that_vanish_or_shrink_while_they_are_read(name, moment, tmp_path,
                     neighbour.unlink()
         return descriptor
 
-    monkeypatch.setattr(os, "open", cutting)
+    monkeypatch.setattr(os, "open", truncating)
 
     code, out, err = invoke([*JSON[name], *inputs_of(tree)])
 
@@ -175,12 +175,12 @@ def test_a_segment_that_shrinks_while_it_is_read_is_not_called_damaged(command, 
     segment = folder / f"{0:020d}.log"
     real = os.preadv
 
-    def cutting(descriptor, buffers, position):
+    def truncating(descriptor, buffers, position):
         if Path(f"/proc/self/fd/{descriptor}").readlink() == segment:
             os.truncate(segment, len(sound_batch(0)) * 20 + 30)
         return real(descriptor, buffers, position)
 
-    monkeypatch.setattr(os, "preadv", cutting)
+    monkeypatch.setattr(os, "preadv", truncating)
 
     code, out, _ = invoke([command, "--jobs", "1", "--format", "json", str(tmp_path)])
 

@@ -44,7 +44,7 @@ Scans = Mapping[str, SegmentScan]
 def scan_tasks(context: PartitionContext, level: Level) -> list[tuple[FoundFile, ScanTask]]:
     """What has to be walked of a partition: its segments, with the indexes beside them."""
     by_name = _live_by_name(context)
-    cuts = tuple(sorted({base_offset_of(file) for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)}))
+    splits = tuple(sorted({base_offset_of(file) for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)}))
     live = context.of_kind(FileKind.SEGMENT)
     tasks = []
     for at, file in enumerate(live):
@@ -59,7 +59,7 @@ def scan_tasks(context: PartitionContext, level: Level) -> list[tuple[FoundFile,
                     level=level,
                     index_path=_path(context, by_name.get((FileKind.OFFSET_INDEX, base))),
                     time_index_path=_path(context, by_name.get((FileKind.TIME_INDEX, base))),
-                    cuts=tuple(cut for cut in cuts if cut >= base and (after is None or cut <= after)),
+                    splits=tuple(split for split in splits if split >= base and (after is None or split <= after)),
                 ),
             )
         )
@@ -244,11 +244,11 @@ class _PartitionCheck:
         start = segments[0].base_offset
         end = max(segment.end_offset for segment in segments)
         # What lies between the last batch and a snapshot above it was cut with a batch: the state there is that of the end.
-        cuts = sorted(offset for offset in snapshots if start < offset <= end)
+        splits = sorted(offset for offset in snapshots if start < offset <= end)
         history = replay(
             (event for segment in segments for event in segment.scan.producer_events),
             start=self._state_at(snapshots.get(start)),
-            cuts=cuts,
+            splits=splits,
         )
         log_start = (
             max(start, self._context.log_start.value) if isinstance(self._context.log_start, CheckpointValue) else start
@@ -256,7 +256,7 @@ class _PartitionCheck:
         if any(place.span.position < segment.scan.valid_end for segment in segments for place in segment.scan.damage):
             return  # what damaged batches did can't be recomputed
         is_compacted = self._is_compacted(segments)
-        for offset in cuts:
+        for offset in splits:
             file = snapshots[offset]
             value = self._found.values[file.path]
             if value.crc_valid:

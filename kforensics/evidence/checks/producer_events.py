@@ -44,13 +44,13 @@ class Marker(NamedTuple):
     timestamp: int
 
 
-class Cut(NamedTuple):
+class Split(NamedTuple):
     """All batches below this offset lie before, all others behind."""
 
     offset: int
 
 
-ProducerEvent = DataRun | Marker | Cut
+ProducerEvent = DataRun | Marker | Split
 MarkerReader = Callable[[int, int], "tuple[int, int] | None"]
 """Type and coordinator epoch of the control batch at a position and length, nothing where it is no marker."""
 
@@ -59,13 +59,13 @@ class ProducerEvents:
     """Collects events window by window.
 
     Args:
-        cuts: offsets, rising, at which the state will be asked for.
+        splits: offsets, rising, at which the state will be asked for.
         read_marker: reads a control batch.
     """
 
-    def __init__(self, cuts: tuple[int, ...], read_marker: MarkerReader) -> None:
+    def __init__(self, splits: tuple[int, ...], read_marker: MarkerReader) -> None:
         """Start with nothing pending."""
-        self._cuts = list(cuts)
+        self._splits = list(splits)
         self._read_marker = read_marker
         self._pending: dict[int, DataRun] = {}
         self.events: list[ProducerEvent] = []
@@ -74,13 +74,13 @@ class ProducerEvents:
         """Sound batches of one window, in file order."""
         if not len(batches):
             return
-        while self._cuts and self._cuts[0] <= int(batches["base_offset"].max()):
-            offset = self._cuts.pop(0)
+        while self._splits and self._splits[0] <= int(batches["base_offset"].max()):
+            offset = self._splits.pop(0)
             at = int(np.argmax(batches["base_offset"] >= offset))
             self._add_uncut(batches[:at])
             batches = batches[at:]
             self._flush()
-            self.events.append(Cut(offset))
+            self.events.append(Split(offset))
         self._add_uncut(batches)
 
     def finish(self) -> tuple[ProducerEvent, ...]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Damage, DamageKind, Gravity, Span
 from kforensics.evidence.checks.context import mismatch
-from kforensics.evidence.checks.producer_events import NONE, Cut, DataRun, Marker, ProducerEvent
+from kforensics.evidence.checks.producer_events import NONE, DataRun, Marker, ProducerEvent, Split
 from kforensics.formats.index.offset import entry_span
 from kforensics.formats.index.producer_snapshot import (
     SNAPSHOT_ENTRY_LENGTH,
@@ -47,14 +47,14 @@ class ProducerHistory:
 
 
 def replay(
-    events: Iterable[ProducerEvent], *, start: Mapping[int, ProducerEntry], cuts: Sequence[int]
+    events: Iterable[ProducerEvent], *, start: Mapping[int, ProducerEntry], splits: Sequence[int]
 ) -> ProducerHistory:
     """Fold events in log order.
 
     Args:
         events: of all segments, one behind the other.
         start: the state before the first of them.
-        cuts: offsets at which the state is kept; those that no batch reaches get the last state.
+        splits: offsets at which the state is kept; those that no batch reaches get the last state.
     """
     state = dict(start)
     states: dict[int, Mapping[int, ProducerEntry]] = {}
@@ -62,10 +62,10 @@ def replay(
     committed: set[tuple[int, int]] = set()
     for event in events:
         match event:
-            case Cut(offset):
-                for cut in cuts:
-                    if cut <= offset and cut not in states:
-                        states[cut] = dict(state)
+            case Split(offset):
+                for split in splits:
+                    if split <= offset and split not in states:
+                        states[split] = dict(state)
             case DataRun():
                 state[event.producer_id] = _after_data(state.get(event.producer_id), event)
             case Marker():
@@ -76,8 +76,8 @@ def replay(
                 else:
                     committed.add((event.producer_id, event.offset))
                 state[event.producer_id] = _after_marker(before, event)
-    for cut in cuts:
-        states.setdefault(cut, dict(state))
+    for split in splits:
+        states.setdefault(split, dict(state))
     return ProducerHistory(states=states, aborted=aborted, committed=frozenset(committed))
 
 

@@ -39,7 +39,7 @@ class ScanTask:
     level: Level
     index_path: Path | None = None
     time_index_path: Path | None = None
-    cuts: tuple[int, ...] = ()
+    splits: tuple[int, ...] = ()
     """Offsets of producer snapshots that the segment can hold batches of."""
     start: int = 0
     end: int | None = None
@@ -161,7 +161,7 @@ class _Collector:
         self._damage: list[Damage] = []
         self._positions = PositionLookups(_index_positions(task.index_path))
         self._times = OffsetLookups(_time_offsets(task.time_index_path, task.base_offset))
-        self._producers = ProducerEvents(task.cuts, self._read_marker)
+        self._producers = ProducerEvents(task.splits, self._read_marker)
         self._has_empty_batch = False
         self._tail: list[TailBatch] = []
 

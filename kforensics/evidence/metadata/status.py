@@ -26,7 +26,7 @@ class PartitionStatus(NamedTuple):
     directories: tuple[str, ...]
 
 
-def told_status(fields: Fields) -> PartitionStatus:
+def stated_status(fields: Fields) -> PartitionStatus:
     """The status that a PartitionRecord tells."""
     leader = fields["leader"]
     return PartitionStatus(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.evidence.metadata.state import TopicState
-from kforensics.evidence.metadata.status import Fields, PartitionStatus, changed_status, has_elr, told_status
+from kforensics.evidence.metadata.status import Fields, PartitionStatus, changed_status, has_elr, stated_status
 from kforensics.formats.messages.metadata import LEADER_UNCHANGED, parse_metadata_record
 from kforensics.formats.messages.metadata_rows import PartitionRecords
 from kforensics.formats.messages.reader import uuid_text
@@ -129,7 +129,7 @@ class PartitionReplay:
         return said
 
     def _what(self, fields: Fields) -> _Said:
-        return self._number_of(told_status(fields)), fields["leader_epoch"], fields["partition_epoch"]
+        return self._number_of(stated_status(fields)), fields["leader_epoch"], fields["partition_epoch"]
 
     def _record(self, subject: bytes, topic: str, said: _Said, origin: Origin, *, from_snapshot: bool = False) -> None:
         status, leader_epoch, partition_epoch = said

@@ -54,9 +54,9 @@ def skip_varlongs(buffer: WordBuffer, positions: Positions) -> tuple[Positions, 
     """The positions behind varlongs, and which of them end within eight bytes."""
     first = buffer.octets[positions]
     behind = positions + 1
-    if not _goes_on(first):
+    if not _continues(first):
         return behind, np.True_
-    if not _goes_on(first & buffer.octets[behind]):
+    if not _continues(first & buffer.octets[behind]):
         return behind + (first >> 7), np.True_
     _, lengths, stop = _stop(buffer.words[positions])
     return positions + lengths, stop != 0
@@ -66,17 +66,17 @@ def _read_short(buffer: WordBuffer, positions: Positions) -> tuple[Values, Posit
     """Values and the positions behind them where none has more than two bytes."""
     first = buffer.octets[positions]
     behind = positions + 1
-    if not _goes_on(first):
+    if not _continues(first):
         return ((first >> 1) ^ -(first & 1)).view(np.int8).astype(np.int64), behind
     second = buffer.octets[behind]
-    if _goes_on(first & second):
+    if _continues(first & second):
         return None
     is_long = first >> 7
     bits = (first & 0x7F) | (second * is_long).astype(np.uint16) << 7
     return ((bits >> 1) ^ -(bits & 1)).view(np.int16).astype(np.int64), behind + is_long
 
 
-def _goes_on(octets: Octets) -> bool:
+def _continues(octets: Octets) -> bool:
     return bool(len(octets)) and bool(octets.max() >= _MORE)
 
 

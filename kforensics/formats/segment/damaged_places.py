@@ -45,7 +45,7 @@ class DamagedPlaces:
 
     def __init__(self, source: SegmentBytes) -> None:
         self._source = source
-        self._told = 0
+        self._listed = 0
         self._doubts = 0
         self.follows_wrapper = False
         """The sound batch before is a wrapper message."""
@@ -75,7 +75,7 @@ class DamagedPlaces:
         good_rows = np.flatnonzero(~bad)
         bad_rows = np.flatnonzero(bad)
         behind = np.searchsorted(good_rows, bad_rows)
-        most = max(MOST_PLACES - self._told, 0)
+        most = max(MOST_PLACES - self._listed, 0)
         damage: list[Damage] = []
         for row, place in zip(bad_rows[:most].tolist(), behind[:most].tolist(), strict=True):
             before = int(table["last_offset"][good_rows[place - 1]]) if place else last_offset
@@ -86,15 +86,15 @@ class DamagedPlaces:
                     self._source, int(batch["position"]), _header(batch), int(batch["crc"]), int(computed[row]), around
                 )
             )
-        self._told += len(damage)
+        self._listed += len(damage)
         if len(bad_rows) > most:
             damage.append(_summed_up(table[bad_rows[most:]]))
         return damage
 
     def resolve(self, position: int, entries: Entries, last_offset: int) -> Resolution:
         """A place where the chain of lengths breaks; `entries` are the bad ones from there on, as far as a chain can be followed."""
-        self._told += 1
-        search_from = position + (1 if self._told < MOST_PLACES else _STRIDE)
+        self._listed += 1
+        search_from = position + (1 if self._listed < MOST_PLACES else _STRIDE)
         expected = self._expectation(position, last_offset)
         sound = find_sound_batch(self._source, search_from, self._source.size, expected)
         if sound is None and last_offset >= 0 and self._doubts < MOST_DOUBTS:
@@ -109,7 +109,7 @@ class DamagedPlaces:
         bounds = [*entries.table["position"].tolist(), chain_end]
         if sound.position in bounds[1:]:
             kept = bounds.index(sound.position)
-            return Resolution(entries.table[:kept], self._told_one_by_one(entries, kept, around), sound.position)
+            return Resolution(entries.table[:kept], self._listed_one_by_one(entries, kept, around), sound.position)
         return Resolution(empty_batches(), [run_damage(self._source, position, sound.position, around)], sound.position)
 
     def _expectation(self, position: int, last_offset: int) -> Expectation:
@@ -141,18 +141,18 @@ class DamagedPlaces:
             kept += 1
         if not kept:
             return Resolution(empty_batches(), [lying], size)
-        damage = self._told_one_by_one(entries, kept, around)
+        damage = self._listed_one_by_one(entries, kept, around)
         end = int(entries.table["position"][kept - 1] + entries.table["length"][kept - 1])
         if end < size:
             damage.append(run_damage(self._source, end, size, around))
         return Resolution(entries.table[:kept], damage, size)
 
-    def _told_one_by_one(self, entries: Entries, kept: int, around: Neighbours) -> list[Damage]:
+    def _listed_one_by_one(self, entries: Entries, kept: int, around: Neighbours) -> list[Damage]:
         if entries.computed is None:
             return []
         if kept > MOST_PLACES:
             return [_summed_up(entries.table[:kept])]
-        self._told += kept - 1
+        self._listed += kept - 1
         return [
             batch_damage(self._source, int(row["position"]), _header(row), int(row["crc"]), int(crc), around)
             for row, crc in zip(entries.table[:kept], entries.computed[:kept], strict=True)

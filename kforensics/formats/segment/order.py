@@ -17,7 +17,7 @@ _EPOCH_POSITION = BATCH_HEADER.position_of("partition_leader_epoch")
 
 _SOME_EPOCH = "a leader epoch of 0 or more"
 
-MOST_TOLD = 1000
+MOST_LISTED = 1000
 """Batches out of order that are told one by one."""
 
 
@@ -38,7 +38,7 @@ class LogOrder:
         """The highest offset so far that is no outlier, -1 before the first batch."""
         self.leader_epoch = -1
         self._tail: list[_Batch] = []
-        self._told = 0
+        self._listed = 0
 
     def check(self, table: BatchTable) -> list[Damage]:
         """Departures from the order among the next batches; one that is out of order itself is no measure for those behind it."""
@@ -58,7 +58,7 @@ class LogOrder:
         seam = len(self._tail)
         batches = [*self._tail, *_batches(table)]
         self._tail = batches[-2:]
-        return self._told_or_summed_up([*self._check_offsets(batches, seam), *self._check_epochs(batches, seam)])
+        return self._listed_or_counted([*self._check_offsets(batches, seam), *self._check_epochs(batches, seam)])
 
     def _lacks_epochs(self, table: BatchTable) -> bool:
         """Whether a batch has an epoch that is none, although leaders gave epochs to those around it."""
@@ -68,22 +68,22 @@ class LogOrder:
         is_batch = table["magic"] == 2
         return bool((own < -1).any() or ((is_batch & (own < 0)).any() and (self.leader_epoch >= 0 or own.max() >= 0)))
 
-    def _told_or_summed_up(self, damage: list[Damage]) -> list[Damage]:
-        """No more than `MOST_TOLD` one by one along the log; the rest of a window as one."""
-        told = damage[: max(MOST_TOLD - self._told, 0)]
-        rest = sorted(damage[len(told) :], key=lambda one: one.span.position)
-        self._told += len(told)
+    def _listed_or_counted(self, damage: list[Damage]) -> list[Damage]:
+        """No more than `MOST_LISTED` one by one along the log; the rest of a window as one."""
+        listed = damage[: max(MOST_LISTED - self._listed, 0)]
+        rest = sorted(damage[len(listed) :], key=lambda one: one.span.position)
+        self._listed += len(listed)
         if rest:
             begin, end = rest[0].span.position, max(one.span.end for one in rest)
-            told.append(
+            listed.append(
                 Damage(
                     span=Span(begin, end - begin),
                     kind=DamageKind.ORDER,
                     expected="offsets that rise and leader epochs that do not fall",
-                    found=f"{len(rest)} batches out of order, after {MOST_TOLD} told one by one",
+                    found=f"{len(rest)} batches out of order, after {MOST_LISTED} told one by one",
                 )
             )
-        return told
+        return listed
 
     def _check_offsets(self, batches: list[_Batch], seam: int) -> list[Damage]:
         damage = []

@@ -124,8 +124,8 @@ class _Walk:
                 with_checksums=self._level is not Level.HEADERS,
             )
             stop = start + entries.end
-            is_cut = stop < self.limit and not entries.is_full and self._is_cut(start, stop)
-            if is_cut and stop == start:
+            is_incomplete = stop < self.limit and not entries.is_full and self._is_incomplete(start, stop)
+            if is_incomplete and stop == start:
                 if self._hold_large_entry(start):
                     continue
                 entries = self._large_entry(start)
@@ -134,13 +134,13 @@ class _Walk:
             self._accept(entries.part(0, kept), start, found)
             if kept == len(entries.table):
                 position = stop
-                if is_cut or stop >= min(self.limit, self._loaded_end):
+                if is_incomplete or stop >= min(self.limit, self._loaded_end):
                     break
                 if entries.is_full:
                     continue
             else:
                 position = int(entries.table["position"][kept])
-                if is_cut and position > start:
+                if is_incomplete and position > start:
                     break
             resolution = self._places.resolve(position, entries.part(kept, len(entries.table)), self._order.last_offset)
             found.tables.append(resolution.table)
@@ -165,7 +165,7 @@ class _Walk:
             # The file became shorter than it was when opened: what is gone can't be judged.
             self.limit = min(self.limit, self._loaded_end)
 
-    def _is_cut(self, start: int, stop: int) -> bool:
+    def _is_incomplete(self, start: int, stop: int) -> bool:
         """Whether the entry at `stop` goes on behind what is loaded."""
         if self._loaded_end >= self._source.size:
             return False
@@ -280,9 +280,9 @@ def iter_window_records(source: SegmentBytes, window: SegmentWindow) -> Iterator
     pending = list(reversed(window.damage))
     for row in window.batches:
         position = int(row["position"])
-        is_told = False
+        is_listed = False
         while pending and pending[-1].span.position <= position:
-            is_told |= pending[-1].span.position == position
+            is_listed |= pending[-1].span.position == position
             yield pending.pop()
         if row["crc_valid"]:
             entry = read_exactly(source, position, int(row["length"]))
@@ -291,7 +291,7 @@ def iter_window_records(source: SegmentBytes, window: SegmentWindow) -> Iterator
                     iter_batch_records(entry, position) if row["magic"] == 2 else iter_message_records(entry, position)
                 )
             except FormatError as error:
-                if not is_told:
+                if not is_listed:
                     yield Damage(
                         span=Span(position, len(entry)),
                         kind=DamageKind.RECORD,

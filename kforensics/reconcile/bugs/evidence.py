@@ -8,11 +8,11 @@ from kforensics.evidence.model import BatchReader, Citation
 from kforensics.protocol.known_bugs import KNOWN_BUGS, is_affected
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.bugs.log_signs import Sign
-from kforensics.reconcile.history.log_copies import Copy
+from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.residual_divergence import Residual
-from kforensics.reconcile.history.truncations import Cut
-from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.history.truncations import ObservedTruncation
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 
@@ -49,7 +49,7 @@ class BugTrace:
     effect: str
     trace: str
     """What was seen."""
-    cut_to: int | Absent = Absent.NOT_APPLICABLE
+    truncated_to: int | Absent = Absent.NOT_APPLICABLE
     """The target of the truncation that it explains, if it is one."""
     citations: tuple[Citation, ...] = ()
 
@@ -61,9 +61,9 @@ class Seen:
     jira: str
     broker_id: int | Absent
     trace: str
-    is_telling: bool = True
+    is_conclusive: bool = True
     """Nothing else leaves it; else the bug is no more than possible."""
-    cut_to: int | Absent = Absent.NOT_APPLICABLE
+    truncated_to: int | Absent = Absent.NOT_APPLICABLE
     citations: tuple[Citation, ...] = ()
 
 
@@ -72,15 +72,15 @@ class TraceEvidence:
     """What is looked through."""
 
     versions: BrokerVersions
-    copies: Sequence[Copy]
-    leader: Copy | None
+    copies: Sequence[LogCopy]
+    leader: LogCopy | None
     leaderships: Sequence[Leadership]
-    cuts: Sequence[Cut]
+    truncations: Sequence[ObservedTruncation]
     logged: Sequence[LoggedTruncation]
     residuals: Sequence[Residual]
-    ordinary_cuts: frozenset[int]
+    ordinary_truncations: frozenset[int]
     """Targets of cuts that an unclean election or a lost disk cache explains."""
-    agree_until: Callable[[LogView, LogView], int]
+    agree_until: Callable[[LoadedLog, LoadedLog], int]
     reader: BatchReader
     losses: Sequence[Loss] = ()
     disagreeing: frozenset[tuple[int | Absent, int]] = frozenset()
@@ -99,9 +99,9 @@ def traced(seen: Seen, versions: BrokerVersions) -> BugTrace | None:
     return BugTrace(
         jira=seen.jira,
         broker_id=seen.broker_id,
-        confidence=confidence if seen.is_telling else "possible",
+        confidence=confidence if seen.is_conclusive else "possible",
         effect=BUGS[seen.jira].effect,
         trace=seen.trace,
-        cut_to=seen.cut_to,
+        truncated_to=seen.truncated_to,
         citations=seen.citations,
     )

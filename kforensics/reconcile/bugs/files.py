@@ -9,14 +9,14 @@ from kforensics.evidence.model import Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.reconcile.bugs.evidence import Seen, TraceEvidence
 from kforensics.reconcile.bugs.log_signs import SignKind
-from kforensics.reconcile.history.log_copies import Copy
+from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import is_in_use
 from kforensics.reconcile.replicas.leader import newest_magic
 
 EPOCH_FILE = "leader-epoch-checkpoint"
 
 
-def of_files(evidence: TraceEvidence, copy: Copy) -> Iterator[Seen]:
+def of_files(evidence: TraceEvidence, copy: LogCopy) -> Iterator[Seen]:
     """Checkpoints and producer snapshots that contradict the log."""
     view, replica = copy.view, copy.view.replica
     broker, end = replica.broker_id, view.log_end_offset
@@ -49,11 +49,11 @@ def of_files(evidence: TraceEvidence, copy: Copy) -> Iterator[Seen]:
     point = replica.recovery_point
     if not isinstance(point, Absent) and point.value > end:
         trace = f"broker {broker}'s recovery point {point.value} lies past its log end {end}"
-        yield Seen(jira="KAFKA-3968", broker_id=broker, trace=trace, is_telling=False, citations=(point.citation,))
+        yield Seen(jira="KAFKA-3968", broker_id=broker, trace=trace, is_conclusive=False, citations=(point.citation,))
     if not isinstance(recorded, Absent) and recorded.value < view.log_start_offset:
         trace = f"broker {broker}'s high watermark {recorded.value} lies below its log start {view.log_start_offset}"
         for jira in ("KAFKA-9491", "KAFKA-5634"):
-            yield Seen(jira=jira, broker_id=broker, trace=trace, is_telling=False, citations=(recorded.citation,))
+            yield Seen(jira=jira, broker_id=broker, trace=trace, is_conclusive=False, citations=(recorded.citation,))
     cleaned = replica.cleaner_point
     if not isinstance(cleaned, Absent) and cleaned.value > end:
         trace = f"broker {broker}'s cleaner checkpoint {cleaned.value} lies past its log end {end}"
@@ -76,12 +76,12 @@ def of_stuck_replicas(evidence: TraceEvidence) -> Iterator[Seen]:
                 jira="KAFKA-10706",
                 broker_id=copy.broker_id,
                 trace=trace,
-                is_telling=False,
+                is_conclusive=False,
                 citations=(copy.view.replica.cite(EPOCH_FILE),),
             )
 
 
-def of_formats(copy: Copy) -> Iterator[Seen]:
+def of_formats(copy: LogCopy) -> Iterator[Seen]:
     """Leader epochs of a log whose newest batches are of an old message format (KAFKA-7601)."""
     view, replica = copy.view, copy.view.replica
     claimed, newest = replica.checkpoint_epochs, newest_magic(view)
@@ -92,7 +92,7 @@ def of_formats(copy: Copy) -> Iterator[Seen]:
         yield Seen(jira="KAFKA-7601", broker_id=replica.broker_id, trace=trace, citations=(replica.cite(EPOCH_FILE),))
 
 
-def of_lost_markers(evidence: TraceEvidence, copy: Copy) -> Iterator[Seen]:
+def of_lost_markers(evidence: TraceEvidence, copy: LogCopy) -> Iterator[Seen]:
     """Transactional records below the cleaner's checkpoint with no end of their transaction behind them (KAFKA-14055).
 
     Cleaners stop at the first open transaction, so each that they have passed had an end. A cut may have taken it too, which lowers the checkpoint: then the trace
@@ -114,7 +114,7 @@ def of_lost_markers(evidence: TraceEvidence, copy: Copy) -> Iterator[Seen]:
                 jira="KAFKA-14055",
                 broker_id=replica.broker_id,
                 trace=trace,
-                is_telling=not evidence.cuts and not evidence.losses,
+                is_conclusive=not evidence.truncations and not evidence.losses,
                 citations=(cleaned.citation,),
             )
             return
@@ -139,6 +139,6 @@ def of_stale_directories(evidence: TraceEvidence) -> Iterator[Seen]:
                 jira="KAFKA-14616",
                 broker_id=sign.broker_id,
                 trace=trace,
-                is_telling=False,
+                is_conclusive=False,
                 citations=(directory, *sign.citations),
             )

@@ -16,12 +16,12 @@ from kforensics.reconcile.bugs.files import (
 )
 from kforensics.reconcile.bugs.log_signs import Sign, SignKind
 from kforensics.reconcile.bugs.truncations import (
-    is_below_mark,
-    of_cuts,
+    is_below_high_watermark,
     of_early_joins,
     of_fetchers,
-    of_metadata_cuts,
+    of_metadata_truncations,
     of_residuals,
+    of_truncations,
     of_unwritten_epochs,
 )
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
@@ -51,7 +51,7 @@ def broker_bugs(signs: Iterable[Sign], versions: BrokerVersions) -> tuple[BugTra
                     jira=jira,
                     broker_id=sign.broker_id,
                     trace=words.format(sign.broker_id),
-                    is_telling=sign.kind is SignKind.RECOVERY_AFTER_STOP,
+                    is_conclusive=sign.kind is SignKind.RECOVERY_AFTER_STOP,
                     citations=sign.citations,
                 )
             )
@@ -63,12 +63,12 @@ def _once(seen: Iterable[Seen], versions: BrokerVersions) -> tuple[BugTrace, ...
     for one in seen:
         trace = traced(one, versions)
         if trace is not None:
-            found.setdefault((one.jira, one.broker_id, one.cut_to), trace)
+            found.setdefault((one.jira, one.broker_id, one.truncated_to), trace)
     return tuple(found.values())
 
 
-def doubted_marks(
-    logged: Sequence[LoggedTruncation], versions: BrokerVersions, ordinary_cuts: frozenset[int]
+def doubted_high_watermarks(
+    logged: Sequence[LoggedTruncation], versions: BrokerVersions, ordinary_truncations: frozenset[int]
 ) -> dict[int, int]:
     """By broker, the offset from which its recorded high watermark proves nothing (KAFKA-14704, KAFKA-13141).
 
@@ -77,7 +77,7 @@ def doubted_marks(
     doubted: dict[int, int] = {}
     for line in logged:
         broker = line.broker_id
-        if not isinstance(broker, int) or not is_below_mark(line) or line.to_offset in ordinary_cuts:
+        if not isinstance(broker, int) or not is_below_high_watermark(line) or line.to_offset in ordinary_truncations:
             continue
         if any(versions.confidence(broker, jira) for jira in ("KAFKA-14704", "KAFKA-13141")):
             doubted[broker] = min(line.to_offset, doubted.get(broker, line.to_offset))
@@ -86,10 +86,10 @@ def doubted_marks(
 
 def _all_seen(evidence: TraceEvidence) -> Iterator[Seen]:
     yield from of_residuals(evidence)
-    yield from of_cuts(evidence)
+    yield from of_truncations(evidence)
     yield from of_unwritten_epochs(evidence)
     yield from of_early_joins(evidence)
-    yield from of_metadata_cuts(evidence)
+    yield from of_metadata_truncations(evidence)
     yield from of_fetchers(evidence)
     for copy in evidence.copies:
         if not copy.is_remnant and copy.view.replica.state == "live":

@@ -7,10 +7,10 @@ from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import Seen, TraceEvidence
 from kforensics.reconcile.bugs.log_signs import Sign, SignKind
-from kforensics.reconcile.history.log_copies import Copy
+from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import Loss, is_in_use
 from kforensics.reconcile.history.residual_divergence import Residual
-from kforensics.reconcile.history.truncations import Cut
+from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation
 
@@ -27,8 +27,10 @@ def of_residuals(evidence: TraceEvidence) -> Iterator[Seen]:
         if _is_within_one_leader(one, evidence):
             jira, where = "KAFKA-7164", f"{where}; one broker led in all the epochs between"
         if jira is not None:
-            is_telling = jira != "KAFKA-1211"  # a lost disk cache leaves the same
-            yield Seen(jira=jira, broker_id=one.broker_id, trace=where, is_telling=is_telling, citations=one.citations)
+            is_conclusive = jira != "KAFKA-1211"  # a lost disk cache leaves the same
+            yield Seen(
+                jira=jira, broker_id=one.broker_id, trace=where, is_conclusive=is_conclusive, citations=one.citations
+            )
 
 
 def _is_within_one_leader(one: Residual, evidence: TraceEvidence) -> bool:
@@ -48,48 +50,52 @@ def _is_within_one_leader(one: Residual, evidence: TraceEvidence) -> bool:
     return None not in terms and len(terms) == 1
 
 
-def of_cuts(evidence: TraceEvidence) -> Iterator[Seen]:
+def of_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
     """Cuts below or to a high watermark, to 0, of a whole log, and by epoch on an old message format."""
     for line in evidence.logged:
-        if not is_below_mark(line) or line.to_offset in evidence.ordinary_cuts:
+        if not is_below_high_watermark(line) or line.to_offset in evidence.ordinary_truncations:
             continue
         trace = f"broker {line.broker_id} cut to {line.to_offset}, below its high watermark {line.high_watermark}"
-        for jira, is_telling in (("KAFKA-14704", True), ("KAFKA-13141", False)):
-            yield _seen_in(line, jira, trace, is_telling=is_telling)
-    for cut in evidence.cuts:
-        before = cut.before.view.replica if cut.before is not None else None
-        if cut.rule == "high-watermark" or (cut.is_logged and before and _is_at_mark(cut)):
-            trace = f"broker {cut.broker_id} cut to its high watermark {cut.to_offset}"
-            yield _seen_in(cut, "KAFKA-1211", trace)
-        if cut.to_offset == 0 and before is not None and isinstance(before.high_watermark, Absent):
-            trace = f"broker {cut.broker_id} cut to 0, and no high watermark of it was recorded"
-            yield _seen_in(cut, "KAFKA-1647", trace)
-        if cut.is_full:
-            trace = f"broker {cut.broker_id} dropped its whole log and began anew at {cut.to_offset}"
-            yield _seen_in(cut, "KAFKA-2143", trace, is_telling=False)
-        magic = cut.before.view.oldest_magic if cut.before is not None else Absent.UNKNOWN
-        if cut.rule == "epoch" and isinstance(magic, int) and magic < 2 and before and before.checkpoint_epochs:
-            trace = f"broker {cut.broker_id} cut a log of the old message format to {cut.to_offset} by leader epoch"
-            yield _seen_in(cut, "KAFKA-7897", trace)
+        for jira, is_conclusive in (("KAFKA-14704", True), ("KAFKA-13141", False)):
+            yield _seen_in(line, jira, trace, is_conclusive=is_conclusive)
+    for truncation in evidence.truncations:
+        before = truncation.before.view.replica if truncation.before is not None else None
+        if truncation.rule == "high-watermark" or (
+            truncation.is_logged and before and _is_at_high_watermark(truncation)
+        ):
+            trace = f"broker {truncation.broker_id} cut to its high watermark {truncation.to_offset}"
+            yield _seen_in(truncation, "KAFKA-1211", trace)
+        if truncation.to_offset == 0 and before is not None and isinstance(before.high_watermark, Absent):
+            trace = f"broker {truncation.broker_id} cut to 0, and no high watermark of it was recorded"
+            yield _seen_in(truncation, "KAFKA-1647", trace)
+        if truncation.is_full:
+            trace = f"broker {truncation.broker_id} dropped its whole log and began anew at {truncation.to_offset}"
+            yield _seen_in(truncation, "KAFKA-2143", trace, is_conclusive=False)
+        magic = truncation.before.view.oldest_magic if truncation.before is not None else Absent.UNKNOWN
+        if truncation.rule == "epoch" and isinstance(magic, int) and magic < 2 and before and before.checkpoint_epochs:
+            trace = f"broker {truncation.broker_id} cut a log of the old message format to {truncation.to_offset} by leader epoch"
+            yield _seen_in(truncation, "KAFKA-7897", trace)
 
 
-def _seen_in(cut: Cut | LoggedTruncation, jira: str, trace: str, *, is_telling: bool = True) -> Seen:
+def _seen_in(
+    truncation: ObservedTruncation | LoggedTruncation, jira: str, trace: str, *, is_conclusive: bool = True
+) -> Seen:
     return Seen(
         jira=jira,
-        broker_id=cut.broker_id,
+        broker_id=truncation.broker_id,
         trace=trace,
-        is_telling=is_telling,
-        cut_to=cut.to_offset,
-        citations=cut.citations,
+        is_conclusive=is_conclusive,
+        truncated_to=truncation.to_offset,
+        citations=truncation.citations,
     )
 
 
-def _is_at_mark(cut: Cut) -> bool:
-    recorded = cut.before.view.replica.high_watermark if cut.before is not None else Absent.UNKNOWN
-    return not isinstance(recorded, Absent) and recorded.value == cut.to_offset
+def _is_at_high_watermark(truncation: ObservedTruncation) -> bool:
+    recorded = truncation.before.view.replica.high_watermark if truncation.before is not None else Absent.UNKNOWN
+    return not isinstance(recorded, Absent) and recorded.value == truncation.to_offset
 
 
-def is_below_mark(line: LoggedTruncation) -> bool:
+def is_below_high_watermark(line: LoggedTruncation) -> bool:
     """The line tells of a cut below the replica's own high watermark."""
     return isinstance(line.high_watermark, int) and line.to_offset < line.high_watermark
 
@@ -107,13 +113,16 @@ def of_unwritten_epochs(evidence: TraceEvidence) -> Iterator[Seen]:
                 continue
             trace = f"broker {state.leader} led in epoch {state.leader_epoch} and its {_EPOCH_FILE} does not name it; broker {broker} cut to {target}"
             citations = (state.citation, copy.view.replica.cite(_EPOCH_FILE))
-            yield Seen(jira="KAFKA-7415", broker_id=broker, trace=trace, cut_to=target, citations=citations)
+            yield Seen(jira="KAFKA-7415", broker_id=broker, trace=trace, truncated_to=target, citations=citations)
             break
 
 
 def of_early_joins(evidence: TraceEvidence) -> Iterator[Seen]:
     """Committed records went with a clean election, and nobody's disk lost anything: the new leader had joined the ISR too early (KAFKA-7128)."""
-    if any(cut.rule in {"recovery", "high-watermark"} or not cut.is_logged for cut in evidence.cuts):
+    if any(
+        truncation.rule in {"recovery", "high-watermark"} or not truncation.is_logged
+        for truncation in evidence.truncations
+    ):
         return
     for loss in evidence.losses:
         election = _election_after(loss, evidence)
@@ -128,7 +137,7 @@ def of_early_joins(evidence: TraceEvidence) -> Iterator[Seen]:
             jira="KAFKA-7128",
             broker_id=before.leader,
             trace=trace,
-            is_telling=has_joined,
+            is_conclusive=has_joined,
             citations=(state.citation, *loss.citations),
         )
         return
@@ -136,7 +145,9 @@ def of_early_joins(evidence: TraceEvidence) -> Iterator[Seen]:
 
 def _election_after(loss: Loss, evidence: TraceEvidence) -> tuple[Leadership, Leadership, bool] | None:
     """The clean election that ended the term of the loss: the term's last state, the new leader's first, and whether it was seen to join in that term."""
-    if not isinstance(loss.leader_epoch, int) or any(cut.rule == "unknown" for cut in evidence.cuts if cut.is_full):
+    if not isinstance(loss.leader_epoch, int) or any(
+        truncation.rule == "unknown" for truncation in evidence.truncations if truncation.is_full
+    ):
         return None
     term = [state for state in evidence.leaderships if state.leader_epoch == loss.leader_epoch]
     after = next(
@@ -150,17 +161,17 @@ def _election_after(loss: Loss, evidence: TraceEvidence) -> tuple[Leadership, Le
     return term[-1], after, any(after.leader not in isr for isr in members)
 
 
-def of_metadata_cuts(evidence: TraceEvidence) -> Iterator[Seen]:
+def of_metadata_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
     """A quorum member cut records of the metadata log that the final leader holds all the same (KAFKA-12460)."""
     if evidence.leader is None or evidence.leader.view.replica.topic_partition.topic not in METADATA_TOPICS:
         return
-    for cut in evidence.cuts:
-        if cut.before is None or cut.before not in evidence.copies or cut.is_full:
+    for truncation in evidence.truncations:
+        if truncation.before is None or truncation.before not in evidence.copies or truncation.is_full:
             continue
-        held = min(evidence.agree_until(cut.before.view, evidence.leader.view), cut.from_offset)
-        if held > cut.to_offset:
-            trace = f"node {cut.broker_id} cut its metadata log to {cut.to_offset}; the leader holds the same records up to {held}"
-            yield _seen_in(cut, "KAFKA-12460", trace)
+        held = min(evidence.agree_until(truncation.before.view, evidence.leader.view), truncation.from_offset)
+        if held > truncation.to_offset:
+            trace = f"node {truncation.broker_id} cut its metadata log to {truncation.to_offset}; the leader holds the same records up to {held}"
+            yield _seen_in(truncation, "KAFKA-12460", trace)
 
 
 def of_fetchers(evidence: TraceEvidence) -> Iterator[Seen]:
@@ -172,9 +183,13 @@ def of_fetchers(evidence: TraceEvidence) -> Iterator[Seen]:
             trace = (
                 f"a fetcher of broker {sign.broker_id} that another leader had replaced cut the log to {sign.offset}"
             )
-            cut_to = sign.offset if isinstance(sign.offset, int) else Absent.NOT_APPLICABLE
+            truncated_to = sign.offset if isinstance(sign.offset, int) else Absent.NOT_APPLICABLE
             yield Seen(
-                jira="KAFKA-13207", broker_id=sign.broker_id, trace=trace, cut_to=cut_to, citations=sign.citations
+                jira="KAFKA-13207",
+                broker_id=sign.broker_id,
+                trace=trace,
+                truncated_to=truncated_to,
+                citations=sign.citations,
             )
         if sign.kind is SignKind.FETCH_FAILED and copy is not None and start is not None:
             end = copy.view.log_end_offset
@@ -187,21 +202,21 @@ def of_fetchers(evidence: TraceEvidence) -> Iterator[Seen]:
             yield from _early_batches(evidence, sign, copy)
 
 
-def _early_batches(evidence: TraceEvidence, sign: Sign, copy: Copy) -> Iterator[Seen]:
+def _early_batches(evidence: TraceEvidence, sign: Sign, copy: LogCopy) -> Iterator[Seen]:
     """Batches of an epoch that stand before the offset at which the follower entered it, with no cut since (KAFKA-18723)."""
     began = next(
         (e.start_offset for e in copy.view.batch_epochs if e.leader_epoch == sign.leader_epoch), Absent.UNKNOWN
     )
     if not isinstance(began, int) or not isinstance(sign.offset, int) or began >= sign.offset:
         return
-    cut_since = any(
+    truncated_since = any(
         line.broker_id == sign.broker_id
         and line.has_effect is not False
         and line.to_offset <= sign.offset
         and not _is_before(line.time_ms, sign.time_ms)
         for line in evidence.logged
     )
-    if not cut_since:
+    if not truncated_since:
         trace = (
             f"broker {sign.broker_id} held batches of leader epoch {sign.leader_epoch} from {began} on"
             f" when it entered that epoch at {sign.offset}"

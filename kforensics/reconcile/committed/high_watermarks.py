@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from kforensics.damage import Absent
-from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 
 MARK_INTERVAL_MS = 5_000
 """`replica.high.watermark.checkpoint.interval.ms`, Kafka's default."""
 
 
-def mark_reach(view: LogView, facts: ClusterFacts, leaderships: Sequence[Leadership]) -> int:
+def high_watermark_reach(view: LoadedLog, facts: ClusterFacts, leaderships: Sequence[Leadership]) -> int:
     """The offset below which the high watermark recorded for a log proves its records committed; 0 where none is recorded."""
     recorded = view.replica.high_watermark
     if isinstance(recorded, Absent):
@@ -23,7 +23,7 @@ def mark_reach(view: LogView, facts: ClusterFacts, leaderships: Sequence[Leaders
 
 
 def _start_of_unmarked_term(
-    view: LogView, facts: ClusterFacts, leaderships: Sequence[Leadership], otherwise: int
+    view: LoadedLog, facts: ClusterFacts, leaderships: Sequence[Leadership], otherwise: int
 ) -> int:
     """Where the log was written anew since its broker came back from a crash so lately that the mark may be from before.
 

@@ -13,7 +13,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.reconcile.committed.proofs import Bound, CommitProofs
-from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.units import OffsetRange
 
@@ -70,8 +70,8 @@ class CommitJudge:
 
     def __init__(
         self,
-        views: Sequence[LogView],
-        agree_until: Callable[[LogView, LogView], int],
+        views: Sequence[LoadedLog],
+        agree_until: Callable[[LoadedLog, LoadedLog], int],
         facts: ClusterFacts,
         reader: BatchReader,
         *,
@@ -94,7 +94,7 @@ class CommitJudge:
         )
         self._is_quorum = is_quorum
 
-    def runs(self, view: LogView, offsets: OffsetRange) -> tuple[CommittedRun, ...]:
+    def runs(self, view: LoadedLog, offsets: OffsetRange) -> tuple[CommittedRun, ...]:
         """The offsets in runs of one certainty, in order."""
         if offsets.count <= 0:
             return ()
@@ -115,7 +115,7 @@ class CommitJudge:
             out.append(_run(end, offsets.last, "no", never))
         return tuple(out)
 
-    def _why_possible(self, view: LogView) -> str:
+    def _why_possible(self, view: LoadedLog) -> str:
         if not self._proofs.leaderships:
             return "above every recorded high watermark; no metadata tells who was in sync"
         recorded = view.replica.high_watermark
@@ -133,7 +133,7 @@ def _run(first: int, last: int, certainty: Certainty, bound: Bound) -> Committed
     )
 
 
-def count_runs(runs: Sequence[CommittedRun], view: LogView, reader: BatchReader) -> tuple[CommittedRun, ...]:
+def count_runs(runs: Sequence[CommittedRun], view: LoadedLog, reader: BatchReader) -> tuple[CommittedRun, ...]:
     """The runs with their records counted from the batches of the replica's log."""
     if not runs:
         return ()

@@ -16,9 +16,9 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.committed.high_watermarks import mark_reach
+from kforensics.reconcile.committed.high_watermarks import high_watermark_reach
 from kforensics.reconcile.logs.divergence import common_range
-from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.units import OffsetRange
 
@@ -38,15 +38,15 @@ class Bound:
 class CommitProofs:
     """All evidence about what was committed in one partition, and the rules that draw on it."""
 
-    views: Sequence[LogView]
-    agree_until: Callable[[LogView, LogView], int]
+    views: Sequence[LoadedLog]
+    agree_until: Callable[[LoadedLog, LoadedLog], int]
     facts: ClusterFacts
     reader: BatchReader
     leaderships: Sequence[Leadership]
     is_recreated: bool = False
     doubted: Mapping[int, int] = field(default_factory=dict)
 
-    def certain_below(self, view: LogView, offsets: OffsetRange) -> Bound | None:
+    def certain_below(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
         """The highest offset below which everything in the log is proven to be committed."""
         bounds = [
             *self._by_high_watermarks(view),
@@ -57,14 +57,14 @@ class CommitProofs:
         ]
         return max(bounds, key=lambda bound: bound.offset, default=None)
 
-    def _by_high_watermarks(self, view: LogView) -> list[Bound]:
+    def _by_high_watermarks(self, view: LoadedLog) -> list[Bound]:
         bounds = []
         for other in self.views:
             recorded = other.replica.high_watermark
             if isinstance(recorded, Absent):
                 continue
             same_until = view.log_end_offset if other is view else self.agree_until(view, other)
-            reach = min(mark_reach(other, self.facts, self.leaderships), same_until)
+            reach = min(high_watermark_reach(other, self.facts, self.leaderships), same_until)
             broker = other.replica.broker_id
             if isinstance(broker, int):
                 # Its broker raised the mark over records that it then cut.
@@ -77,7 +77,7 @@ class CommitProofs:
             )
         return bounds
 
-    def _by_groups(self, view: LogView) -> list[Bound]:
+    def _by_groups(self, view: LoadedLog) -> list[Bound]:
         bounds: list[Bound] = []
         if self.is_recreated:
             return bounds
@@ -90,7 +90,7 @@ class CommitProofs:
                 bounds.append(Bound(offset=commit.offset, reason=reason, citations=(commit.citation,)))
         return bounds
 
-    def _by_sole_isr(self, view: LogView) -> list[Bound]:
+    def _by_sole_isr(self, view: LoadedLog) -> list[Bound]:
         """A leader that is its own whole ISR commits what it appends, where one in sync is enough; unless that is known nothing is proven."""
         if self.facts.needed_in_sync(view.replica.topic_partition.topic) != 1:
             return []
@@ -114,7 +114,7 @@ class CommitProofs:
             )
         return bounds
 
-    def _by_isr_copies(self, view: LogView) -> list[Bound]:
+    def _by_isr_copies(self, view: LoadedLog) -> list[Bound]:
         """What every member of the ISR that ended a leader's term holds was committed in that term."""
         by_broker = {other.replica.broker_id: other for other in self.views if other.replica.state == "live"}
         bounds = []
@@ -145,7 +145,7 @@ class CommitProofs:
         return isinstance(state.replicas, tuple) and state.isr >= frozenset(state.replicas)
 
     @staticmethod
-    def _end_of_term(view: LogView, state: Leadership) -> int | None:
+    def _end_of_term(view: LoadedLog, state: Leadership) -> int | None:
         """Where the leader's term that `state` belongs to ends in its log: epochs rise with every leader, ISR changes keep them."""
         claimed = view.replica.checkpoint_epochs
         entries = () if isinstance(claimed, Absent) else claimed
@@ -161,7 +161,7 @@ class CommitProofs:
             (e.start_offset for e in view.batch_epochs if e.leader_epoch > state.leader_epoch), view.log_end_offset
         )
 
-    def _by_commit_markers(self, view: LogView, offsets: OffsetRange) -> list[Bound]:
+    def _by_commit_markers(self, view: LoadedLog, offsets: OffsetRange) -> list[Bound]:
         rows = self.reader.batches(view.replica, offsets.first, offsets.last)
         rows = rows[(rows["attributes"] & TRANSACTIONAL_BIT) != 0]
         is_marker = (rows["attributes"] & CONTROL_BIT) != 0
@@ -181,11 +181,11 @@ class CommitProofs:
             bounds.append(Bound(offset=int(ends[before - 1]) + 1, reason=reason, citations=(citation,)))
         return bounds
 
-    def _is_commit(self, view: LogView, offset: int) -> bool:
+    def _is_commit(self, view: LoadedLog, offset: int) -> bool:
         record = next(iter(self.reader.records(view.replica, offset, offset)), None)
         return record is not None and record.key is not None and record.key[2:4] == b"\x00\x01"
 
-    def by_majority(self, view: LogView) -> tuple[Bound | None, Bound | None]:
+    def by_majority(self, view: LoadedLog) -> tuple[Bound | None, Bound | None]:
         """What a majority of the voters holds is committed, and with all voters here nothing else is (KIP-595)."""
         newest = self.leaderships[-1] if self.leaderships else None
         if newest is None or isinstance(newest.replicas, Absent) or not newest.replicas:
@@ -205,7 +205,7 @@ class CommitProofs:
             return certain, None
         return certain, Bound(offset=held, reason=f"fewer than {who} hold it", citations=(newest.citation,))
 
-    def never_from(self, view: LogView, offsets: OffsetRange) -> Bound | None:
+    def never_from(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
         """Beyond the log of a replica that was in the ISR, or eligible to lead (KIP-966), and took over cleanly, nothing was committed.
 
         Its log had to hold all that was committed before, and the start of its term says where its log ended then. A replica that came back from

@@ -19,7 +19,7 @@ from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.history.log_copies import FILE_TIME_SLACK_MS
 from kforensics.reconcile.history.topic_incarnations import Incarnation
-from kforensics.reconcile.history.truncations import Cut
+from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 
@@ -57,14 +57,14 @@ class CauseEvidence:
     """What is known of a partition when causes are judged."""
 
     leaderships: Sequence[Leadership]
-    cuts: Sequence[Cut]
+    truncations: Sequence[ObservedTruncation]
     """Every cut of the partition, this one included."""
     incarnation: Incarnation
     """What lines tell of the making of the partition."""
 
 
 def cause_of(
-    cut: Cut,
+    truncation: ObservedTruncation,
     evidence: CauseEvidence,
     *,
     protocol: ProtocolName,
@@ -75,43 +75,43 @@ def cause_of(
     """Why the cut happened.
 
     Args:
-        cut: the truncation.
+        truncation: the truncation.
         evidence: elections and the other cuts of the partition.
         protocol: in force on the node that cut.
         none_committed: every record that went is known not to have been committed.
         is_by_protocol: worked out again, the protocol cuts just there.
         some_committed: some record that went is proven to have been committed.
     """
-    if cut.topic_partition.topic in METADATA_TOPICS:
+    if truncation.topic_partition.topic in METADATA_TOPICS:
         reason = "a quorum member drops what its leader had not replicated to a majority"
         return Cause(name=CauseName.UNCOMMITTED_TAIL, confidence="likely", reason=reason)
-    if cut.rule == "recovery" and cut.is_inside:
-        reason = f"start-up recovery met damage at offset {cut.to_offset}, inside of the log, and dropped all behind it, sound segments too"
-        return Cause(name=CauseName.DAMAGE, confidence="likely", reason=reason, citations=cut.citations)
-    if cut.rule == "recovery":
+    if truncation.rule == "recovery" and truncation.is_inside:
+        reason = f"start-up recovery met damage at offset {truncation.to_offset}, inside of the log, and dropped all behind it, sound segments too"
+        return Cause(name=CauseName.DAMAGE, confidence="likely", reason=reason, citations=truncation.citations)
+    if truncation.rule == "recovery":
         reason = (
             "start-up recovery found the end of the log gone or torn; earlier evidence shows that it had been written"
         )
-        return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=cut.citations)
-    if _is_of_earlier_topic(cut, evidence.incarnation):
+        return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=truncation.citations)
+    if _is_of_earlier_topic(truncation, evidence.incarnation):
         reason = "the directory held an earlier topic of the same name, created anew while the broker was away"
         return Cause(name=CauseName.RECREATED_TOPIC, confidence="likely", reason=reason)
-    election = election_behind(cut, evidence.leaderships)
-    if not cut.is_logged and (
-        (election is None and cut.replacement is None) or (cut.is_shortened and not is_by_protocol)
+    election = election_behind(truncation, evidence.leaderships)
+    if not truncation.is_logged and (
+        (election is None and truncation.replacement is None) or (truncation.is_shortened and not is_by_protocol)
     ):
         reason = "the log ends earlier than a snapshot before shows, and no line tells of a cut"
-        return Cause(name=CauseName.POWER_LOSS, confidence="possible", reason=reason, citations=cut.citations)
-    if not cut.is_logged and election is not None and election.leader == cut.broker_id:
+        return Cause(name=CauseName.POWER_LOSS, confidence="possible", reason=reason, citations=truncation.citations)
+    if not truncation.is_logged and election is not None and election.leader == truncation.broker_id:
         reason = "the broker itself led when other records took the place of these: a leader cuts nothing, so its log had lost its end"
-        return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=cut.citations)
-    lost_before = _leaders_own_cut(cut, election, evidence.cuts)
+        return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=truncation.citations)
+    lost_before = _leaders_own_truncation(truncation, election, evidence.truncations)
     if lost_before is not None:
         return _because_of_leader(lost_before, election, evidence.leaderships, protocol)
-    if election is not None and not election.unclean and _wrote_it_all(cut, election, evidence.leaderships):
+    if election is not None and not election.unclean and _wrote_it_all(truncation, election, evidence.leaderships):
         was_last = _was_in_sync(election, evidence.leaderships)
         reason = (
-            f"broker {election.leader} had written these records itself, and its log ended at {cut.to_offset} when it led again"
+            f"broker {election.leader} had written these records itself, and its log ended at {truncation.to_offset} when it led again"
             f" in leader epoch {election.leader_epoch}: it had lost them"
         )
         return Cause(
@@ -125,7 +125,7 @@ def cause_of(
         return Cause(
             name=CauseName.UNCLEAN_ELECTION, confidence="proven", reason=reason, citations=(election.citation,)
         )
-    if protocol is ProtocolName.HW or cut.rule == "high-watermark":
+    if protocol is ProtocolName.HW or truncation.rule == "high-watermark":
         reason = "the follower cut to its own high watermark, which lags behind what was committed (KIP-101)"
         return Cause(name=CauseName.HIGH_WATERMARK, confidence="likely", reason=reason)
     if election is not None and some_committed:
@@ -144,21 +144,21 @@ def cause_of(
     return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason)
 
 
-def _is_of_earlier_topic(cut: Cut, incarnation: Incarnation) -> bool:
+def _is_of_earlier_topic(truncation: ObservedTruncation, incarnation: Incarnation) -> bool:
     created_ms = incarnation.created_ms
     if not isinstance(created_ms, int):
         return False
-    stale_end = incarnation.stale_ends.get(cut.broker_id) if isinstance(cut.broker_id, int) else None
-    if stale_end is not None and cut.is_logged and cut.from_offset <= stale_end:
-        return isinstance(cut.time_ms, int) and cut.time_ms > created_ms
-    written = cut.before.taken_ms if cut.before is not None else Absent.UNKNOWN
-    if not isinstance(written, int) or not isinstance(cut.time_ms, int):
+    stale_end = incarnation.stale_ends.get(truncation.broker_id) if isinstance(truncation.broker_id, int) else None
+    if stale_end is not None and truncation.is_logged and truncation.from_offset <= stale_end:
+        return isinstance(truncation.time_ms, int) and truncation.time_ms > created_ms
+    written = truncation.before.taken_ms if truncation.before is not None else Absent.UNKNOWN
+    if not isinstance(written, int) or not isinstance(truncation.time_ms, int):
         return False
     # The snapshot that shows the log before the cut was written before the partition was created.
-    return written + FILE_TIME_SLACK_MS < created_ms < cut.time_ms
+    return written + FILE_TIME_SLACK_MS < created_ms < truncation.time_ms
 
 
-def election_behind(cut: Cut, leaderships: Sequence[Leadership]) -> Leadership | None:
+def election_behind(truncation: ObservedTruncation, leaderships: Sequence[Leadership]) -> Leadership | None:
     """The election that replaced the lineage of the records that went: after the leader epoch of the last of them, an unclean one first.
 
     None is later than the epoch that took their place, where a log shows that.
@@ -168,70 +168,74 @@ def election_behind(cut: Cut, leaderships: Sequence[Leadership]) -> Leadership |
         for before, state in zip((None, *leaderships), leaderships, strict=False)
         if isinstance(state.leader, int) and (before is None or state.leader_epoch != before.leader_epoch)
     ]
-    written_in = _epoch_of_last(cut)
-    if cut.replacement is not None:
-        kept = written_in if isinstance(written_in, int) else cut.replacement.kept
-        between = [state for state in elections if kept < state.leader_epoch <= cut.replacement.epoch]
+    written_in = _epoch_of_last(truncation)
+    if truncation.replacement is not None:
+        kept = written_in if isinstance(written_in, int) else truncation.replacement.kept
+        between = [state for state in elections if kept < state.leader_epoch <= truncation.replacement.epoch]
         if between:
             return next((state for state in between if state.unclean), between[0])
     if isinstance(written_in, int):
         later = [state for state in elections if state.leader_epoch > written_in]
         return later[0] if later else None
-    if isinstance(cut.leader_epoch, int):
-        same = [state for state in elections if state.leader_epoch == cut.leader_epoch]
+    if isinstance(truncation.leader_epoch, int):
+        same = [state for state in elections if state.leader_epoch == truncation.leader_epoch]
         if same:
             return same[0]
-    if isinstance(cut.time_ms, int):
-        earlier = [s for s in elections if isinstance(s.time_ms, int) and s.time_ms <= cut.time_ms]
+    if isinstance(truncation.time_ms, int):
+        earlier = [s for s in elections if isinstance(s.time_ms, int) and s.time_ms <= truncation.time_ms]
         return earlier[-1] if earlier else None
     return None
 
 
-def _epoch_of_last(cut: Cut) -> int | Absent:
-    if cut.before is None or cut.before.view.log_end_offset < cut.from_offset:
+def _epoch_of_last(truncation: ObservedTruncation) -> int | Absent:
+    if truncation.before is None or truncation.before.view.log_end_offset < truncation.from_offset:
         return Absent.UNKNOWN
-    return epoch_at(cut.before.view.batch_epochs, cut.from_offset - 1)
+    return epoch_at(truncation.before.view.batch_epochs, truncation.from_offset - 1)
 
 
-def _wrote_it_all(cut: Cut, election: Leadership, leaderships: Sequence[Leadership]) -> bool:
+def _wrote_it_all(truncation: ObservedTruncation, election: Leadership, leaderships: Sequence[Leadership]) -> bool:
     """Every term in which the records that went can have been written was led by the broker that lacked them afterwards."""
-    if cut.replacement is None or cut.replacement.kept < 0 or cut.broker_id == election.leader:
+    if truncation.replacement is None or truncation.replacement.kept < 0 or truncation.broker_id == election.leader:
         return False
     terms = [
         state
         for state in leaderships
-        if cut.replacement.kept <= state.leader_epoch < election.leader_epoch and isinstance(state.leader, int)
+        if truncation.replacement.kept <= state.leader_epoch < election.leader_epoch and isinstance(state.leader, int)
     ]
-    starts_with_first = bool(terms) and terms[0].leader_epoch == cut.replacement.kept
+    starts_with_first = bool(terms) and terms[0].leader_epoch == truncation.replacement.kept
     return starts_with_first and all(state.leader == election.leader for state in terms)
 
 
-def _leaders_own_cut(cut: Cut, election: Leadership | None, cuts: Sequence[Cut]) -> Cut | None:
+def _leaders_own_truncation(
+    truncation: ObservedTruncation, election: Leadership | None, truncations: Sequence[ObservedTruncation]
+) -> ObservedTruncation | None:
     """A cut of the new leader's own log, at or below this one and no later."""
     leader = (
-        cut.leader if isinstance(cut.leader, int) else (election.leader if election is not None else Absent.UNKNOWN)
+        truncation.leader
+        if isinstance(truncation.leader, int)
+        else (election.leader if election is not None else Absent.UNKNOWN)
     )
     own = [
         other
-        for other in cuts
-        if other is not cut
+        for other in truncations
+        if other is not truncation
         and other.broker_id == leader
-        and other.broker_id != cut.broker_id
-        and other.to_offset <= cut.to_offset
-        and _is_no_later(other, cut)
+        and other.broker_id != truncation.broker_id
+        and other.to_offset <= truncation.to_offset
+        and _is_no_later(other, truncation)
         and (other.rule in {"recovery", "high-watermark"} or not other.is_logged or isinstance(other.leader_epoch, int))
     ]
     return own[0] if own else None
 
 
-def _is_no_later(one: Cut, other: Cut) -> bool:
+def _is_no_later(one: ObservedTruncation, other: ObservedTruncation) -> bool:
     if not isinstance(one.time_ms, int):
         return not one.is_logged
     return not isinstance(other.time_ms, int) or one.time_ms <= other.time_ms
 
 
 def _because_of_leader(
-    lost: Cut, election: Leadership | None, leaderships: Sequence[Leadership], protocol: ProtocolName
+    lost: ObservedTruncation, election: Leadership | None, leaderships: Sequence[Leadership], protocol: ProtocolName
 ) -> Cause:
     if lost.is_inside:
         reason = f"the recovery of broker {lost.broker_id} had met damage inside of its log and dropped all from {lost.to_offset} on before it led again"

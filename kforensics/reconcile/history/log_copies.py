@@ -7,7 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.logs.divergence import agreed_until, common_range, first_divergence
-from kforensics.reconcile.logs.loaded_log import LogView, view_replica
+from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.replicas.leader import choose_leader
 
@@ -19,10 +19,10 @@ FILE_TIME_SLACK_MS = 1_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Copy:
+class LogCopy:
     """One log of one replica at one moment."""
 
-    view: LogView
+    view: LoadedLog
     rank: int
     """Snapshots count up with time; copies of one moment have the same rank, the newest the highest."""
     is_final: bool
@@ -45,15 +45,15 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CopySet:
+class LogCopies:
     """The copies of one incarnation of a partition, and those of others that had its name."""
 
-    copies: tuple[Copy, ...]
+    copies: tuple[LogCopy, ...]
     other_topics: tuple[Replica, ...]
     topic_id: str | Absent
 
     @property
-    def live(self) -> tuple[Copy, ...]:
+    def live(self) -> tuple[LogCopy, ...]:
         """Logs of replicas in use now; of a partition that is only being moved here, those that are to be used."""
         now = [copy for copy in self.copies if copy.is_final and not copy.is_remnant]
         live = tuple(copy for copy in now if copy.view.replica.state == "live")
@@ -62,7 +62,7 @@ class CopySet:
 
 def copies_of(
     final: Sequence[Replica], before: Sequence[tuple[int, Replica]], *, topic_id: str | Absent, final_rank: int
-) -> CopySet:
+) -> LogCopies:
     """Group the replicas of one name and partition by incarnation of the topic.
 
     Args:
@@ -73,7 +73,7 @@ def copies_of(
     """
     everything = [*((final_rank, replica) for replica in final), *before]
     current = _current_id(final, topic_id)
-    copies: list[Copy] = []
+    copies: list[LogCopy] = []
     others: list[Replica] = []
     for rank, replica in everything:
         is_final = rank == final_rank
@@ -81,11 +81,11 @@ def copies_of(
             others.append(replica)
             continue
         if replica.state != "deleted" or not isinstance(replica.topic_id, Absent):
-            copies.append(Copy(view=view_replica(replica), rank=rank, is_final=is_final))
+            copies.append(LogCopy(view=load_log(replica), rank=rank, is_final=is_final))
         if replica.deleted_segments:
             remnant = replace(replica, segments=replica.deleted_segments, deleted_segments=())
-            copies.append(Copy(view=view_replica(remnant), rank=rank, is_final=is_final, is_remnant=True))
-    return CopySet(copies=tuple(copies), other_topics=tuple(others), topic_id=current)
+            copies.append(LogCopy(view=load_log(remnant), rank=rank, is_final=is_final, is_remnant=True))
+    return LogCopies(copies=tuple(copies), other_topics=tuple(others), topic_id=current)
 
 
 def _current_id(final: Sequence[Replica], known: str | Absent) -> str | Absent:
@@ -102,7 +102,7 @@ def _is_of_other_topic(replica: Replica, current: str | Absent) -> bool:
     return replica.topic_id != current
 
 
-def judge_times(copies: Sequence[Copy], last_logged_ms: int | Absent) -> tuple[Copy, ...]:
+def judge_times(copies: Sequence[LogCopy], last_logged_ms: int | Absent) -> tuple[LogCopy, ...]:
     """The copies with their file times put aside where an earlier snapshot would be younger than the last log line."""
     if not isinstance(last_logged_ms, int):
         return tuple(copies)
@@ -114,7 +114,7 @@ def judge_times(copies: Sequence[Copy], last_logged_ms: int | Absent) -> tuple[C
     )
 
 
-def final_leader(copies: Sequence[Copy], leaderships: Sequence[Leadership]) -> Copy | None:
+def final_leader(copies: Sequence[LogCopy], leaderships: Sequence[Leadership]) -> LogCopy | None:
     """The log that decides what is lost: of the last leader on record, else, where it is not in use here, of the strongest.
 
     A cluster that was stopped ends without a leader; then the last one before counts.
@@ -134,7 +134,7 @@ class Agreement:
         self._reader = reader
         self._parted: dict[tuple[int, int], int | None] = {}
 
-    def parted_at(self, one: LogView, other: LogView) -> int | None:
+    def parted_at(self, one: LoadedLog, other: LoadedLog) -> int | None:
         """The first offset at which they differ in the range that both hold, none where they do not."""
         key = (id(one), id(other))
         if key not in self._parted:
@@ -143,12 +143,12 @@ class Agreement:
             self._parted[key] = self._parted[(id(other), id(one))] = offset
         return self._parted[key]
 
-    def batch_start(self, view: LogView, offset: int) -> int:
+    def batch_start(self, view: LoadedLog, offset: int) -> int:
         """The base offset of the batch that holds the offset, the offset itself where none does."""
         rows = self._reader.batches(view.replica, offset, offset)
         return min((int(base) for base in rows["base_offset"]), default=offset)
 
-    def shares_nothing(self, one: LogView, other: LogView) -> bool:
+    def shares_nothing(self, one: LoadedLog, other: LoadedLog) -> bool:
         """Whether both hold batches at the same offsets and not one of them is the same, as far as the first ones tell."""
         common = common_range(one, other)
         parted = self.parted_at(one, other)
@@ -164,12 +164,12 @@ class Agreement:
         )
         return bool(mine) and bool(its) and not mine & its
 
-    def until(self, one: LogView, other: LogView) -> int:
+    def until(self, one: LoadedLog, other: LoadedLog) -> int:
         """The offset up to which they hold the same."""
         return agreed_until(one, other, self.parted_at(one, other))
 
 
-def is_recreated(copy: LogView, leader: LogView, parted_at: int | None, *, shares_nothing: bool = False) -> bool:
+def is_recreated(copy: LoadedLog, leader: LoadedLog, parted_at: int | None, *, shares_nothing: bool = False) -> bool:
     """Nothing is shared, no two ids say that the topic is the same, and the leader's log begins in no higher leader epoch than the other.
 
     A leader that was elected without any of the log begins in a higher epoch than the log it replaced. Before 2.8 no topic has an id: then not one batch may be shared.
@@ -185,8 +185,8 @@ def is_recreated(copy: LogView, leader: LogView, parted_at: int | None, *, share
 
 
 def of_one_incarnation(
-    copies: Iterable[Copy], leader: Copy, agreement: Agreement, *, created_ms: int | Absent
-) -> tuple[Copy, ...]:
+    copies: Iterable[LogCopy], leader: LogCopy, agreement: Agreement, *, created_ms: int | Absent
+) -> tuple[LogCopy, ...]:
     """The copies of the leader's topic rather than of an earlier one of that name.
 
     Args:
@@ -198,7 +198,7 @@ def of_one_incarnation(
     return tuple(copy for copy in copies if copy is leader or not _is_of_earlier(copy, leader, agreement, created_ms))
 
 
-def _is_of_earlier(copy: Copy, leader: Copy, agreement: Agreement, created_ms: int | Absent) -> bool:
+def _is_of_earlier(copy: LogCopy, leader: LogCopy, agreement: Agreement, created_ms: int | Absent) -> bool:
     taken = copy.taken_ms
     if isinstance(created_ms, int) and isinstance(taken, int) and taken + FILE_TIME_SLACK_MS < created_ms:
         return True

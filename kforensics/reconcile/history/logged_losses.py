@@ -12,7 +12,7 @@ from kforensics.evidence.model import Citation
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import Certainty
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.history.truncations import Cut
+from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.units import OffsetRange
 
@@ -22,7 +22,7 @@ _UNNAMED = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnseenRun:
+class LoggedLoss:
     """A run of offsets that a line says were cut."""
 
     offsets: OffsetRange
@@ -34,35 +34,35 @@ class UnseenRun:
     citations: tuple[Citation, ...]
 
 
-def unseen_runs(
-    cuts: Sequence[tuple[Cut, CauseName, ProtocolName]],
+def find_logged_losses(
+    truncations: Sequence[tuple[ObservedTruncation, CauseName, ProtocolName]],
     *,
     shown: Iterable[OffsetRange],
     leader_end: int,
     leaderships: Sequence[Leadership],
     needed_in_sync: int | Absent,
-) -> tuple[UnseenRun, ...]:
+) -> tuple[LoggedLoss, ...]:
     """What logged cuts took and no copy shows, by offset.
 
     Args:
-        cuts: the truncations of the partition with their causes and protocols.
+        truncations: the truncations of the partition with their causes and protocols.
         shown: offsets of losses that some copy still shows.
         leader_end: the log end offset of the final leader.
         leaderships: who led, and who was in sync.
         needed_in_sync: how many replicas must be in sync before anything is committed.
     """
     taken = list(shown)
-    out: list[UnseenRun] = []
-    for cut, cause, protocol in cuts:
-        if not cut.is_logged or cut.is_full or cause is CauseName.RECREATED_TOPIC:
+    out: list[LoggedLoss] = []
+    for truncation, cause, protocol in truncations:
+        if not truncation.is_logged or truncation.is_full or cause is CauseName.RECREATED_TOPIC:
             continue
-        by_epoch = cut.rule in _BY_EPOCH or (cut.rule == _UNNAMED and protocol is not ProtocolName.HW)
-        first = cut.to_offset if by_epoch else max(cut.to_offset, leader_end)
-        if cut.before is not None:
-            first = max(first, cut.before.view.log_end_offset)
-        for untold in _without(OffsetRange(first, cut.from_offset - 1), taken):
+        by_epoch = truncation.rule in _BY_EPOCH or (truncation.rule == _UNNAMED and protocol is not ProtocolName.HW)
+        first = truncation.to_offset if by_epoch else max(truncation.to_offset, leader_end)
+        if truncation.before is not None:
+            first = max(first, truncation.before.view.log_end_offset)
+        for untold in _without(OffsetRange(first, truncation.from_offset - 1), taken):
             runs = _split_at(untold, leader_end)
-            out.extend(_run(cut, cause, offsets, leader_end, leaderships, needed_in_sync) for offsets in runs)
+            out.extend(_run(truncation, cause, offsets, leader_end, leaderships, needed_in_sync) for offsets in runs)
             taken.append(untold)
     return tuple(sorted(out, key=lambda run: run.offsets))
 
@@ -90,22 +90,22 @@ def _split_at(offsets: OffsetRange, end: int) -> Iterator[OffsetRange]:
 
 
 def _run(
-    cut: Cut,
+    truncation: ObservedTruncation,
     cause: CauseName,
     offsets: OffsetRange,
     leader_end: int,
     leaderships: Sequence[Leadership],
     needed_in_sync: int | Absent,
-) -> UnseenRun:
-    term = _own_term(cut, leaderships)
+) -> LoggedLoss:
+    term = _own_term(truncation, leaderships)
     missing = "no copy of what was cut is among the inputs"
     committed: Certainty = "no" if cause is CauseName.UNCOMMITTED_TAIL else "possible"
     reason = "it was the tail of a leader that had not been replicated" if committed == "no" else missing
-    citations = cut.citations
+    citations = truncation.citations
     if committed == "possible" and term is not None and term.isr == frozenset({term.leader}) and needed_in_sync == 1:
         reason = f"the ISR was [{term.leader}] alone in leader epoch {term.leader_epoch}; {missing}"
         citations = (*citations, term.citation)
-    return UnseenRun(
+    return LoggedLoss(
         offsets=offsets,
         committed=committed,
         is_replaced=offsets.last < leader_end,
@@ -116,12 +116,12 @@ def _run(
     )
 
 
-def _own_term(cut: Cut, leaderships: Sequence[Leadership]) -> Leadership | None:
+def _own_term(truncation: ObservedTruncation, leaderships: Sequence[Leadership]) -> Leadership | None:
     """The last state in which the replica that was cut led, before the leader it was cut against."""
     before = [
         state
         for state in leaderships
-        if state.leader == cut.broker_id
-        and (isinstance(cut.leader_epoch, Absent) or state.leader_epoch < cut.leader_epoch)
+        if state.leader == truncation.broker_id
+        and (isinstance(truncation.leader_epoch, Absent) or state.leader_epoch < truncation.leader_epoch)
     ]
     return before[-1] if before else None

@@ -21,8 +21,8 @@ from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.committed.judge import Certainty, CommitJudge, CommittedRun
-from kforensics.reconcile.history.log_copies import Agreement, Copy
-from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.history.log_copies import Agreement, LogCopy
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.units import OffsetRange
 
 NO_EPOCH = -1
@@ -42,12 +42,12 @@ class Loss:
     """What the evidence says of the records that stood here, also where others have taken their offsets."""
     is_replaced: bool
     """The leader holds other records at these offsets."""
-    in_use: tuple[Copy, ...]
+    in_use: tuple[LogCopy, ...]
     """Replicas that still hold the run and may yet lead: it goes for good only when they follow the final leader."""
     leader_epoch: int | Absent
     """In which they were written."""
     reason: str
-    held_by: tuple[Copy, ...]
+    held_by: tuple[LogCopy, ...]
     """Copies that still hold all of the run, newest first."""
     citations: tuple[Citation, ...]
 
@@ -66,7 +66,7 @@ class LostBatch(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    holders: tuple[Copy, ...]
+    holders: tuple[LogCopy, ...]
 
 
 class _Piece(NamedTuple):
@@ -81,7 +81,9 @@ class _Piece(NamedTuple):
     citations: tuple[Citation, ...]
 
 
-def find_losses(leader: Copy, lost: Sequence[LostBatch], judge: CommitJudge, reader: BatchReader) -> tuple[Loss, ...]:
+def find_losses(
+    leader: LogCopy, lost: Sequence[LostBatch], judge: CommitJudge, reader: BatchReader
+) -> tuple[Loss, ...]:
     """The batches that are gone as runs of one certainty, by offset.
 
     Args:
@@ -99,7 +101,7 @@ def find_losses(leader: Copy, lost: Sequence[LostBatch], judge: CommitJudge, rea
 
 
 def lost_batches(
-    leader: Copy, others: Sequence[Copy], agreement: Agreement, reader: BatchReader
+    leader: LogCopy, others: Sequence[LogCopy], agreement: Agreement, reader: BatchReader
 ) -> tuple[LostBatch, ...]:
     """Every batch that some copy shows and the leader's log lacks, by offset.
 
@@ -109,7 +111,7 @@ def lost_batches(
         agreement: compares copies.
         reader: gives batch rows.
     """
-    found: dict[tuple[int, int, int, int], tuple[LostBatch, list[Copy]]] = {}
+    found: dict[tuple[int, int, int, int], tuple[LostBatch, list[LogCopy]]] = {}
     for copy in others:
         start = _first_suspect(copy.view, leader.view, agreement)
         if start is None:
@@ -122,7 +124,7 @@ def lost_batches(
     return tuple(sorted(batches, key=lambda batch: (batch.base_offset, batch.epoch, batch.crc)))
 
 
-def _first_suspect(copy: LogView, leader: LogView, agreement: Agreement) -> int | None:
+def _first_suspect(copy: LoadedLog, leader: LoadedLog, agreement: Agreement) -> int | None:
     parted = agreement.parted_at(copy, leader)
     if parted is not None:
         return parted
@@ -130,7 +132,7 @@ def _first_suspect(copy: LogView, leader: LogView, agreement: Agreement) -> int 
 
 
 def _missing_rows(
-    copy: Copy, rows: BatchTable, leader: Copy, others: Sequence[Copy], reader: BatchReader
+    copy: LogCopy, rows: BatchTable, leader: LogCopy, others: Sequence[LogCopy], reader: BatchReader
 ) -> Iterator[np.void]:
     if not len(rows):
         return
@@ -160,7 +162,7 @@ def _key(row: np.void) -> tuple[int, int, int, int]:
 class _Held:
     """The offsets at which a log holds batches, in a range."""
 
-    def __init__(self, view: LogView, offsets: OffsetRange, reader: BatchReader) -> None:
+    def __init__(self, view: LoadedLog, offsets: OffsetRange, reader: BatchReader) -> None:
         rows = reader.batches(view.replica, offsets.first, offsets.last)
         rows = rows[rows["last_offset"] < view.log_end_offset]
         self.rows = rows[np.argsort(rows["base_offset"], kind="stable")]
@@ -188,7 +190,7 @@ class _Held:
             yield at, last, False
 
 
-def _was_compacted(row: np.void, leader: LogView, held: _Held) -> bool:
+def _was_compacted(row: np.void, leader: LoadedLog, held: _Held) -> bool:
     """The leader's lineage went through this batch's epoch here, and its cleaner has passed: the records were superseded."""
     first, last = int(row["base_offset"]), int(row["last_offset"])
     if last >= leader.cleaned_below:
@@ -204,7 +206,7 @@ def _was_compacted(row: np.void, leader: LogView, held: _Held) -> bool:
 
 
 def _held_before(
-    copy: Copy, leader: Copy, others: Sequence[Copy], offsets: OffsetRange, reader: BatchReader
+    copy: LogCopy, leader: LogCopy, others: Sequence[LogCopy], offsets: OffsetRange, reader: BatchReader
 ) -> frozenset[tuple[int, int, int, int]]:
     """Batches that any copy no younger than this one already held, the leader's own included where it is of the same time."""
     earlier = [other for other in others if other is not copy and other.rank <= copy.rank and not other.is_remnant]
@@ -239,7 +241,7 @@ def _batch_of(row: np.void) -> LostBatch:
     )
 
 
-def _newest_first(holders: Iterable[Copy]) -> tuple[Copy, ...]:
+def _newest_first(holders: Iterable[LogCopy]) -> tuple[LogCopy, ...]:
     return tuple(sorted(holders, key=lambda copy: (-copy.rank, copy.view.replica.input, copy.view.replica.path)))
 
 
@@ -249,7 +251,7 @@ _Verdicts = dict[tuple[int, int], tuple[CommittedRun, ...]]
 
 def _verdicts(lost: Sequence[LostBatch], judge: CommitJudge) -> _Verdicts:
     """What the judge says of each holder's lost records, asked once for all that were written in one epoch."""
-    spans: dict[tuple[int, int], tuple[Copy, int, int]] = {}
+    spans: dict[tuple[int, int], tuple[LogCopy, int, int]] = {}
     for batch in lost:
         for holder in batch.holders:
             key = (id(holder), batch.epoch)
@@ -280,7 +282,7 @@ def _judge(batch: LostBatch, verdicts: _Verdicts, held: _Held) -> Iterator[_Piec
 _STRENGTH: dict[Certainty, int] = {"certain": 0, "no": 1, "possible": 2}
 
 
-def is_in_use(copy: Copy) -> bool:
+def is_in_use(copy: LogCopy) -> bool:
     """A replica as it is now, in a directory that its broker serves."""
     return copy.is_final and not copy.is_remnant and copy.view.replica.state == "live"
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue
-from kforensics.reconcile.history.log_copies import Copy
+from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.units import EpochEntry
 
 
@@ -34,7 +34,7 @@ class LogOutline:
     """As checkpointed: brokers write it down only where the log does not begin with its oldest segment."""
 
 
-def outline_of(copy: Copy) -> LogOutline:
+def outline_of(copy: LogCopy) -> LogOutline:
     """What a picture of the copy shows."""
     view = copy.view
     replica = view.replica

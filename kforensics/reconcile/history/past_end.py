@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.reconcile.history.log_copies import Copy
+from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import is_in_use
 from kforensics.units import OffsetRange
 
@@ -22,16 +22,16 @@ class PastEnd:
     citation: Citation
 
 
-def marks_past_end(copies: Sequence[Copy], told: Iterable[OffsetRange]) -> tuple[PastEnd, ...]:
+def high_watermarks_past_end(copies: Sequence[LogCopy], known: Iterable[OffsetRange]) -> tuple[PastEnd, ...]:
     """Every replica in use with a high watermark past the end of all of them.
 
     Args:
         copies: all copies of the partition's log.
-        told: offsets of losses that are told of already, with the copies that show them.
+        known: offsets of losses that are told of already, with the copies that show them.
     """
     now = [copy for copy in copies if is_in_use(copy)]
     end = max((copy.view.log_end_offset for copy in now), default=0)
-    reached = max((one.last + 1 for one in told), default=end)
+    reached = max((one.last + 1 for one in known), default=end)
     found = []
     for copy in now:
         recorded = copy.view.replica.high_watermark

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.history.log_copies import Copy
+from kforensics.reconcile.history.log_copies import LogCopy
 
 
 class Replacement(NamedTuple):
@@ -22,7 +22,12 @@ class Replacement(NamedTuple):
 
 
 def replacement_at(
-    offset: int, copies: Sequence[Copy], *, brokers: Sequence[int | Absent], before: Copy | None, no_later: int | Absent
+    offset: int,
+    copies: Sequence[LogCopy],
+    *,
+    brokers: Sequence[int | Absent],
+    before: LogCopy | None,
+    no_later: int | Absent,
 ) -> Replacement | None:
     """The epochs around a cut's target, none where no log after the cut goes on there.
 
@@ -41,18 +46,18 @@ def replacement_at(
         found = _around(offset, copy)
         if found is None or (isinstance(no_later, int) and found.epoch > no_later):
             continue
-        went = epoch_at(before.view.batch_epochs, offset) if before is not None else found.kept
-        if isinstance(went, int) and found.epoch > went:
+        discarded = epoch_at(before.view.batch_epochs, offset) if before is not None else found.kept
+        if isinstance(discarded, int) and found.epoch > discarded:
             return found
     return None
 
 
-def _around(offset: int, copy: Copy) -> Replacement | None:
+def _around(offset: int, copy: LogCopy) -> Replacement | None:
     view = copy.view
     lineage = view.epochs or view.batch_epochs
-    goes_on = view.log_end_offset > offset or any(entry.start_offset == offset for entry in lineage)
+    continues = view.log_end_offset > offset or any(entry.start_offset == offset for entry in lineage)
     epoch = epoch_at(lineage, offset)
-    if not goes_on or isinstance(epoch, Absent):
+    if not continues or isinstance(epoch, Absent):
         return None
     kept = epoch_at(lineage, offset - 1)
     return Replacement(kept if isinstance(kept, int) else -1, epoch)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.history.log_copies import Agreement, Copy
+from kforensics.reconcile.history.log_copies import Agreement, LogCopy
 from kforensics.reconcile.history.losses import is_in_use
 from kforensics.reconcile.replicas.expected_truncation import follower_outcome, next_epoch
 from kforensics.reconcile.replicas.leader import ProtocolChoice
 
-Protocols = Callable[[Copy], ProtocolChoice]
+Protocols = Callable[[LogCopy], ProtocolChoice]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Residual:
 
 
 def residuals(
-    leader: Copy, copies: Iterable[Copy], agreement: Agreement, protocol_of: Protocols
+    leader: LogCopy, copies: Iterable[LogCopy], agreement: Agreement, protocol_of: Protocols
 ) -> tuple[Residual, ...]:
     """Every replica in use that differs from the leader below the offset it would be cut to.
 
@@ -65,5 +65,5 @@ def residuals(
     return tuple(found)
 
 
-def _is_damaged(copy: Copy, offset: int) -> bool:
+def _is_damaged(copy: LogCopy, offset: int) -> bool:
     return any(one.offsets.first <= offset <= one.offsets.last for one in copy.view.damaged)

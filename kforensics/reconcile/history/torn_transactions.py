@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kforensics.evidence.model import BatchReader
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
-from kforensics.reconcile.history.log_copies import Copy
+from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import NO_PRODUCER, LostBatch
 from kforensics.units import OffsetRange
 
@@ -47,14 +47,14 @@ class ProducerSetBack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tears:
+class TornTransactions:
     """Both."""
 
     transactions: tuple[TornTransaction, ...] = ()
     producers: tuple[ProducerSetBack, ...] = ()
 
 
-def find_tears(leader: Copy, lost: Sequence[LostBatch], reader: BatchReader) -> Tears:
+def find_torn_transactions(leader: LogCopy, lost: Sequence[LostBatch], reader: BatchReader) -> TornTransactions:
     """What the lost batches leave behind in the leader's log.
 
     Args:
@@ -67,44 +67,44 @@ def find_tears(leader: Copy, lost: Sequence[LostBatch], reader: BatchReader) -> 
         if batch.producer_id != NO_PRODUCER:
             by_producer[batch.producer_id, batch.producer_epoch].append(batch)
     if not by_producer:
-        return Tears()
+        return TornTransactions()
     start = max(leader.view.log_start_offset, lost[0].base_offset - LOOK_BACK)
     rows = reader.batches(leader.view.replica, start, max(leader.view.log_end_offset - 1, start))
     rows = rows[(rows["magic"] == 2) & (rows["last_offset"] < leader.view.log_end_offset)]
-    cuts = _cuts(lost)
+    truncations = _truncated_at(lost)
     transactions, producers = [], []
     for (producer_id, producer_epoch), batches in sorted(by_producer.items()):
         own = rows[rows["producer_id"] == producer_id]
-        torn = _torn(producer_id, producer_epoch, batches, own, cuts)
+        torn = _torn(producer_id, producer_epoch, batches, own, truncations)
         if torn is not None:
             transactions.append(torn)
         set_back = _set_back(producer_id, producer_epoch, batches, own)
         if set_back is not None:
             producers.append(set_back)
-    return Tears(transactions=tuple(transactions), producers=tuple(producers))
+    return TornTransactions(transactions=tuple(transactions), producers=tuple(producers))
 
 
-def _cuts(lost: Sequence[LostBatch]) -> dict[int, int]:
+def _truncated_at(lost: Sequence[LostBatch]) -> dict[int, int]:
     """Where each lost line of history parts from the leader's, by leader epoch."""
-    cuts: dict[int, int] = {}
+    truncations: dict[int, int] = {}
     for batch in lost:
-        cuts[batch.epoch] = min(cuts.get(batch.epoch, batch.base_offset), batch.base_offset)
-    return cuts
+        truncations[batch.epoch] = min(truncations.get(batch.epoch, batch.base_offset), batch.base_offset)
+    return truncations
 
 
 def _torn(
-    producer_id: int, producer_epoch: int, batches: Sequence[LostBatch], own: BatchTable, cuts: Mapping[int, int]
+    producer_id: int, producer_epoch: int, batches: Sequence[LostBatch], own: BatchTable, truncations: Mapping[int, int]
 ) -> TornTransaction | None:
     part = [batch for batch in batches if batch.is_transactional]
     if not part:
         return None
-    cut = min(cuts[batch.epoch] for batch in part)
+    truncation = min(truncations[batch.epoch] for batch in part)
     is_control = (own["attributes"] & CONTROL_BIT) != 0
     is_data = ((own["attributes"] & TRANSACTIONAL_BIT) != 0) & ~is_control
     markers = own["base_offset"][is_control]
-    last_end = int(markers[markers < cut].max(initial=-1))
-    kept_data = bool(np.any(is_data & (own["base_offset"] > last_end) & (own["base_offset"] < cut)))
-    kept_marker = _ends_nothing(markers, own["base_offset"][is_data], cut)
+    last_end = int(markers[markers < truncation].max(initial=-1))
+    kept_data = bool(np.any(is_data & (own["base_offset"] > last_end) & (own["base_offset"] < truncation)))
+    kept_marker = _ends_nothing(markers, own["base_offset"][is_data], truncation)
     lost_data = any(not batch.is_control for batch in part)
     if kept_data and not kept_marker:
         kind = "partly-lost" if lost_data else "marker-lost"
@@ -116,13 +116,13 @@ def _torn(
     return TornTransaction(producer_id=producer_id, producer_epoch=producer_epoch, kind=kind, lost=lost)
 
 
-def _ends_nothing(markers: NDArray[np.int64], data: NDArray[np.int64], cut: int) -> bool:
+def _ends_nothing(markers: NDArray[np.int64], data: NDArray[np.int64], truncation: int) -> bool:
     """The first end marker behind the cut has no data of its producer between: it ends what is gone, no later transaction."""
-    behind = markers[markers >= cut]
+    behind = markers[markers >= truncation]
     if not len(behind):
         return False
     first = behind.min()
-    return not bool(np.any((data >= cut) & (data < first)))
+    return not bool(np.any((data >= truncation) & (data < first)))
 
 
 def _set_back(

@@ -7,14 +7,14 @@ from itertools import pairwise
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.history.log_copies import FILE_TIME_SLACK_MS, Agreement, Copy
+from kforensics.reconcile.history.log_copies import FILE_TIME_SLACK_MS, Agreement, LogCopy
 from kforensics.reconcile.history.replacements import Replacement, replacement_at
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.units import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class ObservedTruncation:
     """One truncation that removed something, with everything known of it before its cause is judged."""
 
     broker_id: int | Absent
@@ -32,21 +32,21 @@ class Cut:
     """Only the disks tell, and the later log merely ends earlier: nothing has taken the place of what went."""
     is_inside: bool = False
     """Start-up recovery stopped inside of the log and dropped whole segments behind."""
-    before: Copy | None
+    before: LogCopy | None
     """The node's log as it was, or at least began to be, before the cut."""
     replacement: Replacement | None = None
     """What took the place of the records that went, where a later log shows it."""
     citations: tuple[Citation, ...]
 
 
-def cuts_of(
+def find_truncations(
     partition: TopicPartition,
     logged: Sequence[LoggedTruncation],
-    copies: Sequence[Copy],
+    copies: Sequence[LogCopy],
     agreement: Agreement,
     *,
-    others: Sequence[Copy] = (),
-) -> tuple[Cut, ...]:
+    others: Sequence[LogCopy] = (),
+) -> tuple[ObservedTruncation, ...]:
     """Every truncation of the partition's replicas that had an effect, by time.
 
     Args:
@@ -56,14 +56,14 @@ def cuts_of(
         others: logs of earlier topics of the name, which a cut may have met too.
         agreement: compares copies.
     """
-    cuts = []
+    truncations = []
     everything = (*copies, *others)
     latest: dict[int | Absent, int] = {}
     for line in logged:
         # What was written before the last cut of the same replica says nothing of this one.
-        cut = _of_line(line, everything, latest.get(line.broker_id, Absent.NOT_APPLICABLE), agreement)
-        if cut is not None:
-            cuts.append(cut)
+        truncation = _of_line(line, everything, latest.get(line.broker_id, Absent.NOT_APPLICABLE), agreement)
+        if truncation is not None:
+            truncations.append(truncation)
         if line.has_effect is not False and isinstance(line.time_ms, int):
             latest[line.broker_id] = line.time_ms
     for broker in sorted({c.broker_id for c in copies if isinstance(c.broker_id, int)}):
@@ -71,29 +71,42 @@ def cuts_of(
         lines = [line for line in logged if line.broker_id == broker]
         for earlier, later in pairwise(history):
             found = _between(partition, earlier, later, agreement)
-            if found is not None and not _is_told(found, earlier, later, lines, agreement):
-                cuts.append(found)
-    return tuple(sorted((replace(cut, replacement=_replacement(cut, copies)) for cut in cuts), key=_order))
-
-
-def _replacement(cut: Cut, copies: Sequence[Copy]) -> Replacement | None:
-    return replacement_at(
-        cut.to_offset, copies, brokers=(cut.broker_id, cut.leader), before=cut.before, no_later=cut.leader_epoch
+            if found is not None and not _is_logged(found, earlier, later, lines, agreement):
+                truncations.append(found)
+    return tuple(
+        sorted(
+            (replace(truncation, replacement=_replacement(truncation, copies)) for truncation in truncations),
+            key=_order,
+        )
     )
 
 
-def _order(cut: Cut) -> tuple[bool, int, int, int]:
+def _replacement(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> Replacement | None:
+    return replacement_at(
+        truncation.to_offset,
+        copies,
+        brokers=(truncation.broker_id, truncation.leader),
+        before=truncation.before,
+        no_later=truncation.leader_epoch,
+    )
+
+
+def _order(truncation: ObservedTruncation) -> tuple[bool, int, int, int]:
     # Without a line all that is known is which snapshot came before.
-    known = cut.time_ms if isinstance(cut.time_ms, int) else (cut.before.taken_ms if cut.before is not None else 0)
+    known = (
+        truncation.time_ms
+        if isinstance(truncation.time_ms, int)
+        else (truncation.before.taken_ms if truncation.before is not None else 0)
+    )
     time = known if isinstance(known, int) else 0
-    broker = cut.broker_id if isinstance(cut.broker_id, int) else -1
-    return (time == 0, time, broker, -cut.to_offset)
+    broker = truncation.broker_id if isinstance(truncation.broker_id, int) else -1
+    return (time == 0, time, broker, -truncation.to_offset)
 
 
-def _history(copies: Sequence[Copy], broker: int) -> list[Copy]:
+def _history(copies: Sequence[LogCopy], broker: int) -> list[LogCopy]:
     """The broker's log in use from snapshot to snapshot."""
     own = [c for c in copies if c.broker_id == broker and not c.is_remnant and c.view.replica.state == "live"]
-    newest: dict[int, Copy] = {}
+    newest: dict[int, LogCopy] = {}
     for copy in own:
         known = newest.get(copy.rank)
         if known is None or copy.view.log_end_offset > known.view.log_end_offset:
@@ -102,8 +115,8 @@ def _history(copies: Sequence[Copy], broker: int) -> list[Copy]:
 
 
 def _of_line(
-    line: LoggedTruncation, copies: Sequence[Copy], previous_ms: int | Absent, agreement: Agreement
-) -> Cut | None:
+    line: LoggedTruncation, copies: Sequence[LogCopy], previous_ms: int | Absent, agreement: Agreement
+) -> ObservedTruncation | None:
     if line.has_effect is False:
         return None
     before = _last_before(line, copies, previous_ms, agreement)
@@ -117,7 +130,7 @@ def _of_line(
     if log_end <= line.to_offset:
         # Also where the whole log gave way to the leader's start: what the follower held, the leader had let go.
         return None
-    return Cut(
+    return ObservedTruncation(
         broker_id=line.broker_id,
         topic_partition=line.topic_partition,
         time_ms=line.time_ms,
@@ -136,8 +149,8 @@ def _of_line(
 
 
 def _last_before(
-    line: LoggedTruncation, copies: Sequence[Copy], previous_ms: int | Absent, agreement: Agreement
-) -> Copy | None:
+    line: LoggedTruncation, copies: Sequence[LogCopy], previous_ms: int | Absent, agreement: Agreement
+) -> LogCopy | None:
     """The newest snapshot of the node's log that was written before the line and reaches beyond its target."""
     own = [
         copy
@@ -149,7 +162,7 @@ def _last_before(
         for copy in own
         if not copy.is_final
         and copy.view.log_end_offset > line.to_offset
-        and (_is_older(copy, line, previous_ms) or _shows_what_went(copy, line, own, agreement))
+        and (_is_older(copy, line, previous_ms) or _shows_what_was_discarded(copy, line, own, agreement))
     ]
     if line.is_exact:
         # Archives keep whole seconds, so a snapshot of the same second may show the log after the cut: the end decides.
@@ -159,7 +172,7 @@ def _last_before(
     return max(fitting, key=lambda copy: copy.rank, default=None)
 
 
-def _is_older(copy: Copy, line: LoggedTruncation, previous_ms: int | Absent) -> bool:
+def _is_older(copy: LogCopy, line: LoggedTruncation, previous_ms: int | Absent) -> bool:
     """Written before the line, and not before the cut that went before."""
     if not isinstance(line.time_ms, int) or not isinstance(copy.taken_ms, int):
         return False
@@ -167,7 +180,9 @@ def _is_older(copy: Copy, line: LoggedTruncation, previous_ms: int | Absent) -> 
     return after and copy.taken_ms <= line.time_ms + FILE_TIME_SLACK_MS
 
 
-def _shows_what_went(copy: Copy, line: LoggedTruncation, own: Sequence[Copy], agreement: Agreement) -> bool:
+def _shows_what_was_discarded(
+    copy: LogCopy, line: LoggedTruncation, own: Sequence[LogCopy], agreement: Agreement
+) -> bool:
     """Where file times tell nothing: what stood behind the target is not, or otherwise, in the log as it is now."""
     if isinstance(copy.taken_ms, int):
         return False
@@ -185,7 +200,9 @@ def _number(value: int | Absent) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _between(partition: TopicPartition, earlier: Copy, later: Copy, agreement: Agreement) -> Cut | None:
+def _between(
+    partition: TopicPartition, earlier: LogCopy, later: LogCopy, agreement: Agreement
+) -> ObservedTruncation | None:
     """The cut without which the later log could not be as it is; none where the log only grew, or was made anew."""
     parted = agreement.parted_at(earlier.view, later.view)
     end = earlier.view.log_end_offset
@@ -197,7 +214,7 @@ def _between(partition: TopicPartition, earlier: Copy, later: Copy, agreement: A
     if to_offset <= later.view.log_start_offset and later.view.log_end_offset == later.view.log_start_offset:
         # An empty log of a partition may be a new replica as well as one that lost all.
         return None
-    return Cut(
+    return ObservedTruncation(
         broker_id=earlier.broker_id,
         topic_partition=partition,
         time_ms=Absent.UNKNOWN,
@@ -214,14 +231,14 @@ def _between(partition: TopicPartition, earlier: Copy, later: Copy, agreement: A
     )
 
 
-def _disk_citations(earlier: Copy, later: Copy) -> Iterator[Citation]:
+def _disk_citations(earlier: LogCopy, later: LogCopy) -> Iterator[Citation]:
     for copy in (earlier, later):
         segments = copy.view.replica.segments
         name = segments[-1].path.rpartition("/")[2] if segments else ""
         yield copy.view.replica.cite(name)
 
 
-def _was_altered(earlier: Copy, later: Copy, parted: int | None) -> bool:
+def _was_altered(earlier: LogCopy, later: LogCopy, parted: int | None) -> bool:
     """Other bytes in one leader epoch, the log no shorter: a follower can't have fetched them, someone changed the file."""
     if parted is None or later.view.log_end_offset < earlier.view.log_end_offset:
         return False
@@ -229,7 +246,9 @@ def _was_altered(earlier: Copy, later: Copy, parted: int | None) -> bool:
     return not isinstance(mine, Absent) and mine == its
 
 
-def _is_told(found: Cut, earlier: Copy, later: Copy, lines: Sequence[LoggedTruncation], agreement: Agreement) -> bool:
+def _is_logged(
+    found: ObservedTruncation, earlier: LogCopy, later: LogCopy, lines: Sequence[LoggedTruncation], agreement: Agreement
+) -> bool:
     """A line explains the difference: one between the snapshots that cut no higher, or one that found it at the next start."""
     window = (earlier.taken_ms, later.taken_ms)
     for line in lines:

@@ -9,7 +9,7 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Input
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.model import LossEntry, PartitionStory
+from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
@@ -42,7 +42,7 @@ class Words:
 
 
 def conclude(
-    stories: Sequence[PartitionStory],
+    incidents: Sequence[PartitionIncident],
     timeline: Sequence[TimelineEntry],
     *,
     operations: Sequence[Operation] = (),
@@ -52,29 +52,31 @@ def conclude(
     clocks: Sequence[Clock],
 ) -> Words:
     """What all stories come to."""
-    losses = [loss for story in stories for loss in story.losses if story.partition.topic not in METADATA_TOPICS]
+    losses = [
+        loss for incident in incidents for loss in incident.losses if incident.partition.topic not in METADATA_TOPICS
+    ]
     return Words(
         conclusion=(
-            *_first(_verdict(stories, losses), _residuals(stories), losses),
+            *_first(_verdict(incidents, losses), _residuals(incidents), losses),
             *_elections(timeline, losses),
-            *_groups(stories),
-            *_bugs(stories),
+            *_groups(incidents),
+            *_bugs(incidents),
             *_bugs_of_brokers(broker_bugs),
             *_operations(operations),
         ),
-        advice=(*_advice_on_past_end(stories), *_advice_on_residuals(stories), *_advice(losses, stories)),
-        missing=tuple(_missing(stories, log_files, inputs, clocks)),
+        advice=(*_advice_on_past_end(incidents), *_advice_on_residuals(incidents), *_advice(losses, incidents)),
+        missing=tuple(_missing(incidents, log_files, inputs, clocks)),
     )
 
 
-def gone_for_good(losses: Iterable[LossEntry]) -> list[LossEntry]:
+def lost_for_good(losses: Iterable[LossEntry]) -> list[LossEntry]:
     """Losses of committed records that no replica in use still holds."""
     return [loss for loss in losses if loss.was_committed == "certain" and not loss.in_use]
 
 
-def _verdict(stories: Sequence[PartitionStory], losses: Sequence[LossEntry]) -> list[str]:
+def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]) -> list[str]:
     sentences = []
-    certain = gone_for_good(losses)
+    certain = lost_for_good(losses)
     at_stake = [loss for loss in losses if loss.was_committed == "certain" and loss.in_use]
     possible = [loss for loss in losses if loss.was_committed == "possible"]
     harmless = [loss for loss in losses if loss.was_committed == "no"]
@@ -92,9 +94,9 @@ def _verdict(stories: Sequence[PartitionStory], losses: Sequence[LossEntry]) -> 
         sentences.append(
             f"{_records(possible)} {also}are gone from {_partitions(possible)} that may have been committed: {_causes(possible)}."
         )
-    sentences += _past_end(stories)
+    sentences += _past_end(incidents)
     if not sentences:
-        sentences.append(_calm(stories))
+        sentences.append(_calm(incidents))
     if harmless:
         sentences.append(
             f"{_records(harmless)} of {_partitions(harmless)} went that had never been committed: {_causes(harmless)};"
@@ -106,13 +108,13 @@ def _verdict(stories: Sequence[PartitionStory], losses: Sequence[LossEntry]) -> 
     return sentences
 
 
-def _past_end(stories: Sequence[PartitionStory]) -> list[str]:
+def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
     """Partitions with a high watermark that no log reaches, in one sentence."""
-    found = [story for story in stories if story.past_end]
+    found = [incident for incident in incidents if incident.past_end]
     if not found:
         return []
     first = max(found[0].past_end, key=lambda one: one.high_watermark)
-    names = [str(story.partition) for story in found]
+    names = [str(incident.partition) for incident in found]
     of = _list(names) if len(names) <= MOST_NAMED else f"{len(names)} partitions"
     mark = f"{first.owner} recorded high watermark {first.high_watermark} of {found[0].partition}"
     return [
@@ -120,8 +122,8 @@ def _past_end(stories: Sequence[PartitionStory]) -> list[str]:
     ]
 
 
-def _calm(stories: Sequence[PartitionStory]) -> str:
-    looked = sum(story.copies > 0 and story.partition.topic not in METADATA_TOPICS for story in stories)
+def _calm(incidents: Sequence[PartitionIncident]) -> str:
+    looked = sum(incident.copies > 0 and incident.partition.topic not in METADATA_TOPICS for incident in incidents)
     if not looked:
         return "No log of any partition was given, so what was lost can't be told."
     return f"Nothing that was committed is missing in {looked} partition{'s' if looked != 1 else ''}, as far as the inputs show."
@@ -183,14 +185,14 @@ def _operations(operations: Sequence[Operation]) -> list[str]:
     return [f"On purpose, and no loss: {_list(told)}."]
 
 
-def _bugs(stories: Sequence[PartitionStory]) -> list[str]:
+def _bugs(incidents: Sequence[PartitionIncident]) -> list[str]:
     """Known bugs that fit what went or differs, a sentence for each."""
-    harmed = [story for story in stories if story.truncations or story.losses or story.residuals]
+    harmed = [incident for incident in incidents if incident.truncations or incident.losses or incident.residuals]
     by_bug: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for story in harmed:
-        for bug in story.bugs:
-            by_bug[bug.jira, bug.effect].append(str(story.partition))
-    sure = {bug.jira for story in harmed for bug in story.bugs if bug.confidence == "likely"}
+    for incident in harmed:
+        for bug in incident.bugs:
+            by_bug[bug.jira, bug.effect].append(str(incident.partition))
+    sure = {bug.jira for incident in harmed for bug in incident.bugs if bug.confidence == "likely"}
     return [
         f"The traces in {_list(list(dict.fromkeys(names)))} {'fit' if jira in sure else 'may fit'} {jira}: {effect}."
         for (jira, effect), names in by_bug.items()
@@ -209,8 +211,8 @@ def _bugs_of_brokers(bugs: Sequence[BugTrace]) -> list[str]:
     ]
 
 
-def _groups(stories: Sequence[PartitionStory]) -> list[str]:
-    at_risk = [(story.partition, group) for story in stories for group in story.groups]
+def _groups(incidents: Sequence[PartitionIncident]) -> list[str]:
+    at_risk = [(incident.partition, group) for incident in incidents for group in incident.groups]
     if not at_risk:
         return []
     names = sorted({group.group for _, group in at_risk})
@@ -223,26 +225,26 @@ def _groups(stories: Sequence[PartitionStory]) -> list[str]:
 
 def _first(verdict: list[str], residuals: list[str], losses: Sequence[LossEntry]) -> list[str]:
     """What is gone stands before what differs, and what differs before the word that nothing is gone."""
-    is_gone = any(loss.was_committed != "no" for loss in losses)
-    return [*verdict, *residuals] if is_gone else [*residuals, *verdict]
+    is_lost = any(loss.was_committed != "no" for loss in losses)
+    return [*verdict, *residuals] if is_lost else [*residuals, *verdict]
 
 
-def _residuals(stories: Sequence[PartitionStory]) -> list[str]:
+def _residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
     """Replicas that stay different, a sentence for each partition."""
-    found = [story for story in stories if story.residuals]
+    found = [incident for incident in incidents if incident.residuals]
     sentences = []
-    for story in found[:MOST_NAMED]:
-        brokers = sorted({str(one.broker_id) for one in story.residuals})
-        first = min(one.offset for one in story.residuals)
-        damaged = sorted({str(broker) for one in story.residuals for broker in one.damaged_on})
+    for incident in found[:MOST_NAMED]:
+        brokers = sorted({str(one.broker_id) for one in incident.residuals})
+        first = min(one.offset for one in incident.residuals)
+        damaged = sorted({str(broker) for one in incident.residuals for broker in one.damaged_on})
         if damaged:
             sentences.append(
-                f"The log of {story.partition} on broker {_list(damaged)} is damaged at offset {first}, and no rule will repair it."
+                f"The log of {incident.partition} on broker {_list(damaged)} is damaged at offset {first}, and no rule will repair it."
             )
             continue
         sentences.append(
-            f"Broker {_list(brokers)} hold{'s' if len(brokers) == 1 else ''} other content than the leader, broker {story.leader},"
-            f" in {story.partition} from offset {first} on, and no rule will repair it."
+            f"Broker {_list(brokers)} hold{'s' if len(brokers) == 1 else ''} other content than the leader, broker {incident.leader},"
+            f" in {incident.partition} from offset {first} on, and no rule will repair it."
         )
     if len(found) > MOST_NAMED:
         sentences.append(
@@ -251,14 +253,14 @@ def _residuals(stories: Sequence[PartitionStory]) -> list[str]:
     return sentences
 
 
-def _advice_on_past_end(stories: Sequence[PartitionStory]) -> list[str]:
-    if not any(story.past_end for story in stories):
+def _advice_on_past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
+    if not any(incident.past_end for incident in incidents):
         return []
     return ["Look for another replica or an earlier snapshot of these partitions before anything is started."]
 
 
-def _advice_on_residuals(stories: Sequence[PartitionStory]) -> list[str]:
-    every = [one for story in stories for one in story.residuals]
+def _advice_on_residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
+    every = [one for incident in incidents for one in incident.residuals]
     if not every:
         return []
     if all(one.damaged_on for one in every):
@@ -270,9 +272,9 @@ def _advice_on_residuals(stories: Sequence[PartitionStory]) -> list[str]:
     ]
 
 
-def _advice(losses: Sequence[LossEntry], stories: Sequence[PartitionStory]) -> list[str]:
+def _advice(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
     advice = []
-    kept = {(one.broker_id, story.partition) for story in stories for one in story.residuals}
+    kept = {(one.broker_id, incident.partition) for incident in incidents for one in incident.residuals}
     in_use = sorted(
         {
             (holder.broker_id, str(loss.topic_partition))
@@ -318,11 +320,14 @@ def _advice(losses: Sequence[LossEntry], stories: Sequence[PartitionStory]) -> l
 
 
 def _missing(
-    stories: Sequence[PartitionStory], log_files: Sequence[LogFile], inputs: Sequence[Input], clocks: Sequence[Clock]
+    incidents: Sequence[PartitionIncident],
+    log_files: Sequence[LogFile],
+    inputs: Sequence[Input],
+    clocks: Sequence[Clock],
 ) -> list[str]:
     missing = []
     if not any(one.kind in {"controller", "combined"} for one in inputs) and not any(
-        story.leaderships for story in stories
+        incident.leaderships for incident in incidents
     ):
         missing.append("A controller's metadata log, or state-change.log, would tell who led and who was in sync.")
     if not log_files:
@@ -347,16 +352,18 @@ def _missing(
         missing.append(
             f"The clock of node {node} differs by {abs(skew_ms) / 1000:.1f} s from the others; its times are corrected."
         )
-    for story in stories:
-        last = next((one.leader for one in reversed(story.leaderships) if isinstance(one.leader, int)), Absent.UNKNOWN)
-        if isinstance(last, int) and isinstance(story.leader, int) and last != story.leader and story.losses:
+    for incident in incidents:
+        last = next(
+            (one.leader for one in reversed(incident.leaderships) if isinstance(one.leader, int)), Absent.UNKNOWN
+        )
+        if isinstance(last, int) and isinstance(incident.leader, int) and last != incident.leader and incident.losses:
             missing.append(
-                f"{story.partition} was last led by broker {last}, whose log is not among the inputs;"
-                f" the strongest there, of broker {story.leader}, stands in for it."
+                f"{incident.partition} was last led by broker {last}, whose log is not among the inputs;"
+                f" the strongest there, of broker {incident.leader}, stands in for it."
             )
-    unread = [story for story in stories if isinstance(story.leader, Absent) and story.truncations]
+    unread = [incident for incident in incidents if isinstance(incident.leader, Absent) and incident.truncations]
     if unread:
         missing.append(
-            f"The logs of {_list([str(story.partition) for story in unread])} are not among the inputs: whether records are lost is open."
+            f"The logs of {_list([str(incident.partition) for incident in unread])} are not among the inputs: whether records are lost is open."
         )
     return missing

@@ -7,17 +7,21 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.history.causes import CauseEvidence, CauseName
-from kforensics.reconcile.history.log_copies import Copy
-from kforensics.reconcile.history.logged_losses import unseen_runs
+from kforensics.reconcile.history.log_copies import LogCopy
+from kforensics.reconcile.history.logged_losses import find_logged_losses
 from kforensics.reconcile.history.losses import Loss
-from kforensics.reconcile.history.truncations import Cut
-from kforensics.reconcile.incident.model import Holder, LossEntry, Truncation
+from kforensics.reconcile.history.truncations import ObservedTruncation
+from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.units import TopicPartition
 
 
 def ledger_entry(
-    partition: TopicPartition, loss: Loss, truncations: Sequence[Truncation], causes: CauseEvidence, leader: Copy
+    partition: TopicPartition,
+    loss: Loss,
+    truncations: Sequence[ExplainedTruncation],
+    causes: CauseEvidence,
+    leader: LogCopy,
 ) -> LossEntry:
     """A loss with its cause.
 
@@ -50,19 +54,19 @@ def ledger_entry(
     )
 
 
-def unseen_entries(
+def logged_loss_entries(
     partition: TopicPartition,
-    told: Sequence[tuple[Cut, CauseName, ProtocolName]],
+    told: Sequence[tuple[ObservedTruncation, CauseName, ProtocolName]],
     losses: Sequence[LossEntry],
     causes: CauseEvidence,
-    leader: Copy,
+    leader: LogCopy,
     *,
     needed_in_sync: int | Absent,
 ) -> list[LossEntry]:
     """What log lines say was cut and no copy shows; the metadata quorum cuts only what it has not committed."""
     if partition.topic in METADATA_TOPICS:
         return []
-    found = unseen_runs(
+    found = find_logged_losses(
         told,
         shown=[loss.offsets for loss in losses],
         leader_end=leader.view.log_end_offset,
@@ -89,15 +93,17 @@ def unseen_entries(
 
 
 def _cause_of(
-    loss: Loss, truncations: Sequence[Truncation], causes: CauseEvidence, leader: Copy
+    loss: Loss, truncations: Sequence[ExplainedTruncation], causes: CauseEvidence, leader: LogCopy
 ) -> tuple[CauseName, tuple[Citation, ...]]:
     """Of the cut that took the run, the first in time; where nothing was cut, damage in the leader's log, or the election that left the run behind."""
     brokers = {copy.broker_id for copy in loss.held_by}
     over = [
-        cut for cut in truncations if cut.to_offset <= loss.offsets.first < cut.from_offset and cut.broker_id in brokers
+        truncation
+        for truncation in truncations
+        if truncation.to_offset <= loss.offsets.first < truncation.from_offset and truncation.broker_id in brokers
     ]
     if over:
-        known = [cut for cut in over if cut.cause.name is not CauseName.UNKNOWN]
+        known = [truncation for truncation in over if truncation.cause.name is not CauseName.UNKNOWN]
         chosen = (known or over)[0]
         return chosen.cause.name, chosen.citations
     damaged = [
@@ -116,7 +122,7 @@ def _cause_of(
     return CauseName.UNKNOWN, ()
 
 
-def _holder(copy: Copy, loss: Loss) -> Holder:
+def _holder(copy: LogCopy, loss: Loss) -> Holder:
     replica = copy.view.replica
     return Holder(
         input=replica.input,

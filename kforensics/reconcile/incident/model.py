@@ -10,7 +10,7 @@ from kforensics.reconcile.history.causes import Cause, CauseName
 from kforensics.reconcile.history.outline import LogOutline
 from kforensics.reconcile.history.past_end import PastEnd
 from kforensics.reconcile.history.residual_divergence import Residual
-from kforensics.reconcile.history.torn_transactions import Tears
+from kforensics.reconcile.history.torn_transactions import TornTransactions
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.units import OffsetRange, TopicPartition
 
@@ -29,7 +29,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Truncation:
+class ExplainedTruncation:
     """A cut that happened, explained."""
 
     broker_id: int | Absent
@@ -89,7 +89,7 @@ class GroupAtRisk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionStory:
+class PartitionIncident:
     """All that happened to one partition."""
 
     partition: TopicPartition
@@ -97,10 +97,10 @@ class PartitionStory:
     log_start_offset: int | Absent
     log_end_offset: int | Absent
     leaderships: tuple[Leadership, ...]
-    truncations: tuple[Truncation, ...]
+    truncations: tuple[ExplainedTruncation, ...]
     losses: tuple[LossEntry, ...]
     groups: tuple[GroupAtRisk, ...]
-    tears: Tears
+    torn_transactions: TornTransactions
     other_topics: tuple[Holder, ...]
     """Directories of other topics that had the name."""
     copies: int

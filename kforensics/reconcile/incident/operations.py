@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.history.outline import LogOutline
-from kforensics.reconcile.incident.model import PartitionStory
+from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import DELETE_REQUEST, TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
@@ -33,13 +33,13 @@ class Operation:
 
 
 def operations(
-    timeline: Sequence[TimelineEntry], stories: Sequence[PartitionStory] = (), *, looked: Looked | None = None
+    timeline: Sequence[TimelineEntry], incidents: Sequence[PartitionIncident] = (), *, looked: Looked | None = None
 ) -> tuple[Operation, ...]:
     """The operations that lines, records and disks show, each once; those without a time come last.
 
     Args:
         timeline: what happened.
-        stories: of all partitions.
+        incidents: of all partitions.
         looked: which brokers' directories there are of which moment.
     """
     found: dict[tuple[str, TopicPartition, str], Operation] = {}
@@ -47,18 +47,18 @@ def operations(
         found.setdefault((one.kind, one.topic_partition, one.meaning), one)
     moved = {one.topic_partition for one in found.values() if one.kind == "reassignment"}
     recreated = {one.topic_partition.topic for one in found.values() if one.kind == "recreated-topic"}
-    for story in stories:
-        if story.partition.topic in METADATA_TOPICS:
+    for incident in incidents:
+        if incident.partition.topic in METADATA_TOPICS:
             continue
-        for one in _deleted_records(story):
+        for one in _deleted_records(incident):
             key = (one.kind, one.topic_partition, one.meaning)
             known = found.get(key)
             found[key] = one if known is None else replace(known, citations=_joined(known, one))
-        if story.partition not in moved and story.partition.topic not in recreated:
-            found.update({(one.kind, one.topic_partition, one.meaning): one for one in _moved(story, looked or {})})
-        if story.other_topics and story.partition.topic not in recreated:
-            recreated.add(story.partition.topic)
-            one = _made_anew(story)
+        if incident.partition not in moved and incident.partition.topic not in recreated:
+            found.update({(one.kind, one.topic_partition, one.meaning): one for one in _moved(incident, looked or {})})
+        if incident.other_topics and incident.partition.topic not in recreated:
+            recreated.add(incident.partition.topic)
+            one = _recreated_topic(incident)
             found[one.kind, one.topic_partition, one.meaning] = one
     return tuple(found.values())
 
@@ -89,7 +89,7 @@ def _without_stopovers(timeline: Iterable[TimelineEntry]) -> list[TimelineEntry]
             kept.append(entry)
             continue
         at = last.get(partition)
-        if at is not None and _goes_on(kept[at], entry):
+        if at is not None and _continues(kept[at], entry):
             before = kept[at]
             detail = {**before.detail, "replicas": entry.detail.get("replicas", Absent.UNKNOWN)}
             kept[at] = replace(before, detail=detail, citations=(*before.citations, *entry.citations))
@@ -99,7 +99,7 @@ def _without_stopovers(timeline: Iterable[TimelineEntry]) -> list[TimelineEntry]
     return kept
 
 
-def _goes_on(one: TimelineEntry, other: TimelineEntry) -> bool:
+def _continues(one: TimelineEntry, other: TimelineEntry) -> bool:
     first, middle, end = one.detail.get("replicas_before"), one.detail.get("replicas"), other.detail.get("replicas")
     if not isinstance(first, tuple) or not isinstance(middle, tuple) or not isinstance(end, tuple):
         return False
@@ -125,17 +125,17 @@ def _recreated(timeline: Iterable[TimelineEntry]) -> Iterator[Operation]:
         elif entry.kind == "topic-created" and entry.topic_partition in deleted:
             before = deleted.pop(entry.topic_partition)
             topic = entry.topic_partition.topic
-            operation = _operation("recreated-topic", entry.topic_partition, entry, _anew(topic))
+            operation = _operation("recreated-topic", entry.topic_partition, entry, _recreated_sentence(topic))
             yield replace(operation, citations=(*before.citations, *operation.citations))
 
 
-def _anew(topic: str) -> str:
+def _recreated_sentence(topic: str) -> str:
     return f"topic {topic} was deleted and created anew under the same name"
 
 
-def _deleted_records(story: PartitionStory) -> Iterator[Operation]:
+def _deleted_records(incident: PartitionIncident) -> Iterator[Operation]:
     """A log start inside of a segment: retention moves it from segment to segment, only DeleteRecords puts it anywhere."""
-    now = [log for log in story.logs if log.is_final and log.state == "live" and not log.is_remnant]
+    now = [log for log in incident.logs if log.is_final and log.state == "live" and not log.is_remnant]
     bases = {log.first_base_offset for log in now}
     starts = [log for log in now if _is_inside(log)]
     for log in starts:
@@ -144,9 +144,9 @@ def _deleted_records(story: PartitionStory) -> Iterator[Operation]:
             continue
         yield Operation(
             kind="delete-records",
-            topic_partition=story.partition,
+            topic_partition=incident.partition,
             time_ms=Absent.UNKNOWN,
-            meaning=_deletion(story.partition, log.log_start.value),
+            meaning=_deletion(incident.partition, log.log_start.value),
             citations=(log.log_start.citation,),
         )
 
@@ -157,16 +157,16 @@ def _is_inside(log: LogOutline) -> bool:
     return log.first_base_offset < log.log_start.value < log.log_end_offset
 
 
-def _moved(story: PartitionStory, looked: Looked) -> Iterator[Operation]:
+def _moved(incident: PartitionIncident, looked: Looked) -> Iterator[Operation]:
     """The newest snapshot that shows other brokers with a replica than there are now, as far as both times were looked at."""
-    ranks = sorted({log.rank for log in story.logs})
-    final = [log for log in story.logs if log.is_final]
+    ranks = sorted({log.rank for log in incident.logs})
+    final = [log for log in incident.logs if log.is_final]
     if len(ranks) < 2 or not final:
         return
     last = final[0].rank
-    now = _holders(story.logs, last)
+    now = _holders(incident.logs, last)
     for rank in reversed([rank for rank in ranks if rank != last]):
-        before = _holders(story.logs, rank)
+        before = _holders(incident.logs, rank)
         both = looked.get(rank, frozenset()) & looked.get(last, frozenset())
         if not before <= both or not now <= both or before == now or not before or not now:
             continue
@@ -175,10 +175,12 @@ def _moved(story: PartitionStory, looked: Looked) -> Iterator[Operation]:
             continue
         yield Operation(
             kind="reassignment",
-            topic_partition=story.partition,
+            topic_partition=incident.partition,
             time_ms=Absent.UNKNOWN,
-            meaning=_move(story.partition, tuple(sorted(before)), tuple(sorted(now))),
-            citations=tuple(Citation(input=log.input, path=log.path) for log in story.logs if log.rank in {rank, last}),
+            meaning=_move(incident.partition, tuple(sorted(before)), tuple(sorted(now))),
+            citations=tuple(
+                Citation(input=log.input, path=log.path) for log in incident.logs if log.rank in {rank, last}
+            ),
         )
         return
 
@@ -191,14 +193,14 @@ def _holders(logs: Iterable[LogOutline], rank: int) -> frozenset[int]:
     )
 
 
-def _made_anew(story: PartitionStory) -> Operation:
-    topic = story.partition.topic
+def _recreated_topic(incident: PartitionIncident) -> Operation:
+    topic = incident.partition.topic
     return Operation(
         kind="recreated-topic",
         topic_partition=TopicPartition(topic, WHOLE_TOPIC),
         time_ms=Absent.UNKNOWN,
-        meaning=_anew(topic),
-        citations=tuple(Citation(input=one.input, path=one.path) for one in story.other_topics),
+        meaning=_recreated_sentence(topic),
+        citations=tuple(Citation(input=one.input, path=one.path) for one in incident.other_topics),
     )
 
 

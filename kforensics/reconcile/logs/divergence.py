@@ -16,7 +16,7 @@ from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Citation
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
 from kforensics.formats.log.records import Record
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.units import OffsetRange
 
 _KEY_COLUMNS = ("base_offset", "partition_leader_epoch", "length", "crc")
@@ -36,7 +36,7 @@ class Divergence:
     citations: tuple[Citation, ...]
 
 
-def common_range(one: LogView, other: LogView) -> OffsetRange | None:
+def common_range(one: LoadedLog, other: LoadedLog) -> OffsetRange | None:
     """The offsets that both logs hold on local disk, none where the ranges do not meet."""
     first = max(one.content_start_offset, other.content_start_offset)
     last = min(one.log_end_offset, other.log_end_offset) - 1
@@ -44,7 +44,7 @@ def common_range(one: LogView, other: LogView) -> OffsetRange | None:
 
 
 def first_divergence(
-    one: LogView, other: LogView, reader: BatchReader, undecided: list[OffsetRange] | None = None
+    one: LoadedLog, other: LoadedLog, reader: BatchReader, undecided: list[OffsetRange] | None = None
 ) -> Divergence | None:
     """The first offset in the common range where the content differs, none where all of it is equal.
 
@@ -70,14 +70,14 @@ def first_divergence(
     return None
 
 
-def agreed_until(one: LogView, other: LogView, parted_at: int | None) -> int:
+def agreed_until(one: LoadedLog, other: LoadedLog, parted_at: int | None) -> int:
     """The offset up to which both logs hold the same; 0 where they have no offset in common, for then nothing shows it."""
     if common_range(one, other) is None:
         return 0
     return min(one.log_end_offset, other.log_end_offset) if parted_at is None else parted_at
 
 
-def suspect_ranges(one: LogView, other: LogView, common: OffsetRange) -> Iterator[OffsetRange]:
+def suspect_ranges(one: LoadedLog, other: LoadedLog, common: OffsetRange) -> Iterator[OffsetRange]:
     """Runs of offsets, of bounded size, whose digests do not already prove them equal."""
     left, right = one.digests(), other.digests()
     buckets = np.union1d(left["bucket"], right["bucket"])
@@ -94,7 +94,7 @@ def suspect_ranges(one: LogView, other: LogView, common: OffsetRange) -> Iterato
         yield _clip(run, common)
 
 
-def _by_digests(one: LogView, other: LogView, suspect: OffsetRange, common: OffsetRange) -> Divergence | None:
+def _by_digests(one: LoadedLog, other: LoadedLog, suspect: OffsetRange, common: OffsetRange) -> Divergence | None:
     """What epochs and digests alone prove where bytes of a log are not at hand: an offset of another epoch, or a bucket that both hold whole."""
     parted = _first_other_epoch(one, other, suspect)
     if parted is not None:
@@ -111,18 +111,18 @@ def _by_digests(one: LogView, other: LogView, suspect: OffsetRange, common: Offs
     return None
 
 
-def _first_other_epoch(one: LogView, other: LogView, within: OffsetRange) -> int | None:
+def _first_other_epoch(one: LoadedLog, other: LoadedLog, within: OffsetRange) -> int | None:
     starts = {entry.start_offset for view in (one, other) for entry in view.batch_epochs}
     offsets = sorted({within.first, *(start for start in starts if within.first < start <= within.last)})
     return next((o for o in offsets if epoch_at(one.batch_epochs, o) != epoch_at(other.batch_epochs, o)), None)
 
 
-def _epoch_words(view: LogView, offset: int) -> str:
+def _epoch_words(view: LoadedLog, offset: int) -> str:
     epoch = epoch_at(view.batch_epochs, offset)
     return "none" if isinstance(epoch, Absent) else str(epoch)
 
 
-def _magic(view: LogView) -> int:
+def _magic(view: LoadedLog) -> int:
     return 2 if isinstance(view.oldest_magic, Absent) else view.oldest_magic
 
 
@@ -141,7 +141,7 @@ def _clip(buckets: list[int], common: OffsetRange) -> OffsetRange:
 
 
 def _compare_range(
-    one: LogView, other: LogView, common: OffsetRange, reader: BatchReader, undecided: list[OffsetRange] | None
+    one: LoadedLog, other: LoadedLog, common: OffsetRange, reader: BatchReader, undecided: list[OffsetRange] | None
 ) -> Divergence | None:
     has_records = one.replica.has_records and other.replica.has_records
     by_record_below = max(one.cleaned_below, other.cleaned_below)
@@ -185,7 +185,7 @@ def _last_to_compare_by_record(
     return None
 
 
-def _rows(view: LogView, offsets: OffsetRange, reader: BatchReader) -> BatchTable:
+def _rows(view: LoadedLog, offsets: OffsetRange, reader: BatchReader) -> BatchTable:
     rows = reader.batches(view.replica, offsets.first, offsets.last)
     return rows[
         (rows["base_offset"] >= offsets.first)
@@ -205,7 +205,7 @@ def _first_mismatch(left: BatchTable, right: BatchTable) -> int | None:
 
 
 def _batch_divergence(
-    one: LogView, other: LogView, offset: int, mine: np.void | None, its: np.void | None
+    one: LoadedLog, other: LoadedLog, offset: int, mine: np.void | None, its: np.void | None
 ) -> Divergence:
     sides = ((one, mine), (other, its))
     holders = [(view, row) for view, row in sides if row is not None and int(row["base_offset"]) == offset]
@@ -226,13 +226,13 @@ def _batch_divergence(
     return Divergence(offset=offset, kind="content", detail=detail, citations=citations)
 
 
-def _cite_batch(view: LogView, row: np.void) -> Citation:
+def _cite_batch(view: LoadedLog, row: np.void) -> Citation:
     segment = view.replica.segments[int(row["segment"])]
     return Citation(input=view.replica.input, path=segment.path, span=Span(int(row["position"]), int(row["length"])))
 
 
-def _compare_records(one: LogView, other: LogView, offsets: OffsetRange, reader: BatchReader) -> Divergence | None:
-    missing: list[tuple[int, LogView, Record]] = []
+def _compare_records(one: LoadedLog, other: LoadedLog, offsets: OffsetRange, reader: BatchReader) -> Divergence | None:
+    missing: list[tuple[int, LoadedLog, Record]] = []
     for offset, mine, its in _paired(_records(one, offsets, reader), _records(other, offsets, reader)):
         if mine is not None and its is not None:
             if _same_record(mine, its):
@@ -262,7 +262,7 @@ def _earliest(one: Divergence | None, other: Divergence) -> Divergence:
     return one if one is not None and one.offset < other.offset else other
 
 
-def _records(view: LogView, offsets: OffsetRange, reader: BatchReader) -> Iterator[Record]:
+def _records(view: LoadedLog, offsets: OffsetRange, reader: BatchReader) -> Iterator[Record]:
     """Records in file order, the first of an offset only, none of an offset that went backwards."""
     highest = offsets.first - 1
     for record in reader.records(view.replica, offsets.first, offsets.last):
@@ -296,7 +296,7 @@ def _same_record(mine: Record, its: Record) -> bool:
 
 
 def _unexplained(
-    missing: list[tuple[int, LogView, Record]], one: LogView, other: LogView, reader: BatchReader
+    missing: list[tuple[int, LoadedLog, Record]], one: LoadedLog, other: LoadedLog, reader: BatchReader
 ) -> Divergence | None:
     """The first record that one log lacks and compaction does not explain.
 
@@ -324,7 +324,7 @@ def _unexplained(
 
 
 def _not_superseded(
-    candidates: list[tuple[int, Record]], holder: LogView, lacking: LogView, reader: BatchReader
+    candidates: list[tuple[int, Record]], holder: LoadedLog, lacking: LoadedLog, reader: BatchReader
 ) -> list[tuple[int, Record]]:
     if not candidates:
         return []
@@ -347,7 +347,7 @@ def _not_superseded(
     return [(offset, record) for offset, record in candidates if offset not in explained]
 
 
-def _cite_record(view: LogView, record: Record) -> Citation:
+def _cite_record(view: LoadedLog, record: Record) -> Citation:
     segment = max(
         (s for s in view.replica.segments if s.base_offset <= record.offset),
         key=lambda s: s.base_offset,

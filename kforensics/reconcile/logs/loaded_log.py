@@ -22,7 +22,7 @@ class DamagedRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogView:
+class LoadedLog:
     """One replica after its broker's start: what recovery leaves, and what the leader epoch cache will hold."""
 
     replica: Replica
@@ -30,7 +30,7 @@ class LogView:
     content_start_offset: int
     """First offset on local disk; above `log_start_offset` where older segments are in remote storage."""
     log_end_offset: int
-    cut_by_recovery: Citation | None
+    truncated_by_recovery: Citation | None
     """Where recovery stops, when it cuts the log at start."""
     segments: tuple[Segment, ...]
     """Those that recovery keeps."""
@@ -60,9 +60,9 @@ class LogView:
         return add_digests([segment.digests for segment in self.segments])
 
 
-def view_replica(replica: Replica) -> LogView:
+def load_log(replica: Replica) -> LoadedLog:
     """The replica as its broker will have it after loading (LogLoader, UnifiedLog, LeaderEpochFileCache; 4.3.1)."""
-    segments, cut = _recovered(replica)
+    segments, truncation = _recovered(replica)
     log_end = _end_of(segments, replica)
     first_base = segments[0].base_offset if segments else replica.lineage.log_start_offset
     log_start = replica.log_start.value if not isinstance(replica.log_start, Absent) else first_base
@@ -72,12 +72,12 @@ def view_replica(replica: Replica) -> LogView:
     batch_epochs = epochs_of(segments)
     epochs, origin = _epoch_cache(replica, batch_epochs, log_start, log_end)
     recorded = replica.high_watermark.value if not isinstance(replica.high_watermark, Absent) else 0
-    return LogView(
+    return LoadedLog(
         replica=replica,
         log_start_offset=log_start,
         content_start_offset=max(log_start, first_base),
         log_end_offset=log_end,
-        cut_by_recovery=cut,
+        truncated_by_recovery=truncation,
         segments=segments,
         epochs=epochs,
         batch_epochs=batch_epochs,
@@ -115,15 +115,15 @@ def _recovered(replica: Replica) -> tuple[tuple[Segment, ...], Citation | None]:
         fatal = [d for d in segment.damage if d.kind not in NO_END_OF_RECOVERY]
         if fatal:
             first = min(fatal, key=lambda d: d.span.position)
-            kept = (*replica.segments[:at], cut_segment(segment, first.span.position))
+            kept = (*replica.segments[:at], truncate_segment(segment, first.span.position))
             return kept, Citation(input=replica.input, path=segment.path, span=first.span)
     return replica.segments, None
 
 
-def cut_segment(segment: Segment, position: int) -> Segment:
+def truncate_segment(segment: Segment, position: int) -> Segment:
     """The segment as it is when its file ends at `position`, a batch boundary."""
     if isinstance(segment.batches, Absent):
-        return _cut_summary(segment, position)
+        return _truncate_summary(segment, position)
     rows = segment.batches[segment.batches["position"] < position]
     end = int(rows["last_offset"][-1]) + 1 if len(rows) else segment.base_offset
     return replace(
@@ -141,7 +141,7 @@ def cut_segment(segment: Segment, position: int) -> Segment:
     )
 
 
-def _cut_summary(segment: Segment, position: int) -> Segment:
+def _truncate_summary(segment: Segment, position: int) -> Segment:
     """The same for a segment whose table was not kept, from what was counted up to its first batch that fails."""
     end = segment.recovered_end_offset
     is_empty = isinstance(end, Absent)

@@ -35,7 +35,7 @@ class BrokerLife:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedFacts:
+class BrokerLogFacts:
     """`ClusterFacts` that ask the metadata first and the log lines where it says nothing of a partition."""
 
     metadata: ClusterFacts
@@ -88,7 +88,7 @@ def facts_from_logs(
     *,
     newest_version: KafkaVersion | None = None,
     configured: Iterable[int] = (),
-) -> LoggedFacts:
+) -> BrokerLogFacts:
     """The facts with the leaderships that lines tell of filled in.
 
     Args:
@@ -102,7 +102,7 @@ def facts_from_logs(
         for item in events
         if item.event.kind is Kind.CONFIGURATION and isinstance(value := item.event.number("min.insync.replicas"), int)
     ]
-    return LoggedFacts(
+    return BrokerLogFacts(
         metadata=metadata,
         by_partition=logged_leaderships(events),
         broker_min_insync=max([*started, *configured], default=Absent.UNKNOWN),
@@ -136,15 +136,15 @@ def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tu
         if isinstance(partition, Absent):
             continue
         known = states.setdefault(partition, [])
-        if is_creation(item.event) and not _is_told_again(known, item):
+        if is_creation(item.event) and not _is_repeated(known, item):
             # A topic of that name was created anew: what was before speaks of another one.
             known.clear()
         current = known[-1] if known else None
         state = _next_state(current, item, heard)
         if state is None:
             continue
-        unseen = _unseen_isr(current, item)
-        known.extend((unseen, state) if unseen is not None else (state,))
+        unlogged = _unlogged_isr(current, item)
+        known.extend((unlogged, state) if unlogged is not None else (state,))
     return {partition: tuple(known) for partition, known in states.items() if known}
 
 
@@ -167,7 +167,7 @@ def is_creation(event: LogEvent) -> bool:
     return event.kind is Kind.PARTITION_ONLINE and event.fields.get("state") == "NewPartition"
 
 
-def _is_told_again(known: Sequence[Leadership], item: LoggedEvent) -> bool:
+def _is_repeated(known: Sequence[Leadership], item: LoggedEvent) -> bool:
     """The first leader's own line follows the controller's, which named the ISR too: one creation, not two."""
     if item.event.kind is not Kind.LEADER_START or len(known) != 1:
         return False
@@ -228,7 +228,7 @@ def _changed(current: Leadership | None, item: LoggedEvent, change: PartitionCha
     return _leadership(item, leader=leader, leader_epoch=epoch, isr=change.isr, unclean=change.is_recovering)
 
 
-def _unseen_isr(current: Leadership | None, item: LoggedEvent) -> Leadership | None:
+def _unlogged_isr(current: Leadership | None, item: LoggedEvent) -> Leadership | None:
     """The in-sync set that a controller says it was, where no line told of it: brokers do not log every change."""
     diff = item.event.fields.get("diff")
     if current is None or not isinstance(diff, str):

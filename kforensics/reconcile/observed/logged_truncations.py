@@ -18,7 +18,7 @@ METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
 METADATA_TOPICS = frozenset({"__cluster_metadata", "@metadata"})
 """The topic of the KRaft log: the second name only in 2.8."""
 
-SAME_CUT_MS = 5_000
+SAME_TRUNCATION_MS = 5_000
 """Lines of one cut are written within this time."""
 
 
@@ -88,9 +88,9 @@ def logged_truncations(events: Iterable[LoggedEvent]) -> tuple[LoggedTruncation,
             _mark_inside(found, item, partition)
             continue
         state = states.setdefault((item.node_id, partition), _LogState())
-        for cut in _advance(state, item, partition):
-            if not _merge(found, cut):
-                found.append(cut)
+        for truncation in _advance(state, item, partition):
+            if not _merge(found, truncation):
+                found.append(truncation)
     return tuple(found)
 
 
@@ -139,18 +139,18 @@ def _advance(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> 
         case Kind.TRUNCATION_WITHOUT_EFFECT:
             last = event.number("last_offset")
             state.know_end(item, last + 1 if isinstance(last, int) else last, is_exact=True)
-            yield from _cut(state, item, partition, "unknown", says_no_effect=True)
+            yield from _truncation(state, item, partition, "unknown", says_no_effect=True)
         case Kind.TRUNCATION:
-            yield from _cut(state, item, partition, "unknown")
+            yield from _truncation(state, item, partition, "unknown")
         case Kind.FULL_TRUNCATION:
             state.know_end(item, event.number("log_end_offset"), is_exact=True)
-            yield from _cut(state, item, partition, "leader-start", is_full=True)
+            yield from _truncation(state, item, partition, "leader-start", is_full=True)
         case Kind.METADATA_TRUNCATION:
             rule = str(event.fields["rule"])
-            yield from _cut(state, item, partition, rule, is_full=rule == "snapshot")
+            yield from _truncation(state, item, partition, rule, is_full=rule == "snapshot")
         case Kind.RECOVERY_TRUNCATION:
             state.is_exact = False
-            yield from _cut(state, item, partition, "recovery")
+            yield from _truncation(state, item, partition, "recovery")
         case _:
             pass
 
@@ -163,10 +163,10 @@ def _reset(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> It
         return
     rule = str(item.event.fields["rule"])
     if (rule == "leader-end" and target < own) or (rule == "leader-start" and target > own):
-        yield from _cut(state, item, partition, rule, is_full=rule == "leader-start")
+        yield from _truncation(state, item, partition, rule, is_full=rule == "leader-start")
 
 
-def _cut(
+def _truncation(
     state: _LogState,
     item: LoggedEvent,
     partition: TopicPartition,
@@ -215,27 +215,27 @@ def _first_known(*values: int | Absent) -> int | Absent:
     return next((value for value in values if isinstance(value, int)), Absent.UNKNOWN)
 
 
-def _merge(found: list[LoggedTruncation], cut: LoggedTruncation) -> bool:
+def _merge(found: list[LoggedTruncation], truncation: LoggedTruncation) -> bool:
     """Add a line to the cut it tells of again: same replica and target within a moment."""
     for at in range(len(found) - 1, max(-1, len(found) - 50), -1):
         other = found[at]
         if (other.broker_id, other.topic_partition, other.to_offset) != (
-            cut.broker_id,
-            cut.topic_partition,
-            cut.to_offset,
+            truncation.broker_id,
+            truncation.topic_partition,
+            truncation.to_offset,
         ):
             continue
-        if not isinstance(other.time_ms, int) or not isinstance(cut.time_ms, int):
+        if not isinstance(other.time_ms, int) or not isinstance(truncation.time_ms, int):
             return False
-        if abs(cut.time_ms - other.time_ms) > SAME_CUT_MS:
+        if abs(truncation.time_ms - other.time_ms) > SAME_TRUNCATION_MS:
             return False
         found[at] = replace(
             other,
-            from_offset=_first_known(other.from_offset, cut.from_offset),
-            rule=cut.rule if other.rule == "unknown" else other.rule,
-            leader=_first_known(cut.leader, other.leader),
-            is_full=other.is_full or cut.is_full,
-            citations=tuple(dict.fromkeys((*other.citations, *cut.citations))),
+            from_offset=_first_known(other.from_offset, truncation.from_offset),
+            rule=truncation.rule if other.rule == "unknown" else other.rule,
+            leader=_first_known(truncation.leader, other.leader),
+            is_full=other.is_full or truncation.is_full,
+            citations=tuple(dict.fromkeys((*other.citations, *truncation.citations))),
         )
         return True
     return False

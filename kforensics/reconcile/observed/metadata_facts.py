@@ -15,7 +15,7 @@ MIN_INSYNC_REPLICAS = "min.insync.replicas"
 Commits = Callable[[TopicPartition], tuple[GroupCommit, ...]]
 
 
-class KnownFacts:
+class MetadataFacts:
     """Facts of one cluster, as `reconcile.facts.ClusterFacts` asks for them.
 
     Args:

@@ -9,7 +9,7 @@ from kforensics.protocol.special_truncation import future_replica_truncation, qu
 from kforensics.protocol.truncation import TruncationOutcome, follower_truncation, leader_after_election
 from kforensics.protocol.versions import epoch_rules_of_protocol
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
-from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.leader import ProtocolChoice
 from kforensics.units import OffsetRange
 
@@ -32,7 +32,7 @@ class ExpectedTruncation:
 
 
 def follower_outcome(
-    follower: LogView, leader: LogView, *, protocol: ProtocolChoice, new_epoch: int, is_quorum: bool = False
+    follower: LoadedLog, leader: LoadedLog, *, protocol: ProtocolChoice, new_epoch: int, is_quorum: bool = False
 ) -> TruncationOutcome:
     """The protocol's answer for one follower, the leader taken as elected now in `new_epoch`.
 
@@ -54,8 +54,8 @@ def follower_outcome(
 
 
 def expected_truncation(
-    follower: LogView,
-    leader: LogView,
+    follower: LoadedLog,
+    leader: LoadedLog,
     outcome: TruncationOutcome,
     *,
     protocol: ProtocolChoice,
@@ -70,10 +70,10 @@ def expected_truncation(
     dropped = OffsetRange(first, follower.log_end_offset - 1)
     runs = count_runs(judge.runs(follower, dropped), follower, reader)
     # What the leader holds in the same bytes comes back with the next fetch.
-    gone_from = max(
+    discarded_from = max(
         first, min(leader.log_end_offset, divergence_offset if divergence_offset is not None else leader.log_end_offset)
     )
-    lost_range = OffsetRange(gone_from, dropped.last)
+    lost_range = OffsetRange(discarded_from, dropped.last)
     lost = count_runs(judge.runs(follower, lost_range), follower, reader) if lost_range.count > 0 else ()
     return ExpectedTruncation(
         outcome=outcome,
@@ -86,7 +86,7 @@ def expected_truncation(
     )
 
 
-def next_epoch(views: Sequence[LogView], known: int | Absent) -> int:
+def next_epoch(views: Sequence[LoadedLog], known: int | Absent) -> int:
     """An epoch newer than all that any replica or the metadata knows."""
     seen = [entry.leader_epoch for view in views for entry in (*view.epochs, *view.batch_epochs)]
     claimed = [

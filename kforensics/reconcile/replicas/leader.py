@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.units import EpochEntry
 
@@ -20,7 +20,7 @@ class LeaderChoice:
     source: str
     """`option`, `metadata` or `inferred`."""
     reason: str
-    view: LogView
+    view: LoadedLog
     citations: tuple[Citation, ...] = ()
 
 
@@ -33,7 +33,7 @@ class ProtocolChoice:
 
 
 def choose_leader(
-    views: Sequence[LogView], *, wanted: int | None, leaderships: Sequence[Leadership]
+    views: Sequence[LoadedLog], *, wanted: int | None, leaderships: Sequence[Leadership]
 ) -> LeaderChoice | None:
     """The leader from the option, else the newest metadata, else the highest last epoch and the longest log; none without live replicas."""
     if not views:
@@ -92,8 +92,8 @@ def choose_leader(
 
 
 def _heir(
-    newest: Leadership, leaderships: Sequence[Leadership], by_broker: Mapping[int | Absent, LogView]
-) -> LogView | None:
+    newest: Leadership, leaderships: Sequence[Leadership], by_broker: Mapping[int | Absent, LoadedLog]
+) -> LoadedLog | None:
     """Of a partition without a leader, the member of the ISR that leads when it returns: the last leader, else by assignment."""
     if not isinstance(newest.leader, Absent) or isinstance(newest.isr, Absent):
         return None
@@ -102,19 +102,19 @@ def _heir(
     return next((by_broker[b] for b in (last, *order) if b is not None and b in newest.isr and b in by_broker), None)
 
 
-def last_epoch(view: LogView) -> int | Absent:
+def last_epoch(view: LoadedLog) -> int | Absent:
     """The newest leader epoch that a replica knows, from its cache or its batches."""
     known = [entries[-1].leader_epoch for entries in (_claimed(view), view.batch_epochs) if entries]
     return max(known) if known else Absent.NOT_APPLICABLE
 
 
-def _claimed(view: LogView) -> tuple[EpochEntry, ...]:
+def _claimed(view: LoadedLog) -> tuple[EpochEntry, ...]:
     # An epoch that began at the log end is not in the loaded cache any more, but it tells who led last.
     claimed = view.replica.checkpoint_epochs
     return view.epochs if isinstance(claimed, Absent) else claimed or view.epochs
 
 
-def _strength(view: LogView) -> tuple[int, int, int, int]:
+def _strength(view: LoadedLog) -> tuple[int, int, int, int]:
     epoch = last_epoch(view)
     broker = view.replica.broker_id
     return (
@@ -126,7 +126,7 @@ def _strength(view: LogView) -> tuple[int, int, int, int]:
 
 
 def choose_protocol(
-    follower: LogView, *, wanted: ProtocolName | None, is_kraft: bool, hint: ProtocolName | None = None
+    follower: LoadedLog, *, wanted: ProtocolName | None, is_kraft: bool, hint: ProtocolName | None = None
 ) -> ProtocolChoice:
     """The protocol from the option, else from the message format, the broker version or the feature level, else kip-595."""
     if wanted is not None:
@@ -141,7 +141,7 @@ def choose_protocol(
     return ProtocolChoice(name=ProtocolName.KIP_595, reason="assumed: nothing tells the broker version")
 
 
-def newest_magic(view: LogView) -> int | None:
+def newest_magic(view: LoadedLog) -> int | None:
     """The message format of the newest segment that holds batches."""
     for segment in reversed(view.segments):
         if segment.magics:

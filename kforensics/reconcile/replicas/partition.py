@@ -9,7 +9,7 @@ from kforensics.evidence.model import BatchReader, CheckpointValue, Replica
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts
 from kforensics.reconcile.logs.divergence import Divergence, agreed_until, first_divergence
-from kforensics.reconcile.logs.loaded_log import LogView, view_replica
+from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.expected_truncation import (
     ExpectedTruncation,
@@ -41,13 +41,13 @@ _WORST = {verdict: rank for rank, verdict in enumerate(Verdict)}
 class ReplicaReport:
     """One replica judged."""
 
-    view: LogView
+    view: LoadedLog
     verdict: Verdict
     protocol: ProtocolChoice | Absent
     truncation: ExpectedTruncation | None
     divergence: Divergence | None
     outcome: TruncationOutcome | None
-    compared_with: LogView | None
+    compared_with: LoadedLog | None
     without_file: TruncationOutcome | None = None
     """What the broker does if it finds no epoch checkpoint, where `outcome` rests on epochs rebuilt from batches."""
     past_end: CheckpointValue | None = None
@@ -58,8 +58,8 @@ class ReplicaReport:
 class WhatIf:
     """What every other replica would cut if one replica led."""
 
-    leader: LogView
-    truncations: tuple[tuple[LogView, ExpectedTruncation], ...]
+    leader: LoadedLog
+    truncations: tuple[tuple[LoadedLog, ExpectedTruncation], ...]
     lost_certain: int
     lost_possible: int
     kept_divergent: int
@@ -123,7 +123,7 @@ class _Session:
         kept = [r for r in replicas if r.state not in {"deleted", "stray"}]
         self.topic_id = self._current_topic_id(kept)
         self.strangers = [r for r in kept if not self._is_same_topic(r)]
-        views = [self._without_stale_mark(view_replica(r)) for r in kept if self._is_same_topic(r)]
+        views = [self._without_stale_high_watermark(load_log(r)) for r in kept if self._is_same_topic(r)]
         self.live = [v for v in views if v.replica.state == "live"]
         self.future = [v for v in views if v.replica.state == "future"]
         self._divergences: dict[tuple[int, int], Divergence | None] = {}
@@ -146,7 +146,7 @@ class _Session:
             or replica.topic_id == self.topic_id
         )
 
-    def _without_stale_mark(self, view: LogView) -> LogView:
+    def _without_stale_high_watermark(self, view: LoadedLog) -> LoadedLog:
         """A checkpoint keeps the line of a deleted topic until it is written again: past the log end it is no mark of a new topic of that name."""
         recorded = view.replica.high_watermark
         recreated = bool(self.set_aside or self.strangers)
@@ -156,14 +156,14 @@ class _Session:
             view, replica=replace(view.replica, high_watermark=Absent.UNKNOWN), high_watermark=view.log_start_offset
         )
 
-    def divergence(self, one: LogView, other: LogView) -> Divergence | None:
+    def divergence(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
         key = (id(one), id(other))
         if key not in self._divergences:
             found = first_divergence(one, other, self.reader)
             self._divergences[key] = self._divergences[(id(other), id(one))] = found
         return self._divergences[key]
 
-    def agree_until(self, one: LogView, other: LogView) -> int:
+    def agree_until(self, one: LoadedLog, other: LoadedLog) -> int:
         found = self.divergence(one, other)
         return agreed_until(one, other, found.offset if found is not None else None)
 
@@ -190,7 +190,7 @@ class _Session:
             epoch = next_epoch([*self.live, *self.future], leader.leader_epoch)
             reports = [self._judge_replica(v, leader.view, epoch, judge) for v in self.live]
             reports += [self._judge_future(v, leader.view, epoch, judge) for v in self.future]
-            reports = self._mark_lost(reports)
+            reports = self._high_watermark_lost(reports)
             reports.sort(key=lambda r: (r.view.replica.state != "live", _order(r.view.replica)))
         reports += [self._stranger(r) for r in self.strangers]
         what_if = self._what_if(judge, leader) if judge is not None and leader is not None else ()
@@ -212,7 +212,7 @@ class _Session:
         here = {v.replica.broker_id for v in (*self.live, *self.future)}
         return tuple(sorted(set(newest.replicas) - here))
 
-    def _protocol(self, follower: LogView) -> ProtocolChoice:
+    def _protocol(self, follower: LoadedLog) -> ProtocolChoice:
         broker = follower.replica.broker_id
         return choose_protocol(
             follower,
@@ -221,7 +221,7 @@ class _Session:
             hint=None if isinstance(broker, Absent) else self.protocol_hints.get(broker),
         )
 
-    def _judge_replica(self, view: LogView, leader: LogView, epoch: int, judge: CommitJudge) -> ReplicaReport:
+    def _judge_replica(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
         if view is leader:
             return ReplicaReport(
                 view=view,
@@ -256,20 +256,20 @@ class _Session:
         )
 
     def _without_file(
-        self, view: LogView, leader: LogView, protocol: ProtocolChoice, epoch: int
+        self, view: LoadedLog, leader: LoadedLog, protocol: ProtocolChoice, epoch: int
     ) -> TruncationOutcome | None:
         if view.epochs_from != "batches" or not view.epochs or self.is_quorum:
             return None
         return follower_outcome(replace(view, epochs=()), leader, protocol=protocol, new_epoch=epoch)
 
-    def _judge_future(self, view: LogView, leader: LogView, epoch: int, judge: CommitJudge) -> ReplicaReport:
+    def _judge_future(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
         """A future replica follows its own broker's current replica (KIP-113), or the leader where that one is not here."""
         current = next((v for v in self.live if v.replica.broker_id == view.replica.broker_id), leader)
         return self._judge_replica(view, current, epoch, judge)
 
     def _stranger(self, replica: Replica) -> ReplicaReport:
         return ReplicaReport(
-            view=view_replica(replica),
+            view=load_log(replica),
             verdict=Verdict.DIFFERENT_TOPIC,
             protocol=Absent.NOT_APPLICABLE,
             truncation=None,
@@ -278,7 +278,7 @@ class _Session:
             compared_with=None,
         )
 
-    def _mark_lost(self, reports: list[ReplicaReport]) -> list[ReplicaReport]:
+    def _high_watermark_lost(self, reports: list[ReplicaReport]) -> list[ReplicaReport]:
         """A high watermark on record past every log end proves that committed records are on no disk here."""
         if self._missing():
             return reports
@@ -309,8 +309,8 @@ class _Session:
         newest = self.leaderships[-1] if self.is_quorum and self.leaderships else None
         return frozenset() if newest is None or isinstance(newest.replicas, Absent) else frozenset(newest.replicas)
 
-    def _if_led_by(self, candidate: LogView, judge: CommitJudge, epoch: int) -> WhatIf:
-        truncations: list[tuple[LogView, ExpectedTruncation]] = []
+    def _if_led_by(self, candidate: LoadedLog, judge: CommitJudge, epoch: int) -> WhatIf:
+        truncations: list[tuple[LoadedLog, ExpectedTruncation]] = []
         kept = 0
         for view in self.live:
             if view is candidate:
@@ -328,10 +328,10 @@ class _Session:
             kept_divergent=kept,
         )
 
-    def _lost_once(self, truncations: Sequence[tuple[LogView, ExpectedTruncation]]) -> CommittedCounts:
+    def _lost_once(self, truncations: Sequence[tuple[LoadedLog, ExpectedTruncation]]) -> CommittedCounts:
         """What goes for good, the same records on several followers counted once: by the longest of the logs that agree."""
         certain = possible = 0
-        counted: list[LogView] = []
+        counted: list[LoadedLog] = []
         for view, truncation in sorted(truncations, key=lambda item: -item[1].lost.records):
             if any(self.agree_until(view, other) >= view.log_end_offset for other in counted):
                 continue
@@ -346,7 +346,7 @@ def _order(replica: Replica) -> tuple[int, str]:
 
 
 def _verdict(
-    view: LogView, leader: LogView, divergence: Divergence | None, truncation: ExpectedTruncation | None
+    view: LoadedLog, leader: LoadedLog, divergence: Divergence | None, truncation: ExpectedTruncation | None
 ) -> Verdict:
     if divergence is not None and (truncation is None or divergence.offset < truncation.offset):
         return Verdict.SILENT_DIVERGENCE

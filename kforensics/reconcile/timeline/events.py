@@ -92,7 +92,7 @@ def build_timeline(
     """
     entries = [
         *(entry for item in events if (entry := _of_event(item)) is not None),
-        *(truncation_entry(cut) for cut in truncations),
+        *(truncation_entry(truncation) for truncation in truncations),
         *(entry for partition, states in leaderships.items() for entry in leadership_entries(partition, states)),
         *more,
     ]
@@ -132,23 +132,23 @@ def _partition(event: LogEvent) -> TopicPartition | Absent:
     return Absent.NOT_APPLICABLE if isinstance(event.topic_partition, Absent) else event.topic_partition
 
 
-def truncation_entry(cut: LoggedTruncation) -> TimelineEntry:
+def truncation_entry(truncation: LoggedTruncation) -> TimelineEntry:
     """A cut as an entry; quiet where it had no effect."""
     return TimelineEntry(
         kind="truncation",
-        time_ms=cut.time_ms,
-        broker_id=cut.broker_id,
-        topic_partition=cut.topic_partition,
-        leader_epoch=cut.leader_epoch,
+        time_ms=truncation.time_ms,
+        broker_id=truncation.broker_id,
+        topic_partition=truncation.topic_partition,
+        leader_epoch=truncation.leader_epoch,
         detail={
-            "from_offset": cut.from_offset,
-            "to_offset": cut.to_offset,
-            "rule": cut.rule,
-            "leader": cut.leader,
-            "effect": cut.has_effect,
+            "from_offset": truncation.from_offset,
+            "to_offset": truncation.to_offset,
+            "rule": truncation.rule,
+            "leader": truncation.leader,
+            "effect": truncation.has_effect,
         },
-        citations=cut.citations,
-        is_quiet=cut.has_effect is not True,
+        citations=truncation.citations,
+        is_quiet=truncation.has_effect is not True,
     )
 
 

@@ -10,13 +10,13 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Severity, by_gravity
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
-from kforensics.reconcile.incident.model import Holder, LossEntry, Truncation
+from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.render.html.happenings import Happening, happenings, rows_within
 from kforensics.render.html.lanes import draw_figure
 from kforensics.render.html.pages import fill_page
 from kforensics.render.html.unknowns import unknowns
-from kforensics.render.text.explain import told_entries
+from kforensics.render.text.explain import shown_entries
 from kforensics.render.times import utc_text
 
 MOST_LOSSES = 500
@@ -99,9 +99,16 @@ def explain_html(
         MissingExtra: jinja2 is not installed.
     """
     references = _References(result.inputs, files)
-    cuts = [cut for story in result.stories for cut in story.truncations]
-    losses = [loss for story in result.stories if story.partition.topic not in METADATA_TOPICS for loss in story.losses]
-    pictured = [story for story in result.stories if (story.truncations or story.losses) and story.logs]
+    truncations = [truncation for incident in result.incidents for truncation in incident.truncations]
+    losses = [
+        loss
+        for incident in result.incidents
+        if incident.partition.topic not in METADATA_TOPICS
+        for loss in incident.losses
+    ]
+    pictured = [
+        incident for incident in result.incidents if (incident.truncations or incident.losses) and incident.logs
+    ]
     findings = by_gravity(result.findings)
     return fill_page(
         "explain.html",
@@ -109,20 +116,28 @@ def explain_html(
         conclusion=result.conclusion or ("Nothing is known.",),
         forbidden=[sentence for sentence in result.advice if sentence.lower().startswith(_FORBIDDING)],
         advised=[sentence for sentence in result.advice if not sentence.lower().startswith(_FORBIDDING)],
-        figures=_figures_of(result, losses, cuts),
+        figures=_figures_of(result, losses, truncations),
         is_redacted=is_redacted,
         seal=seal and seal_sentence(seal),
         seal_holds=seal is not None and seal.holds,
         losses=[_loss_row(loss, references) for loss in losses[:MOST_LOSSES]],
         more_losses=max(0, len(losses) - MOST_LOSSES),
-        pictures=[draw_figure(story, result.inputs) for story in pictured[:MOST_FIGURES]],
+        pictures=[draw_figure(incident, result.inputs) for incident in pictured[:MOST_FIGURES]],
         more_pictures=max(0, len(pictured) - MOST_FIGURES),
-        **_timeline(result, cuts, references),
-        cuts=[_cut_entry(cut, references) for cut in cuts[:MOST_TRUNCATIONS]],
-        more_cuts=max(0, len(cuts) - MOST_TRUNCATIONS),
+        **_timeline(result, truncations, references),
+        truncations=[_truncation_entry(truncation, references) for truncation in truncations[:MOST_TRUNCATIONS]],
+        more_truncations=max(0, len(truncations) - MOST_TRUNCATIONS),
         groups=_groups(result, references),
-        transactions=[(str(story.partition), torn) for story in result.stories for torn in story.tears.transactions],
-        producers=[(str(story.partition), back) for story in result.stories for back in story.tears.producers],
+        transactions=[
+            (str(incident.partition), torn)
+            for incident in result.incidents
+            for torn in incident.torn_transactions.transactions
+        ],
+        producers=[
+            (str(incident.partition), back)
+            for incident in result.incidents
+            for back in incident.torn_transactions.producers
+        ],
         findings=[(item, references.of(item.citations)) for item in findings[:MOST_FINDINGS]],
         more_findings=max(0, len(findings) - MOST_FINDINGS),
         bugs=_bugs(result, references),
@@ -161,7 +176,7 @@ def _verdict(result: Explanation, losses: Sequence[LossEntry]) -> Verdict:
         return Verdict(tone="bad", mark="✕", words="Committed records are gone")
     if "certain" in at_stake:
         return Verdict(tone="bad", mark="!", words="Committed records are at stake")
-    if any(story.past_end for story in result.stories):
+    if any(incident.past_end for incident in result.incidents):
         return Verdict(tone="bad", mark="✕", words="Committed records are missing")
     if "possible" in gone | at_stake:
         return Verdict(tone="warning", mark="?", words="Committed records may be gone")
@@ -174,7 +189,7 @@ def _verdict(result: Explanation, losses: Sequence[LossEntry]) -> Verdict:
 
 
 def _figures_of(
-    result: Explanation, losses: Sequence[LossEntry], cuts: Sequence[Truncation]
+    result: Explanation, losses: Sequence[LossEntry], truncations: Sequence[ExplainedTruncation]
 ) -> list[tuple[str, int, str]]:
     """Numbers at a glance: what is counted, how many, and a kind for its looks."""
 
@@ -188,20 +203,22 @@ def _figures_of(
         ("maybe committed, lost", lost("possible"), "possible"),
         ("not committed, discarded", lost("no"), "no"),
         *([("still held, at stake", at_stake, "possible")] if at_stake else []),
-        ("truncations", len(cuts), "plain"),
+        ("truncations", len(truncations), "plain"),
         ("unclean elections", elections, "plain"),
         ("partitions looked at", result.partitions, "plain"),
     ]
 
 
-def _timeline(result: Explanation, cuts: Sequence[Truncation], references: _References) -> Mapping[str, object]:
-    told = [
-        entry for entry in told_entries(result.timeline, result.stories, verbose=False) if entry.kind != "truncation"
+def _timeline(
+    result: Explanation, truncations: Sequence[ExplainedTruncation], references: _References
+) -> Mapping[str, object]:
+    shown = [
+        entry for entry in shown_entries(result.timeline, result.incidents, verbose=False) if entry.kind != "truncation"
     ]
     # A cut is told by its own row, which knows where the log ended before.
     others = [entry for entry in result.timeline if entry.kind != "truncation" or entry.is_quiet]
-    seen = set(map(id, told))
-    main, more_main = rows_within(happenings(told, cuts), MOST_HAPPENINGS)
+    seen = set(map(id, shown))
+    main, more_main = rows_within(happenings(shown, truncations), MOST_HAPPENINGS)
     other, more_other = rows_within(
         happenings(entry for entry in others if id(entry) not in seen),
         MOST_OTHER_HAPPENINGS,
@@ -240,18 +257,18 @@ def _holder(holder: Holder, references: _References) -> str:
     return f"{path} (in use)" if holder.in_use else path
 
 
-def _cut_entry(cut: Truncation, references: _References) -> dict[str, object]:
+def _truncation_entry(truncation: ExplainedTruncation, references: _References) -> dict[str, object]:
     return {
-        "cut": cut,
-        "partition": str(cut.topic_partition),
-        "cause": CAUSE_WORDS[cut.cause.name],
-        "references": references.of(cut.citations, most=20),
+        "truncation": truncation,
+        "partition": str(truncation.topic_partition),
+        "cause": CAUSE_WORDS[truncation.cause.name],
+        "references": references.of(truncation.citations, most=20),
     }
 
 
 def _bugs(result: Explanation, references: _References) -> list[dict[str, object]]:
     """Every known bug whose trace is there, whether or not it did harm."""
-    found = [(str(story.partition), bug) for story in result.stories for bug in story.bugs]
+    found = [(str(incident.partition), bug) for incident in result.incidents for bug in incident.bugs]
     found += [("", bug) for bug in result.broker_bugs]
     return [
         {"partition": where, "bug": bug, "references": references.of(bug.citations)}
@@ -262,15 +279,15 @@ def _bugs(result: Explanation, references: _References) -> list[dict[str, object
 def _residuals(result: Explanation, references: _References) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = [
         {
-            "partition": str(story.partition),
+            "partition": str(incident.partition),
             "broker": one.broker_id,
-            "leader": story.leader,
+            "leader": incident.leader,
             "offset": one.offset,
             "damaged": ", ".join(str(broker) for broker in one.damaged_on),
             "references": references.of(one.citations),
         }
-        for story in result.stories
-        for one in story.residuals
+        for incident in result.incidents
+        for one in incident.residuals
     ]
     return rows[:MOST_FINDINGS]
 
@@ -279,14 +296,14 @@ def _groups(result: Explanation, references: _References) -> list[dict[str, obje
     return [
         {
             "group": group.group,
-            "partition": str(story.partition),
+            "partition": str(incident.partition),
             "offset": group.offset,
             "is_ahead": group.kind == "ahead",
-            "log_end_offset": story.log_end_offset,
+            "log_end_offset": incident.log_end_offset,
             "references": references.of((group.citation,)),
         }
-        for story in result.stories
-        for group in story.groups
+        for incident in result.incidents
+        for group in incident.groups
     ]
 
 

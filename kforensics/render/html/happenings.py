@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.reconcile.incident.model import Truncation
+from kforensics.reconcile.incident.model import ExplainedTruncation
 from kforensics.reconcile.timeline.events import TimelineEntry
-from kforensics.render.events import GRAVE, cut_sentence, told
+from kforensics.render.events import GRAVE, sentences_of, truncation_sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,20 +21,25 @@ class Happening:
     citations: tuple[Citation, ...]
 
 
-def happenings(entries: Iterable[TimelineEntry], cuts: Iterable[Truncation] = ()) -> list[Happening]:
+def happenings(entries: Iterable[TimelineEntry], truncations: Iterable[ExplainedTruncation] = ()) -> list[Happening]:
     """Entries and cuts by time, those without a time last; alike ones of one moment become one row.
 
     Args:
         entries: of the timeline.
-        cuts: in place of the entries for them, since they know where the log ended before.
+        truncations: in place of the entries for them, since they know where the log ended before.
     """
     rows = [
         Happening(time_ms=one.time_ms, words=one.words, is_strong=one.kind in GRAVE, citations=one.citations)
-        for one in told(entries)
+        for one in sentences_of(entries)
     ]
     rows += [
-        Happening(time_ms=cut.time_ms, words=cut_sentence(cut, "→"), is_strong=True, citations=cut.citations)
-        for cut in cuts
+        Happening(
+            time_ms=truncation.time_ms,
+            words=truncation_sentence(truncation, "→"),
+            is_strong=True,
+            citations=truncation.citations,
+        )
+        for truncation in truncations
     ]
     rows.sort(key=lambda row: (not isinstance(row.time_ms, int), row.time_ms if isinstance(row.time_ms, int) else 0))
     return rows

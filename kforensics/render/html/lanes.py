@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kforensics.evidence.model import Input
 from kforensics.reconcile.history.outline import LogOutline
-from kforensics.reconcile.incident.model import LossEntry, PartitionStory
+from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
 from kforensics.render.escape import shorten
 from kforensics.render.lanes import Lane, scale_of
 from kforensics.render.text.screen import counted
@@ -79,13 +79,13 @@ class Figure:
     """Logs for which there is no room."""
 
 
-def draw_figure(story: PartitionStory, inputs: Sequence[Input]) -> Figure:
+def draw_figure(incident: PartitionIncident, inputs: Sequence[Input]) -> Figure:
     """The logs of a partition before and after, to one scale; what all of them share below is shortened."""
-    logs = _worth_drawing(story)
-    firsts = [loss.offsets.first for loss in story.losses]
+    logs = _worth_drawing(incident)
+    firsts = [loss.offsets.first for loss in incident.losses]
     scale = scale_of(
         [
-            Lane(start=log.log_start_offset, end=log.log_end_offset, cut_from=min(firsts, default=None))
+            Lane(start=log.log_start_offset, end=log.log_end_offset, truncated_from=min(firsts, default=None))
             for log in logs[:MOST_LANES]
         ],
         BAR_WIDTH * 10,
@@ -102,10 +102,10 @@ def draw_figure(story: PartitionStory, inputs: Sequence[Input]) -> Figure:
         y += HEADING_HEIGHT
         lanes = []
         for log in there:
-            lanes.append(_lane(log, story, place, y))
+            lanes.append(_lane(log, incident, place, y))
             y += ROW_HEIGHT
         moments.append(Moment(y=heading, name=_moment_name(there, inputs), lanes=tuple(lanes)))
-    name = str(story.partition)
+    name = str(incident.partition)
     words = [f"{moment.name}: {'; '.join(lane.words for lane in moment.lanes)}." for moment in moments]
     return Figure(
         partition=name,
@@ -114,15 +114,15 @@ def draw_figure(story: PartitionStory, inputs: Sequence[Input]) -> Figure:
         ticks=tuple((place(offset), offset) for offset in _ticks(scale.first, scale.last)),
         title=f"Replicas of {name} before and after",
         description=" ".join(words),
-        summary=_summary(story.losses),
+        summary=_summary(incident.losses),
         left_out=max(0, len(logs) - MOST_LANES),
     )
 
 
-def _worth_drawing(story: PartitionStory) -> list[LogOutline]:
+def _worth_drawing(incident: PartitionIncident) -> list[LogOutline]:
     """Without snapshots of which all logs look as they do in the one before: several may have been taken."""
     by_rank: dict[int, list[LogOutline]] = {}
-    for log in story.logs:
+    for log in incident.logs:
         by_rank.setdefault(log.rank, []).append(log)
     kept: list[LogOutline] = []
     before: list[tuple[object, ...]] = []
@@ -154,20 +154,20 @@ def _summary(losses: Sequence[LossEntry]) -> str:
     return f"{counted(count, 'record')} not in the leader's log, offsets {first} to {last}"
 
 
-def _lane(log: LogOutline, story: PartitionStory, place: Placing, y: int) -> DrawnLane:
+def _lane(log: LogOutline, incident: PartitionIncident, place: Placing, y: int) -> DrawnLane:
     owner = f"broker {log.broker_id}" if isinstance(log.broker_id, int) else "unknown broker"
     extra = "deleted files" if log.is_remnant else "" if log.state == "live" else log.state
-    if log.is_final and not log.is_remnant and log.state == "live" and log.broker_id == story.leader:
+    if log.is_final and not log.is_remnant and log.state == "live" and log.broker_id == incident.leader:
         extra = "leader"
     name = f"{owner} ({extra})" if extra else owner
-    gone = [loss for loss in story.losses if _holds(log, loss)]
+    gone = [loss for loss in incident.losses if _holds(log, loss)]
     count = sum(loss.records for loss in gone)
     mark = f"HW {log.high_watermark}" if isinstance(log.high_watermark, int) else ""
     return DrawnLane(
         y=y,
         name=name,
         pieces=_terms(log, place, kept_until=min((loss.offsets.first for loss in gone), default=log.log_end_offset)),
-        gone=tuple(_gone_piece(log, loss, place) for loss in gone),
+        gone=tuple(_lost_piece(log, loss, place) for loss in gone),
         watermark=place(log.high_watermark)
         if isinstance(log.high_watermark, int) and log.log_start_offset <= log.high_watermark <= log.log_end_offset
         else None,
@@ -202,7 +202,7 @@ def _terms(log: LogOutline, place: Placing, *, kept_until: int) -> tuple[Piece, 
     return tuple(pieces)
 
 
-def _gone_piece(log: LogOutline, loss: LossEntry, place: Placing) -> Piece:
+def _lost_piece(log: LogOutline, loss: LossEntry, place: Placing) -> Piece:
     start = place(max(loss.offsets.first, log.log_start_offset))
     end = place(min(loss.offsets.last + 1, log.log_end_offset))
     return Piece(x=start, width=max(end - start, 2), kind=loss.was_committed)

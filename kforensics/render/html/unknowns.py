@@ -8,22 +8,22 @@ from kforensics.render.text.screen import counted
 
 def unknowns(result: Explanation) -> list[str]:
     """A sentence for each question that the inputs do not answer."""
-    stories = [story for story in result.stories if story.partition.topic not in METADATA_TOPICS]
-    losses = [loss for story in stories for loss in story.losses]
-    cuts = [cut for story in stories for cut in story.truncations]
+    incidents = [incident for incident in result.incidents if incident.partition.topic not in METADATA_TOPICS]
+    losses = [loss for incident in incidents for loss in incident.losses]
+    truncations = [truncation for incident in incidents for truncation in incident.truncations]
     open_losses = [loss for loss in losses if loss.was_committed == "possible"]
     sentences = []
     if open_losses:
         records = counted(sum(loss.records for loss in open_losses), "record")
         sentences.append(f"Whether {records} that the final leaders do not hold had been committed.")
-    unseen = [loss for loss in losses if not loss.held_by]
-    if unseen:
+    logged_only = [loss for loss in losses if not loss.held_by]
+    if logged_only:
         sentences.append(
-            f"What {counted(sum(loss.records for loss in unseen), 'record')} said that only log lines tell of: no copy is among the inputs."
+            f"What {counted(sum(loss.records for loss in logged_only), 'record')} said that only log lines tell of: no copy is among the inputs."
         )
-    causeless = [cut for cut in cuts if cut.cause.name is CauseName.UNKNOWN]
+    causeless = [truncation for truncation in truncations if truncation.cause.name is CauseName.UNKNOWN]
     if causeless:
-        names = ", ".join(sorted({str(cut.topic_partition) for cut in causeless})[:4])
+        names = ", ".join(sorted({str(truncation.topic_partition) for truncation in causeless})[:4])
         sentences.append(f"Why {counted(len(causeless), 'truncation')} happened ({names}).")
     unsure = [loss for loss in losses if loss.cause is CauseName.UNKNOWN]
     if unsure:

@@ -70,19 +70,19 @@ def _number(value: Any) -> Any:
     return value if isinstance(value, Absent) else value.value
 
 
-def _plain_truncation(cut: ExpectedTruncation | None) -> Any:
-    if cut is None:
+def _plain_truncation(expected: ExpectedTruncation | None) -> Any:
+    if expected is None:
         return Absent.NOT_APPLICABLE
     return {
-        "offset": cut.offset,
-        "rule": cut.outcome.rule,
-        "steps": [{**_plain_step(step), "sentence": step.sentence()} for step in cut.outcome.steps],
-        "records": cut.counts.records,
-        "markers": cut.counts.markers,
-        "committed": _plain_counts(cut.counts),
-        "lost": _plain_counts(cut.lost),
-        "below_high_watermark": cut.outcome.below_high_watermark,
-        "full_restart": cut.outcome.full_restart,
+        "offset": expected.offset,
+        "rule": expected.outcome.rule,
+        "steps": [{**_plain_step(step), "sentence": step.sentence()} for step in expected.outcome.steps],
+        "records": expected.counts.records,
+        "markers": expected.counts.markers,
+        "committed": _plain_counts(expected.counts),
+        "lost": _plain_counts(expected.lost),
+        "below_high_watermark": expected.outcome.below_high_watermark,
+        "full_restart": expected.outcome.full_restart,
         "runs": [
             {
                 "first_offset": run.offsets.first,
@@ -92,7 +92,7 @@ def _plain_truncation(cut: ExpectedTruncation | None) -> Any:
                 "reason": run.reason,
                 "citations": run.citations,
             }
-            for run in cut.runs
+            for run in expected.runs
         ],
     }
 
@@ -123,12 +123,12 @@ def _plain_what_if(choice: WhatIf) -> dict[str, Any]:
         "truncations": [
             {
                 "broker_id": view.replica.broker_id,
-                "offset": cut.offset,
-                "rule": cut.outcome.rule,
-                "records": cut.counts.records,
-                "committed": _plain_counts(cut.counts),
+                "offset": expected.offset,
+                "rule": expected.outcome.rule,
+                "records": expected.counts.records,
+                "committed": _plain_counts(expected.counts),
             }
-            for view, cut in choice.truncations
+            for view, expected in choice.truncations
         ],
         "lost_certain": choice.lost_certain,
         "lost_possible": choice.lost_possible,

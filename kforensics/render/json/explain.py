@@ -7,7 +7,7 @@ from kforensics.commands.explain import Explanation
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.bugs.evidence import BugTrace
-from kforensics.reconcile.incident.model import LossEntry, PartitionStory, Truncation
+from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
 from kforensics.render.times import utc_text
@@ -18,8 +18,10 @@ def plain_explanation(result: Explanation) -> dict[str, Any]:
     """The body of the document."""
     return {
         "timeline": [plain_entry(entry) for entry in result.timeline],
-        "truncations": [plain_truncation(cut) for story in result.stories for cut in story.truncations],
-        "losses": [plain_loss(loss) for story in result.stories for loss in story.losses],
+        "truncations": [
+            plain_truncation(truncation) for incident in result.incidents for truncation in incident.truncations
+        ],
+        "losses": [plain_loss(loss) for incident in result.incidents for loss in incident.losses],
         "operations": [
             {
                 "kind": one.kind,
@@ -30,7 +32,7 @@ def plain_explanation(result: Explanation) -> dict[str, Any]:
             }
             for one in result.operations
         ],
-        "partitions": [_plain_story(story) for story in result.stories],
+        "partitions": [_plain_incident(incident) for incident in result.incidents],
         "known_bugs": [plain_bug(bug) for bug in result.broker_bugs],
         "conclusion": list(result.conclusion),
         "advice": list(result.advice),
@@ -68,29 +70,33 @@ def plain_entry(entry: TimelineEntry) -> dict[str, Any]:
     }
 
 
-def plain_truncation(cut: Truncation) -> dict[str, Any]:
+def plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
     """One cut that happened."""
     return {
-        "broker_id": cut.broker_id,
-        **_names(cut.topic_partition),
-        "time_ms": cut.time_ms,
-        "time_utc": _utc(cut.time_ms),
-        "from_offset": cut.from_offset,
-        "to_offset": cut.to_offset,
-        "rule": cut.protocol,
-        "decided_by": cut.decided_by,
-        "leader": cut.leader,
-        "leader_epoch": cut.leader_epoch,
-        "expected_offset": cut.expected_offset,
-        "agrees": cut.agrees,
-        "steps": list(cut.steps),
-        "logged": cut.is_logged,
-        "cause": cut.cause.name,
-        "cause_reason": cut.cause.reason,
-        "confidence": cut.cause.confidence,
-        "references": list(dict.fromkeys(bug.jira for bug in cut.bugs)),
-        "committed": {"certain": cut.committed.certain, "possible": cut.committed.possible, "no": cut.committed.no},
-        "citations": cut.citations,
+        "broker_id": truncation.broker_id,
+        **_names(truncation.topic_partition),
+        "time_ms": truncation.time_ms,
+        "time_utc": _utc(truncation.time_ms),
+        "from_offset": truncation.from_offset,
+        "to_offset": truncation.to_offset,
+        "rule": truncation.protocol,
+        "decided_by": truncation.decided_by,
+        "leader": truncation.leader,
+        "leader_epoch": truncation.leader_epoch,
+        "expected_offset": truncation.expected_offset,
+        "agrees": truncation.agrees,
+        "steps": list(truncation.steps),
+        "logged": truncation.is_logged,
+        "cause": truncation.cause.name,
+        "cause_reason": truncation.cause.reason,
+        "confidence": truncation.cause.confidence,
+        "references": list(dict.fromkeys(bug.jira for bug in truncation.bugs)),
+        "committed": {
+            "certain": truncation.committed.certain,
+            "possible": truncation.committed.possible,
+            "no": truncation.committed.no,
+        },
+        "citations": truncation.citations,
     }
 
 
@@ -127,24 +133,24 @@ def plain_bug(bug: BugTrace) -> dict[str, Any]:
     }
 
 
-def _plain_story(story: PartitionStory) -> dict[str, Any]:
+def _plain_incident(incident: PartitionIncident) -> dict[str, Any]:
     return {
-        **_names(story.partition),
-        "leader": story.leader,
-        "log_start_offset": story.log_start_offset,
-        "log_end_offset": story.log_end_offset,
+        **_names(incident.partition),
+        "leader": incident.leader,
+        "log_start_offset": incident.log_start_offset,
+        "log_end_offset": incident.log_end_offset,
         "groups": [
             {"group": group.group, "offset": group.offset, "kind": group.kind, "citations": [group.citation]}
-            for group in story.groups
+            for group in incident.groups
         ],
         "stays_different": [
             {"broker_id": one.broker_id, "from_offset": one.offset, "rule": one.protocol, "citations": one.citations}
-            for one in story.residuals
+            for one in incident.residuals
         ],
-        "known_bugs": [plain_bug(bug) for bug in story.bugs],
-        "torn_transactions": list(story.tears.transactions),
-        "producers_set_back": list(story.tears.producers),
-        "other_topics": [{"input": one.input, "path": one.path} for one in story.other_topics],
+        "known_bugs": [plain_bug(bug) for bug in incident.bugs],
+        "torn_transactions": list(incident.torn_transactions.transactions),
+        "producers_set_back": list(incident.torn_transactions.producers),
+        "other_topics": [{"input": one.input, "path": one.path} for one in incident.other_topics],
     }
 
 

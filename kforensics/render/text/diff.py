@@ -10,7 +10,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.model import Finding
 from kforensics.formats.log.records import Record
-from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.render.escape import escape_text
@@ -134,13 +134,13 @@ def _legend(report: PartitionReport, inputs: Sequence[Input], width: int) -> Ite
 
 def _lane(replica: ReplicaReport) -> Lane:
     view = replica.view
-    cut = replica.truncation.offset if replica.truncation else None
+    expected = replica.truncation.offset if replica.truncation else None
     differs = replica.divergence.offset if replica.divergence and replica.verdict is Verdict.SILENT_DIVERGENCE else None
     return Lane(
         start=view.content_start_offset,
         end=view.log_end_offset,
         epochs=view.batch_epochs,
-        cut_from=cut,
+        truncated_from=expected,
         differs_from=differs,
     )
 
@@ -166,15 +166,15 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
     who = replica.view.replica.owner
     if replica.view.replica.state == "future":
         who += "'s future replica"
-    cut = replica.truncation
-    if cut is not None:
-        records = counted(cut.counts.records, "record")
-        if cut.counts.markers:
-            records += f" and {counted(cut.counts.markers, 'transaction marker')}"
+    expected = replica.truncation
+    if expected is not None:
+        records = counted(expected.counts.records, "record")
+        if expected.counts.markers:
+            records += f" and {counted(expected.counts.markers, 'transaction marker')}"
         yield from _labelled(
-            "cut", f"{who} at {cut.offset}: {records} ({cut.dropped.first}..{cut.dropped.last})", width
+            "cut", f"{who} at {expected.offset}: {records} ({expected.dropped.first}..{expected.dropped.last})", width
         )
-        for run in cut.runs:
+        for run in expected.runs:
             if run.records or run.markers:
                 certainty = {"certain": "certainly committed", "possible": "possibly committed", "no": "not committed"}[
                     run.certainty
@@ -184,13 +184,17 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
                     f"{run.records} {certainty} ({run.offsets.first}..{run.offsets.last}): {escape_text(run.reason)}",
                     width,
                 )
-        if cut.lost.records < cut.counts.records:
+        if expected.lost.records < expected.counts.records:
             yield from _labelled(
-                "", f"the leader holds {cut.counts.records - cut.lost.records} of them: they are copied again", width
+                "",
+                f"the leader holds {expected.counts.records - expected.lost.records} of them: they are copied again",
+                width,
             )
-        yield from _labelled("rule", f"{cut.protocol.name} ({cut.protocol.reason}), {cut.outcome.rule}", width)
-        if not steps and cut.outcome.steps:
-            deciding = [s for s in cut.outcome.steps if not isinstance(s.truncate_to, Absent)]
+        yield from _labelled(
+            "rule", f"{expected.protocol.name} ({expected.protocol.reason}), {expected.outcome.rule}", width
+        )
+        if not steps and expected.outcome.steps:
+            deciding = [s for s in expected.outcome.steps if not isinstance(s.truncate_to, Absent)]
             for step in deciding[-1:]:
                 yield from _labelled("", step.sentence(), width)
     if replica.without_file is not None:
@@ -223,7 +227,7 @@ def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
     for choice in report.what_if:
         if choice.leader is report.leader.view:
             continue
-        parts = [_cut_words(view, cut) for view, cut in choice.truncations]
+        parts = [_truncation_words(view, expected) for view, expected in choice.truncations]
         if choice.kept_divergent:
             parts.append(f"{counted(choice.kept_divergent, 'replica')} would keep other content")
         yield from _labelled("if led by", f"{_short(choice.leader)}: {'; '.join(parts) or 'nothing is cut'}", width)
@@ -244,10 +248,10 @@ def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
         )
 
 
-def _cut_words(view: LogView, cut: ExpectedTruncation) -> str:
-    counts = cut.lost if cut.lost.records else cut.counts
+def _truncation_words(view: LoadedLog, expected: ExpectedTruncation) -> str:
+    counts = expected.lost if expected.lost.records else expected.counts
     certain = f" ({counts.certain} certainly committed)" if counts.certain else ""
-    return f"{view.replica.owner} would cut {counted(cut.counts.records, 'record')} at {cut.offset}{certain}"
+    return f"{view.replica.owner} would cut {counted(expected.counts.records, 'record')} at {expected.offset}{certain}"
 
 
 def _loss_of(choice: WhatIf) -> tuple[int, int, int, str]:
@@ -291,7 +295,7 @@ def _closing(result: DiffResult, *, verbose: bool, width: int) -> Iterator[Text 
     )
 
 
-def _short(view: LogView) -> str:
+def _short(view: LoadedLog) -> str:
     """The broker's id, or the input where no broker is known."""
     broker_id = view.replica.broker_id
     return view.replica.owner if isinstance(broker_id, Absent) else str(broker_id)

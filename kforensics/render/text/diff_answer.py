@@ -83,10 +83,10 @@ def _answer(result: DiffResult) -> _Answer:
             recovery[0].advice,
         )
     if count[Verdict.WILL_TRUNCATE]:
-        cut = counted(count[Verdict.WILL_TRUNCATE], "partition")
+        expected = counted(count[Verdict.WILL_TRUNCATE], "partition")
         return _Answer(
             Style.ANSWER_WARNING,
-            f"Nothing committed is at risk: {cut} of {len(result.partitions)} will cut a tail that the leader holds or that was never committed.",
+            f"Nothing committed is at risk: {expected} of {len(result.partitions)} will cut a tail that the leader holds or that was never committed.",
             "The brokers repair this by themselves when they start.",
         )
     if count[Verdict.DIFFERENT_TOPIC]:

@@ -8,11 +8,11 @@ from kforensics.commands.explain import Explanation
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Severity
-from kforensics.reconcile.incident.model import LossEntry, PartitionStory, Truncation
+from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.escape import escape_text
-from kforensics.render.events import GRAVE, cut_sentence, told
+from kforensics.render.events import GRAVE, sentences_of, truncation_sentence
 from kforensics.render.text.screen import INDENT, Style, columns, counted, wrapped
 from kforensics.render.times import utc_text
 
@@ -44,41 +44,41 @@ AFTERMATH_MS = 1_000
 def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: bool) -> Iterator[Text | str]:
     """The screen, laid out for `width` columns."""
     yield from _answer(result, width)
-    cuts = [cut for story in result.stories for cut in story.truncations]
-    entries = told_entries(result.timeline, result.stories, verbose=verbose)
+    truncations = [truncation for incident in result.incidents for truncation in incident.truncations]
+    entries = shown_entries(result.timeline, result.incidents, verbose=verbose)
     if entries:
         yield ""
         yield Text("What happened", style=Style.HEADING)
-        yield from _happened(entries, cuts, result.inputs, verbose=verbose, width=width, unicode=unicode)
-    if cuts:
+        yield from _happened(entries, truncations, result.inputs, verbose=verbose, width=width, unicode=unicode)
+    if truncations:
         yield ""
         yield Text("What was cut", style=Style.HEADING)
-        for cut in cuts:
-            yield from _cut_lines(cut, result.inputs, verbose=verbose, width=width, unicode=unicode)
+        for truncation in truncations:
+            yield from _truncation_lines(truncation, result.inputs, verbose=verbose, width=width, unicode=unicode)
     losses = [
         loss
-        for story in result.stories
-        for loss in story.losses
-        if verbose or story.partition.topic not in METADATA_TOPICS
+        for incident in result.incidents
+        for loss in incident.losses
+        if verbose or incident.partition.topic not in METADATA_TOPICS
     ]
     if losses:
         yield ""
         yield Text("What the final leaders do not hold", style=Style.HEADING)
         yield from _loss_lines(losses, result.inputs, width=width)
-    groups = [(story, group) for story in result.stories for group in story.groups]
+    groups = [(incident, group) for incident in result.incidents for group in incident.groups]
     if groups:
         yield ""
         yield Text("Consumer groups that stand on it", style=Style.HEADING)
-        for story, group in groups:
+        for incident, group in groups:
             where = "past the log end" if group.kind == "ahead" else "inside offsets that hold other records now"
             yield from wrapped(
-                f"{escape_text(group.group)} committed {group.offset} of {escape_text(str(story.partition))}, {where}"
-                f" {story.log_end_offset if group.kind == 'ahead' else ''}",
+                f"{escape_text(group.group)} committed {group.offset} of {escape_text(str(incident.partition))}, {where}"
+                f" {incident.log_end_offset if group.kind == 'ahead' else ''}",
                 width=width,
                 indent=INDENT * 2,
                 first=INDENT,
             )
-    yield from _tears(result.stories, width)
+    yield from _torn_transactions(result.incidents, width)
     yield from _closing(result, verbose=verbose, width=width)
 
 
@@ -95,13 +95,13 @@ def _answer(result: Explanation, width: int) -> Iterator[Text | str]:
         yield from wrapped(escape_text(sentence), width=width)
 
 
-def told_entries(
-    timeline: Sequence[TimelineEntry], stories: Sequence[PartitionStory], *, verbose: bool
+def shown_entries(
+    timeline: Sequence[TimelineEntry], incidents: Sequence[PartitionIncident], *, verbose: bool
 ) -> list[TimelineEntry]:
     """What a person has to know to follow the incident: nothing where nothing happened, all where `verbose`."""
     if verbose:
         return list(timeline)
-    eventful = {story.partition for story in stories if story.truncations or story.losses}
+    eventful = {incident.partition for incident in incidents if incident.truncations or incident.losses}
     if not eventful:
         return []
     about = [
@@ -111,10 +111,15 @@ def told_entries(
         and entry.kind in _TOLD
         and (isinstance(entry.topic_partition, Absent) or entry.topic_partition in eventful)
     ]
-    times = [cut.time_ms for story in stories for cut in story.truncations if isinstance(cut.time_ms, int)]
+    times = [
+        truncation.time_ms
+        for incident in incidents
+        for truncation in incident.truncations
+        if isinstance(truncation.time_ms, int)
+    ]
     times += [entry.time_ms for entry in about if entry.kind in GRAVE and isinstance(entry.time_ms, int)]
     end = max(times, default=None)
-    begin = _first_creation(stories)
+    begin = _first_creation(incidents)
     return [entry for entry in _restarts_only(about) if _is_within(entry, begin, end)]
 
 
@@ -124,9 +129,13 @@ def _is_within(entry: TimelineEntry, begin: int, end: int | None) -> bool:
     return begin <= entry.time_ms and (end is None or entry.time_ms <= end + AFTERMATH_MS)
 
 
-def _first_creation(stories: Sequence[PartitionStory]) -> int:
+def _first_creation(incidents: Sequence[PartitionIncident]) -> int:
     """When the first of the partitions that something happened to was made, 0 where that is not known: before, the cluster came up."""
-    first = [story.leaderships[0] for story in stories if (story.truncations or story.losses) and story.leaderships]
+    first = [
+        incident.leaderships[0]
+        for incident in incidents
+        if (incident.truncations or incident.losses) and incident.leaderships
+    ]
     made = [state.time_ms for state in first if state.leader_epoch == 0 and isinstance(state.time_ms, int)]
     return min(made) if len(made) == len(first) and made else 0
 
@@ -144,7 +153,7 @@ def _restarts_only(entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
 
 def _happened(
     entries: Sequence[TimelineEntry],
-    cuts: Sequence[Truncation],
+    truncations: Sequence[ExplainedTruncation],
     inputs: Sequence[Input],
     *,
     verbose: bool,
@@ -160,10 +169,13 @@ def _happened(
             if isinstance(one.metadata_offset, Absent)
             else f"metadata offset {one.metadata_offset}",
         )
-        for one in told(shown)
+        for one in sentences_of(shown)
     ]
     arrow = "→" if unicode else "->"
-    rows += [(cut.time_ms, escape_text(cut_sentence(cut, arrow)), _cited(cut.citations, inputs)) for cut in cuts]
+    rows += [
+        (truncation.time_ms, escape_text(truncation_sentence(truncation, arrow)), _cited(truncation.citations, inputs))
+        for truncation in truncations
+    ]
     rows.sort(key=lambda row: (not isinstance(row[0], int), row[0] if isinstance(row[0], int) else 0))
     hidden = 0 if verbose else max(0, len(rows) - MOST_ENTRIES)
     for time_ms, words, source in rows[: None if verbose else MOST_ENTRIES]:
@@ -190,29 +202,31 @@ def _cited(citations: Sequence[Citation], inputs: Sequence[Input]) -> str:
     return escape_text(short + place)
 
 
-def _cut_lines(
-    cut: Truncation, inputs: Sequence[Input], *, verbose: bool, width: int, unicode: bool
+def _truncation_lines(
+    truncation: ExplainedTruncation, inputs: Sequence[Input], *, verbose: bool, width: int, unicode: bool
 ) -> Iterator[Text | str]:
     arrow = "→" if unicode else "->"
-    head = f"{escape_text(str(cut.topic_partition))}  broker {cut.broker_id}  {cut.from_offset} {arrow} {cut.to_offset}  {cut.cause.name}, {cut.cause.confidence}"
+    head = f"{escape_text(str(truncation.topic_partition))}  broker {truncation.broker_id}  {truncation.from_offset} {arrow} {truncation.to_offset}  {truncation.cause.name}, {truncation.cause.confidence}"
     yield Text(INDENT + head)
-    yield from wrapped(escape_text(cut.cause.reason), width=width, indent=INDENT * 3)
-    for bug in cut.bugs:
+    yield from wrapped(escape_text(truncation.cause.reason), width=width, indent=INDENT * 3)
+    for bug in truncation.bugs:
         yield from wrapped(
             escape_text(f"{bug.confidence} {bug.jira}: {bug.effect}"), width=width, indent=INDENT * 4, first=INDENT * 3
         )
-    if isinstance(cut.agrees, bool):
-        verdict = "as the broker did" if cut.agrees else "not what the broker did"
+    if isinstance(truncation.agrees, bool):
+        verdict = "as the broker did" if truncation.agrees else "not what the broker did"
         yield from wrapped(
-            f"recomputed by {cut.protocol}: {cut.expected_offset}, {verdict}", width=width, indent=INDENT * 3
+            f"recomputed by {truncation.protocol}: {truncation.expected_offset}, {verdict}",
+            width=width,
+            indent=INDENT * 3,
         )
         if verbose:
-            for step in cut.steps:
+            for step in truncation.steps:
                 yield from wrapped(escape_text(step), width=width, indent=INDENT * 5, first=INDENT * 4)
-    elif not cut.is_logged:
+    elif not truncation.is_logged:
         yield from wrapped("no line tells of it: a snapshot shows what was there", width=width, indent=INDENT * 3)
     if verbose:
-        for citation in cut.citations:
+        for citation in truncation.citations:
             yield from wrapped(_cited([citation], inputs), width=width, indent=INDENT * 4)
 
 
@@ -253,9 +267,9 @@ _TORN_WORDS = {
 }
 
 
-def _tears(stories: Sequence[PartitionStory], width: int) -> Iterator[Text | str]:
-    torn = [(story.partition, one) for story in stories for one in story.tears.transactions]
-    set_back = [(story.partition, one) for story in stories for one in story.tears.producers]
+def _torn_transactions(incidents: Sequence[PartitionIncident], width: int) -> Iterator[Text | str]:
+    torn = [(incident.partition, one) for incident in incidents for one in incident.torn_transactions.transactions]
+    set_back = [(incident.partition, one) for incident in incidents for one in incident.torn_transactions.producers]
     if torn:
         yield ""
         yield Text("Transactions torn", style=Style.HEADING)

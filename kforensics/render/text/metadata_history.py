@@ -46,7 +46,7 @@ Page = list[MetadataEvent | Rows]
 """Changes that are put into words together."""
 
 
-class _Told(NamedTuple):
+class _Worded(NamedTuple):
     """What every step of one kind tells."""
 
     changes: tuple[tuple[str, str, str | None], ...]
@@ -82,7 +82,7 @@ class _HistoryText:
         self.hidden = 0
         self._events = events
         self._quiet = quiet
-        self._told: dict[int, _Told] = {}
+        self._worded: dict[int, _Worded] = {}
 
     def few(self) -> str:
         """The lines in columns as wide as their widest cell."""
@@ -154,35 +154,33 @@ class _HistoryText:
             yield page
 
     def _add_steps(self, lines: list[str], rows: Rows, subjects: list[str], widths: _Widths) -> int:
-        add, known, offset_width = lines.append, self._told, widths.offset
+        add, known, offset_width = lines.append, self._worded, widths.offset
         hidden = 0
         for row, offset, time_ms, partition, leader_epoch, kind in zip(
             *self._events.partitions.columns(rows), strict=True
         ):
-            told = known.get(kind) or self._tell(kind, row, widths)
-            hidden += told.hidden
-            if not told.changes:
+            worded = known.get(kind) or self._word(kind, row, widths)
+            hidden += worded.hidden
+            if not worded.changes:
                 continue
-            start = (
-                f"{INDENT}{offset:>{offset_width}}  {utc_text(time_ms) if time_ms >= 0 else TIME_UNKNOWN}{told.margin}"
-            )
-            for change, words, behind in told.changes:
+            start = f"{INDENT}{offset:>{offset_width}}  {utc_text(time_ms) if time_ms >= 0 else TIME_UNKNOWN}{worded.margin}"
+            for change, words, behind in worded.changes:
                 if behind is None:
                     add(f"{start}{change}{subjects[partition]}{words}")
                 else:
                     add(f"{start}{change}{subjects[partition]}{words}{leader_epoch}{behind}")
         return hidden
 
-    def _tell(self, kind: int, row: int, widths: _Widths) -> _Told:
-        if len(self._told) >= MOST_KINDS:
-            self._told.clear()
+    def _word(self, kind: int, row: int, widths: _Widths) -> _Worded:
+        if len(self._worded) >= MOST_KINDS:
+            self._worded.clear()
         events = list(self._events.step_events(np.array([row])))
         shown = [event for event in events if event.kind not in self._quiet]
         changes = tuple((f"{event.kind.value:<{widths.kind}}  ", *_words_around_epoch(event)) for event in shown)
         margin = f"{OR_BEFORE}  " if events and events[0].when.from_snapshot else "  "
-        told = _Told(changes, len(events) - len(shown), margin)
-        self._told[kind] = told
-        return told
+        worded = _Worded(changes, len(events) - len(shown), margin)
+        self._worded[kind] = worded
+        return worded
 
 
 def _event_line(event: MetadataEvent, widths: _Widths) -> str:

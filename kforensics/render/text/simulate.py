@@ -58,7 +58,7 @@ def step_table(one: Replay, *, width: int) -> list[Text]:
     brokers = sorted(one.scenario.brokers)
     heading = ["step", "leader", *(_NUMBERS if two else [f"b{broker} LEO/HW" for broker in brokers]), "ISR"]
     rows = [tuple(heading)]
-    steps = [row for row in one.rows if not row.is_story]
+    steps = [row for row in one.rows if not row.is_scenario]
     for row in steps:
         leader = "-" if isinstance(row.leader, Absent) else f"{row.leader} e{row.leader_epoch}"
         numbers = _five_numbers(row) if two else [_standing(row, broker) for broker in brokers]
@@ -67,7 +67,7 @@ def step_table(one: Replay, *, width: int) -> list[Text]:
     drawn = iter(_table(rows))
     lines = [next(drawn)]
     for row in one.rows:
-        if row.is_story:
+        if row.is_scenario:
             lines += wrapped(escape_text(row.event), width=width, indent="    ", first="  ~ ", style=Style.QUIET)
         else:
             lines.append(next(drawn))
@@ -90,10 +90,10 @@ def exploration(found: Exploration, *, width: int) -> list[Text]:
         else:
             first = Text(f"{found.model}: nothing found, but the search stopped at its limit.", Style.ANSWER_WARNING)
         return [first, *wrapped(visited, width=width)]
-    return [*_story(found, found.violation, width=width), Text(""), *wrapped(visited, width=width)]
+    return [*_scenario(found, found.violation, width=width), Text(""), *wrapped(visited, width=width)]
 
 
-def _story(found: Exploration, violation: Violation, *, width: int) -> list[Text]:
+def _scenario(found: Exploration, violation: Violation, *, width: int) -> list[Text]:
     states = len(violation.trace)
     lines = [
         Text(

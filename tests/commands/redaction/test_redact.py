@@ -208,22 +208,22 @@ def test_an_explanation_keeps_no_host():
     redacted = redact_explanation(explanation(word), NAMES)
 
     details = [entry.detail for entry in redacted.timeline]
-    story = redacted.stories[0]
+    incident = redacted.incidents[0]
     shown = json_line(
         [
             details,
             redacted.problems,
             [one.path for one in redacted.inputs],
-            story.losses[0].held_by,
-            story.truncations[0].citations,
+            incident.losses[0].held_by,
+            incident.truncations[0].citations,
         ]
     )
     assert "alice" not in shown
     assert "kafka-01" not in shown
     assert "alice" not in "".join(
-        (*redacted.conclusion, *redacted.advice, story.losses[0].reason, *story.truncations[0].steps)
+        (*redacted.conclusion, *redacted.advice, incident.losses[0].reason, *incident.truncations[0].steps)
     )
-    assert explanation(word).stories[0].losses[0].offsets == redacted.stories[0].losses[0].offsets
+    assert explanation(word).incidents[0].losses[0].offsets == redacted.incidents[0].losses[0].offsets
 
 
 def test_dump_under_redaction_decodes_and_joins(incident, tmp_path, capsys):

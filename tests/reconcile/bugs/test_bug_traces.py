@@ -6,14 +6,14 @@ from kforensics.damage import Absent, Span
 from kforensics.evidence.model import Citation
 from kforensics.protocol.versions import parse_version
 from kforensics.reconcile.bugs.evidence import BrokerVersions
-from kforensics.reconcile.bugs.traces import doubted_marks
-from kforensics.reconcile.observed.broker_log_facts import BrokerLife, LoggedFacts
+from kforensics.reconcile.bugs.traces import doubted_high_watermarks
+from kforensics.reconcile.observed.broker_log_facts import BrokerLife, BrokerLogFacts
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.units import TopicPartition
 
 
-def cut(to_offset, high_watermark):
+def truncation(to_offset, high_watermark):
     return LoggedTruncation(
         broker_id=1,
         topic_partition=TopicPartition("orders", 0),
@@ -33,18 +33,18 @@ def cut(to_offset, high_watermark):
 @pytest.mark.parametrize(
     ("version", "line", "ordinary", "doubted"),
     [
-        ("3.4.0", cut(60, 70), (), {1: 60}),
-        ("2.7.1", cut(60, 70), (), {1: 60}),
-        ("3.5.0", cut(60, 70), (), {}),
-        ("3.4.0", cut(60, 60), (), {}),
-        ("3.4.0", cut(60, Absent.UNKNOWN), (), {}),
-        ("3.4.0", cut(60, 70), (60,), {}),
+        ("3.4.0", truncation(60, 70), (), {1: 60}),
+        ("2.7.1", truncation(60, 70), (), {1: 60}),
+        ("3.5.0", truncation(60, 70), (), {}),
+        ("3.4.0", truncation(60, 60), (), {}),
+        ("3.4.0", truncation(60, Absent.UNKNOWN), (), {}),
+        ("3.4.0", truncation(60, 70), (60,), {}),
     ],
 )
 def test_a_mark_that_was_raised_over_what_was_cut_is_doubted(version, line, ordinary, doubted):
     versions = BrokerVersions(by_broker={1: parse_version(version)})
 
-    assert doubted == doubted_marks([line], versions, frozenset(ordinary))
+    assert doubted == doubted_high_watermarks([line], versions, frozenset(ordinary))
 
 
 def test_a_version_that_only_the_metadata_bounds_is_no_more_than_possible():
@@ -57,7 +57,7 @@ def test_a_version_that_only_the_metadata_bounds_is_no_more_than_possible():
 
 
 def test_a_broker_is_unbroken_only_where_its_lines_reach_back_far_enough():
-    facts = LoggedFacts(metadata=NoFacts(), lives={1: BrokerLife(first_ms=10, unclean_starts=(20,))})
+    facts = BrokerLogFacts(metadata=NoFacts(), lives={1: BrokerLife(first_ms=10, unclean_starts=(20,))})
 
     assert facts.is_unbroken(1, 21, 30)
     assert not facts.is_unbroken(1, 15, 30)

@@ -14,15 +14,15 @@ from kforensics.protocol.versions import parse_version
 from kforensics.reconcile.bugs.evidence import BrokerVersions, TraceEvidence
 from kforensics.reconcile.bugs.log_signs import broker_signs, partition_signs
 from kforensics.reconcile.bugs.traces import broker_bugs, bug_traces
-from kforensics.reconcile.history.log_copies import Copy
+from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.residual_divergence import Residual
-from kforensics.reconcile.history.truncations import Cut
-from kforensics.reconcile.logs.loaded_log import view_replica
+from kforensics.reconcile.history.truncations import ObservedTruncation
+from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.units import OffsetRange, TopicPartition
-from tests.reconcile.logs import HERE, MemoryReader, batch, replica
+from tests.builders.logs import HERE, MemoryReader, batch, replica
 
 PARTITION = TopicPartition("t", 0)
 TRANSACTIONAL, MARKER = 16, 48
@@ -46,7 +46,7 @@ def events(*lines, node=1):
 
 
 def copy(one, *, rank=1, is_final=True):
-    return Copy(view=view_replica(one), rank=rank, is_final=is_final)
+    return LogCopy(view=load_log(one), rank=rank, is_final=is_final)
 
 
 def term(leader, epoch, isr=(1, 2), *, unclean=False):
@@ -63,7 +63,7 @@ def term(leader, epoch, isr=(1, 2), *, unclean=False):
 
 
 def cut_of(broker, start, end, *, rule="epoch", before=None, topic=PARTITION):
-    return Cut(
+    return ObservedTruncation(
         broker_id=broker,
         topic_partition=topic,
         time_ms=5,
@@ -82,7 +82,7 @@ def cut_of(broker, start, end, *, rule="epoch", before=None, topic=PARTITION):
 
 def evidence(version, *copies, leader=None, **more):
     same = {"agree_until": lambda _one, other: other.log_end_offset, "reader": MemoryReader({})}
-    plain = {"leaderships": (), "cuts": (), "logged": (), "residuals": (), "ordinary_cuts": frozenset()}
+    plain = {"leaderships": (), "truncations": (), "logged": (), "residuals": (), "ordinary_truncations": frozenset()}
     versions = BrokerVersions(by_broker={broker: parse_version(version) for broker in (1, 2, 3)})
     return TraceEvidence(versions=versions, copies=copies, leader=leader, **{**same, **plain, **more})
 
@@ -144,7 +144,7 @@ def kafka_12460():
     return {
         "copies": (leader, before),
         "leader": leader,
-        "cuts": (cut_of(1, 10, 15, rule="epoch", before=before, topic=metadata),),
+        "truncations": (cut_of(1, 10, 15, rule="epoch", before=before, topic=metadata),),
     }
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.reconcile.committed.high_watermarks import MARK_INTERVAL_MS, mark_reach
-from kforensics.reconcile.logs.loaded_log import view_replica
+from kforensics.reconcile.committed.high_watermarks import MARK_INTERVAL_MS, high_watermark_reach
+from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.facts import Leadership, NoFacts
-from tests.reconcile.logs import HERE, batch
-from tests.reconcile.logs import replica as made
+from tests.builders.logs import HERE, batch
+from tests.builders.logs import replica as made
 
 RESTART, ELECTION = 20, 30
 ELECTION_MS = 1_000_000
@@ -42,7 +42,7 @@ TERMS = (term(0, 10), term(1, ELECTION))
 def reach(*batches, mark, restarts=(RESTART,), terms=TERMS, newest_ms=ELECTION_MS + 20):
     replica = made(1, list(batches), high_watermark=mark)
     dated = tuple(replace(segment, max_timestamp_ms=newest_ms) for segment in replica.segments)
-    return mark_reach(view_replica(replace(replica, segments=dated)), Restarts(at=restarts), terms)
+    return high_watermark_reach(load_log(replace(replica, segments=dated)), Restarts(at=restarts), terms)
 
 
 def test_a_mark_from_before_a_crash_says_nothing_of_what_was_written_after_it():

@@ -4,11 +4,11 @@ import pytest
 
 from kforensics.reconcile.bugs.files import of_files, of_stuck_replicas
 from kforensics.reconcile.history.log_copies import Agreement
-from kforensics.reconcile.history.truncations import cuts_of
+from kforensics.reconcile.history.truncations import find_truncations
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.units import TopicPartition
+from tests.builders.logs import HERE, MemoryReader, batch, replica
 from tests.reconcile.bugs.test_known_bugs import copy, evidence, term
-from tests.reconcile.logs import HERE, MemoryReader, batch, replica
 
 HALVES = (batch(0, 99, 0), batch(100, 116, 0), batch(117, 199, 1))
 
@@ -50,4 +50,4 @@ def test_a_follower_that_starts_anew_at_its_leaders_start_cuts_nothing():
         citations=(HERE,),
     )
 
-    assert () == cuts_of(TopicPartition("t", 0), [told], [], Agreement(MemoryReader({})))
+    assert () == find_truncations(TopicPartition("t", 0), [told], [], Agreement(MemoryReader({})))

@@ -8,7 +8,7 @@ import pytest
 
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, empty_batches
 from kforensics.reconcile.history.losses import LostBatch
-from kforensics.reconcile.history.torn_transactions import find_tears
+from kforensics.reconcile.history.torn_transactions import find_torn_transactions
 
 DATA, MARKER = TRANSACTIONAL_BIT, TRANSACTIONAL_BIT | CONTROL_BIT
 
@@ -49,10 +49,10 @@ def lost(base, count, attributes, sequence=0, producer=7):
     )
 
 
-def tears(reader, *batches):
+def torn_transactions(reader, *batches):
     view = SimpleNamespace(log_start_offset=0, log_end_offset=100, replica=None)
     leader: Any = SimpleNamespace(view=view)
-    return find_tears(leader, batches, reader)
+    return find_torn_transactions(leader, batches, reader)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def tears(reader, *batches):
     ],
 )
 def test_transactions(rows, gone, kinds):
-    found = tears(Rows(*rows), *gone)
+    found = torn_transactions(Rows(*rows), *gone)
 
     assert kinds == [one.kind for one in found.transactions]
     assert all(one.lost.first == gone[0].base_offset for one in found.transactions)
@@ -76,7 +76,7 @@ def test_transactions(rows, gone, kinds):
 
 def test_a_producer_that_was_set_back_and_one_that_went_on():
     reader = Rows((0, 5, 0, 7, 0), (5, 9, 0, 8, 0))
-    found = tears(reader, lost(14, 3, 0, 5), lost(17, 3, 0, 2, producer=8), lost(20, 3, 0, -1, producer=-1))
+    found = torn_transactions(reader, lost(14, 3, 0, 5), lost(17, 3, 0, 2, producer=8), lost(20, 3, 0, -1, producer=-1))
 
     assert [(7, 7, 4)] == [(one.producer_id, one.lost_sequence, one.kept_sequence) for one in found.producers]
     assert np.all(found.transactions == ())

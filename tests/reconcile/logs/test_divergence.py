@@ -2,12 +2,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.reconcile.logs.divergence import first_divergence
-from kforensics.reconcile.logs.loaded_log import view_replica
-from tests.reconcile.logs import MemoryReader, batch, record, replica
+from kforensics.reconcile.logs.loaded_log import load_log
+from tests.builders.logs import MemoryReader, batch, record, replica
 
 
 def divergence(one, other, records=None):
-    return first_divergence(view_replica(one), view_replica(other), MemoryReader(records or {}))
+    return first_divergence(load_log(one), load_log(other), MemoryReader(records or {}))
 
 
 def test_equal_logs_do_not_differ_whatever_their_segment_rolls():

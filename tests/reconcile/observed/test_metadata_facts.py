@@ -1,6 +1,6 @@
 import pytest
 
-from kforensics.commands.cluster_evidence import gather_facts
+from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
@@ -10,7 +10,7 @@ from kforensics.units import TopicPartition
 
 def gathered(*paths):
     inputs = find_inputs(paths, with_server_logs=True)
-    return gather_facts(inputs, find_places(inputs))
+    return gather_cluster_evidence(inputs, find_places(inputs))
 
 
 def test_metadata_tells_of_unclean_elections(fixtures):

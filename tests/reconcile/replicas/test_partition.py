@@ -6,11 +6,11 @@ from kforensics.damage import Absent
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.logs.divergence import agreed_until
-from kforensics.reconcile.logs.loaded_log import view_replica
+from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.facts import GroupCommit, Leadership, NoFacts
 from kforensics.reconcile.replicas.partition import Verdict, reconcile_partition
 from kforensics.units import OffsetRange
-from tests.reconcile.logs import HERE, MemoryReader, batch, record, replica
+from tests.builders.logs import HERE, MemoryReader, batch, record, replica
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ def test_the_old_leader_is_cut_where_the_new_one_began():
     assert 2 == report.leader.broker_id
     assert "inferred" == report.leader.source
     assert Verdict.WILL_TRUNCATE is report.verdict
-    cut = report_of(report, 1).truncation
-    assert (60, 43) == (cut.offset, cut.counts.records)
-    assert (0, 43, 0) == (cut.counts.certain, cut.counts.possible, cut.counts.no)
+    truncation = report_of(report, 1).truncation
+    assert (60, 43) == (truncation.offset, truncation.counts.records)
+    assert (0, 43, 0) == (truncation.counts.certain, truncation.counts.possible, truncation.counts.no)
     assert report_of(report, 2).truncation is None
 
 
@@ -82,10 +82,10 @@ def test_a_leader_alone_in_sync_committed_what_it_wrote():
         states=(leadership(1, 0, {1, 2}, 10), leadership(1, 0, {1}, 20), leadership(2, 1, {2}, 30, unclean=True))
     )
 
-    cut = report_of(judge(OLD_LEADER, NEW_LEADER, facts=facts), 1).truncation
+    truncation = report_of(judge(OLD_LEADER, NEW_LEADER, facts=facts), 1).truncation
 
-    assert (43, 0, 0) == (cut.counts.certain, cut.counts.possible, cut.counts.no)
-    assert "alone" in cut.runs[0].reason
+    assert (43, 0, 0) == (truncation.counts.certain, truncation.counts.possible, truncation.counts.no)
+    assert "alone" in truncation.runs[0].reason
 
 
 def test_a_leader_alone_commits_nothing_where_more_replicas_are_required():
@@ -97,9 +97,9 @@ def test_a_leader_alone_commits_nothing_where_more_replicas_are_required():
 def test_a_clean_successor_proves_that_the_tail_was_never_committed():
     facts = Facts(states=(leadership(1, 0, {1, 2}, 10), leadership(2, 1, {2}, 30)))
 
-    cut = report_of(judge(OLD_LEADER, NEW_LEADER, facts=facts), 1).truncation
+    truncation = report_of(judge(OLD_LEADER, NEW_LEADER, facts=facts), 1).truncation
 
-    assert (0, 0, 43) == (cut.counts.certain, cut.counts.possible, cut.counts.no)
+    assert (0, 0, 43) == (truncation.counts.certain, truncation.counts.possible, truncation.counts.no)
 
 
 def test_a_successor_that_lost_its_disk_cache_proves_nothing():
@@ -112,9 +112,9 @@ def test_a_group_that_read_in_the_same_epoch_proves_commitment():
     commit = GroupCommit(group="g", offset=70, leader_epoch=0, time_ms=0, citation=HERE)
     in_other_epoch = GroupCommit(group="g", offset=80, leader_epoch=1, time_ms=0, citation=HERE)
 
-    cut = report_of(judge(OLD_LEADER, NEW_LEADER, facts=Facts(groups=(commit, in_other_epoch))), 1).truncation
+    truncation = report_of(judge(OLD_LEADER, NEW_LEADER, facts=Facts(groups=(commit, in_other_epoch))), 1).truncation
 
-    assert (10, 33, 0) == (cut.counts.certain, cut.counts.possible, cut.counts.no)
+    assert (10, 33, 0) == (truncation.counts.certain, truncation.counts.possible, truncation.counts.no)
 
 
 def test_a_commit_marker_proves_the_transaction_before_it():
@@ -130,9 +130,9 @@ def test_a_commit_marker_proves_the_transaction_before_it():
     )
     marker = record(70, b"\x00\x00\x00\x01", b"\x00" * 6, control=True, transactional=True, producer=5)
 
-    cut = report_of(judge(old, NEW_LEADER, records={"b1/t-0": [marker]}), 1).truncation
+    truncation = report_of(judge(old, NEW_LEADER, records={"b1/t-0": [marker]}), 1).truncation
 
-    assert (10, 10, 1) == (cut.counts.certain, cut.counts.possible, cut.counts.markers)
+    assert (10, 10, 1) == (truncation.counts.certain, truncation.counts.possible, truncation.counts.markers)
 
 
 def test_a_cut_to_the_high_watermark_leaves_divergence_behind():
@@ -220,8 +220,8 @@ def test_a_leader_that_is_not_here_is_said():
 
 
 def test_a_high_watermark_of_a_log_without_a_common_offset_proves_nothing():
-    behind = view_replica(replica(1, [batch(0, 49, 0)], high_watermark=40))
-    ahead = view_replica(replica(2, [batch(60, 99, 1)], high_watermark=100))
+    behind = load_log(replica(1, [batch(0, 49, 0)], high_watermark=40))
+    ahead = load_log(replica(2, [batch(60, 99, 1)], high_watermark=100))
 
     judge_of_both = CommitJudge(
         [behind, ahead], lambda one, other: agreed_until(one, other, None), NoFacts(), MemoryReader({})
@@ -241,6 +241,6 @@ def test_a_clean_successor_after_an_unclean_election_proves_nothing_of_terms_bef
         leadership(2, 2, {2, 3}, 40),
     )
 
-    cut = report_of(judge(first, second, facts=Facts(states=states)), 1).truncation
+    truncation = report_of(judge(first, second, facts=Facts(states=states)), 1).truncation
 
-    assert (0, 43, 0) == (cut.counts.certain, cut.counts.possible, cut.counts.no)
+    assert (0, 43, 0) == (truncation.counts.certain, truncation.counts.possible, truncation.counts.no)

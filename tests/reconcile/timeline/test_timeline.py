@@ -63,7 +63,7 @@ def log(*lines: str, node: int = 1, mtime_ns: int = 0) -> LogFile:
     )
 
 
-def cuts_of(*files: LogFile):
+def find_truncations(*files: LogFile):
     return logged_truncations(order_events(files, choose_clocks(files, {})))
 
 
@@ -71,13 +71,15 @@ def cuts_of(*files: LogFile):
 def test_every_truncation_of_a_recording_with_both_its_offsets(name, incident):
     root: Path = incident(name)
     checks = json.loads((root / "checks.json").read_text())["explain"]
-    cuts = cuts_of(*read_logs(root / "logs"))
+    truncations = find_truncations(*read_logs(root / "logs"))
 
     wanted = {
         (t["broker_id"], (t["topic"], t["partition"]), t["from_offset"], t["to_offset"]) for t in checks["truncations"]
     }
     found = {
-        (cut.broker_id, cut.topic_partition, cut.from_offset, cut.to_offset) for cut in cuts if cut.has_effect is True
+        (truncation.broker_id, truncation.topic_partition, truncation.from_offset, truncation.to_offset)
+        for truncation in truncations
+        if truncation.has_effect is True
     }
     assert wanted == found
 
@@ -104,32 +106,32 @@ def test_unclean_elections_show_in_the_logs_of_any_era(name, incident):
 def test_a_recording_where_nothing_happened_has_no_truncation(incident):
     files = read_logs(incident("benign-rolling-restart-4.x") / "logs")
     events = order_events(files, choose_clocks(files, {}))
-    cuts = logged_truncations(events)
-    timeline = build_timeline(events, cuts, facts_from_logs(events, NoFacts()).by_partition)
+    truncations = logged_truncations(events)
+    timeline = build_timeline(events, truncations, facts_from_logs(events, NoFacts()).by_partition)
 
-    assert [] == [cut for cut in cuts if cut.has_effect is True]
+    assert [] == [truncation for truncation in truncations if truncation.has_effect is True]
     assert [] == [
         entry for entry in timeline if entry.kind in {"truncation", "unclean-election"} and not entry.is_quiet
     ]
-    assert 23 == sum(cut.has_effect is False for cut in cuts)
+    assert 23 == sum(truncation.has_effect is False for truncation in truncations)
     times = [entry.time_ms for entry in timeline if isinstance(entry.time_ms, int)]
     assert sorted(times) == times
 
 
 def test_a_line_without_effect_and_one_whose_effect_is_unknown():
-    [no_effect] = cuts_of(
+    [no_effect] = find_truncations(
         log(
             "12:00:00,000] INFO Completed load of log orders-0 with 1 log segments and log end offset 60 in 28 ms",
             "12:00:01,000] INFO Truncating log orders-0 to offset 60.",
         )
     )
-    [unknown] = cuts_of(log("12:00:01,000] INFO Truncating log orders-0 to offset 60."))
+    [unknown] = find_truncations(log("12:00:01,000] INFO Truncating log orders-0 to offset 60."))
 
     assert (False, Absent.UNKNOWN) == (no_effect.has_effect, unknown.has_effect)
 
 
 def test_two_cuts_within_a_moment_are_two():
-    cuts = cuts_of(
+    truncations = find_truncations(
         log(
             "12:00:00,000] INFO Completed load of log orders-0 with 1 log segments and log end offset 60 in 28 ms",
             "12:00:01,000] INFO Truncating log orders-0 to offset 58.",
@@ -139,12 +141,12 @@ def test_two_cuts_within_a_moment_are_two():
         )
     )
 
-    assert [(60, 58), (58, 45)] == [(cut.from_offset, cut.to_offset) for cut in cuts]
-    assert ("leader-end", 2) == (cuts[1].rule, cuts[1].leader)
+    assert [(60, 58), (58, 45)] == [(truncation.from_offset, truncation.to_offset) for truncation in truncations]
+    assert ("leader-end", 2) == (truncations[1].rule, truncations[1].leader)
 
 
 def test_a_full_truncation_starts_anew_above():
-    [cut] = cuts_of(
+    [truncation] = find_truncations(
         log(
             "12:00:00,000] WARN [ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] Truncate fully and reset fetch offset"
             " for partition orders-0 from 100 to the current leader's start offset 150 because the local replica's end"
@@ -152,7 +154,12 @@ def test_a_full_truncation_starts_anew_above():
         )
     )
 
-    assert (100, 150, True, True) == (cut.from_offset, cut.to_offset, cut.is_full, cut.has_effect)
+    assert (100, 150, True, True) == (
+        truncation.from_offset,
+        truncation.to_offset,
+        truncation.is_full,
+        truncation.has_effect,
+    )
 
 
 LEADS = "INFO [Broker id={0}] Leader orders-0 starts at leader epoch {1} from offset 0 with high watermark 0 ISR [1] addingReplicas [] removingReplicas []. Previous leader epoch was 0."
@@ -216,9 +223,11 @@ def test_no_order_of_lines_breaks_the_reading(steps):
         "N": "INFO Truncating orders-0 to {1} has no effect as the largest offset in the log is {0}.",
     }
     file = log(*(f"12:00:00,000] {texts[kind].format(node, offset)}" for node, offset, kind in steps))
-    cuts = cuts_of(file)
+    truncations = find_truncations(file)
     events = order_events([file], choose_clocks([file], {}))
 
-    for cut in cuts:
-        assert cut.has_effect is not True or (isinstance(cut.from_offset, int) and cut.from_offset > cut.to_offset)
-    assert len(build_timeline(events, cuts, logged_leaderships(events))) >= len(cuts)
+    for truncation in truncations:
+        assert truncation.has_effect is not True or (
+            isinstance(truncation.from_offset, int) and truncation.from_offset > truncation.to_offset
+        )
+    assert len(build_timeline(events, truncations, logged_leaderships(events))) >= len(truncations)

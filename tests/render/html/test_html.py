@@ -17,8 +17,8 @@ from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.history.causes import Cause, CauseName
 from kforensics.reconcile.history.outline import LogOutline
 from kforensics.reconcile.history.residual_divergence import Residual
-from kforensics.reconcile.history.torn_transactions import Tears
-from kforensics.reconcile.incident.model import GroupAtRisk, Holder, LossEntry, PartitionStory, Truncation
+from kforensics.reconcile.history.torn_transactions import TornTransactions
+from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.timeline.events import TimelineEntry
@@ -81,7 +81,7 @@ def explanation(word):
     cited = Citation(input=0, path=f"dir/{word}.log", span=Span(3, 4))
     line = Citation(input=1, path=".", line=7)
     cause = Cause(name=CauseName.UNCLEAN_ELECTION, confidence="proven", reason=f"reason{word}", citations=(cited,))
-    cut = Truncation(
+    truncation = ExplainedTruncation(
         broker_id=1,
         topic_partition=partition,
         time_ms=1_795_243_212_042,
@@ -129,16 +129,16 @@ def explanation(word):
             high_watermark=60,
         )
 
-    story = PartitionStory(
+    incident = PartitionIncident(
         partition=partition,
         leader=2,
         log_start_offset=0,
         log_end_offset=93,
         leaderships=(),
-        truncations=(cut,),
+        truncations=(truncation,),
         losses=(loss,),
         groups=(GroupAtRisk(group=f"group{word}", offset=120, kind="ahead", citation=cited),),
-        tears=Tears(),
+        torn_transactions=TornTransactions(),
         other_topics=(),
         copies=3,
         logs=(
@@ -172,7 +172,7 @@ def explanation(word):
             Input(path=f"log{word}", kind="log-file", kafka_version_hint=f"version{word}"),
         ),
         timeline=entries,
-        stories=(story,),
+        incidents=(incident,),
         partitions=1,
         clocks=((f"clock{word}", Clock(shift_ms=1000, source="assumed")),),
         conclusion=(f"43 records are gone from topic{word}.", f"more{word}"),
@@ -316,7 +316,7 @@ def test_a_calm_explanation_makes_a_calm_page():
     calm = replace(
         explanation(""),
         timeline=(),
-        stories=(),
+        incidents=(),
         findings=(),
         problems=(),
         advice=(),
@@ -335,9 +335,9 @@ def test_a_calm_explanation_makes_a_calm_page():
 
 
 def test_pictures_say_in_words_what_they_show():
-    story = explanation("").stories[0]
+    incident = explanation("").incidents[0]
 
-    figure = draw_figure(story, explanation("").inputs)
+    figure = draw_figure(incident, explanation("").inputs)
 
     assert ["Before: input", "Now"] == [moment.name for moment in figure.moments]
     assert "the leader lacks 60 to 102 (committed)" in figure.description

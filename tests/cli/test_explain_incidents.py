@@ -46,7 +46,7 @@ def test_no_start_is_warned_of_where_no_rule_cuts(incident, capsys):
 )
 def test_a_known_bug_is_named_only_where_version_and_traces_fit(name, known, incident, capsys):
     document, _ = explain(capsys, *arguments_of(incident(name)))
-    bugs = [bug for story in document["partitions"] for bug in story["known_bugs"]]
+    bugs = [bug for incident in document["partitions"] for bug in incident["known_bugs"]]
 
     assert known == {bug["reference"] for bug in bugs}
     assert {"likely"} >= {bug["confidence"] for bug in bugs}

@@ -1,0 +1,1 @@
+"""Values that tests are made of, in one place."""
