@@ -14,6 +14,9 @@ from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
+AHEAD = 4_102_444_800
+"""The year 2100: however long the audit takes, this file was written to after it."""
+
 INCIDENT, SNAPSHOT = "unclean-election-4.x", "03-old-leader-down-live"
 
 
@@ -59,7 +62,7 @@ def test_an_unchanged_fleet_is_judged_the_same_without_reading_it(run_audit, fle
 
 def test_a_file_that_may_still_change_is_read_again(run_audit, fleet):
     recent = fleet / "broker-2" / "orders-0" / "00000000000000000000.log"
-    os.utime(recent)
+    os.utime(recent, (AHEAD, AHEAD))
     first, tables = run_audit(fleet)
 
     second, _ = run_audit(fleet, since=tables)

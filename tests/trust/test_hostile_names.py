@@ -5,12 +5,13 @@ import os
 import shutil
 import stat
 import sys
-import time
 from html.parser import HTMLParser
 
 import pytest
 
 from tests.fuzz.commands import INVOCATIONS, available, invoke, small_tree
+from tests.hang import no_hang
+from tests.steps import steps
 from tests.trust.hostile import ESCAPES, sound_batch, write_partition
 from tests.trust.measured import measured
 
@@ -141,15 +142,12 @@ def outside(tmp_path):
 @pytest.mark.parametrize("name", available())
 def test_no_link_is_followed_and_nothing_hangs(name, outside, untouched):
     for arguments in INVOCATIONS[name]:
-        started = time.monotonic()
-
-        with untouched(outside):
+        with no_hang(), untouched(outside):
             code, out, err = invoke([*arguments, str(outside)])
 
         assert code == (0 if name == "seal" else 3), err  # what is not followed is not looked at, and that is said
         assert "SECRET" not in out + err
         assert "U0VDUkVU" not in out
-        assert time.monotonic() - started < 10
 
 
 def test_a_file_swapped_for_a_link_between_listing_and_opening(tmp_path, monkeypatch):
@@ -182,7 +180,8 @@ def test_an_input_that_is_itself_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
 
     for arguments in (["ls", str(tmp_path / "pipe")], ["dump", "/dev/zero"], ["verify", "/dev/null"]):
-        code, _, err = invoke(arguments)
+        with no_hang():
+            code, _, err = invoke(arguments)
 
         assert code == 3, err
 
@@ -197,11 +196,17 @@ def checkpoints(log_dir, count):
 
 
 def test_many_checkpoint_lines_are_linear(tmp_path):
-    few = measured("verify", checkpoints(tmp_path / "few", 10_000), "--format", "json")
+    few, more = (
+        ["verify", str(checkpoints(tmp_path / str(count), count)), "--format", "json", "--jobs", "1"]
+        for count in (1_000, 4_000)
+    )
+    assert steps(lambda: invoke(more)) < 4.4 * steps(lambda: invoke(few))
+
+
+def test_many_checkpoint_lines_take_little_memory(tmp_path):
     many = measured("verify", checkpoints(tmp_path / "many", 80_000), "--format", "json")
 
     assert many.code in {1, 3}, many.err
-    assert many.seconds < 1.0 + 8 * 1.5 * few.seconds
     assert many.peak_mebibytes < 256
 
 
@@ -213,7 +218,6 @@ def test_a_million_checkpoint_lines(tmp_path, command):
     sys.stderr.write(f"{command}: {run.seconds:.1f} s, {run.peak_mebibytes:.0f} MiB\n")
     assert run.code in {0, 1, 3}, run.err
     assert run.peak_mebibytes < 1536
-    assert run.seconds < 60
 
 
 def test_a_recording_with_hostile_neighbours_still_gives_its_records(tmp_path):

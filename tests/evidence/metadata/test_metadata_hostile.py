@@ -1,22 +1,25 @@
-"""Metadata logs made to cost as much as possible: the time stays in proportion to their length."""
+"""Metadata logs made to cost as much as possible: the steps stay in proportion to their length."""
 
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.metadata.files import MetadataFiles
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
+from tests.steps import steps
 
 TOPIC_ID = "utqilf0YTC25ZZCcD1bqxw"
 KEYS = {table.name: key for key, table in METADATA_TABLES.items()}
 MANY = 8_000
-ENOUGH_SECONDS = 1.5
-"""Of processor time; where a step looked at all that came before, any of these took two or more times as long."""
+FEW = 500
+LINEAR = 2.2
+"""What twice the records may take of the steps; were each looked at with all that came before, it would be four times."""
 
 
 def record(name: str, version: int | None = None, /, **fields: Any) -> bytes:
@@ -41,31 +44,46 @@ def batch(offset: int, *values: bytes) -> bytes:
 TOPIC = record("TopicRecord", name="t", topic_id=TOPIC_ID)
 
 
-def history_of(tmp_path: Path, *batches: bytes) -> MetadataHistory:
+def log_of(tmp_path: Path, *batches: bytes) -> MetadataFiles:
     target = tmp_path / "__cluster_metadata-0"
-    target.mkdir()
+    target.mkdir(parents=True)
     (target / "00000000000000000000.log").write_bytes(b"".join(batches))
     (files,) = find_metadata_logs(find_inputs([target]))
-    started = time.process_time()
-    history = read_metadata_log(files)
-    assert time.process_time() - started < ENOUGH_SECONDS
-    return history
+    return files
+
+
+def history_of(tmp_path: Path, *batches: bytes) -> MetadataHistory:
+    return read_metadata_log(log_of(tmp_path, *batches))
+
+
+def linear_history_of(tmp_path: Path, batches: Callable[[int], tuple[bytes, ...]]) -> MetadataHistory:
+    """The history of `MANY`, once it is known that twice as many take twice the steps."""
+    small, large = (log_of(tmp_path / str(count), *batches(count)) for count in (FEW, 2 * FEW))
+    assert steps(lambda: read_metadata_log(large)) < LINEAR * steps(lambda: read_metadata_log(small))
+    return history_of(tmp_path, *batches(MANY))
 
 
 def test_gaps_before_every_record(tmp_path: Path) -> None:
     one = batch(0, change(0, isr=(1,)))
-    # The checksum does not cover the base offset.
-    gapped = b"".join((10 + 2 * at).to_bytes(8) + one[8:] for at in range(MANY))
-    history = history_of(tmp_path, batch(0, TOPIC, partition(0)), gapped)
+
+    def batches(count: int) -> tuple[bytes, ...]:
+        # The checksum does not cover the base offset.
+        gapped = b"".join((10 + 2 * at).to_bytes(8) + one[8:] for at in range(count))
+        return batch(0, TOPIC, partition(0)), gapped
+
+    history = linear_history_of(tmp_path, batches)
     assert len(history.gaps) == MANY
     assert history.gaps[:2] == ((2, 9), (11, 11))
     assert len(history.partition_states("t", 0)) == 1 + MANY
 
 
 def test_versions_that_alternate_over_many_statuses(tmp_path: Path) -> None:
-    statuses = [change(0, isr=(at,)) for at in range(MANY)]
-    alternating = [change(at % 2, isr=(1,)) for at in range(MANY)]
-    history = history_of(tmp_path, batch(0, TOPIC, partition(0)), batch(2, *statuses), batch(2 + MANY, *alternating))
+    def batches(count: int) -> tuple[bytes, ...]:
+        statuses = [change(0, isr=(at,)) for at in range(count)]
+        alternating = [change(at % 2, isr=(1,)) for at in range(count)]
+        return batch(0, TOPIC, partition(0)), batch(2, *statuses), batch(2 + count, *alternating)
+
+    history = linear_history_of(tmp_path, batches)
     states = history.partition_states("t", 0)
     assert len(states) == 1 + 2 * MANY
     assert [one.isr for one in states[MANY - 1 : MANY + 2]] == [(MANY - 2,), (MANY - 1,), (1,)]
@@ -73,9 +91,12 @@ def test_versions_that_alternate_over_many_statuses(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["other", "t", ""])
 def test_many_partitions_whose_elr_is_cleared_often(tmp_path: Path, name: str) -> None:
-    partitions = [partition(at) for at in range(MANY)]
-    clears = [record("ClearElrRecord", topic_name=name) for _ in range(MANY)]
-    history = history_of(tmp_path, batch(0, TOPIC, *partitions), batch(1 + MANY, *clears))
+    def batches(count: int) -> tuple[bytes, ...]:
+        partitions = [partition(at) for at in range(count)]
+        clears = [record("ClearElrRecord", topic_name=name) for _ in range(count)]
+        return batch(0, TOPIC, *partitions), batch(1 + count, *clears)
+
+    history = linear_history_of(tmp_path, batches)
     expected = 1 if name == "other" else 2
     assert {len(states) for states in history.partitions.values()} == {expected}
 

@@ -195,7 +195,7 @@ def test_a_bomb_costs_no_more_than_the_limit(name):
         "    print(int(own_peak_mebibytes()), type(error).__name__)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], input=BOMBS[name][1](), capture_output=True, check=True, timeout=60, cwd=ROOT
+        [sys.executable, "-c", script], input=BOMBS[name][1](), capture_output=True, check=True, cwd=ROOT
     )
     peak, kind = done.stdout.decode().split()
 
