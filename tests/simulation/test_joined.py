@@ -12,7 +12,7 @@ from kforensics.protocol.outcome import ProtocolName
 from kforensics.simulation.random_history import random_cluster
 from tests.simulation.joined import diff_against_truth, explain_against_truth, shortest_failure
 
-SEEDS = int(os.environ.get("KFORENSICS_SEEDS", "200"))
+SEEDS = int(os.environ.get("KFORENSICS_SEEDS", "100"))
 ONE_SEED = os.environ.get("KFORENSICS_SEED")
 SHARES = 8
 OLD_PROTOCOLS = (ProtocolName.HW, ProtocolName.KIP_101, ProtocolName.KIP_279)

@@ -48,9 +48,13 @@ def walk_time(tmp_path, mebibytes, command, *options):
     return run
 
 
+def command_steps(*arguments):
+    return steps(lambda: invoke([str(one) for one in arguments]))
+
+
 def test_tiny_batches_are_linear(tmp_path):
     few, many = write_log_dir(tmp_path, 2), write_log_dir(tmp_path, 6)
-    small, large = (steps(lambda tree=tree: invoke(["verify", str(tree), "--jobs", "1"])) for tree in (few, many))
+    small, large = (command_steps("verify", "--jobs", "1", tree) for tree in (few, many))
 
     assert large < small * 3 * LINEAR
 
@@ -90,7 +94,7 @@ def test_many_files_are_linear(tmp_path):
 
     for command in (["ls", "--format", "json"], ["seal", "--jobs", "1"]):
         code, _, err = invoke([*command, str(many)])
-        small, large = (steps(lambda tree=tree, command=command: invoke([*command, str(tree)])) for tree in (few, many))
+        small, large = (command_steps(*command, tree) for tree in (few, many))
 
         assert code == 0, err
         assert large < small * 4 * LINEAR
