@@ -20,6 +20,20 @@ settings.register_profile(
 settings.register_profile("deep", deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+QUICK = tuple(ROOT / "tests" / name for name in ("formats", "protocol", "reconcile", "render"))
+NOT_QUICK = ("slow", "oracle", "spark", "process")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `pytest -m quick` runs: tests of the directories above that unpack no recording and start no process."""
+    for item in items:
+        is_quick = any(item.path.is_relative_to(folder) for folder in QUICK)
+        unpacks = "incident" in getattr(item, "fixturenames", ())
+        if is_quick and not unpacks and not any(item.get_closest_marker(name) for name in NOT_QUICK):
+            item.add_marker(pytest.mark.quick)
+
+
 TreeState = dict[str, tuple[int, int, int, int, str]]
 
 

@@ -181,6 +181,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_costs_no_more_than_the_limit(name):
     script = (

@@ -234,6 +234,7 @@ PATTERNS = ("headers", "zeros", "random", "bad-checksums", "gaps", "magics")
 STEPS_A_BYTE = 4
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_hostile_megabytes_take_little_memory(pattern):
     script = (
