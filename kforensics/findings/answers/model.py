@@ -1,0 +1,130 @@
+"""The answer of a command as a value, the states that it can have, and the exit code of each.
+
+A state is the worst of its parts: each command has its own list, worst first. Text, JSON and HTML show the same answer, and the exit code follows from
+its state, so that nothing on a screen can be calmer than what a script reads.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kforensics.evidence.model import Problem
+from kforensics.findings.model import Finding, Severity
+
+
+class State(StrEnum):
+    """What an answer comes to; which of them a command can have, and what they mean there, says `STATES`."""
+
+    LOST = "lost"
+    MAYBE_LOST = "maybe-lost"
+    AT_RISK = "at-risk"
+    MAYBE_AT_RISK = "maybe-at-risk"
+    DIVERGED = "diverged"
+    DAMAGED = "damaged"
+    CHANGED = "changed"
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+    UNCOMMITTED_LOST = "uncommitted-lost"
+    UNCOMMITTED_ONLY = "uncommitted-only"
+    REPAIRABLE = "repairable"
+    BEHIND = "behind"
+    SAME_ENDS = "same-ends"
+    AGREE = "agree"
+    NOTHING_LOST = "nothing-lost"
+    SOUND = "sound"
+    UNCHANGED = "unchanged"
+    COMPLETE = "complete"
+
+
+_DIFF = {
+    State.AT_RISK: 1,
+    State.MAYBE_AT_RISK: 1,
+    State.DIVERGED: 1,
+    State.UNKNOWN: 3,
+    State.UNCOMMITTED_ONLY: 1,
+    State.BEHIND: 0,
+    State.SAME_ENDS: 0,
+    State.AGREE: 0,
+}
+
+STATES: dict[str, dict[State, int]] = {
+    "diff": _DIFF,
+    "fleet audit": _DIFF,
+    "explain": {
+        State.LOST: 1,
+        State.MAYBE_LOST: 1,
+        State.DIVERGED: 1,
+        State.UNKNOWN: 3,
+        State.UNCOMMITTED_LOST: 1,
+        State.NOTHING_LOST: 0,
+    },
+    "verify": {State.DAMAGED: 1, State.UNKNOWN: 3, State.REPAIRABLE: 0, State.SOUND: 0},
+    "dump": {State.DAMAGED: 1, State.UNKNOWN: 3, State.COMPLETE: 0},
+    "ls": {State.UNKNOWN: 3, State.COMPLETE: 0},
+    "metadata": {State.DIVERGED: 1, State.UNKNOWN: 3, State.BEHIND: 0, State.AGREE: 0, State.COMPLETE: 0},
+    "seal": {State.CHANGED: 1, State.UNKNOWN: 3, State.UNCHANGED: 0, State.COMPLETE: 0},
+    "simulate": {State.VIOLATED: 1, State.LOST: 1, State.DIVERGED: 1, State.UNKNOWN: 3, State.COMPLETE: 0},
+    "fleet scan": {State.UNKNOWN: 3, State.COMPLETE: 0},
+    "fleet report": _DIFF,
+}
+"""The states of each command, worst first, each with its exit code."""
+
+CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.SOUND, State.UNCHANGED})
+"""States that say that all is well: only these get a tick on a page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command says first: the headline, what to do now, whom to tell, what to do later, and what can't be told."""
+
+    state: State
+    headline: str
+    """One sentence, which claims no more than the weakest of what it sums up."""
+    now: tuple[str, ...] = ()
+    """What to do and not to do at once, with commands to paste."""
+    tell: tuple[str, ...] = ()
+    """Whom to inform of what."""
+    later: tuple[str, ...] = ()
+    """Prevention."""
+    unknown: tuple[str, ...] = ()
+    """What can't be told, and which input would tell it."""
+
+
+def worst_state(command: str, states: Iterable[State]) -> State | None:
+    """The worst of some states of one command, or None where there are none.
+
+    Args:
+        command: a key of `STATES`.
+        states: states that this command can have.
+
+    Returns:
+        The one that `STATES` lists first.
+
+    Raises:
+        KeyError: the command, or a state of it, is not in `STATES`.
+    """
+    rank = {state: at for at, state in enumerate(STATES[command])}
+    return min(states, key=lambda state: rank[state], default=None)
+
+
+def exit_code(command: str, answer: Answer, findings: Collection[Finding], problems: Collection[Problem]) -> int:
+    """The exit code of a finished command.
+
+    It follows from the state. A calm state beside a finding of severity `warning` or above gives 1, and beside something that could not be read 3; a
+    problem never hides a worse state.
+
+    Args:
+        command: a key of `STATES`.
+        answer: of the command.
+        findings: of the whole result.
+        problems: what could not be read.
+
+    Returns:
+        0, 1 or 3.
+    """
+    code = STATES[command][answer.state]
+    if code:
+        return code
+    if any(finding.severity.rank >= Severity.WARNING.rank for finding in findings):
+        return 1
+    return 3 if problems else 0
