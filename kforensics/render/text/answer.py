@@ -1,0 +1,56 @@
+"""An answer as the first lines of a screen: headline, NOW, WHO TO TELL, LATER, CAN'T TELL."""
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from kforensics.findings.answers.model import CALM, STATES, Answer
+from kforensics.render.escape import escape_text
+from kforensics.render.text.screen import Style, wrapped
+
+MOST_LINES = 12
+"""Lines of an answer before the first fact: whoever reads it has to act on it."""
+
+_SECTIONS = (("NOW", "now"), ("WHO TO TELL", "tell"), ("LATER", "later"), ("CAN'T TELL", "unknown"))
+_LABEL_WIDTH = 13
+
+
+def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_LINES) -> Iterator[Text]:
+    """The lines of an answer, the headline first.
+
+    Args:
+        answer: what the command answers.
+        command: a key of `STATES`: which exit code a state has decides its colour.
+        width: columns to lay out for.
+        most: lines at most; what is left out is counted in the last one.
+
+    Yields:
+        Lines without colour codes, styled.
+    """
+    lines = wrapped(escape_text(answer.headline), width=width, style=answer_style(answer, command))
+    for label, name in _SECTIONS:
+        for at, sentence in enumerate(getattr(answer, name)):
+            lead = f"{label if not at else '':<{_LABEL_WIDTH}}"
+            lines += wrapped(escape_text(sentence), width=width, first=lead, indent=" " * _LABEL_WIDTH)
+    if len(lines) > most:
+        hidden = len(lines) - most + 1
+        lines = [*lines[: most - 1], Text(f"… {hidden} more lines of this answer: -v shows all.", style=Style.QUIET)]
+    yield from lines
+
+
+def answer_style(answer: Answer, command: str) -> str:
+    """The style of a headline: good only where the state is calm, bad where it exits with 1."""
+    if answer.state in CALM:
+        return Style.ANSWER_GOOD
+    return {0: Style.HEADING, 1: Style.ANSWER_BAD}.get(STATES[command][answer.state], Style.ANSWER_WARNING)
+
+
+def brief_lines(answer: Answer) -> list[str]:
+    """An answer for a chat, in Markdown: the headline and one line each of what to do, whom to tell, later and unknown; five lines at most."""
+    lines = [f"**{answer.headline}**"]
+    for label, name in _SECTIONS:
+        sentences = getattr(answer, name)
+        if sentences:
+            more = f" (+{len(sentences) - 1} more)" if len(sentences) > 1 else ""
+            lines.append(f"- *{label.capitalize()}*: {sentences[0]}{more}")
+    return [escape_text(line) for line in lines]
