@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kforensics.evidence.consistency import Verification
-    from kforensics.pipeline.diff import DiffResult
-    from kforensics.pipeline.explain import Explanation
+    from kforensics.commands.diff import DiffResult
+    from kforensics.commands.explain import Explanation
+    from kforensics.evidence.checks.consistency import Verification
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "diff", "explain", "verify"]
@@ -41,8 +41,8 @@ def diff(
         EvidenceError: none of the paths can be used.
         ValueError: no such protocol.
     """
-    from kforensics.evidence.inputs import find_inputs  # noqa: PLC0415
-    from kforensics.pipeline.diff import DiffOptions, compare  # noqa: PLC0415
+    from kforensics.commands.diff import DiffOptions, compare  # noqa: PLC0415
+    from kforensics.evidence.discovery.inputs import find_inputs  # noqa: PLC0415
     from kforensics.protocol.truncation import ProtocolName  # noqa: PLC0415
 
     options = DiffOptions(leader=leader, protocol=ProtocolName(protocol) if protocol else None)
@@ -61,10 +61,10 @@ def verify(*paths: AnyPath, level: str = "records", jobs: int | None = None) -> 
         EvidenceError: none of the paths can be used.
         ValueError: no such level.
     """
-    from kforensics.evidence.consistency import verify_inputs  # noqa: PLC0415
-    from kforensics.evidence.inputs import find_inputs  # noqa: PLC0415
-    from kforensics.formats.segment import Level  # noqa: PLC0415
-    from kforensics.pipeline.processes import default_jobs  # noqa: PLC0415
+    from kforensics.commands.processes import default_jobs  # noqa: PLC0415
+    from kforensics.evidence.checks.consistency import verify_inputs  # noqa: PLC0415
+    from kforensics.evidence.discovery.inputs import find_inputs  # noqa: PLC0415
+    from kforensics.formats.segment.walk import Level  # noqa: PLC0415
 
     return verify_inputs(find_inputs(_paths(paths)), level=Level(level), jobs=jobs or default_jobs())
 
@@ -80,9 +80,9 @@ def explain(*paths: AnyPath, before: Sequence[AnyPath] = (), jobs: int | None = 
     Raises:
         EvidenceError: none of the paths can be used.
     """
-    from kforensics.pipeline.explain import ExplainOptions  # noqa: PLC0415
-    from kforensics.pipeline.explain import explain as explain_evidence  # noqa: PLC0415
-    from kforensics.pipeline.snapshots import gather_evidence  # noqa: PLC0415
+    from kforensics.commands.explain import ExplainOptions  # noqa: PLC0415
+    from kforensics.commands.explain import explain as explain_evidence  # noqa: PLC0415
+    from kforensics.commands.snapshots import gather_evidence  # noqa: PLC0415
 
     return explain_evidence(gather_evidence(_paths(paths), _paths(before)), ExplainOptions(), jobs=jobs)
 

@@ -26,10 +26,10 @@ from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_o
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kforensics.evidence.inputs import Inputs
-    from kforensics.pipeline.diff import DiffResult
-    from kforensics.pipeline.pseudonyms import Pseudonyms
-    from kforensics.pipeline.sealed import CheckedSeal
+    from kforensics.commands.diff import DiffResult
+    from kforensics.commands.redaction.pseudonyms import Pseudonyms
+    from kforensics.commands.sealing.report import CheckedSeal
+    from kforensics.evidence.discovery.inputs import Inputs
 
 
 class Protocol(StrEnum):
@@ -92,9 +92,9 @@ def diff(
     from kforensics.cli.output import check_out, write_result
     from kforensics.cli.progress import byte_progress
     from kforensics.cli.sealed import add_seal, checked_seal
+    from kforensics.commands.diff import DiffOptions, compare
     from kforensics.errors import UsageError
-    from kforensics.evidence.inputs import find_inputs
-    from kforensics.pipeline.diff import DiffOptions, compare
+    from kforensics.evidence.discovery.inputs import find_inputs
     from kforensics.protocol.truncation import ProtocolName
 
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
@@ -151,9 +151,9 @@ def _flatten(report: object) -> bytes:
     import json
     import zlib
 
-    from kforensics.reconcile.partition import PartitionReport
-    from kforensics.render.diff_plain import plain_report
-    from kforensics.render.jsonout import to_plain
+    from kforensics.reconcile.replicas.partition import PartitionReport
+    from kforensics.render.json.diff import plain_report
+    from kforensics.render.json.document import to_plain
 
     assert isinstance(report, PartitionReport)
     return zlib.compress(json.dumps(to_plain(plain_report(report))).encode(), 1)
@@ -163,7 +163,7 @@ def _json(result: "DiffResult", sealed: "CheckedSeal | None", code: int, *, line
     import zlib
 
     from kforensics.cli.sealed import seal_part
-    from kforensics.render.jsonout import document_pieces, json_line
+    from kforensics.render.json.document import document_pieces, json_line
 
     items = (zlib.decompress(one.plain).decode() for one in result.partitions if one.plain is not None)
     if not lines:
@@ -203,9 +203,9 @@ def _text(
     import sys
 
     from kforensics.cli.sealed import with_seal_lines
-    from kforensics.pipeline.diff import records_to_go
-    from kforensics.render.diff import diff_screen, finding_lines, problem_lines, record_lines
-    from kforensics.render.text import render_screen, screen_width, speaks_unicode, wants_colour
+    from kforensics.commands.diff import records_to_go
+    from kforensics.render.text.diff import diff_screen, finding_lines, problem_lines, record_lines
+    from kforensics.render.text.screen import render_screen, screen_width, speaks_unicode, wants_colour
 
     width = screen_width()
     if only_findings:
@@ -215,7 +215,7 @@ def _text(
     if show_records:
         goners = records_to_go(result, inputs)
         if pseudonyms:
-            from kforensics.pipeline.redact_records import redact_record
+            from kforensics.commands.redaction.records import redact_record
 
             hide = partial(redact_record, pseudonyms=pseudonyms)
             goners = ((partition, owner, map(hide, records)) for partition, owner, records in goners)

@@ -54,7 +54,7 @@ def dump(
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
     from kforensics.cli.dump_run import run_dump
     from kforensics.cli.output import check_out
-    from kforensics.evidence.dump_items import Selection
+    from kforensics.evidence.content.items import Selection
 
     check_out(out, paths)
     pseudonyms = pseudonyms_of(redact, redact_key)

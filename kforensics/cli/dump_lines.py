@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 from kforensics.damage import Damage, Gravity
 from kforensics.errors import EvidenceError
-from kforensics.evidence.dump_items import RecordItem
-from kforensics.evidence.record_meaning import control_meaning
-from kforensics.evidence.record_runs import behind, split_control
-from kforensics.formats.segment import Level, find_batch_start, iter_record_chunks, walk_segment
-from kforensics.render.dump import dump_line, plain_item
-from kforensics.render.record_lines import record_lines
+from kforensics.evidence.content.items import RecordItem
+from kforensics.evidence.content.record_meaning import control_meaning
+from kforensics.evidence.content.record_runs import behind, split_control
+from kforensics.formats.segment.walk import Level, find_batch_start, iter_record_chunks, walk_segment
+from kforensics.render.json.dump import dump_line, plain_item
+from kforensics.render.json.record_lines import record_lines
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 STRETCH_LENGTH = 8 << 20

@@ -12,18 +12,18 @@ from kforensics.cli.dump_lines import LineOptions, is_damaging, line_windows, wr
 from kforensics.cli.exits import ExitCode, exit_code_of
 from kforensics.cli.options import OutputFormat
 from kforensics.cli.output import write_result
+from kforensics.commands.processes import default_jobs
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
+from kforensics.commands.redaction.records import redact_item
 from kforensics.damage import Damage, Gravity
 from kforensics.errors import EvidenceError
-from kforensics.evidence.dump_items import DumpItem, Selection, decoder_of_file, recognised_name, walk_items
-from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs
+from kforensics.evidence.content.items import DumpItem, Selection, decoder_of_file, recognised_name, walk_items
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs
 from kforensics.evidence.model import Problem
-from kforensics.pipeline.processes import default_jobs
-from kforensics.pipeline.pseudonyms import Pseudonyms
-from kforensics.pipeline.redact_records import redact_item
-from kforensics.render.dump import dump_line, plain_item
-from kforensics.render.dump_text import text_lines
 from kforensics.render.escape import escape_text
-from kforensics.render.jsonout import to_plain
+from kforensics.render.json.document import to_plain
+from kforensics.render.json.dump import dump_line, plain_item
+from kforensics.render.text.dump import text_lines
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileName
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle

@@ -21,9 +21,9 @@ from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_o
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kforensics.pipeline.cited import CitedFile
-    from kforensics.pipeline.explain import Explanation
-    from kforensics.pipeline.sealed import CheckedSeal
+    from kforensics.commands.cited import CitedFile
+    from kforensics.commands.explain import Explanation
+    from kforensics.commands.sealing.report import CheckedSeal
 
 
 def explain(
@@ -86,12 +86,12 @@ def explain(
     from kforensics.cli.exits import exit_code_of
     from kforensics.cli.output import check_out, write_result
     from kforensics.cli.sealed import add_seal, checked_seal
+    from kforensics.commands.cited import cited_files
+    from kforensics.commands.explain import ExplainOptions
+    from kforensics.commands.explain import explain as tell
+    from kforensics.commands.snapshots import gather_evidence
     from kforensics.errors import UsageError
-    from kforensics.pipeline.cited import cited_files
-    from kforensics.pipeline.explain import ExplainOptions
-    from kforensics.pipeline.explain import explain as tell
-    from kforensics.pipeline.snapshots import gather_evidence
-    from kforensics.reconcile.zones import parse_time, parse_zone
+    from kforensics.reconcile.observed.time_zones import parse_time, parse_zone
 
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.HTML)
     check_out(out, [*paths, *(before or ())])
@@ -119,7 +119,7 @@ def explain(
         )
     files = cited_files(result, evidence.inputs) if output_format is OutputFormat.HTML else ()
     if pseudonyms:
-        from kforensics.pipeline.redact import redact_cited_files, redact_explanation
+        from kforensics.commands.redaction.explanation import redact_cited_files, redact_explanation
 
         files = redact_cited_files(files, result, pseudonyms)
         result = redact_explanation(result, pseudonyms)
@@ -156,10 +156,10 @@ def _pieces(
     import sys
 
     from kforensics.cli.sealed import seal_part, with_seal_lines
-    from kforensics.render.explain import explain_screen
-    from kforensics.render.explain_plain import explanation_lines, plain_explanation
-    from kforensics.render.jsonout import document, json_line
-    from kforensics.render.text import render_screen, screen_width, speaks_unicode, wants_colour
+    from kforensics.render.json.document import document, json_line
+    from kforensics.render.json.explain import explanation_lines, plain_explanation
+    from kforensics.render.text.explain import explain_screen
+    from kforensics.render.text.screen import render_screen, screen_width, speaks_unicode, wants_colour
 
     if output_format is OutputFormat.JSON:
         return document(

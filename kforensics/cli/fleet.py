@@ -18,7 +18,7 @@ from kforensics.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from kforensics.pipeline.fleet_summary import FleetSummary
+    from kforensics.commands.fleet_summary import FleetSummary
 
 fleet = typer.Typer(
     name="fleet",
@@ -127,10 +127,10 @@ def audit(
 
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.HTML)
     require_spark()
+    from kforensics.commands.diff import DiffOptions
     from kforensics.fleet.audit import audit as run_audit
     from kforensics.fleet.sources import check_output, read_sources
     from kforensics.fleet.storage import parse_location
-    from kforensics.pipeline.diff import DiffOptions
 
     settings = {}
     for one in spark_conf or ():
@@ -282,8 +282,8 @@ def scan(
     from kforensics.cli.output import write_result
     from kforensics.fleet.local_scan import scan_node
     from kforensics.fleet.throttle import lower_priority, parse_rate
-    from kforensics.render.fleet_scan import scan_document, scan_screen
-    from kforensics.render.text import render_screen, screen_width, wants_colour
+    from kforensics.render.text.fleet_scan import scan_document, scan_screen
+    from kforensics.render.text.screen import render_screen, screen_width, wants_colour
 
     rate = parse_rate(read_rate) if read_rate else None
     if not normal_priority:
@@ -305,9 +305,9 @@ def _finish(
 
     from kforensics.cli.exits import exit_code_of
     from kforensics.cli.output import write_result
-    from kforensics.render.fleet import fleet_screen
-    from kforensics.render.fleet_json import fleet_document
-    from kforensics.render.text import render_screen, screen_width, wants_colour
+    from kforensics.render.json.fleet import fleet_document
+    from kforensics.render.text.fleet import fleet_screen
+    from kforensics.render.text.screen import render_screen, screen_width, wants_colour
 
     code = exit_code_of(summary.findings, summary.problems)
     if output_format is OutputFormat.JSON:
@@ -328,9 +328,9 @@ def _compare(earlier: Path, later: Path, output_format: OutputFormat, out: Path 
     from kforensics.cli.exits import ExitCode
     from kforensics.cli.output import write_result
     from kforensics.fleet.comparison import compare_audits
-    from kforensics.render.fleet_comparison import comparison_screen
-    from kforensics.render.fleet_json import comparison_document
-    from kforensics.render.text import render_screen, screen_width, wants_colour
+    from kforensics.render.json.fleet import comparison_document
+    from kforensics.render.text.fleet_comparison import comparison_screen
+    from kforensics.render.text.screen import render_screen, screen_width, wants_colour
 
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON)
     comparison = compare_audits(earlier, later)

@@ -18,7 +18,7 @@ from kforensics.cli.options import (
 from kforensics.cli.output import check_out, write_result
 
 if TYPE_CHECKING:
-    from kforensics.evidence.inputs import Inputs
+    from kforensics.evidence.discovery.inputs import Inputs
     from kforensics.evidence.inventory import Inventory
     from kforensics.findings.model import Finding
 
@@ -42,7 +42,7 @@ def ls(
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
     check_out(out, paths)
 
-    from kforensics.evidence.inputs import find_inputs
+    from kforensics.evidence.discovery.inputs import find_inputs
     from kforensics.evidence.inventory import take_inventory
     from kforensics.findings.inventory import inventory_findings
 
@@ -66,7 +66,7 @@ def _document(
     """The document piece by piece: rows of a million files are too much to hold."""
     import json
 
-    from kforensics.render.jsonout import document_pieces, to_plain
+    from kforensics.render.json.document import document_pieces, to_plain
 
     lists: dict[str, Iterable[object]] = {
         "partitions": inventory.partitions,
@@ -88,7 +88,7 @@ def _document(
 
 
 def _lines(inputs: "Inputs", inventory: "Inventory", findings: "tuple[Finding, ...]", *, files: bool) -> Iterator[str]:
-    from kforensics.render.jsonout import json_line, to_plain
+    from kforensics.render.json.document import json_line, to_plain
 
     typed = (
         ("input", inputs.described),
@@ -124,8 +124,8 @@ def _every_file(inputs: "Inputs") -> Iterator[dict[str, object]]:
 def _screen(
     inputs: "Inputs", inventory: "Inventory", findings: "tuple[Finding, ...]", *, colour_to: bool, verbose: bool
 ) -> str:
-    from kforensics.render.inventory import inventory_screen
-    from kforensics.render.text import render_screen, screen_width, wants_colour
+    from kforensics.render.text.ls import inventory_screen
+    from kforensics.render.text.screen import render_screen, screen_width, wants_colour
 
     lines = inventory_screen(inventory, inputs.described, findings, width=screen_width(), verbose=verbose)
     return render_screen(lines, colour=colour_to and wants_colour(sys.stdout))

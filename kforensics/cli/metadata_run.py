@@ -10,20 +10,20 @@ import typer
 from kforensics.cli.exits import ExitCode, exit_code_of
 from kforensics.cli.options import OutputFormat
 from kforensics.cli.output import write_result
+from kforensics.commands.processes import default_jobs
 from kforensics.damage import Absent, Damage, Gravity
 from kforensics.errors import EvidenceError, UsageError
-from kforensics.evidence.inputs import Inputs, find_inputs
-from kforensics.evidence.metadata_compare import LogComparison, compare_metadata_logs
-from kforensics.evidence.metadata_events import EventKind, EventSelection, MetadataEvent, change_events
-from kforensics.evidence.metadata_log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
-from kforensics.evidence.metadata_state import MetadataState
+from kforensics.evidence.discovery.inputs import Inputs, find_inputs
+from kforensics.evidence.metadata.compare import LogComparison, compare_metadata_logs
+from kforensics.evidence.metadata.events import EventKind, EventSelection, MetadataEvent, change_events
+from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
+from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
-from kforensics.pipeline.processes import default_jobs
 from kforensics.render.escape import escape_text
-from kforensics.render.jsonout import document_pieces, json_line
-from kforensics.render.metadata import plain_comparison, plain_event, plain_state
-from kforensics.render.metadata_history import history_pieces
-from kforensics.render.metadata_text import comparison_lines, state_lines
+from kforensics.render.json.document import document_pieces, json_line
+from kforensics.render.json.metadata import plain_comparison, plain_event, plain_state
+from kforensics.render.text.metadata import comparison_lines, state_lines
+from kforensics.render.text.metadata_history import history_pieces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import typer
 from kforensics.errors import UsageError
 
 if TYPE_CHECKING:
-    from kforensics.pipeline.pseudonyms import Pseudonyms
+    from kforensics.commands.redaction.pseudonyms import Pseudonyms
 
 KEY_VARIABLE = "KFORENSICS_REDACT_KEY"
 MOST_KEY_LENGTH = 1 << 16
@@ -40,7 +40,7 @@ def pseudonyms_of(redact: bool, key_file: Path | None) -> "Pseudonyms | None":
     """The pseudonyms that the options ask for; None where nothing is to be redacted."""
     if not redact and key_file is None:
         return None
-    from kforensics.pipeline.pseudonyms import LEAST_KEY_LENGTH, Pseudonyms
+    from kforensics.commands.redaction.pseudonyms import LEAST_KEY_LENGTH, Pseudonyms
 
     key = _key(key_file)
     if len(key) < LEAST_KEY_LENGTH:

@@ -23,11 +23,11 @@ from kforensics.cli.options import (
 from kforensics.errors import UsageError
 
 if TYPE_CHECKING:
+    from kforensics.commands.sealing.seal import SealCheck
+    from kforensics.commands.sealing.signature import CheckedSignature
     from kforensics.evidence.model import Problem
-    from kforensics.evidence.seal_manifest import Envelope
+    from kforensics.evidence.seal.manifest import Envelope
     from kforensics.findings.model import Finding
-    from kforensics.pipeline.seal import SealCheck
-    from kforensics.pipeline.signature import CheckedSignature
 
     Conclusion = tuple[CheckedSignature, tuple[Finding, ...], int]
 
@@ -96,7 +96,7 @@ def seal(
     down, or sign the manifest. With --check the exit code is 0 where everything is as it was sealed, 1 where something
     differs, is missing or was added, or the signature does not hold, and 3 where something can't be read.
     """
-    from kforensics.pipeline.processes import default_jobs
+    from kforensics.commands.processes import default_jobs
 
     jobs = apply_read_rate(read_rate, jobs) or default_jobs()
     if check is None:
@@ -127,10 +127,10 @@ def _take(
     from kforensics import __version__
     from kforensics.cli.exits import ExitCode
     from kforensics.cli.output import check_out, write_result
-    from kforensics.evidence.seal_manifest import ManifestHead, SealCounts, manifest_pieces
-    from kforensics.pipeline.seal import find_roots, seal_roots
-    from kforensics.pipeline.signature import load_private_key, sign
-    from kforensics.render.text import byte_count, counted
+    from kforensics.commands.sealing.seal import find_roots, seal_roots
+    from kforensics.commands.sealing.signature import load_private_key, sign
+    from kforensics.evidence.seal.manifest import ManifestHead, SealCounts, manifest_pieces
+    from kforensics.render.text.screen import byte_count, counted
 
     check_out(out, paths)
     if sign_with is not None and out is None:
@@ -169,10 +169,10 @@ def _check(
 ) -> None:
     from kforensics.cli.exits import exit_code_of
     from kforensics.cli.output import check_out, write_result
+    from kforensics.commands.sealing.seal import check_seal
     from kforensics.findings.seal import seal_findings
-    from kforensics.pipeline.seal import check_seal
-    from kforensics.render.seal import seal_screen
-    from kforensics.render.text import render_screen, screen_width, wants_colour
+    from kforensics.render.text.screen import render_screen, screen_width, wants_colour
+    from kforensics.render.text.seal import seal_screen
     from kforensics.source.mapped import open_evidence
 
     with open_evidence(manifest) as file:
@@ -203,8 +203,8 @@ def _document(result: "SealCheck", conclude: "Callable[[], Conclusion]", codes: 
     import json
 
     from kforensics import __version__
-    from kforensics.render.jsonout import to_plain
-    from kforensics.render.seal import plain_difference
+    from kforensics.render.json.document import to_plain
+    from kforensics.render.text.seal import plain_difference
 
     head = {
         "schema": "kforensics/seal-check/1",
@@ -234,7 +234,7 @@ def _add_uncompared(result: "SealCheck") -> None:
     """Entries without a hash on either side become problems: nothing was concluded about them."""
     from kforensics.damage import Absent
     from kforensics.evidence.model import Problem
-    from kforensics.evidence.seal import Change
+    from kforensics.evidence.seal.state import Change
 
     for change, words in (
         (Change.UNREADABLE, "it can't be read"),
@@ -255,8 +255,8 @@ def _add_uncompared(result: "SealCheck") -> None:
 def _check_signature(
     manifest: Path, public_key: Path | None, signature: Path | None, sha256: str
 ) -> "CheckedSignature":
-    from kforensics.pipeline.seal import read_envelope
-    from kforensics.pipeline.signature import (
+    from kforensics.commands.sealing.seal import read_envelope
+    from kforensics.commands.sealing.signature import (
         ENVELOPE_LIMIT,
         CheckedSignature,
         SignatureState,
@@ -275,7 +275,7 @@ def _envelope(case_id: str | None, operator: str | None) -> "Envelope":
     from datetime import UTC, datetime
 
     from kforensics.damage import Absent
-    from kforensics.evidence.seal_manifest import Envelope
+    from kforensics.evidence.seal.manifest import Envelope
 
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     now_ms = int(fixed) * 1000 if fixed.isdecimal() and len(fixed) < 12 else time.time_ns() // 1_000_000
@@ -331,7 +331,7 @@ def _passphrase() -> bytes:
 
 def _say_problems(problems: "list[Problem]", total: int, shown: list[str], *, most: int = 20) -> None:
     from kforensics.render.escape import escape_text
-    from kforensics.render.seal import place
+    from kforensics.render.text.seal import place
 
     named = problems[:most]
     for one in named:

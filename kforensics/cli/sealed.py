@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from kforensics.commands.sealing.report import CheckedSeal
     from kforensics.evidence.model import Input
     from kforensics.findings.model import Finding
-    from kforensics.pipeline.sealed import CheckedSeal
 
 
 def checked_seal(
@@ -18,8 +18,8 @@ def checked_seal(
     """The seal, checked, where one is named."""
     if manifest is None:
         return None
-    from kforensics.pipeline.processes import default_jobs
-    from kforensics.pipeline.sealed import check_sealed_inputs
+    from kforensics.commands.processes import default_jobs
+    from kforensics.commands.sealing.report import check_sealed_inputs
 
     return check_sealed_inputs(manifest, paths, inputs, jobs=jobs or default_jobs())
 
@@ -28,7 +28,7 @@ def add_seal(findings: "tuple[Finding, ...]", seal: "CheckedSeal | None") -> "tu
     """The findings of a report and of its seal."""
     if seal is None:
         return findings
-    from kforensics.pipeline.sealed import with_seal
+    from kforensics.commands.sealing.report import with_seal
 
     return with_seal(findings, seal)
 
@@ -37,7 +37,7 @@ def seal_part(seal: "CheckedSeal | None") -> Mapping[str, Any]:
     """The field of a document, where there is a seal."""
     if seal is None:
         return {}
-    from kforensics.render.seal import plain_seal
+    from kforensics.render.text.seal import plain_seal
 
     return {"seal": plain_seal(seal)}
 
@@ -47,7 +47,7 @@ def with_seal_lines(lines: "Iterable[Text | str]", seal: "CheckedSeal | None", w
     if seal is None:
         yield from lines
         return
-    from kforensics.render.seal import broken_seal_lines, sealed_lines
+    from kforensics.render.text.seal import broken_seal_lines, sealed_lines
 
     if not seal.holds:
         yield from broken_seal_lines(width)

@@ -212,9 +212,9 @@ def _explore(model: str, invariant: str | None, *, sizes: tuple[int, int, int, i
 
 
 def _listing(output_format: OutputFormat) -> str:
-    from kforensics.render.jsonout import document
-    from kforensics.render.simulate import scenario_list
-    from kforensics.render.text import screen_width
+    from kforensics.render.json.document import document
+    from kforensics.render.text.screen import screen_width
+    from kforensics.render.text.simulate import scenario_list
     from kforensics.simulation.scenario_file import builtin_names, builtin_scenario
 
     scenarios = [builtin_scenario(name) for name in builtin_names()]
@@ -226,10 +226,10 @@ def _listing(output_format: OutputFormat) -> str:
 
 
 def _exploration(found: "Exploration", output_format: OutputFormat, code: ExitCode) -> str:
-    from kforensics.render.jsonout import document
-    from kforensics.render.simulate import exploration
-    from kforensics.render.simulate_plain import exploration_body
-    from kforensics.render.text import screen_width
+    from kforensics.render.json.document import document
+    from kforensics.render.json.simulate import exploration_body
+    from kforensics.render.text.screen import screen_width
+    from kforensics.render.text.simulate import exploration
 
     if output_format is OutputFormat.JSON:
         body = exploration_body(found)
@@ -239,11 +239,11 @@ def _exploration(found: "Exploration", output_format: OutputFormat, code: ExitCo
 
 
 def _replays(found: "list[Replay]", output_format: OutputFormat, *, one: bool) -> str:
-    from kforensics.render.jsonout import document
-    from kforensics.render.simulate import replays
-    from kforensics.render.simulate_html import page
-    from kforensics.render.simulate_plain import replay_body
-    from kforensics.render.text import screen_width
+    from kforensics.render.html.simulate import page
+    from kforensics.render.json.document import document
+    from kforensics.render.json.simulate import replay_body
+    from kforensics.render.text.screen import screen_width
+    from kforensics.render.text.simulate import replays
 
     match output_format:
         case OutputFormat.JSON:
@@ -256,8 +256,8 @@ def _replays(found: "list[Replay]", output_format: OutputFormat, *, one: bool) -
 
 
 def _written(told: "dict[str, object]", output_format: OutputFormat) -> str:
-    from kforensics.render.jsonout import document
-    from kforensics.render.text import byte_count
+    from kforensics.render.json.document import document
+    from kforensics.render.text.screen import byte_count
 
     if output_format is OutputFormat.JSON:
         return document("simulate", inputs=(), findings=(), problems=(), exit_code=0, written=told)
@@ -270,6 +270,6 @@ def _written(told: "dict[str, object]", output_format: OutputFormat) -> str:
 def _screen(lines: "Sequence[object]") -> str:
     import sys
 
-    from kforensics.render.text import render_screen, wants_colour
+    from kforensics.render.text.screen import render_screen, wants_colour
 
     return render_screen(lines, colour=wants_colour(sys.stdout))  # type: ignore[arg-type]

@@ -51,7 +51,7 @@ def write_directories(
     options: WriteOptions, protocol: "ProtocolName", scenario: "Scenario | None"
 ) -> dict[str, object]:
     """Write the directories and what is true of them, and say what was written."""
-    from kforensics.render.jsonout import json_line
+    from kforensics.render.json.document import json_line
     from kforensics.simulation.broker_files import write_cluster
     from kforensics.simulation.broker_logs import write_broker_logs
     from kforensics.simulation.fleet_files import write_fleet

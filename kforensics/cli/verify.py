@@ -25,11 +25,11 @@ from kforensics.cli.output import check_out, write_result
 from kforensics.cli.sealed import add_seal, checked_seal, seal_part, with_seal_lines
 
 if TYPE_CHECKING:
-    from kforensics.evidence.consistency import Verification
-    from kforensics.evidence.inputs import Inputs
+    from kforensics.commands.sealing.report import CheckedSeal
+    from kforensics.evidence.checks.consistency import Verification
+    from kforensics.evidence.discovery.inputs import Inputs
     from kforensics.findings.model import Finding
-    from kforensics.pipeline.sealed import CheckedSeal
-    from kforensics.reconcile.intact import IntactReplicas
+    from kforensics.reconcile.replicas.intact import IntactReplicas
 
 
 class VerifyLevel(StrEnum):
@@ -69,12 +69,12 @@ def verify(
     check_out(out, paths)
     jobs = apply_read_rate(read_rate, jobs)
 
-    from kforensics.evidence.consistency import verify_inputs
-    from kforensics.evidence.inputs import find_inputs
+    from kforensics.commands.processes import default_jobs
+    from kforensics.evidence.checks.consistency import verify_inputs
+    from kforensics.evidence.discovery.inputs import find_inputs
     from kforensics.findings.verify import verify_findings
-    from kforensics.formats.segment import Level
-    from kforensics.pipeline.processes import default_jobs
-    from kforensics.reconcile.intact import IntactReplicas
+    from kforensics.formats.segment.walk import Level
+    from kforensics.reconcile.replicas.intact import IntactReplicas
 
     inputs = find_inputs(paths)
     sealed = checked_seal(seal, paths, inputs.described, jobs)
@@ -106,7 +106,7 @@ def _progress(inputs: "Inputs", *, quiet: bool) -> "Iterator[Callable[[int], Non
         yield lambda _: None
         return
     from kforensics.cli.progress import byte_progress
-    from kforensics.evidence.consistency import segment_bytes
+    from kforensics.evidence.checks.consistency import segment_bytes
 
     with byte_progress(quiet=False, total=segment_bytes(inputs)) as advance:
         yield lambda count: advance(count, 0) if advance else None
@@ -125,8 +125,8 @@ def _document(
     """The document piece by piece: a row a file is too much to hold where there are a million."""
     import json
 
-    from kforensics.render.jsonout import document_pieces, to_plain
-    from kforensics.render.verify_rows import file_row, totals
+    from kforensics.render.json.document import document_pieces, to_plain
+    from kforensics.render.json.verify import file_row, totals
 
     return document_pieces(
         "verify",
@@ -158,8 +158,8 @@ def _lines(
     *,
     exit_code: int,
 ) -> "Iterator[str]":
-    from kforensics.render.jsonout import json_line, to_plain
-    from kforensics.render.verify_rows import file_row, totals
+    from kforensics.render.json.document import json_line, to_plain
+    from kforensics.render.json.verify import file_row, totals
 
     typed = (
         ("input", inputs.described),
@@ -184,8 +184,8 @@ def _screen(
     level: VerifyLevel,
     colour_to: bool,
 ) -> str:
-    from kforensics.render.text import render_screen, screen_width, wants_colour
-    from kforensics.render.verify import verify_screen
+    from kforensics.render.text.screen import render_screen, screen_width, wants_colour
+    from kforensics.render.text.verify import verify_screen
 
     width = screen_width()
     lines = verify_screen(verification, intact, inputs.described, findings, level=level.value, width=width)

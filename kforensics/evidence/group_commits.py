@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError
-from kforensics.evidence.collect import segment_paths
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation
-from kforensics.evidence.places import PartitionPlace
-from kforensics.formats.group_record import parse_group_record
-from kforensics.formats.message_schema import Decoded
-from kforensics.formats.records import Record
-from kforensics.formats.segment import SegmentBytes, iter_records
+from kforensics.evidence.replica.collect import segment_paths
+from kforensics.formats.log.records import Record
+from kforensics.formats.messages.group import parse_group_record
+from kforensics.formats.messages.schema import Decoded
+from kforensics.formats.segment.walk import SegmentBytes, iter_records
 from kforensics.source.mapped import open_evidence
 from kforensics.units import TopicPartition
 

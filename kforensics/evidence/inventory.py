@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.inputs import FoundInput, Inputs
-from kforensics.evidence.log_dirs import FoundLogDir
-from kforensics.evidence.log_tail import LogTail, read_log_tail
+from kforensics.evidence.discovery.inputs import FoundInput, Inputs
+from kforensics.evidence.discovery.log_dirs import FoundLogDir
+from kforensics.evidence.discovery.partition_dirs import LogDirState, checkpoint_value, read_log_dir_state
 from kforensics.evidence.model import Problem
-from kforensics.evidence.places import LogDirState, checkpoint_value, read_log_dir_state
-from kforensics.formats.meta_properties import MetaProperties
-from kforensics.formats.partition_metadata import parse_partition_metadata
+from kforensics.evidence.replica.log_tail import LogTail, read_log_tail
+from kforensics.formats.checkpoint.meta_properties import MetaProperties
+from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle, join
 

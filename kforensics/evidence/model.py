@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Damage, Span
-from kforensics.formats.batch_table import BatchTable
-from kforensics.formats.records import Record
+from kforensics.formats.log.batch_table import BatchTable
+from kforensics.formats.log.records import Record
 from kforensics.units import EpochEntry, TopicPartition
 
 BUCKET_OFFSETS = 65_536

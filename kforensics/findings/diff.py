@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from kforensics.damage import Absent, DamageKind
 from kforensics.evidence.model import Input, Node
 from kforensics.findings.model import Confidence, Finding, Severity, finding
-from kforensics.reconcile.partition import PartitionReport, ReplicaReport, Verdict
+from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import OffsetRange
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.findings.model import Confidence, Finding, Severity, by_gravity, finding
-from kforensics.reconcile.causes import CauseName
-from kforensics.reconcile.logged_truncations import METADATA_TOPICS
-from kforensics.reconcile.story import LossEntry, PartitionStory, Truncation
-from kforensics.reconcile.timeline import TimelineEntry
+from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.incident.model import LossEntry, PartitionStory, Truncation
+from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
+from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import OffsetRange
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader
 from kforensics.findings.model import Finding, Severity, finding
-from kforensics.reconcile.divergence import first_divergence
-from kforensics.reconcile.partition import PartitionReport
-from kforensics.reconcile.placement import LeaderSpread, Placement
+from kforensics.reconcile.logs.divergence import first_divergence
+from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.replicas.placement import LeaderSpread, Placement
 from kforensics.units import OffsetRange
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from kforensics.evidence.model import Citation
-from kforensics.evidence.seal import Change, Difference
+from kforensics.evidence.seal.state import Change, Difference
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
 
 _KINDS = {

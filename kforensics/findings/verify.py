@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity
+from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileKind, FileReport, PartitionContext
-from kforensics.evidence.consistency import Verification
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
-from kforensics.reconcile.intact import Holder, IntactReplicas
+from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
 from kforensics.units import OffsetRange, TopicPartition
 
 MOST_OF_A_FILE = 100

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kforensics import __version__
+from kforensics.commands.diff import DiffOptions
 from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.fleet.closing import audited_brokers, unanswered, write_rest
 from kforensics.fleet.incremental import fingerprint_of, is_unchanged, take_over
@@ -25,7 +26,6 @@ from kforensics.fleet.sources import Source, check_output
 from kforensics.fleet.stages import ScanContext, cores_of, groups_of, list_fleet, scan_and_judge
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 from kforensics.fleet.watch import Progress
-from kforensics.pipeline.diff import DiffOptions
 
 AUDIT_SCHEMA = "kforensics/fleet-audit/1"
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow.compute as pc
 
+from kforensics.commands.diff import DiffOptions, nodes_of, not_found, single_files
 from kforensics.damage import Absent
-from kforensics.evidence.inputs import Inputs
+from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.model import Problem
 from kforensics.findings.diff import identity_findings
 from kforensics.findings.fleet import inventory_findings, spread_findings
@@ -15,8 +16,7 @@ from kforensics.fleet.places import FoundSources
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
 from kforensics.fleet.report_rows import finding_row, input_row, problem_row
 from kforensics.fleet.tables import Tables
-from kforensics.pipeline.diff import DiffOptions, nodes_of, not_found, single_files
-from kforensics.reconcile.placement import leader_spread
+from kforensics.reconcile.replicas.placement import leader_spread
 
 
 def write_rest(

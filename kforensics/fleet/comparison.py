@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kforensics.commands.fleet_summary import AuditComparison, FindingKey, VerdictChange
 from kforensics.damage import Absent
 from kforensics.fleet.audit_tables import open_audit
 from kforensics.fleet.rows import known_or
 from kforensics.fleet.tables import Tables
-from kforensics.pipeline.fleet_summary import AuditComparison, FindingKey, VerdictChange
-from kforensics.reconcile.partition import Verdict
+from kforensics.reconcile.replicas.partition import Verdict
 
 _RANK = {verdict.value: rank for rank, verdict in enumerate(Verdict)}
 

@@ -22,10 +22,10 @@ from kforensics.fleet.report_rows import problem_row
 from kforensics.fleet.rows import Row, known
 from kforensics.fleet.schemas import CARRIED_BATCHES, CARRIED_COMMITS, CARRIED_RECORDS
 from kforensics.fleet.tables import Tables
-from kforensics.formats.batch_table import CONTROL_BIT, BatchTable
-from kforensics.formats.records import Record
-from kforensics.formats.segment import MemoryBytes, SegmentBytes, iter_records
-from kforensics.formats.word_buffer import read_exactly
+from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
+from kforensics.formats.log.records import Record
+from kforensics.formats.primitives.word_buffer import read_exactly
+from kforensics.formats.segment.walk import MemoryBytes, SegmentBytes, iter_records
 from kforensics.source.mapped import open_evidence
 
 CONTENT_TABLES = ("batches", "records", "commits")

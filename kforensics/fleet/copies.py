@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
+from kforensics.commands.cluster_evidence import read_logs
 from kforensics.errors import EvidenceError
-from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import Problem
 from kforensics.fleet.places import copied_root
 from kforensics.fleet.tables import Tables
-from kforensics.pipeline.facts import read_logs
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, parse_partition_directory
 from kforensics.source.walk import FoundFile, join, list_directory, walk_partition

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from kforensics.commands.diff import DiffOptions
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.fleet.level_rows import batch_rows, record_row, schema_of, shows_payloads
 from kforensics.fleet.places import find_sources
@@ -20,9 +21,8 @@ from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, list_rows, log_dir_t
 from kforensics.fleet.pushdown import Wanted, narrowed
 from kforensics.fleet.scan import EarlierLooks, scan_piece
 from kforensics.fleet.sources import read_sources
-from kforensics.formats.records import Record
-from kforensics.formats.segment import Level, iter_records, walk_segment
-from kforensics.pipeline.diff import DiffOptions
+from kforensics.formats.log.records import Record
+from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.source.mapped import open_evidence
 
 FORMAT = "kforensics"

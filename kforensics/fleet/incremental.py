@@ -4,11 +4,11 @@ import hashlib
 from collections.abc import Sequence
 
 from kforensics import __version__
+from kforensics.commands.diff import DiffOptions
 from kforensics.fleet.places import FoundSources
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
 from kforensics.fleet.scan import SETTLED_NS
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
-from kforensics.pipeline.diff import DiffOptions
 from kforensics.source.walk import FoundFile
 
 TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems")

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kforensics.commands.diff import DiffOptions, judge_partition
 from kforensics.damage import Absent, Gravity
-from kforensics.evidence.collect import changes_since
+from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.model import Problem, Replica
-from kforensics.evidence.places import LogDirState, PartitionPlace
+from kforensics.evidence.replica.collect import changes_since
 from kforensics.findings.fleet import placement_findings, undecided_findings
 from kforensics.findings.model import Finding, Severity
 from kforensics.fleet.parcel import PartitionKey, unpack
@@ -20,13 +21,12 @@ from kforensics.fleet.report_rows import finding_row, problem_row
 from kforensics.fleet.rows import Row, known, replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
-from kforensics.pipeline.diff import DiffOptions, judge_partition
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.facts import ClusterFacts
-from kforensics.reconcile.partition import PartitionReport, ReplicaReport, Verdict
-from kforensics.reconcile.placement import Placement, place_partition
-from kforensics.render.diff_plain import plain_report
-from kforensics.render.jsonout import to_plain
+from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
+from kforensics.reconcile.replicas.placement import Placement, place_partition
+from kforensics.render.json.diff import plain_report
+from kforensics.render.json.document import to_plain
 
 STATE = "state"
 """Folder of what workers need beyond the rows, and of the marks of attempts that failed."""

@@ -4,18 +4,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 
+from kforensics.commands.cluster_evidence import gather_facts
 from kforensics.damage import Absent, Span
+from kforensics.evidence.discovery.inputs import FoundInput, Inputs
+from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace, Places
 from kforensics.evidence.group_commits import GroupCommitRecord
-from kforensics.evidence.inputs import FoundInput, Inputs
-from kforensics.evidence.metadata_log import MetadataHistory, newest_log
+from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import Citation, Problem
-from kforensics.evidence.places import LogDirState, PartitionPlace, Places
 from kforensics.fleet.judge import ClusterKnowledge
 from kforensics.fleet.places import LISTERS, PlannedInput
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
 from kforensics.fleet.rows import known_or
 from kforensics.fleet.tables import Tables
-from kforensics.pipeline.facts import gather_facts
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
 from kforensics.source.walk import Found, FoundFile, join, list_directory, walk_partition
 from kforensics.units import TopicPartition

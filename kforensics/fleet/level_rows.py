@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from kforensics.errors import UsageError
 from kforensics.fleet.schemas import REPLICAS, SEGMENTS
-from kforensics.formats.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
-from kforensics.formats.records import Record
+from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
+from kforensics.formats.log.records import Record
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _INTERNAL = frozenset({"source", "sequence", "absent", "scanned_ns", "checkpoint_lines", "content"})

@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kforensics.commands.diff import DiffOptions
+from kforensics.commands.fleet_summary import ScanResult
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.evidence.batch_reader import FileBatchReader
 from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.findings.diff import partition_findings
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.fleet.content import CONTENT_TABLES, ContentKeeper
@@ -22,10 +24,8 @@ from kforensics.fleet.schemas import PLAN, REPLICAS
 from kforensics.fleet.sources import Source, check_output
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.fleet.throttle import RateLimit
-from kforensics.pipeline.diff import DiffOptions
-from kforensics.pipeline.fleet_summary import ScanResult
-from kforensics.reconcile.facts import NoFacts
-from kforensics.reconcile.partition import reconcile_partition
+from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.replicas.partition import reconcile_partition
 
 PIECE_LENGTH = 1 << 30
 """Bytes after which what was read is written down, so that an interruption costs no more than this."""

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kforensics.commands.fleet_summary import BrokerHealth, DiskDamage, LeaderShare
 from kforensics.damage import Absent
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import grouped
 from kforensics.fleet.rows import known_or
-from kforensics.pipeline.fleet_summary import BrokerHealth, DiskDamage, LeaderShare
-from kforensics.reconcile.placement import follows_assignment, leader_spread
+from kforensics.reconcile.replicas.placement import follows_assignment, leader_spread
 
 
 def node_health(

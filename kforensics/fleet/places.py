@@ -9,8 +9,8 @@ from typing import Any
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable
-from kforensics.evidence.inputs import WHOLE_INPUT, FoundInput, find_inputs
-from kforensics.evidence.log_dirs import FoundLogDir
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, find_inputs
+from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.model import Input, Problem
 from kforensics.fleet.report_rows import problem_of
 from kforensics.fleet.sources import Source

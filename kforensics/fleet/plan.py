@@ -10,16 +10,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kforensics.commands.diff import DiffOptions, is_wanted
 from kforensics.damage import Absent
+from kforensics.evidence.discovery.inputs import FoundInput
+from kforensics.evidence.discovery.partition_dirs import (
+    CHECKPOINTS,
+    LogDirState,
+    PartitionPlace,
+    checkpoint_value,
+    log_dir_states,
+)
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
-from kforensics.evidence.inputs import FoundInput
 from kforensics.evidence.model import Problem
-from kforensics.evidence.places import CHECKPOINTS, LogDirState, PartitionPlace, checkpoint_value, log_dir_states
 from kforensics.fleet.places import PlannedInput
 from kforensics.fleet.report_rows import problem_row
 from kforensics.fleet.rows import Row
 from kforensics.fleet.tables import Tables
-from kforensics.pipeline.diff import DiffOptions, is_wanted
 from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle
 from kforensics.units import TopicPartition

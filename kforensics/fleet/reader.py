@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
-from kforensics.evidence.batch_reader import FileBatchReader
 from kforensics.evidence.model import BUCKET_OFFSETS, Replica, Segment
+from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.fleet.content import content_part, digest_record
 from kforensics.fleet.tables import Tables
-from kforensics.formats.batch_table import BatchTable, empty_batches
-from kforensics.formats.records import Record
+from kforensics.formats.log.batch_table import BatchTable, empty_batches
+from kforensics.formats.log.records import Record
 
 MOST_KEPT_ROWS = 500_000
 """Batch rows that a reader keeps, of some 90 bytes each."""

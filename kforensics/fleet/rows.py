@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
-from kforensics.evidence.collect import stitch_replica
+from kforensics.evidence.discovery.partition_dirs import CHECKPOINTS
 from kforensics.evidence.model import DIGEST_DTYPE, CheckpointValue, Citation, Lineage, Replica, Segment
-from kforensics.evidence.places import CHECKPOINTS
+from kforensics.evidence.replica.collect import stitch_replica
 from kforensics.source.walk import join
 from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 

@@ -8,19 +8,19 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.dataset as pd
 
+from kforensics.commands.diff import DiffOptions
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.collect import CHANGED_MEANWHILE, collect_directory
 from kforensics.evidence.model import Problem, Segment
-from kforensics.evidence.segments import scan_segment
+from kforensics.evidence.replica.collect import CHANGED_MEANWHILE, collect_directory
+from kforensics.evidence.replica.segments import scan_segment
 from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, wanted_evidence
 from kforensics.fleet.report_rows import problem_row
 from kforensics.fleet.rows import Row, digest_lists, replica_row, segment_of, segment_row
 from kforensics.fleet.schemas import DIGESTS, LINEAGE, SEGMENTS
 from kforensics.fleet.tables import Tables
-from kforensics.formats.batch_table import BatchTable
-from kforensics.formats.segment import Level, SegmentBytes
-from kforensics.pipeline.diff import DiffOptions
+from kforensics.formats.log.batch_table import BatchTable
+from kforensics.formats.segment.walk import Level, SegmentBytes
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 SETTLED_NS = 2_000_000_000

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pd
 
+from kforensics.commands.diff import DiffOptions
 from kforensics.evidence.model import Problem
 from kforensics.fleet.arrow import apply_in_arrow, map_in_arrow
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
@@ -19,7 +20,6 @@ from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece, take_eviden
 from kforensics.fleet.schemas import PLAN
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks
-from kforensics.pipeline.diff import DiffOptions
 
 LISTED_HERE = 6_000
 """Partition directories that a local audit lists by itself."""
@@ -91,7 +91,7 @@ def list_fleet(
 def _list_slice(
     tasks: tuple[LogDirTask, ...], slices: int, tables: Tables, options: DiffOptions, batches: Iterator[Any]
 ) -> Iterator[Any]:
-    from kforensics.render.jsonout import to_plain
+    from kforensics.render.json.document import to_plain
 
     for batch in batches:
         for number in batch.column(0).to_pylist():

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pd
 
+from kforensics.commands.fleet_summary import FleetSummary, PartitionLine
 from kforensics.damage import Absent
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import Filters, all_of, counts_of, is_in, list_length, open_audit, sum_of
@@ -15,8 +16,7 @@ from kforensics.fleet.node_summary import damage_by_disk, layout, leader_shares,
 from kforensics.fleet.report_rows import finding_of, input_of, problem_of
 from kforensics.fleet.rows import known_or
 from kforensics.fleet.tables import Tables
-from kforensics.pipeline.fleet_summary import FleetSummary, PartitionLine
-from kforensics.reconcile.partition import Verdict
+from kforensics.reconcile.replicas.partition import Verdict
 
 MOST_FINDINGS = 10_000
 MOST_PROBLEMS = 10_000

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from kforensics.errors import UsageError
-from kforensics.formats.segment import SegmentBytes
+from kforensics.formats.segment.walk import SegmentBytes
 
 LARGEST_READ = 1 << 20
 """Bytes that are read between two looks at the clock."""

@@ -1,11 +1,40 @@
 """What there is to say of an audit, in sentences that its screen and its page share."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from kforensics.commands.fleet_summary import FleetSummary
 from kforensics.damage import Absent
-from kforensics.pipeline.fleet_summary import FleetSummary
 from kforensics.render.escape import escape_text
-from kforensics.render.text import Style, byte_count, counted
+from kforensics.render.text.screen import Style, byte_count, counted
+
+_VERDICTS = (
+    "silent-divergence",
+    "lost",
+    "will-truncate",
+    "unreadable",
+    "different-topic",
+    "behind",
+    "consistent",
+    "leader",
+)
+
+
+class VerdictCount(NamedTuple):
+    """How many partitions have a verdict, which is put into `words`."""
+
+    name: str
+    words: str
+    partitions: int
+
+
+def verdict_counts(summary: FleetSummary) -> list[VerdictCount]:
+    """The verdicts that there are, the worst first."""
+    return [
+        VerdictCount(name, "one replica here" if name == "leader" else name, count)
+        for name in _VERDICTS
+        if (count := summary.verdicts.get(name))
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from kforensics.damage import Absent, Span
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.catalogue import CATALOGUE
 from kforensics.findings.model import Finding, Severity
-from kforensics.render.jsonout import to_plain
+from kforensics.render.json.document import to_plain
 
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 WHOLE_INPUT = "."

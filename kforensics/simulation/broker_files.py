@@ -4,21 +4,21 @@ from pathlib import Path
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.formats.batch_table import CONTROL_BIT
-from kforensics.formats.checkpoint import Checkpoint, CheckpointEntry, encode_checkpoint
-from kforensics.formats.clean_shutdown import CleanShutdown, encode_clean_shutdown
-from kforensics.formats.control_record import ControlType, encode_control_record
-from kforensics.formats.leader_epoch_checkpoint import (
+from kforensics.formats.checkpoint.clean_shutdown import CleanShutdown, encode_clean_shutdown
+from kforensics.formats.checkpoint.leader_epoch import (
     LeaderEpochCheckpoint,
     LeaderEpochLine,
     encode_leader_epoch_checkpoint,
 )
-from kforensics.formats.meta_properties import encode_meta_properties, meta_properties
-from kforensics.formats.metadata_record import FEATURE_LEVEL, encode_metadata_record
-from kforensics.formats.partition_metadata import PartitionMetadata, encode_partition_metadata
-from kforensics.formats.producer_snapshot import encode_producers
-from kforensics.formats.quorum_state import QuorumState, encode_quorum_state
-from kforensics.formats.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.checkpoint.meta_properties import encode_meta_properties, meta_properties
+from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint
+from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata, encode_partition_metadata
+from kforensics.formats.checkpoint.quorum_state import QuorumState, encode_quorum_state
+from kforensics.formats.index.producer_snapshot import encode_producers
+from kforensics.formats.log.batch_table import CONTROL_BIT
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.messages.control import ControlType, encode_control_record
+from kforensics.formats.messages.metadata import FEATURE_LEVEL, encode_metadata_record
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.simulation.cluster import SimulatedCluster
 from kforensics.simulation.metadata_log import (

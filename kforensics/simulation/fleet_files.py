@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.formats.checkpoint import Checkpoint, CheckpointEntry, encode_checkpoint
-from kforensics.formats.leader_epoch_checkpoint import (
+from kforensics.formats.checkpoint.leader_epoch import (
     LeaderEpochCheckpoint,
     LeaderEpochLine,
     encode_leader_epoch_checkpoint,
 )
-from kforensics.formats.meta_properties import encode_meta_properties, meta_properties
-from kforensics.formats.offset_index import encode_offset_index, offset_index
-from kforensics.formats.partition_metadata import PartitionMetadata, encode_partition_metadata
-from kforensics.formats.producer_snapshot import encode_producers
-from kforensics.formats.record_batch import BATCH_HEADER, build_record_batch, encode_record_batch
-from kforensics.formats.time_index import encode_time_index, time_index
+from kforensics.formats.checkpoint.meta_properties import encode_meta_properties, meta_properties
+from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint
+from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata, encode_partition_metadata
+from kforensics.formats.index.offset import encode_offset_index, offset_index
+from kforensics.formats.index.producer_snapshot import encode_producers
+from kforensics.formats.index.time import encode_time_index, time_index
+from kforensics.formats.log.record_batch import BATCH_HEADER, build_record_batch, encode_record_batch
 from kforensics.protocol.assignment import assign_replicas
 from kforensics.simulation.broker_files import make_new
 from kforensics.simulation.cluster import stable_id

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.formats.batch_table import CONTROL_BIT
-from kforensics.formats.control_record import ControlType, encode_control_record
-from kforensics.formats.message_schema import Message
-from kforensics.formats.metadata_record import (
+from kforensics.formats.log.batch_table import CONTROL_BIT
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.messages.control import ControlType, encode_control_record
+from kforensics.formats.messages.metadata import (
     BROKER_REGISTRATION_CHANGE,
     CONFIG,
     FEATURE_LEVEL,
@@ -22,7 +22,7 @@ from kforensics.formats.metadata_record import (
     TOPIC,
     encode_metadata_record,
 )
-from kforensics.formats.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.messages.schema import Message
 from kforensics.protocol.election import PartitionRegistration, RecoveryState
 from kforensics.simulation.cluster import SimulatedCluster, stable_id
 from kforensics.units import TopicPartition

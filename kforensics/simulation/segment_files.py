@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from kforensics.formats.message_set import Message, encode_message_set
-from kforensics.formats.offset_index import encode_offset_index, offset_index
-from kforensics.formats.producer_snapshot import encode_producers
-from kforensics.formats.record_batch import build_record_batch, encode_record_batch
-from kforensics.formats.time_index import encode_time_index, time_index
+from kforensics.formats.index.offset import encode_offset_index, offset_index
+from kforensics.formats.index.producer_snapshot import encode_producers
+from kforensics.formats.index.time import encode_time_index, time_index
+from kforensics.formats.log.message_set import Message, encode_message_set
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.simulation.replica import SimulatedBatch
 
 INDEX_INTERVAL_LENGTH = 4_096

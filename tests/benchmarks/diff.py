@@ -14,13 +14,13 @@ import sys
 import time
 from pathlib import Path
 
-from kforensics.formats.checkpoint import Checkpoint, CheckpointEntry, encode_checkpoint
-from kforensics.formats.leader_epoch_checkpoint import (
+from kforensics.formats.checkpoint.leader_epoch import (
     LeaderEpochCheckpoint,
     LeaderEpochLine,
     encode_leader_epoch_checkpoint,
 )
-from kforensics.formats.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 
 BROKERS = (1, 2, 3)
 SEGMENT_LENGTH = 1_000_000_000

@@ -24,21 +24,21 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from kforensics.commands.diff import DiffOptions
+from kforensics.commands.fleet_summary import FleetSummary
 from kforensics.fleet.audit import audit
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
 from kforensics.fleet.summary import summarise
 from kforensics.fleet.tables import Tables
-from kforensics.formats.checkpoint import Checkpoint, CheckpointEntry, encode_checkpoint, parse_checkpoint
-from kforensics.formats.leader_epoch_checkpoint import (
+from kforensics.formats.checkpoint.leader_epoch import (
     LeaderEpochCheckpoint,
     LeaderEpochLine,
     encode_leader_epoch_checkpoint,
 )
-from kforensics.formats.record_batch import build_record_batch, encode_record_batch
-from kforensics.pipeline.diff import DiffOptions
-from kforensics.pipeline.fleet_summary import FleetSummary
-from kforensics.render.jsonout import to_plain
+from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint, parse_checkpoint
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.render.json.document import to_plain
 
 BROKERS = 20
 PARTITIONS = 600

@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from kforensics.evidence.log_files import read_log_file
-from kforensics.formats.server_log import scan_log
+from kforensics.evidence.broker_logs import read_log_file
+from kforensics.formats.log_lines.scan import scan_log
 from tests.benchmarks.measure import load
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures" / "incidents"

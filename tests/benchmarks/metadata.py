@@ -17,9 +17,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kforensics.formats.control_record import ControlType, encode_control_record
-from kforensics.formats.metadata_record import METADATA_TABLES, encode_metadata_record
-from kforensics.formats.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.messages.control import ControlType, encode_control_record
+from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
 from tests.benchmarks.measure import Measured, dump_log, kforensics, line, load, measured, warm
 
 RECORDS = 1_000_000

@@ -12,8 +12,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from kforensics.formats.compression import Codec
-from kforensics.formats.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.primitives.compression import Codec
 
 SEED = 20_240_229
 FIRST_TIMESTAMP_MS = 1_700_000_000_000
@@ -80,7 +80,7 @@ def timed(command: list[str]) -> tuple[float, str]:
 
 
 def walk(path: Path, level: str) -> None:
-    from kforensics.formats.segment import Level, walk_segment
+    from kforensics.formats.segment.walk import Level, walk_segment
     from kforensics.source.mapped import open_evidence
 
     started = time.perf_counter()

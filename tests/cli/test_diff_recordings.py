@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kforensics.commands.diff import DiffOptions, compare
 from kforensics.damage import Absent
-from kforensics.evidence.inputs import find_inputs
-from kforensics.pipeline.diff import DiffOptions, compare
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.partition import Verdict
+from kforensics.reconcile.replicas.partition import Verdict
 
 RECORDINGS = sorted(
     p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz")

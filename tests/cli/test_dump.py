@@ -15,16 +15,16 @@ from kforensics.cli import dump_lines
 from kforensics.cli.app import run
 from kforensics.cli.dump import parse_time
 from kforensics.errors import UsageError
-from kforensics.evidence.dump_items import RecordItem
-from kforensics.evidence.index_range import find_range
-from kforensics.formats.compression import Codec
-from kforensics.formats.record_batch import RecordBatch, encode_record_batch
-from kforensics.formats.record_batch import build_record_batch as built
-from kforensics.formats.record_stream import RecordChunk
-from kforensics.formats.records import BodyRecord
-from kforensics.formats.segment import MemoryBytes, iter_record_chunks, iter_records
-from kforensics.render.dump import plain_item
-from kforensics.render.record_lines import record_lines
+from kforensics.evidence.content.index_range import find_range
+from kforensics.evidence.content.items import RecordItem
+from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.log.record_batch import RecordBatch, encode_record_batch
+from kforensics.formats.log.record_batch import build_record_batch as built
+from kforensics.formats.log.records import BodyRecord
+from kforensics.formats.primitives.compression import Codec
+from kforensics.formats.segment.walk import MemoryBytes, iter_record_chunks, iter_records
+from kforensics.render.json.dump import plain_item
+from kforensics.render.json.record_lines import record_lines
 from kforensics.source.mapped import open_evidence
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.cli.exits import ExitCode
-from tests.render.test_html import outline
+from tests.render.html.test_html import outline
 
 KEY = "0123456789abcdef0123456789abcdef"
 
@@ -102,7 +102,7 @@ def test_a_recording_where_nothing_was_lost_comes_out_calm(incident, tmp_path):
 
 def test_without_jinja_it_says_what_to_install_before_it_works(recording, monkeypatch, capsys):
     monkeypatch.setattr("kforensics.render.html.pages.find_spec", lambda _: None)
-    monkeypatch.setattr("kforensics.pipeline.snapshots.gather_evidence", lambda *_: pytest.fail("it worked first"))
+    monkeypatch.setattr("kforensics.commands.snapshots.gather_evidence", lambda *_: pytest.fail("it worked first"))
 
     assert ExitCode.USAGE == explain(recording, "--format", "html")
     assert "pip install 'kforensics[html]'" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.errors import FormatError
-from kforensics.evidence.seal_manifest import ManifestReader
+from kforensics.evidence.seal.manifest import ManifestReader
 
 RECORDING = "power-cut-2.8"
 

@@ -14,10 +14,10 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from kforensics.damage import Gravity
-from kforensics.evidence.consistency import verify_inputs
-from kforensics.evidence.inputs import find_inputs
-from kforensics.formats.batch_table import BatchTable
-from kforensics.formats.segment import Level, MemoryBytes, walk_segment
+from kforensics.evidence.checks.consistency import verify_inputs
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.formats.log.batch_table import BatchTable
+from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
 from kforensics.source.naming import FileKind, parse_file_name
 
 SEED = 20_261_121

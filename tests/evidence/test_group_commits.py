@@ -2,11 +2,11 @@ import tracemalloc
 from struct import pack
 
 from kforensics.damage import Absent
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, commits_in_file, walk_group_commits
-from kforensics.evidence.inputs import find_inputs
-from kforensics.evidence.places import find_places
-from kforensics.formats.compression import Codec
-from kforensics.formats.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.primitives.compression import Codec
 from kforensics.units import TopicPartition
 
 

@@ -30,11 +30,11 @@ def spark(tmp_path_factory):
 @pytest.fixture
 def run_audit(spark, tmp_path):
     """Audits sources into a new directory and gives the summary and the tables' place."""
+    from kforensics.commands.diff import DiffOptions
     from kforensics.fleet.audit import audit
     from kforensics.fleet.sources import read_sources
     from kforensics.fleet.storage import parse_location
     from kforensics.fleet.summary import summarise
-    from kforensics.pipeline.diff import DiffOptions
 
     count = 0
 
@@ -52,6 +52,6 @@ def run_audit(spark, tmp_path):
 @pytest.fixture
 def plain():
     """A value as the JSON document has it, in a form that can be sorted and compared."""
-    from kforensics.render.jsonout import to_plain
+    from kforensics.render.json.document import to_plain
 
     return lambda value: json.dumps(to_plain(value), sort_keys=True)

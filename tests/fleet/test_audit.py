@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from kforensics.evidence.inputs import find_inputs
-from kforensics.pipeline.diff import DiffOptions, compare
-from kforensics.render.diff_plain import plain_report
+from kforensics.commands.diff import DiffOptions, compare
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.render.json.diff import plain_report
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -3,8 +3,7 @@
 import re
 from dataclasses import fields
 
-from kforensics.fleet.schemas import EVIDENCE_TABLES, TABLES
-from kforensics.pipeline.fleet_summary import (
+from kforensics.commands.fleet_summary import (
     AuditComparison,
     BrokerHealth,
     DiskDamage,
@@ -12,6 +11,7 @@ from kforensics.pipeline.fleet_summary import (
     LeaderShare,
     ScanResult,
 )
+from kforensics.fleet.schemas import EVIDENCE_TABLES, TABLES
 from tests.conftest import ROOT
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from kforensics.commands.diff import DiffOptions
 from kforensics.damage import Absent
-from kforensics.evidence.collect import CHANGED_MEANWHILE
+from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
 from kforensics.fleet.places import find_sources
 from kforensics.fleet.plan import list_rows, log_dir_tasks, place_of
 from kforensics.fleet.scan import EarlierLooks, scan_piece
 from kforensics.fleet.sources import Source
-from kforensics.pipeline.diff import DiffOptions
 from kforensics.source.foreign import ForeignEntry, ForeignPath
 from kforensics.source.mapped import EvidenceFile, open_evidence
 

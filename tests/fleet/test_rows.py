@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.damage import Absent
-from kforensics.evidence.collect import collect_replica
-from kforensics.evidence.inputs import find_inputs
-from kforensics.evidence.places import find_places
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.discovery.partition_dirs import find_places
+from kforensics.evidence.replica.collect import collect_replica
 from kforensics.findings.model import Severity, finding
 from kforensics.fleet.judge import damaged_places
 from kforensics.fleet.parcel import group_of, pack, unpack

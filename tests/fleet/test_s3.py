@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kforensics.evidence.inputs import find_inputs
+from kforensics.commands.diff import DiffOptions, compare
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.storage import parse_location
-from kforensics.pipeline.diff import DiffOptions, compare
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -5,15 +5,15 @@ import shutil
 
 import pytest
 
+from kforensics.commands.diff import DiffOptions, compare
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.evidence.inputs import find_inputs
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.local_scan import scan_node
 from kforensics.fleet.places import find_sources
 from kforensics.fleet.sources import Source, read_sources
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.fleet.throttle import RateLimit, lower_priority, parse_rate
-from kforensics.pipeline.diff import DiffOptions, compare
-from kforensics.render.diff_plain import plain_report
+from kforensics.render.json.diff import plain_report
 
 BROKERS = {
     "broker-1": "02-old-leader-killed",

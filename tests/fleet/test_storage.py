@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from kforensics.commands.diff import DiffOptions, compare
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
-from kforensics.evidence.inputs import find_inputs
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.storage import StoragePath, _filesystem, expand_glob, parse_location
-from kforensics.pipeline.diff import DiffOptions, compare
 from kforensics.source.mapped import open_evidence
 
 

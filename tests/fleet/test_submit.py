@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 import kforensics
-from kforensics.evidence.inputs import find_inputs
+from kforensics.commands.diff import DiffOptions, compare
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.session import find_java
-from kforensics.pipeline.diff import DiffOptions, compare
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kforensics.damage import Damage
-from kforensics.formats.compression import Codec, compress
-from kforensics.formats.segment import Level, MemoryBytes, iter_records, walk_segment
+from kforensics.formats.primitives.compression import Codec, compress
+from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, walk_segment
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CORPUS = FIXTURES / "fuzz"
@@ -123,8 +123,8 @@ def _made() -> Iterator[tuple[str, bytes]]:
 
 def _manifest() -> bytes:
     from kforensics.damage import Absent
-    from kforensics.evidence.seal import Kind, SealEntry
-    from kforensics.evidence.seal_manifest import Envelope, ManifestHead, SealCounts, manifest_pieces
+    from kforensics.evidence.seal.manifest import Envelope, ManifestHead, SealCounts, manifest_pieces
+    from kforensics.evidence.seal.state import Kind, SealEntry
 
     head = ManifestHead(
         tool_version="0.1.0", envelope=Envelope(sealed_ms=0, sealed_utc="1970-01-01T00:00:00.000Z"), inputs=("a",)
@@ -139,7 +139,7 @@ def _manifest() -> bytes:
 def _signature() -> bytes:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from kforensics.pipeline.signature import sign
+    from kforensics.commands.sealing.signature import sign
 
     return sign(Ed25519PrivateKey.from_private_bytes(bytes(32)), name="m", sha256="0" * 64, tool_version="0.1.0")
 

@@ -4,35 +4,35 @@ import struct
 from collections.abc import Callable
 from itertools import islice
 
+from kforensics.commands.sealing.signature import check_signature
 from kforensics.errors import KforensicsError
-from kforensics.evidence.seal_manifest import ManifestReader
-from kforensics.formats.checkpoint import parse_checkpoint
-from kforensics.formats.clean_shutdown import parse_clean_shutdown
-from kforensics.formats.compression import decompress
-from kforensics.formats.consumer_protocol import parse_assignment, parse_subscription
-from kforensics.formats.control_record import parse_control_record
-from kforensics.formats.group_record import parse_group_record
-from kforensics.formats.leader_epoch_checkpoint import parse_leader_epoch_checkpoint
-from kforensics.formats.message_set import parse_message_set
-from kforensics.formats.meta_properties import parse_meta_properties
-from kforensics.formats.metadata_record import parse_metadata_record
-from kforensics.formats.offset_index import parse_offset_index
-from kforensics.formats.partition_metadata import parse_partition_metadata
-from kforensics.formats.producer_snapshot import parse_producer_snapshot
-from kforensics.formats.quorum_state import parse_quorum_state
-from kforensics.formats.record_batch import parse_record_batch, with_right_crc
-from kforensics.formats.records import parse_body_records
-from kforensics.formats.remote_log_record import parse_remote_log_record
-from kforensics.formats.segment import Level, MemoryBytes, iter_records, walk_segment
-from kforensics.formats.server_log import looks_like_broker_log, scan_log
-from kforensics.formats.share_record import parse_share_record
-from kforensics.formats.time_index import parse_time_index
-from kforensics.formats.txn_index import parse_txn_index
-from kforensics.formats.txn_record import parse_txn_record
-from kforensics.formats.varint import read_uvarint, read_varint, read_varlong
-from kforensics.pipeline.signature import check_signature
+from kforensics.evidence.seal.manifest import ManifestReader
+from kforensics.formats.checkpoint.clean_shutdown import parse_clean_shutdown
+from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
+from kforensics.formats.checkpoint.meta_properties import parse_meta_properties
+from kforensics.formats.checkpoint.offset import parse_checkpoint
+from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
+from kforensics.formats.checkpoint.quorum_state import parse_quorum_state
+from kforensics.formats.index.offset import parse_offset_index
+from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
+from kforensics.formats.index.time import parse_time_index
+from kforensics.formats.index.txn import parse_txn_index
+from kforensics.formats.log.message_set import parse_message_set
+from kforensics.formats.log.record_batch import parse_record_batch, with_right_crc
+from kforensics.formats.log.records import parse_body_records
+from kforensics.formats.log_lines.scan import looks_like_broker_log, scan_log
+from kforensics.formats.messages.consumer import parse_assignment, parse_subscription
+from kforensics.formats.messages.control import parse_control_record
+from kforensics.formats.messages.group import parse_group_record
+from kforensics.formats.messages.metadata import parse_metadata_record
+from kforensics.formats.messages.remote_log import parse_remote_log_record
+from kforensics.formats.messages.share import parse_share_record
+from kforensics.formats.messages.txn import parse_txn_record
+from kforensics.formats.primitives.compression import decompress
+from kforensics.formats.primitives.varint import read_uvarint, read_varint, read_varlong
+from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, walk_segment
 from kforensics.render.escape import escape_text
-from kforensics.render.jsonout import to_plain
+from kforensics.render.json.document import to_plain
 from kforensics.source.naming import parse_file_name, parse_partition_directory
 
 HEADER_LENGTH = 61

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from kforensics.commands.diff import DiffOptions, compare
 from kforensics.damage import Absent
-from kforensics.evidence.inputs import find_inputs
-from kforensics.pipeline.diff import DiffOptions, compare
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import parse_version, protocol_of
-from kforensics.reconcile.partition import ReplicaReport
+from kforensics.reconcile.replicas.partition import ReplicaReport
 from tests.oracle.cluster import BROKERS, CONTROLLER, TOPIC, Cluster, run_cluster
 from tests.oracle.conftest import PROPERTY
 from tests.oracle.histories import HISTORIES, History, Parted

@@ -6,9 +6,9 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation, Lineage, Replica, Segment
-from kforensics.evidence.segments import digest_batches
-from kforensics.formats.batch_table import empty_batches
-from kforensics.formats.records import Record
+from kforensics.evidence.replica.segments import digest_batches
+from kforensics.formats.log.batch_table import empty_batches
+from kforensics.formats.log.records import Record
 from kforensics.units import EpochEntry, TopicPartition
 
 HERE = Citation(input=0, path="made-0")

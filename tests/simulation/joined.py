@@ -3,15 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
+from kforensics.commands.diff import DiffOptions, compare
+from kforensics.commands.explain import ExplainOptions, explain
+from kforensics.commands.snapshots import gather_evidence
 from kforensics.damage import Absent
-from kforensics.evidence.inputs import find_inputs
-from kforensics.pipeline.diff import DiffOptions, compare
-from kforensics.pipeline.explain import ExplainOptions, explain
-from kforensics.pipeline.snapshots import gather_evidence
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.protocol.epochs import latest_epoch
 from kforensics.protocol.outcome import ProtocolName
-from kforensics.reconcile.partition import PartitionReport
-from kforensics.reconcile.story import PartitionStory
+from kforensics.reconcile.incident.model import PartitionStory
+from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.broker_logs import write_broker_logs
 from kforensics.simulation.cluster import SimulatedCluster

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.commands.diff import DiffOptions, compare
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.evidence.inputs import find_inputs
-from kforensics.pipeline.diff import DiffOptions, compare
+from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.cluster import SimulatedCluster, stable_id

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import cramjam
 
-from kforensics.formats.compression import Codec, compress
-from kforensics.formats.message_set import Message, encode_message
-from kforensics.formats.record_batch import build_record_batch, encode_record_batch, with_right_crc
-from kforensics.formats.varint import encode_varint
+from kforensics.formats.log.message_set import Message, encode_message
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch, with_right_crc
+from kforensics.formats.primitives.compression import Codec, compress
+from kforensics.formats.primitives.varint import encode_varint
 
 TIME_MS = 1_700_000_000_000
 COUNT_POSITION = 57

@@ -9,11 +9,11 @@ import tracemalloc
 import pytest
 
 from kforensics.errors import FormatError
-from kforensics.formats.compression import Codec, OutputLimitReached, compress, decompress
-from kforensics.formats.message_set import Message, encode_message_set
-from kforensics.formats.record_batch import with_right_crc
-from kforensics.formats.segment import Level, MemoryBytes, walk_segment
-from kforensics.formats.varint import encode_varint
+from kforensics.formats.log.message_set import Message, encode_message_set
+from kforensics.formats.log.record_batch import with_right_crc
+from kforensics.formats.primitives.compression import Codec, OutputLimitReached, compress, decompress
+from kforensics.formats.primitives.varint import encode_varint
+from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
 from tests.conftest import ROOT
 from tests.trust.hostile import (
     batch_with_body,
@@ -73,8 +73,8 @@ PROMISED_MEBIBYTES = 64
 GROWTH = """
 import sys
 from pathlib import Path
-from kforensics.formats.record_batch import with_right_crc
-from kforensics.formats.segment import Level, MemoryBytes, iter_record_chunks, walk_segment
+from kforensics.formats.log.record_batch import with_right_crc
+from kforensics.formats.segment.walk import Level, MemoryBytes, iter_record_chunks, walk_segment
 from tests.peak import own_peak_mebibytes
 from tests.trust.hostile import sound_batch
 data = Path(sys.argv[1]).read_bytes()

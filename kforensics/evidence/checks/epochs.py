@@ -16,7 +16,7 @@ from kforensics.evidence.checks.context import PartitionContext, mismatch
 from kforensics.evidence.checks.segment_scan import EpochRun
 from kforensics.evidence.checks.segments import ScannedSegment
 from kforensics.evidence.model import CheckpointValue
-from kforensics.formats.leader_epoch_checkpoint import LeaderEpochCheckpoint, LeaderEpochLine
+from kforensics.formats.checkpoint.leader_epoch import LeaderEpochCheckpoint, LeaderEpochLine
 
 
 def check_epochs(

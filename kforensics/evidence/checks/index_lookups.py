@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.formats.batch_table import BatchTable
+from kforensics.formats.log.batch_table import BatchTable
 
 NO_BATCH = -(2**62)
 """Where no batch stands at the place an entry names."""

@@ -17,9 +17,9 @@ from kforensics.damage import Damage, DamageKind, Gravity, Span
 from kforensics.evidence.checks.context import mismatch
 from kforensics.evidence.checks.index_lookups import NO_BATCH, UNTOLD
 from kforensics.evidence.checks.segment_scan import SegmentScan
-from kforensics.formats.offset_index import INDEX_ENTRY_LENGTH, OffsetIndex, entry_span
-from kforensics.formats.text_lines import DamageList
-from kforensics.formats.time_index import TIME_ENTRY_LENGTH, TimeIndex
+from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH, OffsetIndex, entry_span
+from kforensics.formats.index.time import TIME_ENTRY_LENGTH, TimeIndex
+from kforensics.formats.primitives.text_lines import DamageList
 
 
 def check_offset_index(

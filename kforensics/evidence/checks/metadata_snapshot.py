@@ -5,9 +5,9 @@ from typing import Any
 
 from kforensics.damage import Damage, DamageKind, Gravity, Span
 from kforensics.errors import FormatError
-from kforensics.formats.batch_table import CONTROL_BIT
-from kforensics.formats.record_batch import iter_batch_records
-from kforensics.formats.segment import Level, walk_segment
+from kforensics.formats.log.batch_table import CONTROL_BIT
+from kforensics.formats.log.record_batch import iter_batch_records
+from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile
 
 _LARGEST_CONTROL_BATCH = 1 << 20
@@ -53,7 +53,7 @@ def _end_damage(file: EvidenceFile, row: Any, wanted: str, place: str) -> list[D
 def _type_of(file: EvidenceFile, row: Any, span: Span) -> str:
     if not int(row["attributes"]) & CONTROL_BIT:
         return "a batch of metadata records"
-    from kforensics.formats.control_record import parse_control_record  # noqa: PLC0415  # its message tables take a while to load
+    from kforensics.formats.messages.control import parse_control_record  # noqa: PLC0415  # its message tables take a while to load
 
     try:
         for record in iter_batch_records(

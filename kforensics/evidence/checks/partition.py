@@ -27,10 +27,10 @@ from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, scan_
 from kforensics.evidence.checks.segments import ScannedSegment, check_segments, grade_tail, sound_range
 from kforensics.evidence.checks.small_files import PARSERS, limit_of, lock_damage, understand
 from kforensics.evidence.model import CheckpointValue
-from kforensics.formats.partition_metadata import PartitionMetadata
-from kforensics.formats.producer_snapshot import ProducerEntry, ProducerSnapshot
-from kforensics.formats.quorum_state import QuorumState
-from kforensics.formats.segment import Level
+from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata
+from kforensics.formats.checkpoint.quorum_state import QuorumState
+from kforensics.formats.index.producer_snapshot import ProducerEntry, ProducerSnapshot
+from kforensics.formats.segment.walk import Level
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileSuffix
 from kforensics.source.walk import FoundFile

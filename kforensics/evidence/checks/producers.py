@@ -16,15 +16,15 @@ from typing import NamedTuple
 from kforensics.damage import Damage, DamageKind, Gravity, Span
 from kforensics.evidence.checks.context import mismatch
 from kforensics.evidence.checks.producer_events import NONE, Cut, DataRun, Marker, ProducerEvent
-from kforensics.formats.offset_index import entry_span
-from kforensics.formats.producer_snapshot import (
+from kforensics.formats.index.offset import entry_span
+from kforensics.formats.index.producer_snapshot import (
     SNAPSHOT_ENTRY_LENGTH,
     SNAPSHOT_HEADER_LENGTH,
     ProducerEntry,
     ProducerSnapshot,
 )
-from kforensics.formats.text_lines import DamageList
-from kforensics.formats.txn_index import TXN_ENTRY_LENGTH, AbortedTransaction, TxnIndex
+from kforensics.formats.index.txn import TXN_ENTRY_LENGTH, AbortedTransaction, TxnIndex
+from kforensics.formats.primitives.text_lines import DamageList
 
 
 class Aborted(NamedTuple):

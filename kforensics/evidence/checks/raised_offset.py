@@ -15,9 +15,9 @@ from kforensics.evidence.checks.context import PartitionContext, base_offset_of,
 from kforensics.evidence.checks.segment_scan import EpochRun, SegmentScan, TailBatch
 from kforensics.evidence.checks.segments import ScannedSegment
 from kforensics.evidence.model import CheckpointValue
-from kforensics.formats.log_order import flip_between
-from kforensics.formats.offset_index import OffsetIndex
-from kforensics.formats.time_index import TimeIndex
+from kforensics.formats.index.offset import OffsetIndex
+from kforensics.formats.index.time import TimeIndex
+from kforensics.formats.segment.order import flip_between
 from kforensics.source.naming import FileKind
 
 ENOUGH_WITNESSES = 2

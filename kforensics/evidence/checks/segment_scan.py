@@ -12,11 +12,11 @@ from kforensics.damage import Damage, DamageKind, Span
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.checks.index_lookups import NO_BATCH, OffsetLookups, PositionLookups
 from kforensics.evidence.checks.producer_events import ProducerEvent, ProducerEvents, parse_marker
-from kforensics.formats.batch_table import BatchTable
-from kforensics.formats.offset_index import parse_offset_index
-from kforensics.formats.record_batch import iter_batch_records
-from kforensics.formats.segment import Level, walk_segment
-from kforensics.formats.time_index import parse_time_index
+from kforensics.formats.index.offset import parse_offset_index
+from kforensics.formats.index.time import parse_time_index
+from kforensics.formats.log.batch_table import BatchTable
+from kforensics.formats.log.record_batch import iter_batch_records
+from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.units import OffsetRange
 

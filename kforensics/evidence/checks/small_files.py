@@ -5,17 +5,17 @@ from typing import Any
 
 from kforensics.damage import Damage, DamageKind, Gravity, Span
 from kforensics.errors import BadChecksum, FormatError, UnexpectedEnd, UnsupportedFormat
-from kforensics.formats.checkpoint import check_checkpoint
-from kforensics.formats.clean_shutdown import parse_clean_shutdown
-from kforensics.formats.leader_epoch_checkpoint import parse_leader_epoch_checkpoint
-from kforensics.formats.meta_properties import parse_meta_properties
-from kforensics.formats.offset_index import parse_offset_index
-from kforensics.formats.partition_metadata import parse_partition_metadata
-from kforensics.formats.producer_snapshot import empty_file_damage, parse_producer_snapshot
-from kforensics.formats.quorum_state import parse_quorum_state
-from kforensics.formats.text_lines import TEXT_FILE_LIMIT
-from kforensics.formats.time_index import parse_time_index
-from kforensics.formats.txn_index import parse_txn_index
+from kforensics.formats.checkpoint.clean_shutdown import parse_clean_shutdown
+from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
+from kforensics.formats.checkpoint.meta_properties import parse_meta_properties
+from kforensics.formats.checkpoint.offset import check_checkpoint
+from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
+from kforensics.formats.checkpoint.quorum_state import parse_quorum_state
+from kforensics.formats.index.offset import parse_offset_index
+from kforensics.formats.index.producer_snapshot import empty_file_damage, parse_producer_snapshot
+from kforensics.formats.index.time import parse_time_index
+from kforensics.formats.index.txn import parse_txn_index
+from kforensics.formats.primitives.text_lines import TEXT_FILE_LIMIT
 from kforensics.source.naming import FileKind
 
 READ_LIMIT = 1 << 30

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kforensics.errors import EvidenceError
 from kforensics.evidence.checks.segment_scan import ScanTask
-from kforensics.formats.resync import Expectation, SoundBatch, find_sound_batch
+from kforensics.formats.segment.resync import Expectation, SoundBatch, find_sound_batch
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 SMALLEST_PART = 24 << 20

@@ -6,13 +6,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.formats.log_lines.broker_lines import BROKER_SHAPES
+from kforensics.formats.log_lines.broker import BROKER_SHAPES
 from kforensics.formats.log_lines.event import FieldValue, LogEventKind
-from kforensics.formats.log_lines.leadership_lines import LEADERSHIP_SHAPES
+from kforensics.formats.log_lines.leadership import LEADERSHIP_SHAPES
 from kforensics.formats.log_lines.prefix import IDENTITY, TOPIC_PARTITION, parse_identity
-from kforensics.formats.log_lines.recovery_lines import RECOVERY_SHAPES
+from kforensics.formats.log_lines.recovery import RECOVERY_SHAPES
 from kforensics.formats.log_lines.shape import Shape, match_shape
-from kforensics.formats.log_lines.truncation_lines import TRUNCATION_SHAPES
+from kforensics.formats.log_lines.truncation import TRUNCATION_SHAPES
 from kforensics.units import TopicPartition
 
 SHAPES: tuple[Shape, ...] = (*TRUNCATION_SHAPES, *LEADERSHIP_SHAPES, *RECOVERY_SHAPES, *BROKER_SHAPES)

@@ -3,20 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kforensics.commands.cited import CitedFile
+from kforensics.commands.explain import Explanation
+from kforensics.commands.sealing.report import CheckedSeal, seal_sentence
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Severity, by_gravity
-from kforensics.pipeline.cited import CitedFile
-from kforensics.pipeline.explain import Explanation
-from kforensics.pipeline.sealed import CheckedSeal, seal_sentence
-from kforensics.reconcile.conclusion import CAUSE_WORDS
-from kforensics.reconcile.logged_truncations import METADATA_TOPICS
-from kforensics.reconcile.story import Holder, LossEntry, Truncation
-from kforensics.render.explain import told_entries
+from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
+from kforensics.reconcile.incident.model import Holder, LossEntry, Truncation
+from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.render.html.happenings import Happening, happenings, rows_within
 from kforensics.render.html.lanes import draw_figure
 from kforensics.render.html.pages import fill_page
 from kforensics.render.html.unknowns import unknowns
+from kforensics.render.text.explain import told_entries
 from kforensics.render.times import utc_text
 
 MOST_LOSSES = 500

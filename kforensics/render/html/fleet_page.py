@@ -2,26 +2,15 @@
 
 from dataclasses import dataclass
 
+from kforensics.commands.fleet_summary import FleetSummary
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
-from kforensics.pipeline.fleet_summary import FleetSummary
-from kforensics.render.fleet_words import FleetAnswer, fleet_answer, placement_words, totals_words
+from kforensics.render.fleet_words import FleetAnswer, fleet_answer, placement_words, totals_words, verdict_counts
 from kforensics.render.html.pages import fill_page
-from kforensics.render.text import Style, byte_count
+from kforensics.render.text.screen import Style, byte_count
 
 MOST_FINDINGS = 1_000
 MOST_PROBLEMS = 200
-
-VERDICTS = (
-    "silent-divergence",
-    "lost",
-    "will-truncate",
-    "unreadable",
-    "different-topic",
-    "behind",
-    "consistent",
-    "leader",
-)
 
 _LABELS = {
     Style.ANSWER_BAD: ("bad", "✕", "The fleet needs help now"),
@@ -54,7 +43,7 @@ def fleet_page(summary: FleetSummary) -> str:
         answer=answer,
         totals=totals_words(summary),
         figures=_figures(summary),
-        verdicts=[(name, summary.verdicts[name]) for name in VERDICTS if summary.verdicts.get(name)],
+        verdicts=verdict_counts(summary),
         worst=summary.worst,
         more_partitions=summary.not_consistent - len(summary.worst),
         nodes=summary.brokers,

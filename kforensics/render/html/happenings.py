@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.reconcile.story import Truncation
-from kforensics.reconcile.timeline import TimelineEntry
-from kforensics.render.sentences import GRAVE, cut_sentence, told
+from kforensics.reconcile.incident.model import Truncation
+from kforensics.reconcile.timeline.events import TimelineEntry
+from kforensics.render.events import GRAVE, cut_sentence, told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

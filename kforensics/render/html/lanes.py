@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kforensics.evidence.model import Input
-from kforensics.reconcile.outline import LogOutline
-from kforensics.reconcile.story import LossEntry, PartitionStory
+from kforensics.reconcile.history.outline import LogOutline
+from kforensics.reconcile.incident.model import LossEntry, PartitionStory
 from kforensics.render.escape import shorten
 from kforensics.render.lanes import Lane, scale_of
-from kforensics.render.text import counted
+from kforensics.render.text.screen import counted
 from kforensics.units import EpochEntry
 
 WIDTH = 960

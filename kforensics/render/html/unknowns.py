@@ -1,9 +1,9 @@
 """What stays open after all evidence: cuts without a cause, and records of which nothing tells whether they were committed."""
 
-from kforensics.pipeline.explain import Explanation
-from kforensics.reconcile.causes import CauseName
-from kforensics.reconcile.logged_truncations import METADATA_TOPICS
-from kforensics.render.text import counted
+from kforensics.commands.explain import Explanation
+from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
+from kforensics.render.text.screen import counted
 
 
 def unknowns(result: Explanation) -> list[str]:

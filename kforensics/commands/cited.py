@@ -1,0 +1,56 @@
+"""The files that a result rests on, each with its hash, so that anyone can see whether they hold the same bytes."""
+
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+from kforensics.commands.explain import Explanation
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.evidence.discovery.inputs import FoundInput, Inputs
+from kforensics.evidence.model import Citation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CitedFile:
+    """One file that citations name."""
+
+    input: int
+    path: str
+    """Relative to the input; `.` where the input is the file."""
+    length: int | Absent
+    """Bytes; absent where it can't be read."""
+    sha256: str | Absent
+
+
+def cited_files(result: Explanation, inputs: Inputs) -> tuple[CitedFile, ...]:
+    """Every file that the explanation cites, read once more and hashed; directories are left out.
+
+    Args:
+        result: what was found.
+        inputs: those that it was found in.
+    """
+    named = {(citation.input, citation.path) for citation in _citations(result)}
+    files = (_hashed(inputs.found[at], at, path) for at, path in sorted(named) if at < len(inputs.found))
+    return tuple(file for file in files if file is not None)
+
+
+def _citations(result: Explanation) -> Iterable[Citation]:
+    return chain(
+        (citation for entry in result.timeline for citation in entry.citations),
+        (citation for story in result.stories for cut in story.truncations for citation in cut.citations),
+        (citation for story in result.stories for loss in story.losses for citation in loss.citations),
+        (group.citation for story in result.stories for group in story.groups),
+        (citation for finding in result.findings for citation in finding.citations),
+    )
+
+
+def _hashed(found: FoundInput, at: int, path: str) -> CitedFile | None:
+    try:
+        if stat.S_ISDIR((found.root / path).lstat().st_mode):
+            return None
+        with found.open(path) as file:
+            return CitedFile(input=at, path=path, length=file.size, sha256=file.sha256())
+    except (EvidenceError, OSError, ValueError):
+        return CitedFile(input=at, path=path, length=Absent.UNREADABLE, sha256=Absent.UNREADABLE)

@@ -1,0 +1,183 @@
+"""Facts about the cluster that stand beside the replicas: metadata log, consumer groups and broker logs among the inputs, read once."""
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.evidence.broker_logs import LogFile, LogPlace, read_log_files
+from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places
+from kforensics.evidence.discovery.server_settings import read_settings
+from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, highest_commits, walk_group_commits
+from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
+from kforensics.evidence.metadata.state import METADATA_VERSION
+from kforensics.evidence.model import Problem
+from kforensics.formats.log_lines.event import LogEvent, LogEventKind
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, parse_version, protocol_of
+from kforensics.reconcile.bugs.evidence import BrokerVersions
+from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
+from kforensics.reconcile.observed.clocks import Clock, choose_clocks
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
+from kforensics.reconcile.observed.logged_events import LoggedEvent, order_events
+from kforensics.reconcile.observed.metadata_facts import KnownFacts
+from kforensics.reconcile.timeline.metadata_events import epoch_times
+from kforensics.source.naming import FileKind
+from kforensics.source.walk import FoundFile
+from kforensics.units import TopicPartition
+
+_UNTOLD = frozenset(
+    {LogEventKind.HIGH_WATERMARK_LOADED, LogEventKind.HIGH_WATERMARK_MISSING, LogEventKind.SEGMENTS_TRUNCATED}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatheredFacts:
+    """What is known beyond the replicas, and what could not be read of it."""
+
+    facts: ClusterFacts
+    histories: tuple[MetadataHistory, ...]
+    """Every node's copy of the metadata log."""
+    log_files: tuple[LogFile, ...]
+    clocks: tuple[Clock, ...]
+    """Of each log file."""
+    events: tuple[LoggedEvent, ...]
+    """Of all log files, in order of time."""
+    protocol_hints: Mapping[int, ProtocolName]
+    """By broker, from the versions in its log files."""
+    versions: BrokerVersions
+    problems: tuple[Problem, ...]
+
+
+def gather_facts(
+    inputs: Inputs,
+    places: Places,
+    *,
+    carried_commits: Iterable[GroupCommitRecord] = (),
+    rename_group: Callable[[str], str] = str,
+    log_zone: dt.tzinfo | None = None,
+    jobs: int = 1,
+) -> GatheredFacts:
+    """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for."""
+    histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
+    log_files, problems = read_logs(inputs, jobs=jobs)
+    offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
+    newest = newest_log(histories)
+    versions = _versions(log_files)
+    dated = {anchor: time for history in histories for anchor, time in epoch_times(history).items()}
+    clocks = choose_clocks(log_files, dated, zone=log_zone)
+    events = order_events(log_files, clocks)
+    return GatheredFacts(
+        facts=facts_from_logs(
+            events,
+            KnownFacts(newest, CommittedOffsets(offsets, rename_group, carried_commits)),
+            newest_version=_newest_of_all(versions, inputs),
+            configured=read_settings(inputs, "min.insync.replicas"),
+        ),
+        histories=histories,
+        log_files=log_files,
+        clocks=clocks,
+        events=events,
+        protocol_hints=protocol_hints(log_files),
+        versions=BrokerVersions(by_broker=versions, at_least=_least_version(newest)),
+        problems=tuple(problems),
+    )
+
+
+def read_logs(inputs: Inputs, *, jobs: int = 1) -> tuple[tuple[LogFile, ...], list[Problem]]:
+    """Every broker log among the inputs."""
+    places = [
+        LogPlace(found.root, item.path, index)
+        for index, found in enumerate(inputs.found)
+        if found.described.kind in {"log-files", FileKind.LOG_FILE.value}
+        for item in found.walk()
+        if isinstance(item, FoundFile) and item.name.kind in {FileKind.LOG_FILE, FileKind.UNKNOWN}
+    ]
+    out: list[LogFile] = []
+    problems: list[Problem] = []
+    for place, found in zip(places, read_log_files(places, keep=_is_telling, jobs=jobs), strict=True):
+        if isinstance(found, EvidenceError):
+            problems.append(Problem(input=place.input, path=place.path, message=found.problem))
+        elif found is not None:
+            out.append(found)
+            problems.extend(found.problems)
+    return tuple(out), problems
+
+
+def _is_telling(event: LogEvent) -> bool:
+    """Brokers write many lines of these kinds, and no conclusion rests on them."""
+    return event.kind not in _UNTOLD
+
+
+def protocol_hints(log_files: tuple[LogFile, ...]) -> dict[int, ProtocolName]:
+    """The protocol of each broker by the version that its log names last."""
+    return {broker: protocol_of(version) for broker, version in _versions(log_files).items()}
+
+
+def _versions(log_files: tuple[LogFile, ...]) -> dict[int, KafkaVersion]:
+    """By broker, the version that its log names last."""
+    found: dict[int, KafkaVersion] = {}
+    for log_file in log_files:
+        for event in log_file.events:
+            text = event.fields.get("version")
+            is_named = event.kind is LogEventKind.VERSION and isinstance(text, str)
+            if is_named and not isinstance(log_file.node_id, Absent):
+                found[log_file.node_id] = parse_version(str(text))
+    return found
+
+
+def _newest_of_all(versions: Mapping[int, KafkaVersion], inputs: Inputs) -> KafkaVersion | None:
+    """The newest version that a broker runs; none where the log of a broker that is among the inputs names none."""
+    brokers = {
+        one.described.broker_id
+        for one in inputs.found
+        if one.described.kind in {"broker", "combined"} and isinstance(one.described.broker_id, int)
+    }
+    return max(versions.values()) if versions and brokers <= versions.keys() else None
+
+
+def _least_version(history: MetadataHistory | None) -> KafkaVersion | None:
+    """The release that brought the metadata.version in force, which no broker is older than."""
+    levels = [change.level for change in history.features if change.name == METADATA_VERSION] if history else []
+    name = METADATA_VERSION_LEVELS.get(levels[-1]) if levels else None
+    return parse_version(name) if name is not None else None
+
+
+class CommittedOffsets:
+    """Consumer groups' committed offsets by partition, read from the logs when the first partition is asked for."""
+
+    def __init__(
+        self,
+        places: tuple[PartitionPlace, ...],
+        rename_group: Callable[[str], str] = str,
+        carried: Iterable[GroupCommitRecord] = (),
+    ) -> None:
+        self._places = places
+        self._rename_group = rename_group
+        self._carried = carried
+        self._known: dict[TopicPartition, tuple[GroupCommit, ...]] | None = None
+
+    def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
+        """What groups committed in the partition."""
+        if self._known is None:
+            self._known = _highest_commits(chain(walk_group_commits(self._places), self._carried), self._rename_group)
+        return self._known.get(partition, ())
+
+
+def _highest_commits(
+    commits: Iterable[GroupCommitRecord], rename_group: Callable[[str], str]
+) -> dict[TopicPartition, tuple[GroupCommit, ...]]:
+    out: dict[TopicPartition, list[GroupCommit]] = {}
+    for commit in highest_commits(commits):
+        found = GroupCommit(
+            group=rename_group(commit.group),
+            offset=commit.offset,
+            leader_epoch=commit.leader_epoch,
+            time_ms=commit.time_ms,
+            citation=commit.citation,
+        )
+        out.setdefault(commit.partition, []).append(found)
+    return {partition: tuple(commits) for partition, commits in out.items()}

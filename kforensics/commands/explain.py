@@ -1,0 +1,301 @@
+"""What happened: inputs as they are now, earlier snapshots and broker logs in; timeline, truncations and losses out."""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kforensics.commands.cluster_evidence import CommittedOffsets, GatheredFacts, gather_facts
+from kforensics.commands.processes import default_jobs, in_chunks, spread
+from kforensics.commands.snapshots import Evidence
+from kforensics.damage import Absent
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
+from kforensics.evidence.group_commits import OFFSETS_TOPIC
+from kforensics.evidence.metadata.log import MetadataHistory, newest_log
+from kforensics.evidence.metadata.state import PartitionState
+from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.replica.batch_reader import FileBatchReader
+from kforensics.evidence.replica.collect import collect_replica
+from kforensics.findings.explain import explain_findings
+from kforensics.findings.model import Finding
+from kforensics.reconcile.bugs.evidence import BugTrace
+from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_signs
+from kforensics.reconcile.bugs.traces import broker_bugs
+from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
+from kforensics.reconcile.incident.conclusion import conclude
+from kforensics.reconcile.incident.model import PartitionStory
+from kforensics.reconcile.incident.operations import Operation, operations
+from kforensics.reconcile.incident.partition import StoryEvidence, tell_story
+from kforensics.reconcile.observed.broker_log_facts import LoggedFacts
+from kforensics.reconcile.observed.clocks import Clock
+from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
+from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline
+from kforensics.reconcile.timeline.logged_operations import logged_operations
+from kforensics.reconcile.timeline.metadata_events import cluster_entries
+from kforensics.units import TopicPartition
+
+CHUNK_LENGTH = 64 << 20
+CHUNK_PARTITIONS = 32
+SMALL_WORK = 24 << 20
+"""Bytes below which starting processes costs more than it saves."""
+
+NO_LOGS = "no log of any wanted partition is among the inputs: what was lost can't be told"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainOptions:
+    """What of the evidence is told."""
+
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    since_ms: int | None = None
+    until_ms: int | None = None
+    log_zone: dt.tzinfo | None = None
+    """Of the times in log files, where the user names it."""
+    rename_group: Callable[[str], str] = str
+    """What consumer groups are called in the explanation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What happened, as far as the evidence tells."""
+
+    inputs: tuple[Input, ...]
+    timeline: tuple[TimelineEntry, ...]
+    stories: tuple[PartitionStory, ...]
+    """Of every partition that something happened to, or that was asked for."""
+    partitions: int
+    clocks: tuple[tuple[str, Clock], ...]
+    """By path of the log file."""
+    conclusion: tuple[str, ...]
+    advice: tuple[str, ...]
+    missing: tuple[str, ...]
+    """What would tell more."""
+    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    problems: tuple[Problem, ...]
+    operations: tuple[Operation, ...] = ()
+    """What operators did on purpose."""
+    broker_bugs: tuple[BugTrace, ...] = ()
+    """Known bugs whose traces are in starts and stops of brokers, not in one partition."""
+    hosts: tuple[str, ...] = ()
+    """Where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
+    topics: tuple[str, ...] = ()
+    """Names of all topics that were met."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shared:
+    groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
+    evidence: Evidence
+    facts: GatheredFacts
+    reader: FileBatchReader
+    logged: Mapping[TopicPartition, Sequence[LoggedTruncation]]
+    made: Mapping[TopicPartition, Incarnation]
+    signs: Mapping[TopicPartition, tuple[Sign, ...]]
+    signs_of_brokers: tuple[Sign, ...]
+    last_logged_ms: int | Absent
+    commits: CommittedOffsets
+
+
+def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None) -> Explanation:
+    """Tell what happened to every partition of the inputs that the options ask for.
+
+    Args:
+        evidence: inputs, snapshots and their order.
+        options: which partitions and times, and the zone of the logs.
+        jobs: processes; one for each core where not given.
+    """
+    inputs = evidence.inputs
+    places = find_places(inputs)
+    gathered = gather_facts(
+        evidence.for_facts(),
+        places,
+        rename_group=options.rename_group,
+        log_zone=options.log_zone,
+        jobs=jobs or default_jobs(),
+    )
+    clocks, events = gathered.clocks, gathered.events
+    cuts = logged_truncations(events)
+    groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
+    known = {tp for tp, _ in groups}
+    groups += [(tp, ()) for tp in sorted(_told_of(cuts)) if tp not in known and _is_wanted(tp, options)]
+    shared = _Shared(
+        groups=groups,
+        evidence=evidence,
+        facts=gathered,
+        reader=FileBatchReader([one.root for one in inputs.found]),
+        logged=_by_partition(cuts),
+        made=incarnations(events),
+        signs=partition_signs(events),
+        signs_of_brokers=broker_signs(events),
+        last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
+        commits=_final_commits(places, evidence, options),
+    )
+    results = _tell_all(shared, jobs or default_jobs())
+    stories = tuple(story for story, _ in results)
+    leaderships = {**_recorded(gathered, options), **{story.partition: story.leaderships for story in stories}}
+    timeline = _timeline(events, cuts, leaderships, gathered.histories, options)
+    problems = [*places.problems, *gathered.problems, *(problem for _, met in results for problem in met)]
+    if not any(story.copies and story.partition.topic not in METADATA_TOPICS for story in stories):
+        problems.append(Problem(input=0, path=".", message=NO_LOGS))
+    topics = {tp.topic for tp in (*places.by_partition, *leaderships, *shared.logged)}
+    problems += [
+        Problem(input=0, path=".", message=f"no input tells of topic {topic} (--topic)")
+        for topic in sorted(options.topics - topics)
+    ]
+    findings = explain_findings(stories, timeline)
+    done = operations(timeline, stories, looked=evidence.nodes_by_rank())
+    bugs = broker_bugs(shared.signs_of_brokers, gathered.versions)
+    words = conclude(
+        stories,
+        timeline,
+        operations=done,
+        broker_bugs=bugs,
+        log_files=gathered.log_files,
+        inputs=inputs.described,
+        clocks=clocks,
+    )
+    return Explanation(
+        inputs=inputs.described,
+        timeline=timeline,
+        stories=tuple(story for story in stories if _is_eventful(story)),
+        partitions=len(groups),
+        clocks=tuple((file.path, clock) for file, clock in zip(gathered.log_files, clocks, strict=True)),
+        conclusion=words.conclusion,
+        advice=words.advice,
+        missing=words.missing,
+        notes=evidence.notes,
+        findings=findings,
+        problems=tuple(dict.fromkeys(problems)),
+        operations=done,
+        broker_bugs=bugs,
+        hosts=tuple(sorted(_hosts(gathered.histories))),
+        topics=tuple(sorted(topics | options.topics)),
+    )
+
+
+def _told_of(cuts: Sequence[LoggedTruncation]) -> set[TopicPartition]:
+    return {cut.topic_partition for cut in cuts if cut.has_effect is True}
+
+
+def _by_partition(cuts: Sequence[LoggedTruncation]) -> dict[TopicPartition, list[LoggedTruncation]]:
+    found: dict[TopicPartition, list[LoggedTruncation]] = defaultdict(list)
+    for cut in cuts:
+        found[cut.topic_partition].append(cut)
+    return found
+
+
+def _final_commits(places: Places, evidence: Evidence, options: ExplainOptions) -> CommittedOffsets:
+    return CommittedOffsets(
+        tuple(
+            place
+            for tp, group in places.by_partition.items()
+            if tp.topic == OFFSETS_TOPIC
+            for place in group
+            if place.state.input not in evidence.ranks and place.directory_state == "live"
+        ),
+        options.rename_group,
+    )
+
+
+def _is_wanted(partition: TopicPartition, options: ExplainOptions) -> bool:
+    if options.topics and partition.topic not in options.topics:
+        return False
+    return not options.partitions or partition.partition in options.partitions
+
+
+def _is_eventful(story: PartitionStory) -> bool:
+    return bool(
+        story.truncations
+        or story.losses
+        or story.groups
+        or story.residuals
+        or story.past_end
+        or any(state.unclean for state in story.leaderships)
+    )
+
+
+def _tell_all(shared: _Shared, jobs: int) -> list[tuple[PartitionStory, tuple[Problem, ...]]]:
+    weights = [sum(place.length for place in group) for _, group in shared.groups]
+    if sum(weights) < SMALL_WORK:
+        jobs = 1
+    chunks = list(in_chunks(iter(weights), weight=CHUNK_LENGTH, most=CHUNK_PARTITIONS))
+    return [result for chunk in spread(_tell_chunk, shared, chunks, jobs=jobs) for result in chunk]
+
+
+def _tell_chunk(shared: _Shared, chunk: tuple[int, int]) -> list[tuple[PartitionStory, tuple[Problem, ...]]]:
+    return [_tell_one(shared, at) for at in range(*chunk)]
+
+
+def _tell_one(shared: _Shared, at: int) -> tuple[PartitionStory, tuple[Problem, ...]]:
+    partition, places = shared.groups[at]
+    collected = [collect_replica(place) for place in places]
+    ranks = shared.evidence.ranks
+    story = tell_story(
+        partition,
+        [one.replica for one in collected if one.replica.input not in ranks],
+        [(ranks[one.replica.input], one.replica) for one in collected if one.replica.input in ranks],
+        final_rank=shared.evidence.final_rank,
+        evidence=StoryEvidence(
+            facts=shared.facts.facts,
+            logged=shared.logged.get(partition, ()),
+            incarnation=shared.made.get(partition, Incarnation()),
+            last_logged_ms=shared.last_logged_ms,
+            protocol_hints=shared.facts.protocol_hints,
+            commits=shared.commits(partition),
+            versions=shared.facts.versions,
+            signs=(*shared.signs.get(partition, ()), *shared.signs_of_brokers),
+        ),
+        reader=shared.reader,
+    )
+    return story, tuple(problem for one in collected for problem in one.problems)
+
+
+def _recorded(gathered: GatheredFacts, options: ExplainOptions) -> dict[TopicPartition, Sequence[Leadership]]:
+    """The leaders of partitions whose logs nobody gave: the metadata and the lines may still tell of them."""
+    known = {TopicPartition(state.topic, state.partition) for state in _partition_states(gathered.histories)}
+    if isinstance(gathered.facts, LoggedFacts):
+        known |= set(gathered.facts.by_partition)
+    wanted = sorted(partition for partition in known if _is_wanted(partition, options))
+    return {
+        partition: gathered.facts.leaderships(partition, gathered.facts.topic_id(partition.topic))
+        for partition in wanted
+    }
+
+
+def _partition_states(histories: Sequence[MetadataHistory]) -> Iterator[PartitionState]:
+    newest = newest_log(histories)
+    for states in newest.partitions.values() if newest is not None else ():
+        yield states[-1]
+
+
+def _hosts(histories: Sequence[MetadataHistory]) -> Iterator[str]:
+    for history in histories:
+        points = {point for brokers in history.brokers.values() for one in brokers for point in one.end_points}
+        points |= {point for group in history.controllers.values() for one in group for point in one.end_points}
+        yield from {point.rpartition("//")[2].rpartition(":")[0].strip("[]") for point in points}
+
+
+def _timeline(
+    events: Sequence[LoggedEvent],
+    cuts: Sequence[LoggedTruncation],
+    leaderships: Mapping[TopicPartition, Sequence[Leadership]],
+    histories: Sequence[MetadataHistory],
+    options: ExplainOptions,
+) -> tuple[TimelineEntry, ...]:
+    newest = newest_log(histories)
+    more = [*logged_operations(events), *(cluster_entries(newest) if newest is not None else ())]
+    entries = build_timeline(events, cuts, leaderships, more=more)
+    return tuple(entry for entry in entries if _is_in_view(entry, options))
+
+
+def _is_in_view(entry: TimelineEntry, options: ExplainOptions) -> bool:
+    if not isinstance(entry.topic_partition, Absent) and not _is_wanted(entry.topic_partition, options):
+        return False
+    if not isinstance(entry.time_ms, int):
+        return True
+    after = options.since_ms is None or entry.time_ms >= options.since_ms
+    return after and (options.until_ms is None or entry.time_ms < options.until_ms)

@@ -1,0 +1,1 @@
+"""Names and payloads replaced by stable pseudonyms."""

@@ -1,0 +1,77 @@
+"""An explanation with hosts and principals replaced; groups have been replaced before anything was concluded from them."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any, TypeVar
+
+from kforensics.commands.cited import CitedFile
+from kforensics.commands.explain import Explanation
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
+from kforensics.evidence.model import Input
+
+T = TypeVar("T")
+
+_PATHS = frozenset({"path", "clocks"})
+_FOREIGN_WORDS = frozenset({"message", "detail"})
+_OWN_WORDS = frozenset({"conclusion", "advice", "missing", "notes", "statement", "meaning", "reason", "steps"})
+
+
+def redact_explanation(result: Explanation, pseudonyms: Pseudonyms) -> Explanation:
+    """The explanation with every path, message, detail and sentence redacted; topics, offsets and times stay."""
+    return dataclasses.replace(_redacted(result, _knowing(result, pseudonyms)), hosts=())
+
+
+def redact_cited_files(
+    files: tuple[CitedFile, ...], result: Explanation, pseudonyms: Pseudonyms
+) -> tuple[CitedFile, ...]:
+    """The files with the same paths as citations have in the redacted explanation.
+
+    Args:
+        files: that the explanation cites.
+        result: the explanation before it was redacted.
+        pseudonyms: as for the explanation.
+    """
+    known = _knowing(result, pseudonyms)
+    return tuple(dataclasses.replace(file, path=known.path(file.path)) for file in files)
+
+
+def redact_inputs(inputs: tuple[Input, ...], pseudonyms: Pseudonyms) -> tuple[Input, ...]:
+    """The inputs with hosts in their paths replaced."""
+    return tuple(dataclasses.replace(one, path=pseudonyms.path(one.path)) for one in inputs)
+
+
+def _knowing(result: Explanation, pseudonyms: Pseudonyms) -> Pseudonyms:
+    return pseudonyms.knowing(hosts=result.hosts, topics=result.topics)
+
+
+def _redacted(value: T, pseudonyms: Pseudonyms, name: str = "") -> T:
+    return _any(value, pseudonyms, name)  # type: ignore[no-any-return] # a value becomes one of its own type
+
+
+def _any(value: Any, pseudonyms: Pseudonyms, name: str) -> Any:
+    match value:
+        case str() if type(value) is str:
+            return _text(value, pseudonyms, name)
+        case Mapping():
+            return {key: _any(item, pseudonyms, name) for key, item in value.items()}
+        case tuple() if hasattr(value, "_fields"):
+            return type(value)(
+                *(_any(item, pseudonyms, field) for field, item in zip(value._fields, value, strict=True))
+            )
+        case tuple():
+            return tuple(_any(item, pseudonyms, name) for item in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changes = {
+            field.name: _any(getattr(value, field.name), pseudonyms, field.name) for field in dataclasses.fields(value)
+        }
+        return dataclasses.replace(value, **changes)
+    return value
+
+
+def _text(text: str, pseudonyms: Pseudonyms, name: str) -> str:
+    if name in _PATHS:
+        return pseudonyms.path(text)
+    if name in _FOREIGN_WORDS:
+        return pseudonyms.path(text) if PurePosixPath(text).is_absolute() else pseudonyms.text(text)
+    return pseudonyms.sentence(text) if name in _OWN_WORDS else text

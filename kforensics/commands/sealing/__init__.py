@@ -1,0 +1,1 @@
+"""Seals taken, checked and signed."""

@@ -1,0 +1,124 @@
+"""Seals taken and checked: roots, hashes and manifests brought together."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, FormatError, UsageError
+from kforensics.evidence.model import Problem
+from kforensics.evidence.seal.manifest import LINE_LIMIT, ManifestHead, ManifestReader, SealCounts
+from kforensics.evidence.seal.state import Change, Difference, SealEntry, compare_seals, seal_input
+from kforensics.source.mapped import WINDOW_LENGTH, EvidenceFile, open_evidence
+
+MOST_NAMED = 100
+"""Differences of one kind that findings cite and screens list; the JSON has all."""
+
+
+def find_roots(paths: Sequence[Path]) -> list[Path]:
+    """Where the paths really are; a symbolic link is followed here, and only here."""
+    roots = []
+    for path in paths:
+        try:
+            roots.append(path.resolve(strict=True))
+        except FileNotFoundError as error:
+            raise EvidenceNotFound(str(path), "there is no such file or directory", ("a mistyped path",)) from error
+        except (OSError, ValueError, RuntimeError) as error:
+            raise EvidenceUnreadable(str(path), f"it can't be looked at: {error}") from error
+    return roots
+
+
+def seal_roots(roots: Sequence[Path], *, jobs: int) -> Iterator[SealEntry | Problem]:
+    """Everything below all roots, with hashes."""
+    for number, root in enumerate(roots):
+        yield from seal_input(number, root, jobs=jobs)
+
+
+@dataclass(slots=True)
+class SealCheck:
+    """What a comparison with a manifest found; complete when its differences have been gone through."""
+
+    head: ManifestHead
+    shown: tuple[str, ...]
+    """The inputs as named now, or as sealed where none were named."""
+    sealed: SealCounts
+    counts: dict[Change, int] = field(default_factory=lambda: dict.fromkeys(Change, 0))
+    named: dict[Change, list[Difference]] = field(default_factory=lambda: {change: [] for change in Change})
+    problems: list[Problem] = field(default_factory=list)
+    held: int = 0
+    manifest_sha256: str = ""
+    _differences: Iterator[Difference] = field(default_factory=lambda: iter(()))
+
+    def differences(self) -> Iterator[Difference]:
+        """Each difference, once."""
+        return self._differences
+
+
+def check_seal(manifest: EvidenceFile, paths: Sequence[Path], *, jobs: int, is_part: bool = False) -> SealCheck:
+    """Compare what is there with a manifest; the work is done as the differences are asked for.
+
+    With `is_part` there may be more paths than were sealed, where all that were are among them by name.
+    """
+    digest = hashlib.sha256()
+    try:
+        reader = ManifestReader(_lines(manifest, digest))
+    except FormatError as error:
+        raise EvidenceUnreadable(str(manifest.path), f"no manifest that can be read: {error}") from error
+    shown = tuple(str(path) for path in paths) or reader.head.inputs
+    chosen = reader.head.inputs if is_part and set(reader.head.inputs) <= set(shown) else None
+    chosen = chosen or _in_sealed_order(reader.head.inputs, shown)
+    check = SealCheck(head=reader.head, shown=chosen, sealed=reader.counts)
+    roots = find_roots([Path(path) for path in chosen])
+
+    def compare() -> Iterator[Difference]:
+        for one in compare_seals(reader.entries(), seal_roots(roots, jobs=jobs), check.problems):
+            if isinstance(one, SealEntry):
+                check.held += 1
+                continue
+            check.counts[one.change] += 1
+            if len(check.named[one.change]) < MOST_NAMED:
+                check.named[one.change].append(one)
+            yield one
+        check.manifest_sha256 = digest.hexdigest()
+
+    check._differences = compare()  # noqa: SLF001 - of the class above
+    return check
+
+
+def _in_sealed_order(sealed: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
+    if len(sealed) != len(given):
+        raise UsageError(
+            f"the manifest seals {len(sealed)} paths and {len(given)} are given: give them in the same order, or none"
+        )
+    # Moved evidence is matched by its place on the command line, evidence at its old place by its path.
+    return sealed if sorted(sealed) == sorted(given) else given
+
+
+def _lines(file: EvidenceFile, digest: "hashlib._Hash") -> Iterator[bytes]:
+    """Lines with their ends; one longer than the limit is given in its first part, for the reader to refuse."""
+    carry = b""
+    for window in _windows(file):
+        digest.update(window)
+        pieces = (carry + window).split(b"\n")
+        carry = pieces.pop()
+        for piece in pieces:
+            yield piece + b"\n"
+        if len(carry) > LINE_LIMIT:
+            yield carry
+            return
+    if carry:
+        yield carry
+
+
+def _windows(file: EvidenceFile) -> Iterable[bytes]:
+    position = 0
+    buffer = memoryview(bytearray(WINDOW_LENGTH))
+    while count := file.read_into(position, buffer):
+        yield bytes(buffer[:count])
+        position += count
+
+
+def read_envelope(path: Path, limit: int) -> bytes:
+    """The bytes of a detached signature."""
+    with open_evidence(path) as file:
+        return file.read_all(limit)

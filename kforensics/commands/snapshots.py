@@ -1,0 +1,265 @@
+"""Inputs of an explanation: what is now, and earlier snapshots in the order in which they were taken, whatever order they came in."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError, NotADataDir
+from kforensics.evidence.discovery.inputs import FoundInput, Inputs, find_inputs
+from kforensics.evidence.metadata.log import find_metadata_logs
+from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.replica.progress import read_progress
+from kforensics.reconcile.history.snapshot_order import Grade, Moment, in_order, is_same, order_of
+from kforensics.source.discover import Shape
+from kforensics.source.walk import join
+
+SNAPSHOT_KIND = "snapshot-before"
+"""Kind of an input that is an earlier snapshot."""
+
+UNUSED_KIND = "not-used"
+"""Kind of an input that was put aside; a note says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The inputs of an explanation, with the rank of each earlier snapshot."""
+
+    inputs: Inputs
+    ranks: Mapping[int, int]
+    """By index of the input; those as they are now have none."""
+    final_rank: int
+    notes: tuple[str, ...] = ()
+
+    def for_facts(self) -> Inputs:
+        """The inputs without snapshots where the metadata log as it is now is among them: it holds all that older copies do."""
+        now = Inputs(
+            found=tuple(_put_aside(one) if at in self.ranks else one for at, one in enumerate(self.inputs.found)),
+            problems=self.inputs.problems,
+        )
+        return now if find_metadata_logs(now) or not find_metadata_logs(self.inputs) else self.inputs
+
+    def nodes_by_rank(self) -> dict[int, frozenset[int]]:
+        """Whose data directories there are of each moment."""
+        nodes: dict[int, set[int]] = {}
+        for at, one in enumerate(self.inputs.found):
+            if one.log_dirs and isinstance(one.described.broker_id, int):
+                nodes.setdefault(self.ranks.get(at, self.final_rank), set()).add(one.described.broker_id)
+        return {rank: frozenset(members) for rank, members in nodes.items()}
+
+
+@dataclass(slots=True)
+class _Group:
+    """All that one path stands for, at one moment."""
+
+    path: Path
+    found: list[FoundInput]
+    problems: list[Problem]
+    moment: Moment = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.moment = Moment(nodes=tuple(read_progress(one) for one in self.found if one.log_dirs or _is_place(one)))
+
+    @property
+    def clusters(self) -> frozenset[str]:
+        return frozenset(node.cluster_id for node in self.moment.nodes if isinstance(node.cluster_id, str))
+
+
+def _is_place(found: FoundInput) -> bool:
+    return found.shape is Shape.PARTITION
+
+
+def gather_evidence(paths: Sequence[Path], before: Sequence[Path]) -> Evidence:
+    """Find what the paths stand for; snapshots are put in the order in which they were taken, by what they hold.
+
+    What does not fit is named in the notes and put aside: a path given twice, another cluster's directories, a snapshot of a few nodes that is younger than what is
+    given as it is now. A snapshot of all nodes that is younger changes places with it.
+
+    Raises:
+        EvidenceError: none of the paths can be used.
+    """
+    found, problems = _find(paths, with_logs=True)
+    if not before:
+        return _evidence(found, problems, [], [])
+    now = _Group(Path(), found, problems)
+    groups = [_Group(path, *_find([path], with_logs=False)) for path in before]
+    notes: list[str] = []
+    used = [group for group in groups if _belongs(group, now, groups, notes)]
+    now, used = _with_newest_last(now, used, notes)
+    order = in_order([group.moment for group in used])
+    notes += _order_notes(used, order)
+    notes += _strangers(now, used)
+    kept = {id(one) for group in (*used, now) for one in group.found}
+    aside = [group for group in groups if not any(id(one) in kept for one in group.found)]
+    return _evidence(now.found, now.problems, [used[at] for at in order], aside, notes=notes)
+
+
+def _evidence(
+    now: list[FoundInput],
+    met: list[Problem],
+    ordered: Sequence[_Group],
+    aside: Sequence[_Group],
+    *,
+    notes: Sequence[str] = (),
+) -> Evidence:
+    found, problems, ranks = list(now), list(met), {}
+    for rank, group in enumerate(ordered):
+        problems += [replace(problem, input=problem.input + len(found)) for problem in group.problems]
+        ranks.update(dict.fromkeys(range(len(found), len(found) + len(group.found)), rank))
+        found += [_as(SNAPSHOT_KIND, one) for one in group.found]
+    for group in aside:
+        found += [_put_aside(_as(UNUSED_KIND, one)) for one in group.found]
+    problems += _unknown_nodes(found)
+    inputs = Inputs(found=tuple(found), problems=tuple(problems))
+    return Evidence(inputs=inputs, ranks=ranks, final_rank=len(ordered), notes=tuple(notes))
+
+
+def _as(kind: str, one: FoundInput) -> FoundInput:
+    if one.described.kind == "unreadable":
+        return one
+    return replace(one, described=replace(one.described, kind=kind))
+
+
+def _put_aside(one: FoundInput) -> FoundInput:
+    return replace(one, shape=Absent.NOT_APPLICABLE, log_dirs=(), log_dir_paths=(), obstacles=())
+
+
+def _belongs(group: _Group, now: _Group, groups: Sequence[_Group], notes: list[str]) -> bool:
+    """Whether a snapshot can be used; if not, a note says why."""
+    roots = [one.root for one in group.found]
+    earlier = groups[: next(at for at, one in enumerate(groups) if one is group)]
+    if roots and any(roots == [one.root for one in other.found] for other in earlier):
+        notes.append(f"{group.path} is given twice with --before; it is used once.")
+        return False
+    if roots and all(root in {one.root for one in now.found} for root in roots):
+        notes.append(f"{group.path} is given with --before and as it is now; it is taken for what is now.")
+        return False
+    if group.clusters and now.clusters and not group.clusters & now.clusters:
+        notes.append(
+            f"{group.path} is of another cluster ({', '.join(sorted(group.clusters))}, not {', '.join(sorted(now.clusters))});"
+            " it is not used."
+        )
+        return False
+    twin = next((other for other in (*earlier, now) if is_same(group.moment, other.moment)), None)
+    if twin is not None:
+        name = "what is now" if twin is now else str(twin.path)
+        notes.append(f"{group.path} shows the same moment as {name}: it adds nothing.")
+    return True
+
+
+def _with_newest_last(now: _Group, used: list[_Group], notes: list[str]) -> tuple[_Group, list[_Group]]:
+    """What is now changes places with a snapshot that is proven to be younger and shows the same nodes; others that are younger are put aside."""
+    younger = []
+    for group in used:
+        order = order_of(now.moment, group.moment)
+        if order.later > 0 and order.grade is Grade.PROVEN:
+            younger.append((group, order.reason))
+    if not younger:
+        return now, used
+    newest = younger[-1][0] if len(younger) == 1 else _last([group for group, _ in younger])
+    reason = next(reason for group, reason in younger if group is newest)
+    if not newest.moment.node_ids >= now.moment.node_ids:
+        for group, why in younger:
+            notes.append(
+                f"{group.path} is given with --before and is younger than what is now ({why}); it is not used."
+            )
+        return now, [group for group in used if not any(group is one for one, _ in younger)]
+    notes.append(
+        f"{newest.path} is given with --before and is younger than what is given as it is now ({reason}): they change places."
+    )
+    old, old_problems = _part(now, lambda one: bool(one.log_dirs) or _is_place(one))
+    others, met = _part(now, lambda one: not one.log_dirs and not _is_place(one))
+    problems = [*newest.problems, *(replace(one, input=one.input + len(newest.found)) for one in met)]
+    return _Group(newest.path, [*newest.found, *others], problems), [
+        _Group(_common_path(now), old, old_problems),
+        *(group for group in used if group is not newest),
+    ]
+
+
+def _part(group: _Group, belongs: Callable[[FoundInput], bool]) -> tuple[list[FoundInput], list[Problem]]:
+    """Some inputs of a group with the problems that were met in them."""
+    places = [at for at, one in enumerate(group.found) if belongs(one)]
+    numbers = {at: number for number, at in enumerate(places)}
+    problems = [replace(one, input=numbers[one.input]) for one in group.problems if one.input in numbers]
+    return [group.found[at] for at in places], problems
+
+
+def _last(groups: Sequence[_Group]) -> _Group:
+    return groups[in_order([group.moment for group in groups])[-1]]
+
+
+def _common_path(group: _Group) -> Path:
+    return Path(group.found[0].described.path) if group.found else group.path
+
+
+def _order_notes(used: Sequence[_Group], order: Sequence[int]) -> Iterator[str]:
+    """Whether the order is another than that given or than that of the files' times."""
+    by_times = sorted(range(len(used)), key=lambda at: (used[at].moment.written_ms, at))
+    if list(order) == list(range(len(used))):
+        if by_times != list(order) and len({used[at].moment.written_ms for at in by_times}) == len(used):
+            yield "The times of the snapshots' files contradict what they hold; they are taken in the order of what they hold."
+        return
+    reasons = [
+        found.reason
+        for one, other in pairwise(order)
+        if (found := order_of(used[one].moment, used[other].moment)).reason
+    ]
+    if reasons:
+        yield (
+            f"The snapshots were not given in the order in which they were taken; they are put in order by what they hold ({reasons[0]})."
+        )
+    else:
+        yield "The snapshots were not given in the order of their files' times; they are taken in that order."
+
+
+def _strangers(now: _Group, used: Sequence[_Group]) -> Iterator[str]:
+    """Snapshots of nodes of which nothing is known now."""
+    known = now.moment.node_ids
+    for group in used:
+        others = sorted(group.moment.node_ids - known)
+        if known and others:
+            names = ", ".join(map(str, others))
+            yield f"{group.path} shows node {names}, whose directory as it is now is not among the inputs."
+
+
+def _unknown_nodes(found: Sequence[FoundInput]) -> Iterator[Problem]:
+    """Identity files that can't be read: whose log directory it is stays open, and with it much of what could be told."""
+    for number, one in enumerate(found):
+        for log_dir in one.log_dirs:
+            if log_dir.meta is Absent.UNREADABLE:
+                path = join(log_dir.path, "meta.properties")
+                yield Problem(input=number, path=path, message="it can't be read: which node this is stays unknown")
+
+
+def _find(paths: Sequence[Path], *, with_logs: bool) -> tuple[list[FoundInput], list[Problem]]:
+    """As `find_inputs`, and directories whose files only their content shows to be logs."""
+    found: list[FoundInput] = []
+    problems: list[Problem] = []
+    errors: list[EvidenceError] = []
+    for path in paths:
+        try:
+            one = find_inputs([path], with_server_logs=with_logs)
+        except NotADataDir as error:
+            if not with_logs or not path.is_dir():
+                errors.append(error)
+                problems.append(Problem(input=len(found), path=".", message=error.problem))
+                found.append(_unusable(path))
+                continue
+            described = Input(path=str(path), kind="log-files")
+            found.append(FoundInput(described=described, root=path.resolve(), shape=Shape.FILES))
+            continue
+        except EvidenceError as error:
+            errors.append(error)
+            problems.append(Problem(input=len(found), path=".", message=error.problem))
+            found.append(_unusable(path))
+            continue
+        problems += [replace(problem, input=problem.input + len(found)) for problem in one.problems]
+        found += one.found
+    if errors and len(errors) == len(paths):
+        raise errors[0]
+    return found, problems
+
+
+def _unusable(path: Path) -> FoundInput:
+    return FoundInput(described=Input(path=str(path), kind="unreadable"), root=path, shape=Absent.UNREADABLE)

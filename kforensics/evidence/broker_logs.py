@@ -1,0 +1,325 @@
+"""Broker logs among the inputs: recognised by content, read in windows, each with the node that wrote it."""
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.evidence.model import Citation, Problem
+from kforensics.evidence.parallel import Progress, spread
+from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
+from kforensics.formats.log_lines.scan import looks_like_broker_log, scan_log
+from kforensics.source.mapped import EvidenceFile, open_evidence
+
+WINDOW_LENGTH = 1 << 20
+"""Bytes that are read and searched at a time."""
+
+RANGE_LENGTH = 16 << 20
+"""Bytes of a file that one process reads at a time."""
+
+HEAD_LENGTH = 1 << 16
+"""Bytes at a file's start that must show a broker's log line."""
+
+EVENTS_KEPT = 250_000
+"""Events of one file that are kept whatever they say, some 100 MB; above that only those in `DECISIVE`."""
+
+DECISIVE = frozenset(
+    {
+        LogEventKind.TRUNCATION,
+        LogEventKind.FULL_TRUNCATION,
+        LogEventKind.METADATA_TRUNCATION,
+        LogEventKind.RECOVERY_TRUNCATION,
+        LogEventKind.TRUNCATION_REFUSED,
+        LogEventKind.UNCLEAN_ELECTION,
+        LogEventKind.SEGMENTS_DELETED,
+        LogEventKind.LOG_DIR_FAILED,
+        LogEventKind.BROKER_HALTED,
+        LogEventKind.BROKER_STARTED,
+        LogEventKind.RECOVERY_START,
+    }
+)
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_WINDOW = 31
+_CONFIGURED_ID_WEIGHT = 1_000
+_NODE_DIRECTORY = re.compile(r"(?:broker|controller|kafka|node)[-_.]?(?P<id>\d{1,9})", re.ASCII)
+_CONTROLLER_KINDS = frozenset({LogEventKind.BROKER_REGISTERED, LogEventKind.BROKER_FENCED})
+
+
+Keep = Callable[[LogEvent], bool]
+
+
+class LogPlace(NamedTuple):
+    """A file that may be a broker's log."""
+
+    root: Path
+    """Where the input really is."""
+    path: str
+    """Relative to the input; `.` where the input is the file."""
+    input: int
+
+    @property
+    def location(self) -> Path:
+        """Where the file really is."""
+        return self.root if self.path == "." else self.root / self.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFile:
+    """One broker log, read."""
+
+    input: int
+    path: str
+    """Relative to the input."""
+    is_compressed: bool
+    """Positions are then those in what the file holds, not in the file."""
+    node_id: int | Absent
+    """The node that wrote it, from its lines; where they do not say, from the names of the directories above."""
+    events: tuple[LogEvent, ...]
+    """In file order."""
+    census: LineCensus
+    events_dropped: int
+    problems: tuple[Problem, ...]
+    mtime_ns: int
+
+    @property
+    def first_time_ms(self) -> int | Absent:
+        """Time of the first event that has one, by the clock of the file."""
+        return next((event.time_ms for event in self.events if isinstance(event.time_ms, int)), Absent.NOT_WRITTEN)
+
+    @property
+    def last_time_ms(self) -> int | Absent:
+        """Time of the last event that has one, by the clock of the file."""
+        times = (event.time_ms for event in reversed(self.events) if isinstance(event.time_ms, int))
+        return next(times, Absent.NOT_WRITTEN)
+
+    def cite(self, event: LogEvent) -> Citation:
+        """The line that an event was read from."""
+        return Citation(input=self.input, path=self.path, span=event.span, line=event.line)
+
+
+def is_log_file(file: EvidenceFile) -> bool:
+    """The file begins like a broker's log, gzipped or not."""
+    head = file.read(0, HEAD_LENGTH)
+    if head.startswith(_GZIP_MAGIC):
+        try:
+            head = zlib.decompressobj(_GZIP_WINDOW).decompress(head, HEAD_LENGTH)
+        except zlib.error:
+            return False
+    return looks_like_broker_log(head)
+
+
+def keep_all(_event: LogEvent) -> bool:
+    """Every event is wanted."""
+    return True
+
+
+def read_log_file(root: Path, path: str, *, input_index: int, keep: Keep = keep_all) -> LogFile | None:
+    """Read one file, none where it is no broker's log.
+
+    Args:
+        root: where the input really is.
+        path: of the file, relative to the input; `.` where the input is the file.
+        input_index: of the input that the file belongs to.
+        keep: which events are wanted.
+
+    Raises:
+        EvidenceError: the file can't be opened or read.
+    """
+    found = read_log_files([LogPlace(root, path, input_index)], keep=keep)[0]
+    if isinstance(found, EvidenceError):
+        raise found
+    return found
+
+
+def read_log_files(
+    places: Sequence[LogPlace], *, keep: Keep = keep_all, jobs: int = 1
+) -> list[LogFile | EvidenceError | None]:
+    """Read files, ranges of large ones and several at once; none for what is no broker's log.
+
+    Args:
+        places: where the files are.
+        keep: which events are wanted.
+        jobs: the most processes to use; what is found does not depend on it.
+    """
+    plans = [_plan(place) for place in places]
+    tasks = [(at, part) for at, plan in enumerate(plans) if isinstance(plan, list) for part in plan]
+
+    def work(task: tuple[int, _Part], _progress: Progress) -> _Reading | EvidenceError:
+        at, part = task
+        try:
+            return _read_part(places[at], part, keep)
+        except EvidenceError as error:
+            return error
+
+    readings = spread(work, tasks, weights=[part.end - part.start for _, part in tasks], jobs=jobs)
+    by_place: dict[int, list[_Reading | EvidenceError]] = {}
+    for (at, _), reading in zip(tasks, readings, strict=True):
+        by_place.setdefault(at, []).append(reading)
+    return [
+        _joined(place, by_place[at]) if isinstance(plan, list) else plan
+        for at, (place, plan) in enumerate(zip(places, plans, strict=True))
+    ]
+
+
+def _plan(place: LogPlace) -> "list[_Part] | EvidenceError | None":
+    """The ranges that a file is read in; a gzip file has but one."""
+    try:
+        with open_evidence(place.location) as file:
+            if not is_log_file(file):
+                return None
+            if file.read(0, len(_GZIP_MAGIC)) == _GZIP_MAGIC:
+                return [_Part(0, file.size, is_compressed=True)]
+            starts = range(0, max(file.size, 1), RANGE_LENGTH)
+            return [_Part(start, min(start + RANGE_LENGTH, file.size), is_compressed=False) for start in starts]
+    except EvidenceError as error:
+        return error
+
+
+def _read_part(place: LogPlace, part: "_Part", keep: Keep) -> "_Reading":
+    reading = _Reading()
+    with open_evidence(place.location) as file:
+        reading.mtime_ns = file.mtime_ns
+        if part.is_compressed:
+            windows = scan_log(_inflate(file, place.input, place.path, reading.problems))
+        else:
+            first = _next_line(file, part.start)
+            windows = scan_log(_windows(file, first, _next_line(file, part.end)), position=first)
+        for window in windows:
+            reading.add(window.events, window.census, keep)
+    reading.is_compressed = part.is_compressed
+    return reading
+
+
+def _next_line(file: EvidenceFile, position: int) -> int:
+    """Where the first line begins that starts at `position` or behind it."""
+    at = position - 1
+    while position and (chunk := file.read(at, WINDOW_LENGTH)):
+        end = chunk.find(b"\n")
+        if end >= 0:
+            return at + end + 1
+        at += len(chunk)
+    return min(position, file.size) if not position else at
+
+
+def _joined(place: LogPlace, parts: "Sequence[_Reading | EvidenceError]") -> LogFile | EvidenceError:
+    whole = _Reading()
+    for part in parts:
+        if isinstance(part, EvidenceError):
+            return part
+        whole.join(part)
+    problems = list(whole.problems)
+    if whole.dropped:
+        message = f"{whole.dropped:,} events of {whole.census.events:,} were left out to bound memory"
+        problems.append(Problem(input=place.input, path=place.path, message=message))
+    return LogFile(
+        input=place.input,
+        path=place.path,
+        is_compressed=whole.is_compressed,
+        node_id=_node_of(whole.votes, place.location),
+        events=tuple(whole.events),
+        census=whole.census,
+        events_dropped=whole.dropped,
+        problems=tuple(problems),
+        mtime_ns=whole.mtime_ns,
+    )
+
+
+class _Part(NamedTuple):
+    """A range of a file; the lines that begin in it belong to it."""
+
+    start: int
+    end: int
+    is_compressed: bool
+
+
+class _Reading:
+    """What has been kept of a file so far."""
+
+    def __init__(self) -> None:
+        self.events: list[LogEvent] = []
+        self.census = LineCensus()
+        self.dropped = 0
+        self.votes: Counter[int] = Counter()
+        self.problems: list[Problem] = []
+        self.mtime_ns = 0
+        self.is_compressed = False
+
+    def join(self, later: "_Reading") -> None:
+        """Add what was read of the next part."""
+        lines = self.census.lines
+        self._keep(event._replace(line=event.line + lines) if lines else event for event in later.events)
+        self.dropped += later.dropped
+        self.census = self.census.plus(later.census)
+        self.votes += later.votes
+        self.problems += later.problems
+        self.mtime_ns = later.mtime_ns
+        self.is_compressed = later.is_compressed
+
+    def add(self, events: Iterable[LogEvent], census: LineCensus, keep: Callable[[LogEvent], bool]) -> None:
+        self.census = self.census.plus(census)
+        for event in events:
+            if isinstance(event.broker_id, int) and event.kind not in _CONTROLLER_KINDS:
+                self.votes[event.broker_id] += 1
+            if event.kind is LogEventKind.CONFIGURATION:
+                self._vote_by_configuration(event)
+        self._keep(event for event in events if keep(event))
+
+    def _keep(self, events: Iterable[LogEvent]) -> None:
+        for event in events:
+            if len(self.events) < EVENTS_KEPT or (event.kind in DECISIVE and len(self.events) < 2 * EVENTS_KEPT):
+                self.events.append(event)
+            else:
+                self.dropped += 1
+
+    def _vote_by_configuration(self, event: LogEvent) -> None:
+        for name in ("node.id", "broker.id"):
+            configured = event.number(name)
+            if isinstance(configured, int) and configured >= 0:
+                self.votes[configured] += _CONFIGURED_ID_WEIGHT
+                return
+
+
+def _node_of(votes: Counter[int], location: Path) -> int | Absent:
+    if votes:
+        return max(votes, key=lambda node: (votes[node], -node))
+    for part in reversed(location.parts):
+        named = _NODE_DIRECTORY.fullmatch(part)
+        if named is not None:
+            return int(named["id"])
+    return Absent.UNKNOWN
+
+
+def _windows(file: EvidenceFile, position: int = 0, end: int | None = None) -> Iterator[bytes]:
+    while chunk := file.read(position, WINDOW_LENGTH if end is None else min(WINDOW_LENGTH, end - position)):
+        yield chunk
+        position += len(chunk)
+
+
+def _inflate(file: EvidenceFile, input_index: int, path: str, problems: list[Problem]) -> Iterator[bytes]:
+    """What a gzip file holds, member by member, a window at a time; behind damage nothing can be read."""
+    inflater, is_open, position = zlib.decompressobj(_GZIP_WINDOW), False, 0
+    for chunk in _windows(file):
+        pending = chunk
+        while pending:
+            is_open = True
+            try:
+                yield inflater.decompress(pending, WINDOW_LENGTH)
+            except zlib.error as error:
+                message = f"the gzip stream is damaged near byte {position}: {error}; what follows is not read"
+                problems.append(Problem(input=input_index, path=path, message=message, position=position))
+                return
+            pending = inflater.unconsumed_tail
+            if inflater.eof:
+                pending, inflater, is_open = inflater.unused_data, zlib.decompressobj(_GZIP_WINDOW), False
+                if not pending.startswith(_GZIP_MAGIC[: len(pending)]):
+                    return
+        position += len(chunk)
+    if is_open:
+        message = "the gzip stream ends early; what it still held is read"
+        problems.append(Problem(input=input_index, path=path, message=message, position=position))

@@ -1,0 +1,269 @@
+"""Everything below the inputs against its format and its neighbours on the same disk: what `verify` says, before it is judged across replicas."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from kforensics.damage import Absent, Damage
+from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.checks.context import CheckedPartition, FileReport, FileState, PartitionContext, state_of
+from kforensics.evidence.checks.partition import check_partition, scan_tasks
+from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, is_seam_broken, join_scans, scan_segment_file
+from kforensics.evidence.checks.small_files import limit_of
+from kforensics.evidence.checks.splitting import split_task
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
+from kforensics.evidence.model import CheckpointValue, Citation, Problem
+from kforensics.evidence.parallel import Progress, spread
+from kforensics.formats.checkpoint.offset import iter_checkpoint
+from kforensics.formats.primitives.text_lines import DamageList
+from kforensics.formats.segment.walk import Level
+from kforensics.source.naming import FileKind
+from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle
+from kforensics.units import TopicPartition
+
+SPLIT_LENGTH = 48 << 20
+"""Bytes of a partition from which its segments are walked by several processes."""
+
+_CHECKPOINT_FIELDS = {
+    "replication-offset-checkpoint": "high_watermark",
+    "recovery-point-offset-checkpoint": "recovery_point",
+    "log-start-offset-checkpoint": "log_start",
+    "cleaner-offset-checkpoint": "cleaner_point",
+}
+
+Checkpoints = Mapping[str, Mapping[TopicPartition, CheckpointValue]]
+"""Per field of a partition's context, what a log directory's checkpoint says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """All files of all inputs, checked."""
+
+    partitions: tuple[CheckedPartition, ...]
+    files: tuple[FileReport, ...]
+    """By input and path; those of partitions included."""
+    problems: tuple[Problem, ...]
+
+
+def verify_inputs(inputs: Inputs, *, level: Level, jobs: int, progress: Progress = lambda _: None) -> Verification:
+    """Check every file of the inputs.
+
+    Args:
+        inputs: as found.
+        level: how deep segments are looked into.
+        jobs: the most processes to use.
+        progress: told the bytes of segments that were walked.
+    """
+    plans = [_plan(index, found) for index, found in enumerate(inputs.found)]
+    contexts = [context for plan in plans for context in plan.contexts]
+    checked = _check_partitions(contexts, level=level, jobs=jobs, progress=progress)
+    elsewhere: dict[tuple[int, str], list[Damage]] = defaultdict(list)
+    for one in checked:
+        for path, damage in one.elsewhere:
+            elsewhere[one.context.input, path].append(damage)
+    files = [report for one in checked for report in one.reports]
+    for plan in plans:
+        files += [_with_damage(report, elsewhere.get((report.input, report.path), ())) for report in plan.reports]
+    problems = [*inputs.problems, *(problem for plan in plans for problem in plan.problems)]
+    problems += [
+        Problem(input=one.context.input, path=path, message=message)
+        for one in checked
+        for path, message in one.problems
+    ]
+    files.sort(key=lambda report: (report.input, report.path))
+    problems.sort(key=lambda problem: (problem.input, problem.path, problem.message))
+    return Verification(partitions=tuple(checked), files=tuple(files), problems=tuple(problems))
+
+
+def segment_bytes(inputs: Inputs) -> int:
+    """Bytes of all segments below the inputs, for a progress bar."""
+    return sum(
+        found.length
+        for one in inputs.found
+        for found in one.walk()
+        if isinstance(found, FoundFile) and found.name.kind is FileKind.SEGMENT
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Plan:
+    contexts: list[PartitionContext]
+    reports: list[FileReport]
+    problems: list[Problem]
+
+
+def _plan(index: int, found: FoundInput) -> _Plan:
+    """The partitions of an input, with all that its log directories say of them; files outside of partitions are checked right here."""
+    files: dict[FoundDirectory, list[FoundFile]] = {}
+    loose: list[FoundFile] = []
+    problems: list[Problem] = []
+    for item in found.walk():
+        match item:
+            case FoundDirectory():
+                if not isinstance(item.name, Absent) or item.kind is DirectoryKind.PARTITION:
+                    files[item] = []
+            case FoundFile():
+                if isinstance(item.partition, FoundDirectory):
+                    files.setdefault(item.partition, []).append(item)
+                else:
+                    loose.append(item)
+            case Obstacle():
+                problems.append(Problem(input=index, path=item.path, message=item.message))
+    partitions = dict(files)
+    outside = [item for item in loose if item.name.kind is FileKind.SEGMENT]
+    for item in outside:  # a segment that was named by itself
+        partitions[FoundDirectory(item.path, item.log_dir, DirectoryKind.PARTITION, Absent.UNKNOWN)] = [item]
+    loose = [item for item in loose if item.name.kind is not FileKind.SEGMENT]
+    named = frozenset(one.name.topic_partition for one in partitions if not isinstance(one.name, Absent))
+    reports, checkpoints = _read_loose(index, found, loose, named, problems)
+    clean = {one.path: one.clean_shutdown for one in found.log_dirs}
+    contexts = [
+        PartitionContext(
+            input=index,
+            root=found.root,
+            path=directory.path,
+            directory=directory.name,
+            files=tuple(members),
+            clean_shutdown=clean.get(directory.log_dir, Absent.UNKNOWN),
+            **_values(checkpoints.get(directory.log_dir), directory),
+        )
+        for directory, members in partitions.items()
+    ]
+    return _Plan(contexts=contexts, reports=reports, problems=problems)
+
+
+def _values(checkpoints: Checkpoints | None, directory: FoundDirectory) -> dict[str, CheckpointValue | Absent]:
+    if checkpoints is None or isinstance(directory.name, Absent):
+        return {}
+    partition = directory.name.topic_partition
+    return {field: values.get(partition, Absent.NOT_WRITTEN) for field, values in checkpoints.items()}
+
+
+def _read_loose(
+    index: int,
+    found: FoundInput,
+    files: Sequence[FoundFile],
+    named: frozenset[TopicPartition],
+    problems: list[Problem],
+) -> tuple[list[FileReport], dict[str, Checkpoints]]:
+    """Files outside of partition directories: checked alone, and what the checkpoints among them say of the `named` partitions by log directory."""
+    reports: list[FileReport] = []
+    checkpoints: dict[str, dict[str, dict[TopicPartition, CheckpointValue]]] = defaultdict(dict)
+    for file in files:
+        alone = check_partition(
+            PartitionContext(
+                input=index,
+                root=found.root,
+                path="",
+                directory=Absent.UNKNOWN,
+                files=(file,),
+                clean_shutdown=Absent.UNKNOWN,
+            ),
+            level=Level.RECORDS,
+        )
+        reports += alone.reports
+        problems += [Problem(input=index, path=path, message=message) for path, message in alone.problems]
+        field = _CHECKPOINT_FIELDS.get(file.path.rpartition("/")[2])
+        if field is not None:
+            checkpoints[file.log_dir][field] = _checkpoint_values(index, found, file, named)
+        if file.path == WHOLE_INPUT and file.name.kind is FileKind.UNKNOWN:
+            problems.append(
+                Problem(
+                    input=index, path=file.path, message="its name is not one that a broker writes: it was not checked"
+                )
+            )
+    return reports, dict(checkpoints)
+
+
+def _checkpoint_values(
+    index: int, found: FoundInput, file: FoundFile, named: frozenset[TopicPartition]
+) -> dict[TopicPartition, CheckpointValue]:
+    source = Citation(input=index, path=file.path)
+    try:
+        with found.open(file.path) as evidence:
+            return {
+                partition: CheckpointValue(
+                    value=entry.offset, citation=replace(source, span=entry.span, line=entry.line)
+                )
+                for entry in iter_checkpoint(evidence.read_all(limit_of(file.name.kind)), DamageList())
+                if (partition := TopicPartition(entry.topic, entry.partition)) in named
+            }
+    except (EvidenceError, FormatError):
+        return {}  # named where the file itself is checked
+
+
+def _with_damage(report: FileReport, more: Sequence[Damage]) -> FileReport:
+    if not more or report.state is FileState.UNREADABLE:
+        return report
+    damage = tuple(sorted((*report.damage, *more), key=lambda place: place.span))
+    return replace(report, damage=damage, state=state_of(damage))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """A part of one segment of a large partition."""
+
+    context: int
+    path: str
+    task: ScanTask
+
+
+def _check_partitions(
+    contexts: Sequence[PartitionContext], *, level: Level, jobs: int, progress: Progress
+) -> list[CheckedPartition]:
+    """Small partitions are checked whole, one a task; the segments of large ones are walked in parts first."""
+    lengths = [sum(file.length for file in context.files if file.name.kind is FileKind.SEGMENT) for context in contexts]
+    large = [at for at, length in enumerate(lengths) if jobs > 1 and length >= SPLIT_LENGTH]
+    small = [at for at in range(len(contexts)) if at not in set(large)]
+    parts = [
+        _Part(context=at, path=path, task=task) for at in large for path, task in _parts_of(contexts[at], level, jobs)
+    ]
+    work = partial(_work, contexts, level)
+    tasks: list[_Part | int] = [*parts, *small]
+    weights = [_part_length(part) for part in parts] + [lengths[at] for at in small]
+    results = spread(work, tasks, weights=weights, jobs=jobs, progress=progress)
+    scans: dict[int, dict[str, SegmentScan]] = {at: {} for at in large}
+    checked: dict[int, CheckedPartition] = {}
+    for task, result in zip(tasks, results, strict=True):
+        if isinstance(result, CheckedPartition):
+            assert isinstance(task, int)
+            checked[task] = result
+        elif isinstance(task, _Part):
+            _join(scans[task.context], task, result)
+    for at in large:
+        checked[at] = check_partition(contexts[at], level=level, scans=scans[at], progress=progress)
+    return [checked[at] for at in range(len(contexts))]
+
+
+def _parts_of(context: PartitionContext, level: Level, jobs: int) -> list[tuple[str, ScanTask]]:
+    return [
+        (file.path, part) for file, task in scan_tasks(context, level) for part in split_task(task, file.length, jobs)
+    ]
+
+
+def _part_length(part: _Part) -> int:
+    return (1 << 30 if part.task.end is None else part.task.end) - part.task.start
+
+
+def _work(
+    contexts: Sequence[PartitionContext], level: Level, task: _Part | int, progress: Progress
+) -> CheckedPartition | SegmentScan | None:
+    if isinstance(task, int):
+        return check_partition(contexts[task], level=level, progress=progress)
+    try:
+        return scan_segment_file(task.task, progress)
+    except EvidenceError:
+        return None  # tried again, and named, where the partition is checked
+
+
+def _join(scans: dict[str, SegmentScan], part: _Part, scan: SegmentScan | None) -> None:
+    """Add a part to those before it; where they do not fit the segment is left out, and walked in one go with its partition."""
+    before = scans.get(part.path)
+    if part.task.start == 0 and scan is not None:
+        scans[part.path] = scan
+    elif before is not None:
+        if scan is not None and before.stop == part.task.start and not is_seam_broken(before, scan):
+            scans[part.path] = join_scans(before, scan)
+        else:
+            del scans[part.path]

@@ -1,0 +1,1 @@
+"""The content of one file, value by value."""

@@ -1,0 +1,172 @@
+"""The content of one file as a sequence of values, damage in its place; segments stream in bounded memory."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from kforensics.damage import Absent, Damage
+from kforensics.evidence.content.file_entries import FileEntry, file_entries
+from kforensics.evidence.content.index_range import ByteRange, find_range
+from kforensics.evidence.content.record_meaning import (
+    Decoder,
+    RecordMeaning,
+    control_meaning,
+    decode_metadata,
+    decoder_of_topic,
+)
+from kforensics.formats.log.batch_table import BATCH_DTYPE
+from kforensics.formats.log.records import Record
+from kforensics.formats.messages.control import ControlType
+from kforensics.formats.segment.walk import SHORTEST_ENTRY, Level, iter_records, walk_segment
+from kforensics.source.mapped import EvidenceFile
+from kforensics.source.naming import FileKind, FileName, parse_partition_directory
+
+
+class BatchItem(NamedTuple):
+    """One batch: the row of the batch table as plain numbers."""
+
+    base_offset: int
+    last_offset: int
+    position: int
+    length: int
+    partition_leader_epoch: int
+    crc: int
+    crc_valid: bool
+    magic: int
+    attributes: int
+    record_count: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    segment: int
+
+
+class RecordItem(NamedTuple):
+    """One record, with what it says where it is a control record or belongs to a topic of Kafka's own."""
+
+    record: Record
+    control: ControlType | None
+    meaning: RecordMeaning | None
+
+
+DumpItem = BatchItem | RecordItem | FileEntry | Damage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What of a segment is asked for; None stands for no limit. Both ends of offsets and times are included."""
+
+    from_offset: int | None = None
+    to_offset: int | None = None
+    leader_epoch: int | None = None
+    producer_id: int | None = None
+    from_time_ms: int | None = None
+    to_time_ms: int | None = None
+
+    def has_batch(self, batch: BatchItem) -> bool:
+        """Whether a batch can hold a record that is asked for."""
+        return (
+            (self.from_offset is None or batch.last_offset >= self.from_offset)
+            and (self.to_offset is None or batch.base_offset <= self.to_offset)
+            and (self.leader_epoch is None or batch.partition_leader_epoch == self.leader_epoch)
+            and (self.producer_id is None or batch.producer_id == self.producer_id)
+            and (self.from_time_ms is None or batch.max_timestamp >= self.from_time_ms)
+            # Times run backwards within a log: the batch's first time does not bound those of its records.
+            and (self.to_time_ms is None or batch.record_count != 1 or batch.base_timestamp <= self.to_time_ms)
+        )
+
+    def has_record(self, record: Record) -> bool:
+        """Whether a record is asked for."""
+        return (
+            (self.from_offset is None or record.offset >= self.from_offset)
+            and (self.to_offset is None or record.offset <= self.to_offset)
+            and (self.leader_epoch is None or record.partition_leader_epoch == self.leader_epoch)
+            and (self.producer_id is None or record.producer_id == self.producer_id)
+            and (self.from_time_ms is None or record.timestamp_ms >= self.from_time_ms)
+            and (self.to_time_ms is None or record.timestamp_ms <= self.to_time_ms)
+        )
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing is left out."""
+        return self == Selection()
+
+
+def walk_items(
+    file: EvidenceFile, path: Path, name: FileName, *, records: bool, selection: Selection
+) -> Iterator[DumpItem]:
+    """Everything in a file that is asked for, in the order of the file."""
+    if name.kind is FileKind.SEGMENT or name.kind is FileKind.METADATA_SNAPSHOT:
+        span = selected_range(file, path, name, selection)
+        if records:
+            yield from _records(file, decoder_of_file(path, name), selection, span)
+        else:
+            yield from _batches(file, selection, span)
+        return
+    yield from file_entries(file, path, name)
+
+
+def recognised_name(file: EvidenceFile, name: FileName) -> FileName:
+    """The name, or that of a segment where an unknown name hides one: copies often carry names of their own."""
+    if name.kind not in {FileKind.UNKNOWN, FileKind.LOG_FILE}:
+        return name
+    head = file.read(0, SHORTEST_ENTRY)
+    if len(head) < SHORTEST_ENTRY or head[16] > 2:
+        return name
+    window = next(walk_segment(file, level=Level.CRC, end=1), None)
+    if window is None or not len(window.batches) or not window.batches[0]["crc_valid"]:
+        return name
+    return FileName(kind=FileKind.SEGMENT)
+
+
+def decoder_of_file(path: Path, name: FileName) -> Decoder | None:
+    """The decoder for the records of a file, by its own name or that of its partition directory."""
+    if name.kind is FileKind.METADATA_SNAPSHOT:
+        return decode_metadata
+    directory = parse_partition_directory(path.parent.name)
+    return decoder_of_topic(directory.topic) if directory is not None else None
+
+
+def selected_range(file: EvidenceFile, path: Path, name: FileName, selection: Selection) -> ByteRange:
+    """The part of a segment that can hold what is asked for."""
+    if name.kind is not FileKind.SEGMENT or isinstance(name.base_offset, Absent):
+        return ByteRange(0, None)
+    return find_range(
+        file,
+        path,
+        name.base_offset,
+        from_offset=selection.from_offset,
+        to_offset=selection.to_offset,
+        from_time_ms=selection.from_time_ms,
+    )
+
+
+def _batches(file: EvidenceFile, selection: Selection, span: ByteRange) -> Iterator[BatchItem | Damage]:
+    for window in walk_segment(file, level=Level.CRC, start=span.start, end=span.end):
+        damage = sorted(window.damage, key=lambda one: one.span.position)
+        for row in window.batches[list(BATCH_DTYPE.names or ())].tolist():
+            batch = BatchItem._make(row)
+            while damage and damage[0].span.position < batch.position:
+                yield damage.pop(0)
+            if selection.has_batch(batch):
+                yield batch
+        yield from damage
+
+
+def _records(
+    file: EvidenceFile, decode: Decoder | None, selection: Selection, span: ByteRange
+) -> Iterator[RecordItem | Damage]:
+    everything = selection.is_everything
+    for record in iter_records(file, start=span.start, end=span.end):
+        if isinstance(record, Damage):
+            yield record
+        elif everything or selection.has_record(record):
+            if record.is_control:
+                yield RecordItem(record, *control_meaning(record))
+            elif decode is not None:
+                yield RecordItem(record, None, decode(record.key, record.value))
+            else:
+                yield RecordItem(record, None, None)

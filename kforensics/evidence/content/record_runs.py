@@ -1,0 +1,38 @@
+"""Chunks of records split where control records stand among the others, and cut at the batch where a reader takes over."""
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from itertools import pairwise
+
+import numpy as np
+
+from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.log.batch_table import CONTROL_BIT
+
+_SHARED = frozenset({"view", "batches"})
+_COLUMNS = tuple(field.name for field in fields(RecordChunk) if field.name not in _SHARED)
+
+
+def split_control(chunk: RecordChunk) -> Iterator[tuple[RecordChunk, bool]]:
+    """The parts of a chunk in their order, and whether a part holds control records."""
+    batches = chunk.batches
+    is_control = (batches["magic"] >= 2) & (batches["attributes"] & CONTROL_BIT != 0)
+    if not is_control.any():
+        yield chunk, False
+        return
+    marks = is_control[chunk.rows]
+    edges = [0, *(np.flatnonzero(np.diff(marks)) + 1).tolist(), len(marks)]
+    for first, end in pairwise(edges):
+        if end > first:
+            yield part_of(chunk, slice(first, end)), bool(marks[first])
+
+
+def behind(chunk: RecordChunk, position: int) -> RecordChunk:
+    """The records whose batches begin at or behind a position in the file."""
+    kept = chunk.batches["position"][chunk.rows] >= position
+    return chunk if kept.all() else part_of(chunk, kept)
+
+
+def part_of(chunk: RecordChunk, kept: slice | np.ndarray) -> RecordChunk:
+    """Some records of a chunk."""
+    return replace(chunk, **{name: getattr(chunk, name)[kept] for name in _COLUMNS})

@@ -1,0 +1,223 @@
+"""Log directories by their own small files: who they belong to, how they were left, and which of them are of one node."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.discovery.quorum_voters import quorum_voters
+from kforensics.formats.checkpoint.clean_shutdown import parse_clean_shutdown
+from kforensics.formats.checkpoint.meta_properties import MetaProperties, parse_meta_properties
+from kforensics.formats.checkpoint.quorum_state import QuorumState, parse_quorum_state
+from kforensics.source.mapped import open_evidence
+from kforensics.source.naming import (
+    DirectoryState,
+    FileKind,
+    PartitionDirectoryName,
+    parse_file_name,
+    parse_partition_directory,
+)
+from kforensics.source.walk import join, list_directory
+
+Value = TypeVar("Value")
+
+SMALL_FILE_LIMIT = 1 << 20
+"""Bytes that the small files of a log directory may have; real ones have some hundred."""
+
+PARTITIONS_SAMPLED = 8
+"""Partition directories of a log directory that are looked into for signs of the Kafka version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundLogDir:
+    """One log directory of an input and what its own small files say of it."""
+
+    path: str
+    """Relative to the input; empty where the input is the log directory itself."""
+    meta: MetaProperties | Absent
+    clean_shutdown: bool
+    broker_epoch: int | Absent
+    partitions: frozenset[str]
+    """Names of the live partition directories."""
+    is_metadata_dir: bool
+    has_broker_files: bool
+    """Offset checkpoints or partitions other than the metadata log: what a mere controller does not have."""
+    quorum: QuorumState | Absent
+    voters: frozenset[int] | Absent
+    """Of the quorum, where a metadata snapshot names them."""
+    version_floor: tuple[tuple[int, ...], str]
+    """The first Kafka version that writes what is here, and the sign of it."""
+
+    @property
+    def node(self) -> tuple[str | Absent, int | Absent]:
+        """Cluster and node id, as far as they are known."""
+        if isinstance(self.meta, Absent):
+            return (Absent.UNKNOWN, Absent.UNKNOWN)
+        return (self.meta.cluster_id, self.meta.node_id)
+
+
+def node_kind(log_dirs: Sequence[FoundLogDir], node_id: int | Absent) -> str:
+    """`broker`, `controller` or `combined`, from what stands in the directories and who has voted."""
+    has_metadata = any(one.is_metadata_dir for one in log_dirs)
+    if has_metadata and not any(one.has_broker_files for one in log_dirs):
+        return "controller"
+    return "combined" if any(_is_voter(one, node_id) for one in log_dirs) else "broker"
+
+
+def _is_voter(log_dir: FoundLogDir, node_id: int | Absent) -> bool:
+    quorum = log_dir.quorum
+    if isinstance(node_id, Absent) or not isinstance(quorum, QuorumState):
+        return False
+    if not isinstance(log_dir.voters, Absent):
+        return node_id in log_dir.voters
+    voters = () if isinstance(quorum.current_voters, Absent) else quorum.current_voters
+    # Observers never vote, whatever the version of the quorum.
+    return node_id in voters or quorum.leader_id == node_id or not isinstance(quorum.voted_id, Absent)
+
+
+def version_hint(log_dirs: Sequence[FoundLogDir]) -> str | Absent:
+    """The oldest Kafka version that writes all that is here, with the sign of it."""
+    version, sign = max((one.version_floor for one in log_dirs), default=((), ""))
+    return f"{'.'.join(map(str, version))} or later ({sign})" if version else Absent.UNKNOWN
+
+
+def look_at_log_dir(root: Path, path: str) -> FoundLogDir:
+    """A log directory by its own small files and the names in it."""
+    listing = list_directory(root, path)
+    files = {entry.name for entry in listing.entries if not entry.is_directory}
+    directories = {entry.name: parse_partition_directory(entry.name) for entry in listing.entries if entry.is_directory}
+    meta = (
+        _parsed(root, join(path, "meta.properties"), parse_meta_properties)
+        if "meta.properties" in files
+        else Absent.NOT_WRITTEN
+    )
+    epoch: int | Absent = Absent.NOT_APPLICABLE
+    marker = ".kafka_cleanshutdown"
+    if marker in files:
+        clean = _parsed(root, join(path, marker), parse_clean_shutdown)
+        epoch = clean if isinstance(clean, Absent) else clean.broker_epoch
+    metadata = next((name for name, parsed in directories.items() if parsed is not None and parsed.is_metadata), None)
+    live = frozenset(
+        name
+        for name, parsed in directories.items()
+        if parsed is not None and parsed.state is DirectoryState.LIVE and not parsed.is_metadata
+    )
+    return FoundLogDir(
+        path=path,
+        meta=meta,
+        clean_shutdown=marker in files,
+        broker_epoch=epoch,
+        partitions=live,
+        is_metadata_dir=metadata is not None,
+        has_broker_files=bool(live) or any(parse_file_name(name).kind is FileKind.OFFSET_CHECKPOINT for name in files),
+        voters=quorum_voters(root, join(path, metadata)) if metadata else Absent.NOT_APPLICABLE,
+        quorum=_parsed(root, join(join(path, metadata), "quorum-state"), parse_quorum_state)
+        if metadata
+        else Absent.NOT_APPLICABLE,
+        version_floor=_version_floor(files, directories, meta, epoch, _names_inside(root, path, live)),
+    )
+
+
+def _version_floor(
+    files: set[str],
+    directories: dict[str, PartitionDirectoryName | None],
+    meta: MetaProperties | Absent,
+    broker_epoch: int | Absent,
+    inside: set[str],
+) -> tuple[tuple[int, ...], str]:
+    names = list(directories.values())
+    states = {name.state for name in names if name is not None}
+    signs: list[tuple[bool, tuple[int, ...], str]] = [
+        (DirectoryState.STRAY in states, (3, 7), "stray directories"),
+        (isinstance(meta, MetaProperties) and not isinstance(meta.directory_id, Absent), (3, 7), "directory.id"),
+        (
+            ".kafka_cleanshutdown" in files and broker_epoch is not Absent.NOT_APPLICABLE,
+            (3, 7),
+            "broker epoch in .kafka_cleanshutdown",
+        ),
+        ("remote-log-index-cache" in directories, (3, 6), "index cache of tiered storage"),
+        ("bootstrap.checkpoint" in files, (3, 3), "bootstrap.checkpoint"),
+        ("__cluster_metadata-0" in directories, (3, 0), "metadata log"),
+        ("@metadata-0" in directories, (2, 8), "metadata log of the KRaft preview"),
+        (isinstance(meta, MetaProperties) and meta.version == 1, (2, 8), "meta.properties version 1"),
+        ("partition.metadata" in inside, (2, 8), "partition.metadata"),
+        (DirectoryState.FUTURE in states, (1, 1), "move between log directories"),
+        ("leader-epoch-checkpoint" in inside, (0, 11), "leader-epoch-checkpoint"),
+        ("log-start-offset-checkpoint" in files, (0, 11), "log-start-offset-checkpoint"),
+        (DirectoryState.DELETED in states, (0, 10, 2), "deleted directories"),
+        (isinstance(meta, MetaProperties) and not isinstance(meta.cluster_id, Absent), (0, 10, 1), "cluster.id"),
+        (any(name.endswith(".timeindex") for name in inside), (0, 10, 1), "time indexes"),
+        ("meta.properties" in files, (0, 8, 2), "meta.properties"),
+        ("recovery-point-offset-checkpoint" in files, (0, 8, 1), "recovery-point-offset-checkpoint"),
+    ]
+    return next(((version, sign) for seen, version, sign in signs if seen), ((), ""))
+
+
+def _names_inside(root: Path, path: str, partitions: Iterable[str]) -> set[str]:
+    sample = sorted(partitions)[:PARTITIONS_SAMPLED]
+    return {entry.name for partition in sample for entry in list_directory(root, join(path, partition)).entries}
+
+
+def _parsed(root: Path, path: str, parse: Callable[[bytes], Value]) -> Value | Absent:
+    try:
+        with open_evidence(root / path) as file:
+            return parse(file.read_all(SMALL_FILE_LIMIT))
+    except (EvidenceError, FormatError):
+        # Whoever reads the file for its own sake reports why; here it only means that nothing is known.
+        return Absent.UNREADABLE
+
+
+def group_by_node(log_dirs: Iterable[FoundLogDir], folder: str = "") -> Iterator[tuple[str, tuple[FoundLogDir, ...]]]:
+    """Log directories by node: the topmost folder of one node, and its log directories."""
+    members = tuple(log_dirs)
+    if _is_one_node(members):
+        yield folder, members
+        return
+    below: dict[str, list[FoundLogDir]] = {}
+    for one in members:
+        below.setdefault(one.path.partition("/")[0], []).append(one)
+    single: dict[tuple[object, object], list[FoundLogDir]] = {}
+    for child, inside in sorted(below.items()):
+        if _is_one_node(inside):
+            single.setdefault(inside[0].node if _is_known(inside[0]) else (child, None), []).extend(inside)
+        else:
+            yield from group_by_node((_moved(one, child) for one in inside), join(folder, child))
+    for inside in single.values():
+        if _is_one_node(inside) and len({one.path.partition("/")[0] for one in inside}) > 1:
+            yield folder, tuple(inside)
+            continue
+        for child in sorted({one.path.partition("/")[0] for one in inside}):
+            yield (
+                join(folder, child),
+                tuple(_moved(one, child) for one in inside if one.path.partition("/")[0] == child),
+            )
+
+
+def _moved(one: FoundLogDir, child: str) -> FoundLogDir:
+    return replace(one, path=one.path[len(child) :].lstrip("/"))
+
+
+def _is_known(one: FoundLogDir) -> bool:
+    return not isinstance(one.node[1], Absent)
+
+
+def _is_one_node(log_dirs: Sequence[FoundLogDir]) -> bool:
+    """Whether log directories can all be of one node at one time, and are no copies of each other."""
+    if len(log_dirs) == 1:
+        return True
+    if len({one.node for one in log_dirs}) > 1 or not _is_known(log_dirs[0]):
+        return False
+    if sum(one.is_metadata_dir for one in log_dirs) > 1:
+        return False
+    ids = [
+        one.meta.directory_id
+        for one in log_dirs
+        if isinstance(one.meta, MetaProperties) and not isinstance(one.meta.directory_id, Absent)
+    ]
+    if len(ids) != len(set(ids)):
+        return False
+    # Disks of one broker share no partition, or few after a mishap; copies of one disk share most.
+    pairs = ((one.partitions, other.partitions) for place, one in enumerate(log_dirs) for other in log_dirs[:place])
+    return not any(len(one & other) * 2 > min(len(one), len(other)) for one, other in pairs)

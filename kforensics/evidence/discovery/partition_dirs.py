@@ -1,0 +1,197 @@
+"""Where partition directories stand, and what the files of their log directories say of all of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.discovery.inputs import FoundInput, Inputs
+from kforensics.evidence.model import (
+    CheckpointValue,
+    Citation,
+    Problem,
+)
+from kforensics.formats.checkpoint.offset import iter_checkpoint
+from kforensics.formats.primitives.text_lines import DamageList
+from kforensics.source.foreign import ForeignPath
+from kforensics.source.mapped import open_evidence
+from kforensics.source.naming import (
+    FileKind,
+    PartitionDirectoryName,
+    parse_partition_directory,
+)
+from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, directory_names, join
+from kforensics.units import TopicPartition
+
+TEXT_LIMIT = 64 << 20
+"""Bytes of a checkpoint file that are read; 10^6 partitions need half of it."""
+
+_LINE_BITS = 32
+
+CHECKPOINTS = {
+    "high_watermark": "replication-offset-checkpoint",
+    "recovery_point": "recovery-point-offset-checkpoint",
+    "log_start": "log-start-offset-checkpoint",
+    "cleaner_point": "cleaner-offset-checkpoint",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirState:
+    """What one log directory's own files say of all its partitions."""
+
+    root: Path
+    input: int
+    log_dir: str
+    broker_id: int | Absent
+    clean_shutdown: bool
+    checkpoints: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
+    """Offset and line of each partition in one number: a fleet's checkpoints hold millions."""
+    unreadable: frozenset[str] = frozenset()
+    """Names in `CHECKPOINTS` whose file is there and can't be understood."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionPlace:
+    """One partition directory and where it stands; small enough to be sent to another process."""
+
+    state: LogDirState
+    path: str
+    topic_partition: TopicPartition
+    directory_state: str
+    length: int = 0
+    """Bytes of its segments."""
+
+
+def read_log_dir_state(
+    root: Path, *, input_index: int, log_dir: str, broker_id: int | Absent, clean_shutdown: bool
+) -> tuple[LogDirState, tuple[Problem, ...]]:
+    """The checkpoints of one log directory, each value with the line that says it."""
+    problems: list[Problem] = []
+    values: dict[str, dict[TopicPartition, int]] = {}
+    unreadable = set()
+    here = _partitions_here(root, log_dir)
+    for name, file_name in CHECKPOINTS.items():
+        path = join(log_dir, file_name)
+        if not (root / path).exists():
+            continue
+        try:
+            with open_evidence(root / path) as file:
+                values[name] = _checkpoint_lines(file.read_all(TEXT_LIMIT), here)
+        except (EvidenceError, FormatError) as error:
+            unreadable.add(name)
+            problems.append(problem_of(input_index, path, error))
+    state = LogDirState(
+        root=root,
+        input=input_index,
+        log_dir=log_dir,
+        broker_id=broker_id,
+        clean_shutdown=clean_shutdown,
+        checkpoints=values,
+        unreadable=frozenset(unreadable),
+    )
+    return state, tuple(problems)
+
+
+def _partitions_here(root: Path, log_dir: str) -> frozenset[TopicPartition] | None:
+    """The partitions that have a directory; none where that can't be told at no cost."""
+    if isinstance(root, ForeignPath):
+        return None
+    try:
+        names = directory_names(root, log_dir)
+    except OSError:
+        return None
+    parsed = (parse_partition_directory(name) for name in names)
+    return frozenset(name.topic_partition for name in parsed if name is not None)
+
+
+def _checkpoint_lines(data: bytes, here: frozenset[TopicPartition] | None) -> dict[TopicPartition, int]:
+    """Offset and line of each partition that is here: a checkpoint may name a million others."""
+    return {
+        partition: entry.offset << _LINE_BITS | entry.line
+        for entry in iter_checkpoint(data, DamageList())
+        if (partition := TopicPartition(entry.topic, entry.partition)) and (here is None or partition in here)
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Every partition directory of the inputs, by partition, and what could not be looked at."""
+
+    by_partition: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
+    problems: tuple[Problem, ...]
+
+
+def find_places(inputs: Inputs) -> Places:
+    """The partition directories of all inputs; reads names and checkpoints, no logs."""
+    problems = list(inputs.problems)
+    places: dict[TopicPartition, list[PartitionPlace]] = {}
+    for index, found in enumerate(inputs.found):
+        states = log_dir_states(index, found, problems)
+        current: PartitionPlace | None = None
+        length = 0
+        for item in found.walk():
+            match item:
+                case FoundDirectory(name=PartitionDirectoryName() as name):
+                    _keep(places, current, length)
+                    current = PartitionPlace(
+                        state=states[item.log_dir],
+                        path=item.path,
+                        topic_partition=name.topic_partition,
+                        directory_state=name.state.value,
+                    )
+                    length = 0
+                case FoundDirectory():
+                    _keep(places, current, length)
+                    current = None
+                case FoundFile() if item.name.kind is FileKind.SEGMENT and current is not None:
+                    length += item.length
+                case Obstacle():
+                    problems.append(Problem(input=index, path=item.path, message=item.message))
+        _keep(places, current, length)
+    return Places(by_partition={tp: tuple(places[tp]) for tp in sorted(places)}, problems=tuple(problems))
+
+
+def _keep(places: dict[TopicPartition, list[PartitionPlace]], place: PartitionPlace | None, length: int) -> None:
+    if place is not None:
+        places.setdefault(place.topic_partition, []).append(replace(place, length=length))
+
+
+def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:
+    """The checkpoints of every log directory of an input, by its path; what can't be read goes to `problems`."""
+    if not found.log_dirs:
+        # A partition directory by itself: whatever its log directory says stands outside of the input.
+        return {
+            "": LogDirState(root=found.root, input=index, log_dir="", broker_id=Absent.UNKNOWN, clean_shutdown=False)
+        }
+    states = {}
+    for log_dir in found.log_dirs:
+        states[log_dir.path], met = read_log_dir_state(
+            found.root,
+            input_index=index,
+            log_dir=log_dir.path,
+            broker_id=found.described.broker_id,
+            clean_shutdown=log_dir.clean_shutdown,
+        )
+        problems.extend(met)
+    return states
+
+
+def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -> CheckpointValue | Absent:
+    """What one of the `CHECKPOINTS` says of a partition."""
+    if name in state.unreadable:
+        return Absent.UNREADABLE
+    packed = state.checkpoints.get(name, {}).get(partition)
+    if packed is None:
+        return Absent.NOT_WRITTEN
+    path = join(state.log_dir, CHECKPOINTS[name])
+    citation = Citation(input=state.input, path=path, line=packed & ((1 << _LINE_BITS) - 1))
+    return CheckpointValue(value=packed >> _LINE_BITS, citation=citation)
+
+
+def problem_of(input_index: int, path: str, error: Exception) -> Problem:
+    """What can't be read, and where, as the report says it."""
+    message = error.problem if isinstance(error, EvidenceError) else str(error)
+    position = error.span.position if isinstance(error, FormatError) else Absent.NOT_APPLICABLE
+    return Problem(input=input_index, path=path, message=message, position=position)

@@ -1,0 +1,1 @@
+"""The KRaft metadata log: every state that it leads to."""

@@ -1,0 +1,138 @@
+"""Every state that a metadata log leads to, and the questions that can be asked of them."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from kforensics.damage import Absent, Damage
+from kforensics.evidence.metadata.partitions import PartitionHistories
+from kforensics.evidence.metadata.state import (
+    METADATA_VERSION,
+    AbortedTransaction,
+    BrokerState,
+    ConfigChange,
+    ControllerState,
+    FeatureChange,
+    MetadataState,
+    PartitionState,
+    QuorumChange,
+    SnapshotFile,
+    TopicState,
+    When,
+)
+from kforensics.evidence.model import Problem
+from kforensics.formats.log.batch_table import BatchTable
+from kforensics.units import EpochEntry
+
+Changed = TypeVar("Changed", BrokerState, ConfigChange, FeatureChange, ControllerState)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataHistory:
+    """Every state that one node's metadata log and snapshots tell of."""
+
+    input: int
+    node_id: int | Absent
+    directory: str
+    """Relative to the input."""
+    start_offset: int
+    """The first offset in the log; that of the end where there are snapshots only."""
+    end_offset: int
+    epochs: tuple[EpochEntry, ...]
+    """Where each leader epoch of the metadata log begins."""
+    batches: BatchTable
+    topics: Mapping[str, TopicState]
+    """By topic id, those that were removed too."""
+    topic_ids: Mapping[str, Sequence[str]]
+    """By name, of the oldest topic first."""
+    partitions: PartitionHistories
+    """By topic id and partition."""
+    brokers: Mapping[int, Sequence[BrokerState]]
+    controllers: Mapping[int, Sequence[ControllerState]]
+    configs: Sequence[ConfigChange]
+    features: Sequence[FeatureChange]
+    quorum: Sequence[QuorumChange]
+    snapshots: tuple[SnapshotFile, ...]
+    aborted: tuple[AbortedTransaction, ...]
+    gaps: tuple[tuple[int, int], ...]
+    """First and last offset of each part that could not be read and that a snapshot does not show step by step."""
+    unapplied: tuple[tuple[str, When], ...]
+    damage: tuple[tuple[str, Damage], ...]
+    """With the path of the file."""
+    problems: tuple[Problem, ...]
+
+    @property
+    def last_epoch(self) -> int:
+        """The newest leader epoch of the metadata log, -1 where it is empty."""
+        return self.epochs[-1].leader_epoch if self.epochs else -1
+
+    @property
+    def is_of_voter(self) -> bool:
+        """Whether the node votes in the quorum, by the newest record that names the voters."""
+        return bool(self.quorum) and self.node_id in self.quorum[-1].voters
+
+    def without_partitions(self) -> "MetadataHistory":
+        """The same with no state of any partition, by far the most of it."""
+        return replace(self, partitions=PartitionHistories.empty())
+
+    def topics_named(self, name: str) -> tuple[TopicState, ...]:
+        """Every topic that ever had this name, oldest first."""
+        return tuple(self.topics[topic_id] for topic_id in self.topic_ids.get(name, ()))
+
+    def partition_states(self, topic: str, partition: int) -> tuple[PartitionState, ...]:
+        """All states of a partition, through every topic of that name, oldest first."""
+        return tuple(
+            state for one in self.topics_named(topic) for state in self.partitions.get((one.topic_id, partition), ())
+        )
+
+    def newest(self, topic_id: str, partition: int) -> PartitionState | None:
+        """The newest record for a partition of one topic id; none where the log does not know it."""
+        return self.partitions.newest((topic_id, partition))
+
+    def partition_at(self, topic_id: str, partition: int, offset: int) -> PartitionState | None:
+        """The state of a partition once the records up to and with `offset` are applied."""
+        return self.partitions.at((topic_id, partition), offset)
+
+    @property
+    def metadata_version(self) -> int | Absent:
+        """The newest feature level of the metadata; not written before 3.3."""
+        levels = [one.level for one in self.features if one.name == METADATA_VERSION]
+        return levels[-1] if levels else Absent.NOT_WRITTEN
+
+    def at(self, offset: int) -> MetadataState:
+        """The metadata once the records up to and with `offset` are applied."""
+        topics = {key: topic for key, topic in self.topics.items() if topic.exists_at(offset)}
+        partitions = {
+            (state.topic_id, state.partition): state
+            for state in self.partitions.all_at(offset)
+            if state.topic_id in topics
+        }
+        brokers = {
+            key: broker
+            for key, registrations in self.brokers.items()
+            if (broker := _last_at(registrations, offset)) is not None and broker.is_registered
+        }
+        configs = {(one.resource_type, one.resource_name, one.name): one for one in _up_to(self.configs, offset)}
+        features = {one.name: one.level for one in _up_to(self.features, offset)}
+        return MetadataState(
+            offset=offset,
+            topics=topics,
+            partitions=partitions,
+            brokers=brokers,
+            configs={key: one for key, one in configs.items() if one.value is not None},
+            features=features,
+        )
+
+    def latest(self) -> MetadataState:
+        """The metadata at the end of the log."""
+        return self.at(max(self.end_offset - 1, 0))
+
+
+def _last_at(states: Sequence[Changed], offset: int) -> Changed | None:
+    place = bisect_right(states, offset, key=lambda state: state.when.offset)
+    return states[place - 1] if place else None
+
+
+def _up_to(changes: Sequence[Changed], offset: int) -> Sequence[Changed]:
+    return changes[: bisect_right(changes, offset, key=lambda change: change.when.offset)]

@@ -1,0 +1,287 @@
+"""The KRaft metadata log of one node, read whole: its segments and snapshots become the history of the cluster.
+
+Where the log begins above 0 the oldest snapshot that reaches its start opens the history; where a part of it can't be
+read the next snapshot closes the
+gap. Nothing here says whether a record was committed: compare the logs of several controllers for that
+(`metadata_compare.py`).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.damage import Absent, Damage, Gravity, Span
+from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT
+from kforensics.evidence.metadata.files import MetadataFiles, find_metadata_logs
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.partitions import PartitionHistories
+from kforensics.evidence.metadata.places import RecordPlaces
+from kforensics.evidence.metadata.replay import MetadataReplay
+from kforensics.evidence.metadata.state import QuorumChange, SnapshotFile, TopicState, When
+from kforensics.evidence.model import Citation, Problem
+from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable, empty_batches
+from kforensics.formats.messages.control import ControlRecord, ControlType, parse_control_record
+from kforensics.formats.messages.metadata import parse_metadata_record
+from kforensics.formats.messages.metadata_rows import OtherRecord, PartitionRecords, sort_records
+from kforensics.formats.messages.schema import Decoded, Undecoded
+from kforensics.formats.segment.walk import iter_record_chunks, iter_records
+from kforensics.source.mapped import open_evidence
+from kforensics.units import EpochEntry
+
+__all__ = ["MetadataFiles", "MetadataHistory", "find_metadata_logs", "newest_log", "raft_epochs", "read_metadata_log"]
+
+NO_TIME = -1
+
+
+def newest_log(histories: Sequence[MetadataHistory]) -> MetadataHistory | None:
+    """The log that a new controller would have to hold: highest last epoch, then the longest; a voter's before a copy."""
+    return max(histories, key=lambda one: (one.last_epoch, one.end_offset, one.is_of_voter), default=None)
+
+
+def read_metadata_log(files: MetadataFiles) -> MetadataHistory:
+    """The history that one node's metadata log tells; what can't be read is damage or a problem in it."""
+    return _LogReader(files, RecordPlaces(files.input)).read()
+
+
+@dataclass(slots=True)
+class _LogReader:
+    """Reads one log; everything it holds goes into the history."""
+
+    files: MetadataFiles
+    places: RecordPlaces
+    replay: MetadataReplay = field(default_factory=MetadataReplay)
+    snapshots: list[SnapshotFile] = field(default_factory=list)
+    quorum: list[QuorumChange] = field(default_factory=list)
+    damage: list[tuple[str, Damage]] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    batches: list[BatchTable] = field(default_factory=list)
+    start_offset: int | None = None
+    next_offset: int = 0
+
+    def read(self) -> MetadataHistory:
+        for end_offset, raft_epoch, path in self.files.snapshots:
+            self._read_snapshot(end_offset, raft_epoch, path)
+        for path in self.files.segments:
+            try:
+                self._read_segment(path)
+            except EvidenceError as error:
+                self._problem(path, error.problem)
+        if self.start_offset is None:
+            self._open_with_newest_snapshot()
+        self.replay.finish(self.next_offset - 1)
+        batches = np.concatenate(self.batches) if self.batches else empty_batches()
+        replay, steps = self.replay, self.replay.partitions
+        return MetadataHistory(
+            input=self.files.input,
+            node_id=self.files.node_id,
+            directory=self.files.directory,
+            start_offset=self.next_offset if self.start_offset is None else self.start_offset,
+            end_offset=self.next_offset,
+            epochs=raft_epochs(batches),
+            batches=batches,
+            topics=replay.topics,
+            topic_ids=_ids_by_name(replay.topics.values()),
+            partitions=PartitionHistories(steps.keys, steps.topics, steps.statuses, steps.steps(), self.places),
+            brokers=replay.brokers,
+            controllers=replay.controllers,
+            configs=replay.configs,
+            features=replay.features,
+            quorum=self.quorum,
+            snapshots=tuple(self.snapshots),
+            aborted=tuple(replay.aborted),
+            gaps=tuple(self.gaps),
+            unapplied=tuple(replay.unapplied),
+            damage=tuple(self.damage),
+            problems=tuple(self.problems),
+        )
+
+    def _problem(self, path: str, message: str) -> None:
+        self.problems.append(Problem(input=self.files.input, path=path, message=message))
+
+    def _read_segment(self, path: str) -> None:
+        with open_evidence(self._location(path)) as file:
+            table: BatchTable | None = None
+            first_place = 0
+            for chunk in iter_record_chunks(file):
+                if isinstance(chunk, Damage):
+                    self.damage.append((path, chunk))
+                    continue
+                if chunk.batches is not table:
+                    table = chunk.batches
+                    self.batches.append(table[table["crc_valid"]])
+                    first_place = self.places.add_batches(path, table)
+                self._read_chunk(path, chunk, first_place)
+
+    def _read_chunk(self, path: str, chunk: RecordChunk, first_place: int) -> None:
+        offsets = chunk.offset
+        behind = np.maximum.accumulate(offsets) + 1
+        expected = np.concatenate(([self.next_offset], np.maximum(behind[:-1], self.next_offset)))
+        bases = chunk.batches["base_offset"][chunk.rows]
+        begins_batch = np.diff(chunk.rows, prepend=-1) != 0
+        breaks = np.flatnonzero(begins_batch & (bases > expected)).tolist()
+        if self.start_offset is None:
+            breaks = [0, *(place for place in breaks if place)]
+        begins_with_one = bool(breaks) and not breaks[0]
+        starts = breaks if begins_with_one else [0, *breaks]
+        for first, end in zip(starts, [*starts[1:], len(offsets)], strict=True):
+            if first or begins_with_one:
+                self._expect(int(bases[first]), path)
+            # What a snapshot stood in for is not applied again.
+            is_new = offsets[first:end] >= np.maximum(expected[first:end], self.next_offset)
+            self._read_rows(path, chunk, first + np.flatnonzero(is_new), first_place)
+            self.next_offset = max(self.next_offset, int(behind[end - 1]))
+
+    def _read_rows(self, path: str, chunk: RecordChunk, rows: NDArray[np.intp], first_place: int) -> None:
+        for part in sort_records(chunk, rows):
+            if isinstance(part, PartitionRecords):
+                places = first_place + chunk.rows[part.rows]
+                self._partitions(path, part, chunk.offset[part.rows], chunk.timestamp_ms[part.rows], places)
+                continue
+            place = first_place + int(chunk.rows[part.row])
+            when = self.places.when(place, int(chunk.offset[part.row]), int(chunk.timestamp_ms[part.row]))
+            if part.is_control:
+                self._control(part.key, part.value, when)
+            else:
+                self._message(path, part.value, when, place)
+
+    def _partitions(
+        self,
+        path: str,
+        records: PartitionRecords,
+        offsets: NDArray[np.int64],
+        times: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> None:
+        if self.replay.is_in_transaction:
+            left: Sequence[int] = range(len(records.rows))
+        else:
+            left = self.replay.add_partitions(records, offsets, times, places)
+        for at in left:
+            when = self.places.when(int(places[at]), int(offsets[at]), int(times[at]))
+            self._message(path, records.value(at), when, int(places[at]))
+
+    def _location(self, path: str) -> Path:
+        return self.files.root if path == WHOLE_INPUT else self.files.root / path
+
+    def _expect(self, base_offset: int, path: str) -> None:
+        """Open the log with a snapshot, or close a gap with one."""
+        if self.start_offset is None:
+            self.start_offset = base_offset
+            if base_offset == 0:
+                return
+        elif base_offset <= self.next_offset:
+            return
+        first_missing = self.next_offset
+        snapshot = self._snapshot_for(first_missing, base_offset)
+        if snapshot is not None:
+            self._apply_snapshot(snapshot)
+        opens = first_missing == 0
+        if snapshot is None or snapshot.end_offset < base_offset or not opens:
+            last_missing = base_offset - 1
+            self.gaps.append((first_missing, last_missing))
+            closed = "a snapshot tells the state behind it" if snapshot is not None else "no snapshot covers them"
+            self._problem(path, f"metadata records {first_missing}..{last_missing} are missing; {closed}")
+
+    def _snapshot_for(self, first_missing: int, base_offset: int) -> SnapshotFile | None:
+        complete = [one for one in self.snapshots if one.is_complete and one.end_offset > first_missing]
+        reaching = [one for one in complete if one.end_offset >= base_offset]
+        if reaching:
+            return reaching[0]
+        return complete[-1] if complete else None
+
+    def _open_with_newest_snapshot(self) -> None:
+        complete = [one for one in self.snapshots if one.is_complete]
+        if complete:
+            self._apply_snapshot(complete[-1])
+
+    def _apply_snapshot(self, snapshot: SnapshotFile) -> None:
+        span = snapshot.citation.span
+        time = snapshot.last_contained_timestamp_ms
+        place = self.places.add_snapshot(
+            snapshot.citation.path, 0 if isinstance(span, Absent) else span.length, snapshot.raft_epoch
+        )
+        when = self.places.when(place, max(snapshot.end_offset - 1, 0), NO_TIME if isinstance(time, Absent) else time)
+        self.replay.finish(self.next_offset - 1)
+        try:
+            self.replay.apply_snapshot(self._messages_of(snapshot.citation.path), when, place)
+        except EvidenceError as error:
+            self._problem(snapshot.citation.path, error.problem)
+        self.next_offset = max(self.next_offset, snapshot.end_offset)
+
+    def _control(self, key: bytes | None, value: bytes | None, when: When) -> None:
+        control = parse_control_record(key, value)
+        if control.type is ControlType.LEADER_CHANGE and isinstance(control.value, Decoded):
+            fields = control.value.fields
+            voters = tuple(voter["voter_id"] for voter in fields["voters"] or ())
+            self.quorum.append(QuorumChange(fields["leader_id"], when.raft_epoch, voters, when))
+
+    def _message(self, path: str, value: bytes | None, when: When, place: int) -> None:
+        message = Undecoded("there is no value") if value is None else parse_metadata_record(value)
+        if isinstance(message, Decoded):
+            self.replay.add(message, when, place)
+        else:
+            name = message.name or "a record"
+            self._problem(path, f"offset {when.offset}: {name} is not understood: {message.reason}")
+
+    def _read_snapshot(self, end_offset: int, raft_epoch: int, path: str) -> None:
+        """Look whether a snapshot is whole; its records are read when they are needed."""
+        time: int | Absent = Absent.NOT_WRITTEN
+        is_ended = is_damaged = False
+        try:
+            with open_evidence(self._location(path)) as file:
+                length = file.size
+                for chunk in iter_record_chunks(file):
+                    if isinstance(chunk, Damage):
+                        self.damage.append((path, chunk))
+                        is_damaged |= chunk.gravity is Gravity.DAMAGE
+                        continue
+                    for control in _controls(chunk):
+                        if control.type is ControlType.SNAPSHOT_HEADER and isinstance(control.value, Decoded):
+                            time = control.value.fields["last_contained_log_timestamp"]
+                        is_ended |= control.type is ControlType.SNAPSHOT_FOOTER
+        except (EvidenceError, FormatError) as error:
+            self._problem(path, error.problem if isinstance(error, EvidenceError) else str(error))
+            return
+        is_complete = is_ended and not is_damaged
+        if not is_complete:
+            self._problem(path, "the snapshot has no footer or is damaged; it is not used")
+        citation = Citation(input=self.files.input, path=path, span=Span(0, length))
+        self.snapshots.append(SnapshotFile(end_offset, raft_epoch, time, citation, is_complete))
+
+    def _messages_of(self, path: str) -> Iterator[Decoded]:
+        with open_evidence(self._location(path)) as file:
+            for record in iter_records(file):
+                if isinstance(record, Damage) or record.is_control or record.value is None:
+                    continue
+                if isinstance(message := parse_metadata_record(record.value), Decoded):
+                    yield message
+
+
+def _ids_by_name(topics: Iterable[TopicState]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for topic in sorted(topics, key=lambda topic: topic.created.offset):
+        found.setdefault(topic.name, []).append(topic.topic_id)
+    return found
+
+
+def _controls(chunk: RecordChunk) -> Iterator[ControlRecord]:
+    is_control = chunk.batches["attributes"][chunk.rows] & CONTROL_BIT > 0
+    for part in sort_records(chunk, np.flatnonzero(is_control)):
+        if isinstance(part, OtherRecord):
+            yield parse_control_record(part.key, part.value)
+
+
+def raft_epochs(batches: BatchTable) -> tuple[EpochEntry, ...]:
+    """Where each leader epoch of the metadata log begins, from its batches."""
+    epochs = batches["partition_leader_epoch"]
+    firsts = np.flatnonzero(np.diff(epochs, prepend=-2))
+    return tuple(
+        EpochEntry(epoch, offset)
+        for epoch, offset in zip(epochs[firsts].tolist(), batches["base_offset"][firsts].tolist(), strict=True)
+    )

@@ -1,0 +1,218 @@
+"""The partitions of a metadata log with all their states: rows of numbers, made into values when they are asked for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.evidence.metadata.places import RecordPlaces
+from kforensics.evidence.metadata.state import PartitionState
+from kforensics.evidence.metadata.status import PartitionStatus
+from kforensics.evidence.metadata.steps import STEP_DTYPE, Steps
+
+Rows = NDArray[np.intp]
+
+NO_ROW = -1
+ROWS_AT_ONCE = 1 << 12
+"""Rows that are made into values together."""
+
+
+class StepColumns(NamedTuple):
+    """Some steps, as lists."""
+
+    rows: list[int]
+    offsets: list[int]
+    timestamps_ms: list[int]
+    partitions: list[int]
+    """Their numbers."""
+    leader_epochs: list[int]
+    kinds: list[int]
+    """The same for steps that change the same, whichever partition they change."""
+
+
+class PartitionStates(Sequence[PartitionState]):
+    """The states of one partition, oldest first, each made when it is asked for."""
+
+    def __init__(self, histories: "PartitionHistories", rows: Rows) -> None:
+        self._histories = histories
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, place: int) -> PartitionState: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[PartitionState]: ...
+
+    def __getitem__(self, place: int | slice) -> PartitionState | Sequence[PartitionState]:
+        if isinstance(place, slice):
+            return PartitionStates(self._histories, self._rows[place])
+        return self._histories.state(int(self._rows[place]))
+
+    def __iter__(self) -> Iterator[PartitionState]:
+        return self._histories.states(self._rows)
+
+
+class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
+    """The states of each partition, oldest first, by topic id and partition.
+
+    A partition has a number, its place in the order in which they came; a step is a row.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[tuple[str, int]],
+        topics: Sequence[str],
+        statuses: Sequence[PartitionStatus],
+        steps: Steps,
+        places: RecordPlaces,
+    ) -> None:
+        self.topics = topics
+        """The name of each one's topic."""
+        self.keys_by_number = keys
+        self._numbers = {key: number for number, key in enumerate(keys)}
+        self._statuses = statuses
+        self._steps = steps
+        self._places = places
+
+    @classmethod
+    def empty(cls) -> Self:
+        """No partition at all."""
+        return cls((), (), (), np.zeros(0, STEP_DTYPE), RecordPlaces(0))
+
+    def __len__(self) -> int:
+        return len(self.keys_by_number)
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        return iter(self.keys_by_number)
+
+    def __getitem__(self, key: tuple[str, int]) -> Sequence[PartitionState]:
+        return PartitionStates(self, self._rows_of(self._numbers[key]))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._numbers
+
+    def state(self, row: int) -> PartitionState:
+        """The state that a step leads to."""
+        return next(self.states(np.array([row])))
+
+    def states(self, rows: Rows) -> Iterator[PartitionState]:
+        """The states that steps lead to."""
+        for first in range(0, len(rows), ROWS_AT_ONCE):
+            for step in self._steps[rows[first : first + ROWS_AT_ONCE]].tolist():
+                offset, timestamp_ms, place, number, status, leader_epoch, partition_epoch = step
+                leader, *rest = self._statuses[status]
+                topic_id, partition = self.keys_by_number[number]
+                head = self.topics[number], topic_id, partition, leader, leader_epoch, partition_epoch
+                yield PartitionState._make((*head, *rest, self._places.when(place, offset, timestamp_ms)))
+
+    def changes(self, rows: Rows) -> Iterator[tuple[PartitionState | None, PartitionState]]:
+        """The states before and behind steps; none before where the step is the first of its partition."""
+        before = self._before[rows]
+        is_first = before == NO_ROW
+        states_before = self.states(before[~is_first])
+        for begins, state in zip(is_first.tolist(), self.states(rows), strict=True):
+            yield (None if begins else next(states_before)), state
+
+    def newest(self, key: tuple[str, int]) -> PartitionState | None:
+        """The last state of a partition."""
+        number = self._numbers.get(key)
+        return None if number is None else self.state(int(self._rows_of(number)[-1]))
+
+    def at(self, key: tuple[str, int], offset: int) -> PartitionState | None:
+        """The state of a partition once the records up to and with `offset` are applied."""
+        number = self._numbers.get(key)
+        if number is None:
+            return None
+        rows = self._rows_of(number)
+        found = int(np.searchsorted(rows, self._end(offset)))
+        return self.state(int(rows[found - 1])) if found else None
+
+    def all_at(self, offset: int) -> Iterator[PartitionState]:
+        """The state of every partition once the records up to and with `offset` are applied."""
+        end = self._end(offset)
+        last = np.full(len(self), NO_ROW, np.intp)
+        last[self._steps["partition"][:end]] = np.arange(end)
+        return self.states(last[last != NO_ROW])
+
+    def rows(self, *, topic: str | None = None, partition: int | None = None, up_to: int | None = None) -> Rows:
+        """The steps of all partitions, or of those asked for, in the order of the log."""
+        end = len(self._steps) if up_to is None else self._end(up_to)
+        if topic is None and partition is None:
+            return np.arange(end)
+        wanted = [
+            number
+            for number, (name, key) in enumerate(zip(self.topics, self.keys_by_number, strict=True))
+            if (topic is None or name == topic) and (partition is None or key[1] == partition)
+        ]
+        found = np.concatenate([np.zeros(0, np.intp), *map(self._rows_of, wanted)])
+        return np.sort(found[found < end])
+
+    def offsets(self, rows: Rows) -> NDArray[np.int64]:
+        """The offsets of steps."""
+        found: NDArray[np.int64] = self._steps["offset"][rows]
+        return found
+
+    def numbers(self, rows: Rows) -> list[int]:
+        """The numbers of the partitions that steps are about, each once."""
+        found: list[int] = np.unique(self._steps["partition"][rows]).tolist()
+        return found
+
+    def columns(self, rows: Rows) -> StepColumns:
+        """Steps as lists, for whoever goes through many of them."""
+        steps, before = self._steps[rows], self._before[rows]
+        is_first = before == NO_ROW
+        status_before = np.where(is_first, NO_ROW, self._steps["status"][before]).astype(np.int64)
+        is_other_epoch = is_first | (steps["leader_epoch"] != self._steps["leader_epoch"][before])
+        from_snapshot = self._places.are_snapshots(steps["place"])
+        return StepColumns(
+            rows.tolist(),
+            steps["offset"].tolist(),
+            steps["timestamp_ms"].tolist(),
+            steps["partition"].tolist(),
+            steps["leader_epoch"].tolist(),
+            (
+                (status_before + 1) << 34 | steps["status"].astype(np.int64) << 2 | is_other_epoch << 1 | from_snapshot
+            ).tolist(),
+        )
+
+    def epoch_starts(self) -> Iterator[tuple[tuple[str, int], int, int]]:
+        """When each leader epoch of each partition began, of those that a record dates."""
+        steps = self._steps[self._order]
+        steps = steps[(steps["timestamp_ms"] > 0) & ~self._places.are_snapshots(steps["place"])]
+        is_start = np.ones(len(steps), np.bool_)
+        is_start[1:] = (np.diff(steps["partition"]) != 0) | (np.diff(steps["leader_epoch"]) != 0)
+        columns = (steps[name][is_start].tolist() for name in ("partition", "leader_epoch", "timestamp_ms"))
+        for number, leader_epoch, time_ms in zip(*columns, strict=True):
+            yield self.keys_by_number[number], leader_epoch, time_ms
+
+    def _end(self, offset: int) -> int:
+        return int(np.searchsorted(self._steps["offset"], offset, side="right"))
+
+    def _rows_of(self, number: int) -> Rows:
+        first, end = self._bounds[number : number + 2].tolist()
+        return self._order[first:end]
+
+    @cached_property
+    def _order(self) -> Rows:
+        """All rows, partition by partition."""
+        return np.argsort(self._steps["partition"], kind="stable")
+
+    @cached_property
+    def _bounds(self) -> Rows:
+        """Where the rows of each partition begin in that order."""
+        counts = np.bincount(self._steps["partition"], minlength=len(self))
+        return np.concatenate(([0], np.cumsum(counts)))
+
+    @cached_property
+    def _before(self) -> Rows:
+        """Of each row, the row before it of the same partition."""
+        order = self._order
+        before = np.full(len(order), NO_ROW, np.intp)
+        is_same = np.diff(self._steps["partition"][order]) == 0
+        before[order[1:][is_same]] = order[:-1][is_same]
+        return before

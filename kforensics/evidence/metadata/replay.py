@@ -1,0 +1,258 @@
+"""Applies metadata records one after the other, as a controller does; of partitions see `metadata_steps.py`.
+
+Records between BeginTransaction and EndTransaction count when the end is seen, and never where AbortTransaction
+follows (KIP-868, 3.6).
+(Kafka: org.apache.kafka.image, PartitionRegistration.merge, 2.8 to 4.3)
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.damage import Absent
+from kforensics.evidence.metadata.state import (
+    AbortedTransaction,
+    BrokerState,
+    ConfigChange,
+    ControllerState,
+    FeatureChange,
+    TopicState,
+    When,
+)
+from kforensics.evidence.metadata.status import Fields
+from kforensics.evidence.metadata.steps import Origin, PartitionReplay
+from kforensics.formats.messages.metadata_rows import PartitionRecords
+from kforensics.formats.messages.schema import Decoded
+
+MOST_UNAPPLIED = 1_000
+UNFINISHED = "the log ends inside the transaction"
+
+
+class MetadataReplay:
+    """The states met so far; histories are in the order of the log."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicState] = {}
+        self.partitions = PartitionReplay()
+        self.brokers: dict[int, list[BrokerState]] = {}
+        self.controllers: dict[int, list[ControllerState]] = {}
+        self.configs: list[ConfigChange] = []
+        self.features: list[FeatureChange] = []
+        self.aborted: list[AbortedTransaction] = []
+        self.unapplied: list[tuple[str, When]] = []
+        """The first records that fit no state, such as a change of a partition that was never created."""
+        self._pending: list[tuple[Decoded, When, int]] | None = None
+        self._begun: When | None = None
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether what comes next may still be dropped: it must be added record by record."""
+        return self._pending is not None
+
+    def add(self, message: Decoded, when: When, place: int) -> None:
+        """Take the next record of the log, which stands at that place."""
+        match message.name:
+            case "BeginTransactionRecord":
+                self.finish(when.offset - 1)
+                self._pending, self._begun = [], when
+            case "EndTransactionRecord":
+                pending, self._pending, self._begun = self._pending, None, None
+                for one in pending or ():
+                    self._apply(*one)
+            case "AbortTransactionRecord":
+                self._drop(message.fields.get("reason") or "aborted by the controller", when.offset)
+            case _ if self._pending is not None:
+                self._pending.append((message, when, place))
+            case _:
+                self._apply(message, when, place)
+
+    def add_partitions(
+        self,
+        records: PartitionRecords,
+        offsets: NDArray[np.int64],
+        times: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> list[int]:
+        """Take the next records of the log, outside of a transaction; gives those of them that are left to `add`."""
+        if records.are_changes:
+            return self.partitions.change_all(records, offsets, times, places)
+        origins = map(Origin, offsets.tolist(), times.tolist(), places.tolist())
+        return self.partitions.record_all(records, self.topics, origins)
+
+    def finish(self, last_offset: int) -> None:
+        """The log ends behind that offset: what an open transaction holds does not count."""
+        if self._pending is not None:
+            self._drop(UNFINISHED, last_offset)
+
+    def apply_snapshot(self, messages: Iterable[Decoded], when: When, place: int) -> None:
+        """Take the whole state from a snapshot, outside of a transaction: what it does not hold is gone."""
+        topics: set[str] = set()
+        brokers: set[int] = set()
+        configs: set[tuple[int, str, str]] = set()
+        current = {(one.resource_type, one.resource_name, one.name): one.value for one in self.configs}
+        levels = {one.name: one.level for one in self.features}
+        for message in messages:
+            fields = message.fields
+            match message.name:
+                case "TopicRecord":
+                    topics.add(fields["topic_id"])
+                case "RegisterBrokerRecord":
+                    brokers.add(fields["broker_id"])
+                case "ConfigRecord":
+                    key = (fields["resource_type"], str(fields["resource_name"]), str(fields["name"]))
+                    configs.add(key)
+                    if current.get(key) == fields["value"]:
+                        continue
+                case "FeatureLevelRecord" if levels.get(str(fields["name"])) == fields.get("feature_level"):
+                    continue
+            self._apply(message, when, place)
+        for topic in list(self.topics.values()):
+            if topic.topic_id not in topics and isinstance(topic.removed, Absent):
+                self.topics[topic.topic_id] = topic._replace(removed=when)
+        for broker_id, history in self.brokers.items():
+            if broker_id not in brokers and history[-1].is_registered:
+                history.append(history[-1]._replace(is_registered=False, is_fenced=True, when=when))
+        for key, value in current.items():
+            if value is not None and key not in configs:
+                self.configs.append(ConfigChange(*key, None, when))
+
+    def _drop(self, reason: str, last_offset: int) -> None:
+        if self._begun is not None:
+            self.aborted.append(AbortedTransaction(self._begun.offset, last_offset, reason, self._begun))
+        self._pending = self._begun = None
+
+    def _apply(self, message: Decoded, when: When, place: int) -> None:
+        is_applied = True
+        if (apply := _APPLIED.get(message.name)) is not None:
+            is_applied = apply(self, message.fields, when)
+        elif (step := _STEPS.get(message.name)) is not None:
+            is_applied = step(self, message.fields, when, Origin(when.offset, when.timestamp_ms, place))
+        if not is_applied and len(self.unapplied) < MOST_UNAPPLIED:
+            self.unapplied.append((message.name, when))
+
+    def _topic(self, fields: Fields, when: When) -> bool:
+        known = self.topics.get(fields["topic_id"])
+        if known is None or not when.from_snapshot:
+            self.topics[fields["topic_id"]] = TopicState(str(fields["name"]), fields["topic_id"], when)
+        return True
+
+    def _remove_topic(self, fields: Fields, when: When) -> bool:
+        topic = self.topics.get(fields["topic_id"])
+        if topic is None:
+            return False
+        self.topics[topic.topic_id] = topic._replace(removed=when)
+        return True
+
+    def _partition(self, fields: Fields, when: When, origin: Origin) -> bool:
+        topic = self.topics.get(fields["topic_id"])
+        name = topic.name if topic is not None else ""
+        self.partitions.record(fields, name, origin, from_snapshot=when.from_snapshot)
+        return topic is not None
+
+    def _partition_change(self, fields: Fields, _when: When, origin: Origin) -> bool:
+        return self.partitions.change(fields, origin)
+
+    def _clear_elr(self, fields: Fields, _when: When, origin: Origin) -> bool:
+        self.partitions.clear_elr(fields["topic_name"], self._is_live, origin)
+        return True
+
+    def _is_live(self, topic_id: str) -> bool:
+        topic = self.topics.get(topic_id)
+        return topic is None or isinstance(topic.removed, Absent)
+
+    def _register_broker(self, fields: Fields, when: When) -> bool:
+        rack = fields["rack"]
+        state = BrokerState(
+            broker_id=fields["broker_id"],
+            broker_epoch=fields["broker_epoch"],
+            incarnation_id=fields["incarnation_id"],
+            is_registered=True,
+            # The 2.8 preview has no such field: a registration is fenced until it is unfenced.
+            is_fenced=fields.get("fenced", True),
+            is_in_controlled_shutdown=fields.get("in_controlled_shutdown", False),
+            rack=Absent.NOT_WRITTEN if rack is None else str(rack),
+            end_points=end_points(fields),
+            log_dirs=fields.get("log_dirs") or (),
+            when=when,
+        )
+        history = self.brokers.setdefault(state.broker_id, [])
+        if not (when.from_snapshot and history and history[-1]._replace(when=when) == state):
+            history.append(state)
+        return True
+
+    def _change_broker(self, broker_id: int, when: When, **changes: Any) -> bool:
+        history = self.brokers.get(broker_id)
+        if not history:
+            return False
+        history.append(history[-1]._replace(when=when, **changes))
+        return True
+
+    def _unregister_broker(self, fields: Fields, when: When) -> bool:
+        return self._change_broker(fields["broker_id"], when, is_registered=False, is_fenced=True)
+
+    def _fence_broker(self, fields: Fields, when: When) -> bool:
+        return self._change_broker(fields["id"], when, is_fenced=True)
+
+    def _unfence_broker(self, fields: Fields, when: When) -> bool:
+        return self._change_broker(fields["id"], when, is_fenced=False)
+
+    def _broker_registration_change(self, fields: Fields, when: When) -> bool:
+        changes: dict[str, Any] = {}
+        if fields["fenced"]:
+            changes["is_fenced"] = fields["fenced"] > 0
+        if fields.get("in_controlled_shutdown", 0) > 0:
+            changes["is_in_controlled_shutdown"] = True
+        if fields.get("log_dirs"):
+            changes["log_dirs"] = fields["log_dirs"]
+        return self._change_broker(fields["broker_id"], when, **changes)
+
+    def _register_controller(self, fields: Fields, when: When) -> bool:
+        state = ControllerState(fields["controller_id"], fields["incarnation_id"], end_points(fields), when)
+        self.controllers.setdefault(state.controller_id, []).append(state)
+        return True
+
+    def _config(self, fields: Fields, when: When) -> bool:
+        value = fields["value"]
+        self.configs.append(
+            ConfigChange(
+                fields["resource_type"],
+                str(fields["resource_name"]),
+                str(fields["name"]),
+                None if value is None else str(value),
+                when,
+            )
+        )
+        return True
+
+    def _feature(self, fields: Fields, when: When) -> bool:
+        level = fields.get("feature_level", fields.get("max_feature_level", 0))
+        self.features.append(FeatureChange(str(fields["name"]), level, when))
+        return True
+
+
+def end_points(fields: Fields) -> tuple[str, ...]:
+    """The listeners of a registration as `name://host:port`."""
+    return tuple(f"{one['name']}://{one['host']}:{one['port']}" for one in fields["end_points"] or ())
+
+
+_APPLIED: Mapping[str, Callable[[MetadataReplay, Fields, When], bool]] = {
+    "TopicRecord": MetadataReplay._topic,  # noqa: SLF001 - the table belongs to the class
+    "RemoveTopicRecord": MetadataReplay._remove_topic,  # noqa: SLF001
+    "RegisterBrokerRecord": MetadataReplay._register_broker,  # noqa: SLF001
+    "UnregisterBrokerRecord": MetadataReplay._unregister_broker,  # noqa: SLF001
+    "FenceBrokerRecord": MetadataReplay._fence_broker,  # noqa: SLF001
+    "UnfenceBrokerRecord": MetadataReplay._unfence_broker,  # noqa: SLF001
+    "BrokerRegistrationChangeRecord": MetadataReplay._broker_registration_change,  # noqa: SLF001
+    "RegisterControllerRecord": MetadataReplay._register_controller,  # noqa: SLF001
+    "ConfigRecord": MetadataReplay._config,  # noqa: SLF001
+    "FeatureLevelRecord": MetadataReplay._feature,  # noqa: SLF001
+    "RemoveFeatureLevelRecord": MetadataReplay._feature,  # noqa: SLF001
+}
+
+_STEPS: Mapping[str, Callable[[MetadataReplay, Fields, When, Origin], bool]] = {
+    "PartitionRecord": MetadataReplay._partition,  # noqa: SLF001
+    "PartitionChangeRecord": MetadataReplay._partition_change,  # noqa: SLF001
+    "ClearElrRecord": MetadataReplay._clear_elr,  # noqa: SLF001
+}

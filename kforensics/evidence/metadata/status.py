@@ -1,0 +1,71 @@
+"""What a metadata record says of a partition beside its epochs, and what a change leaves of it.
+
+(Kafka: PartitionRegistration.merge, 2.8 to 4.3)
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.formats.messages.metadata import LEADER_UNCHANGED, NO_CHANGE, NO_LEADER, RECOVERING
+
+Fields = Mapping[str, Any]
+
+
+class PartitionStatus(NamedTuple):
+    """What a metadata record says of a partition beside its epochs; `PartitionState` says what the fields mean."""
+
+    leader: int | Absent
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    eligible_leader_replicas: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+    is_recovering: bool
+    directories: tuple[str, ...]
+
+
+def told_status(fields: Fields) -> PartitionStatus:
+    """The status that a PartitionRecord tells."""
+    leader = fields["leader"]
+    return PartitionStatus(
+        Absent.NOT_APPLICABLE if leader == NO_LEADER else leader,
+        fields["isr"] or (),
+        fields["replicas"] or (),
+        fields["adding_replicas"] or (),
+        fields["removing_replicas"] or (),
+        fields.get("eligible_leader_replicas") or (),
+        fields.get("last_known_elr") or (),
+        fields.get("leader_recovery_state") == RECOVERING,
+        fields.get("directories") or (),
+    )
+
+
+def changed_status(status: PartitionStatus, fields: Fields) -> PartitionStatus:
+    """The status that a PartitionChangeRecord leads to."""
+    get = fields.get
+    leader = status.leader
+    if fields["leader"] != LEADER_UNCHANGED:
+        leader = Absent.NOT_APPLICABLE if fields["leader"] == NO_LEADER else fields["leader"]
+    recovery = get("leader_recovery_state", NO_CHANGE)
+    return PartitionStatus(
+        leader,
+        _changed(fields["isr"], status.isr),
+        _changed(get("replicas"), status.replicas),
+        _changed(get("adding_replicas"), status.adding_replicas),
+        _changed(get("removing_replicas"), status.removing_replicas),
+        _changed(get("eligible_leader_replicas"), status.eligible_leader_replicas),
+        _changed(get("last_known_elr"), status.last_known_elr),
+        status.is_recovering if recovery == NO_CHANGE else recovery == RECOVERING,
+        _changed(get("directories"), status.directories),
+    )
+
+
+def has_elr(status: PartitionStatus) -> bool:
+    """Whether anyone is left who may lead without being in the ISR."""
+    return bool(status.eligible_leader_replicas or status.last_known_elr)
+
+
+def _changed(new: tuple[Any, ...] | None, old: tuple[Any, ...]) -> tuple[Any, ...]:
+    return old if new is None else new

@@ -1,0 +1,304 @@
+"""Applies the records about partitions, and writes down each step as one row of numbers.
+
+A log of a million changes leads its partitions through few different statuses: each status is kept once, under a
+number, and where a change leads from a status is worked out once. A step then costs three look-ups and 44 bytes.
+(Kafka: PartitionRegistration.merge, 2.8 to 4.3)
+"""
+
+import struct
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.evidence.metadata.state import TopicState
+from kforensics.evidence.metadata.status import Fields, PartitionStatus, changed_status, has_elr, told_status
+from kforensics.formats.messages.metadata import LEADER_UNCHANGED, parse_metadata_record
+from kforensics.formats.messages.metadata_rows import PartitionRecords
+from kforensics.formats.messages.reader import uuid_text
+from kforensics.formats.messages.schema import Decoded
+
+STEP_DTYPE = np.dtype(
+    [
+        ("offset", "<i8"),
+        ("timestamp_ms", "<i8"),
+        ("place", "<i4"),
+        ("partition", "<i4"),
+        ("status", "<i4"),
+        ("leader_epoch", "<i8"),
+        ("partition_epoch", "<i8"),
+    ]
+)
+Steps = NDArray[np.void]
+
+MOST_MOVES = 1 << 17
+"""Moves and changes that are remembered at a time, some 40 MB of them."""
+
+FEW_STEPS = 16
+"""Below it steps are written down one by one."""
+
+_PARTITION = struct.Struct(">i")
+
+
+class Origin(NamedTuple):
+    """Where a step comes from: the offset and time of its record, and the number of the place where that stands."""
+
+    offset: int
+    timestamp_ms: int
+    place: int
+
+
+_Said = tuple[int, int, int]
+"""Status, leader epoch and partition epoch."""
+
+
+class PartitionReplay:
+    """The partitions met so far, each with its status now, and the steps that led there in the order of the log."""
+
+    def __init__(self) -> None:
+        self.keys: list[tuple[str, int]] = []
+        """Topic id and partition of each, in the order in which they came."""
+        self.topics: list[str] = []
+        """The name of each one's topic, empty where the log does not know it."""
+        self.statuses: list[PartitionStatus] = []
+        self._status_numbers: dict[PartitionStatus, int] = {}
+        self._numbers: dict[bytes, int] = {}
+        self._status: list[int] = []
+        self._leader_epoch: list[int] = []
+        self._partition_epoch: list[int] = []
+        self._moves: dict[int, dict[bytes, int]] = {}
+        """By status: where each change leads, as twice the next status, and one more where the leader epoch rises."""
+        self._changes: dict[bytes, Fields] = {}
+        self._said: dict[tuple[int, bytes], _Said] = {}
+        """By version and tail: what a PartitionRecord says."""
+        self._version = -1
+        self._move_count = 0
+        self._blocks: list[Steps] = []
+        self._rows: list[tuple[int, ...]] = []
+        self._with_elr: dict[str, set[int]] = {}
+        """By topic, the partitions that had an ELR when their steps were last looked at."""
+        self._looked_at = 0
+        """Blocks whose steps were looked at for an ELR."""
+
+    def steps(self) -> Steps:
+        """All steps; nothing may be applied after."""
+        self._close_rows()
+        self._moves, self._changes, self._said = {}, {}, {}
+        steps = np.empty(sum(map(len, self._blocks)), STEP_DTYPE)
+        end = len(steps)
+        while self._blocks:
+            # Each block is let go as soon as it is copied.
+            block = self._blocks.pop()
+            steps[end - len(block) : end] = block
+            end -= len(block)
+        return steps
+
+    def record(self, fields: Fields, topic: str, origin: Origin, *, from_snapshot: bool = False) -> None:
+        """Take a PartitionRecord, which says all about a partition; a snapshot that says what is known is no step."""
+        subject = _subject(fields["topic_id"], fields["partition_id"])
+        self._record(subject, topic, self._what(fields), origin, from_snapshot=from_snapshot)
+
+    def record_all(
+        self, records: PartitionRecords, topics: Mapping[str, TopicState], origins: Iterable[Origin]
+    ) -> list[int]:
+        """Take many PartitionRecords; gives which of them were not taken: not understood, or all where a topic is not known."""
+        names = [topics.get(uuid_text(subject[_PARTITION.size :])) for subject in records.subjects]
+        if None in names:
+            return list(range(len(names)))
+        left: list[int] = []
+        for at, (subject, tail, topic, origin) in enumerate(
+            zip(records.subjects, records.tails, names, origins, strict=True)
+        ):
+            assert topic is not None
+            said = self._said.get((records.version, tail))
+            if said is None:
+                message = parse_metadata_record(records.value(at))
+                if not isinstance(message, Decoded):
+                    left.append(at)
+                    continue
+                said = self._remember(records.version, tail, message.fields)
+            self._record(subject, topic.name, said, origin)
+        return left
+
+    def _remember(self, version: int, tail: bytes, fields: Fields) -> _Said:
+        if len(self._said) >= MOST_MOVES:
+            self._said = {}
+        said = self._said[version, tail] = self._what(fields)
+        return said
+
+    def _what(self, fields: Fields) -> _Said:
+        return self._number_of(told_status(fields)), fields["leader_epoch"], fields["partition_epoch"]
+
+    def _record(self, subject: bytes, topic: str, said: _Said, origin: Origin, *, from_snapshot: bool = False) -> None:
+        status, leader_epoch, partition_epoch = said
+        number = self._numbers.setdefault(subject, len(self.keys))
+        if number == len(self.keys):
+            self.keys.append((uuid_text(subject[_PARTITION.size :]), _PARTITION.unpack_from(subject)[0]))
+            self.topics.append(topic)
+            self._status.append(status)
+            self._leader_epoch.append(leader_epoch)
+            self._partition_epoch.append(partition_epoch)
+        else:
+            is_known = said == (self._status[number], self._leader_epoch[number], self._partition_epoch[number])
+            if from_snapshot and is_known and self.topics[number] == topic:
+                return
+            self.topics[number] = topic or self.topics[number]
+            self._status[number] = status
+            self._leader_epoch[number] = leader_epoch
+            self._partition_epoch[number] = partition_epoch
+        self._write_now(number, status, origin)
+
+    def change(self, fields: Fields, origin: Origin) -> bool:
+        """Take a PartitionChangeRecord; false where there is no such partition."""
+        number = self._numbers.get(_subject(fields["topic_id"], fields["partition_id"]))
+        if number is None:
+            return False
+        move = self._move(self._status[number], fields)
+        self._status[number] = move >> 1
+        self._write_step(number, move, origin)
+        return True
+
+    def change_all(
+        self, changes: PartitionRecords, offsets: NDArray[np.int64], times: NDArray[np.int64], places: NDArray[np.int64]
+    ) -> list[int]:
+        """Take many PartitionChangeRecords; gives which of them were not taken: no such partition, or not understood."""
+        if changes.version != self._version:
+            self._forget_moves()
+            self._version = changes.version
+        numbers, moves, statuses = self._numbers, self._moves, self._status
+        left: list[int] = []
+        taken: list[int] = []
+        taken_moves: list[int] = []
+        take, take_move = taken.append, taken_moves.append
+        for at, (subject, tail) in enumerate(zip(changes.subjects, changes.tails, strict=True)):
+            try:
+                number = numbers[subject]
+                move = moves[statuses[number]][tail]
+            except KeyError:
+                learned = self._learn(subject, tail, changes.value(at))
+                if learned is None:
+                    left.append(at)
+                    continue
+                number, move = numbers[subject], learned
+                moves = self._moves
+            statuses[number] = move >> 1
+            take(number)
+            take_move(move)
+        if left:
+            kept = np.delete(np.arange(len(offsets)), left)
+            offsets, times, places = offsets[kept], times[kept], places[kept]
+        if len(taken) < FEW_STEPS:
+            origins = map(Origin, offsets.tolist(), times.tolist(), places.tolist())
+            for number, move, origin in zip(taken, taken_moves, origins, strict=True):
+                self._write_step(number, move, origin)
+        else:
+            self._write_steps(taken, taken_moves, offsets, times, places)
+        return left
+
+    def clear_elr(self, topic: str, is_live: Callable[[str], bool], origin: Origin) -> None:
+        """Take a ClearElrRecord, of one topic or, without a name, of all; `is_live` is asked of topic ids."""
+        self._look_for_elr()
+        names = [topic] if topic else list(self._with_elr)
+        for number in sorted({number for name in names for number in self._with_elr.pop(name, ())}):
+            status = self.statuses[self._status[number]]
+            if has_elr(status) and (not topic or self.topics[number] == topic) and is_live(self.keys[number][0]):
+                cleared = status._replace(eligible_leader_replicas=(), last_known_elr=())
+                self._status[number] = self._number_of(cleared)
+                self._write_step(number, self._status[number] << 1, origin)
+
+    def _look_for_elr(self) -> None:
+        """Go through the steps since the last time: a log that clears often must not cost all partitions each time."""
+        self._close_rows()
+        for block in self._blocks[self._looked_at :]:
+            for number in np.unique(block["partition"]).tolist():
+                if has_elr(self.statuses[self._status[number]]):
+                    self._with_elr.setdefault(self.topics[number], set()).add(number)
+        self._looked_at = len(self._blocks)
+
+    def _write_step(self, number: int, move: int, origin: Origin) -> None:
+        self._leader_epoch[number] += move & 1
+        self._partition_epoch[number] += 1
+        self._write_now(number, move >> 1, origin)
+
+    def _write_now(self, number: int, status: int, origin: Origin) -> None:
+        self._rows.append((*origin, number, status, self._leader_epoch[number], self._partition_epoch[number]))
+
+    def _write_steps(
+        self,
+        numbers: list[int],
+        moves: list[int],
+        offsets: NDArray[np.int64],
+        times: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> None:
+        self._close_rows()
+        block = np.zeros(len(numbers), STEP_DTYPE)
+        block["offset"], block["timestamp_ms"], block["place"] = offsets, times, places
+        block["partition"], move = numbers, np.array(moves)
+        block["status"] = move >> 1
+        order = np.argsort(block["partition"], kind="stable")
+        raised = (move & 1)[order]
+        partitions = block["partition"][order]
+        firsts = np.flatnonzero(np.diff(partitions, prepend=-1))
+        counts = np.diff(firsts, append=len(order))
+        each = partitions[firsts].tolist()
+        total = np.cumsum(raised)
+        before = np.array([self._leader_epoch[number] for number in each]) - (total - raised)[firsts]
+        block["leader_epoch"][order] = np.repeat(before, counts) + total
+        before = np.array([self._partition_epoch[number] for number in each]) - firsts
+        block["partition_epoch"][order] = np.repeat(before, counts) + np.arange(1, len(order) + 1)
+        last = order[firsts + counts - 1]
+        ends = zip(each, block["leader_epoch"][last].tolist(), block["partition_epoch"][last].tolist(), strict=True)
+        for number, leader_epoch, partition_epoch in ends:
+            self._leader_epoch[number] = leader_epoch
+            self._partition_epoch[number] = partition_epoch
+        self._blocks.append(block)
+
+    def _learn(self, subject: bytes, tail: bytes, value: bytes) -> int | None:
+        """Where a change leads that was not met in this status yet."""
+        number = self._numbers.get(subject)
+        if number is None:
+            return None
+        fields = self._changes.get(tail)
+        if fields is None:
+            message = parse_metadata_record(value)
+            if not isinstance(message, Decoded):
+                return None
+            fields = message.fields
+        if self._move_count >= MOST_MOVES:
+            self._forget_moves()
+        before = self._status[number]
+        move = self._move(before, fields)
+        self._changes[tail] = fields
+        self._moves.setdefault(before, {})[tail] = move
+        self._move_count += 1
+        return move
+
+    def _forget_moves(self) -> None:
+        self._moves = {}
+        self._changes = {}
+        self._move_count = 0
+
+    def _move(self, before: int, fields: Fields) -> int:
+        """Where a change leads from a status."""
+        # The epoch rises with every record that names a leader, even the one that leads already.
+        raised = int(fields["leader"] != LEADER_UNCHANGED)
+        return self._number_of(changed_status(self.statuses[before], fields)) << 1 | raised
+
+    def _number_of(self, status: PartitionStatus) -> int:
+        number = self._status_numbers.setdefault(status, len(self.statuses))
+        if number == len(self.statuses):
+            self.statuses.append(status)
+        return number
+
+    def _close_rows(self) -> None:
+        if self._rows:
+            self._blocks.append(np.array(self._rows, STEP_DTYPE))
+            self._rows = []
+
+
+def _subject(topic_id: str, partition: int) -> bytes:
+    """A partition as the log writes it."""
+    return _PARTITION.pack(partition) + urlsafe_b64decode(topic_id + "==")

@@ -1,0 +1,1 @@
+"""One partition directory: its segments, batches and log end."""

@@ -1,0 +1,99 @@
+"""Batches and records of collected replicas, read where they were not kept."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.evidence.model import (
+    BUCKET_OFFSETS,
+    Replica,
+    Segment,
+)
+from kforensics.formats.log.batch_table import BatchTable, empty_batches
+from kforensics.formats.log.records import Record
+from kforensics.formats.segment.walk import Level, iter_records, walk_segment
+from kforensics.source.mapped import EvidenceFile, open_evidence
+
+
+class FileBatchReader:
+    """Batches and records of collected replicas, from what was kept of them or from their files.
+
+    Args:
+        roots: where each input really is, by its index.
+    """
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self._roots = roots
+
+    def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
+        """Rows of every sound batch that touches the offsets, in file order; a file that vanished since gives none."""
+        parts = []
+        for at, segment in enumerate(replica.segments):
+            if not _touches(segment, first_offset, last_offset):
+                continue
+            rows = (
+                segment.batches
+                if not isinstance(segment.batches, Absent)
+                else self._read_rows(replica, segment, first_offset, last_offset)
+            )
+            rows = rows[
+                (rows["last_offset"] >= first_offset) & (rows["base_offset"] <= last_offset) & rows["crc_valid"]
+            ]
+            if len(rows):
+                rows = rows.copy()
+                rows["segment"] = at
+                parts.append(rows)
+        return np.concatenate(parts) if parts else empty_batches()
+
+    def records(self, replica: Replica, first_offset: int, last_offset: int) -> Iterator[Record]:
+        """Every record at the offsets, in file order; damaged places give none."""
+        for segment in replica.segments:
+            if not _touches(segment, first_offset, last_offset):
+                continue
+            start = _start_position(segment, first_offset)
+            try:
+                with self._open(replica, segment) as file:
+                    for record in iter_records(file, start=start):
+                        if not isinstance(record, Record):
+                            continue
+                        if first_offset <= record.offset <= last_offset:
+                            yield record
+                        elif record.batch_base_offset > last_offset:
+                            break
+            except EvidenceError:
+                continue
+
+    def _open(self, replica: Replica, segment: Segment) -> EvidenceFile:
+        return open_evidence(self._roots[replica.input] / segment.path)
+
+    def _read_rows(self, replica: Replica, segment: Segment, first_offset: int, last_offset: int) -> BatchTable:
+        parts = []
+        try:
+            with self._open(replica, segment) as file:
+                for window in walk_segment(file, level=Level.CRC, start=_start_position(segment, first_offset)):
+                    parts.append(window.batches)
+                    if len(window.batches) and int(window.batches["base_offset"][-1]) > last_offset:
+                        break
+        except EvidenceError:
+            pass
+        return np.concatenate(parts) if parts else empty_batches()
+
+
+def _touches(segment: Segment, first_offset: int, last_offset: int) -> bool:
+    if isinstance(segment.first_offset, Absent) or isinstance(segment.last_offset, Absent):
+        return False
+    return segment.first_offset <= last_offset and segment.last_offset >= first_offset
+
+
+def _start_position(segment: Segment, first_offset: int) -> int:
+    """A batch position from which every batch that touches the offset is read."""
+    if not isinstance(segment.batches, Absent):
+        before = segment.batches[segment.batches["last_offset"] < first_offset]
+        reached = segment.batches[segment.batches["last_offset"] >= first_offset]
+        return int(reached["position"][0]) if len(reached) else (int(before["position"][-1]) if len(before) else 0)
+    # A batch belongs to the bucket of its base offset and may reach into the next one.
+    earlier = segment.digests[segment.digests["bucket"] < first_offset // BUCKET_OFFSETS]
+    return int(earlier["position"][-1]) if len(earlier) else 0

@@ -1,0 +1,264 @@
+"""From files to `Replica`: the only place where bytes and formats meet, and where a span gets its file."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from kforensics.damage import Absent, Damage
+from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.discovery.partition_dirs import TEXT_LIMIT, PartitionPlace, checkpoint_value, problem_of
+from kforensics.evidence.model import (
+    CheckpointValue,
+    Lineage,
+    Problem,
+    Replica,
+    Segment,
+)
+from kforensics.evidence.replica.segments import scan_segment
+from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
+from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
+from kforensics.formats.segment.walk import Level
+from kforensics.source.mapped import open_evidence
+from kforensics.source.naming import (
+    FileKind,
+    FileName,
+    FileSuffix,
+    parse_file_name,
+)
+from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, directory_names, walk_partition
+from kforensics.units import EpochEntry
+
+Value = TypeVar("Value")
+
+_READ_SUFFIXES = frozenset({FileSuffix.NONE, FileSuffix.DELETED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectedReplica:
+    """A replica and what could not be read of it."""
+
+    replica: Replica
+    problems: tuple[Problem, ...]
+
+
+def collect_replica(
+    place: PartitionPlace, *, level: Level = Level.CRC, scanned: Mapping[str, Segment] | None = None
+) -> CollectedReplica:
+    """Read one partition directory; whatever can't be read becomes a problem, never an exception.
+
+    Args:
+        place: the directory.
+        level: how deep batches are checked.
+        scanned: segments that were read already, by path.
+    """
+    problems: list[Problem] = []
+    files = _list(place, problems)
+    segments = _segments(place, files, FileSuffix.NONE, level, problems, scanned or {})
+    deleted = _segments(place, files, FileSuffix.DELETED, level, problems, scanned or {})
+    replica = stitch_replica(_read_directory(place, files, problems), segments, deleted)
+    return CollectedReplica(replica=replica, problems=tuple(problems))
+
+
+def collect_directory(place: PartitionPlace) -> CollectedReplica:
+    """All that a partition directory says but for its segments, which `stitch_replica` adds."""
+    problems: list[Problem] = []
+    files = _list(place, problems)
+    return CollectedReplica(replica=_read_directory(place, files, problems), problems=tuple(problems))
+
+
+def stitch_replica(directory: Replica, segments: Sequence[Segment], deleted: Sequence[Segment]) -> Replica:
+    """A partition directory together with its segments, each in the order of their base offsets."""
+    segments = tuple(sorted(segments, key=lambda one: (one.base_offset, one.path)))
+    deleted = tuple(sorted(deleted, key=lambda one: (one.base_offset, one.path)))
+    return replace(
+        directory, segments=segments, deleted_segments=deleted, lineage=_lineage(segments, directory.log_start)
+    )
+
+
+def _read_directory(place: PartitionPlace, files: Sequence[FoundFile], problems: list[Problem]) -> Replica:
+    state = place.state
+    damage: dict[str, tuple[Damage, ...]] = {}
+    log_start = checkpoint_value(state, "log_start", place.topic_partition)
+    return Replica(
+        input=state.input,
+        broker_id=state.broker_id,
+        path=place.path,
+        log_dir=state.log_dir,
+        topic_partition=place.topic_partition,
+        state=place.directory_state,
+        topic_id=_topic_id(place, files, problems, damage),
+        segments=(),
+        lineage=_lineage((), log_start),
+        checkpoint_epochs=_epochs(place, files, problems, damage),
+        high_watermark=checkpoint_value(state, "high_watermark", place.topic_partition),
+        recovery_point=checkpoint_value(state, "recovery_point", place.topic_partition),
+        log_start=log_start,
+        cleaner_point=checkpoint_value(state, "cleaner_point", place.topic_partition),
+        clean_shutdown=state.clean_shutdown,
+        producer_snapshots=tuple(
+            sorted(
+                f.name.base_offset
+                for f in files
+                if f.name.kind is FileKind.PRODUCER_SNAPSHOT
+                and not f.name.is_transient
+                and isinstance(f.name.base_offset, int)
+            )
+        ),
+        damage=damage,
+    )
+
+
+def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
+    files = []
+    for found in walk_partition(place.state.root, place.path, name=Path(place.path).name):
+        match found:
+            case FoundFile():
+                files.append(found)
+            case Obstacle():
+                problems.append(Problem(input=place.state.input, path=found.path, message=found.message))
+            case FoundDirectory():
+                pass
+    return files
+
+
+def segment_paths(place: PartitionPlace) -> tuple[str, ...]:
+    """The segment files of a partition directory that `collect_replica` reads."""
+    return tuple(
+        f.path for f in _list(place, []) if f.name.kind is FileKind.SEGMENT and f.name.suffix in _READ_SUFFIXES
+    )
+
+
+def scan_place(place: PartitionPlace, path: str, level: Level = Level.CRC) -> Segment | None:
+    """One segment file of a partition directory, none where it can't be read."""
+    name = parse_file_name(path.rpartition("/")[2])
+    assert isinstance(name.base_offset, int)
+    try:
+        with open_evidence(place.state.root / path) as file:
+            segment = scan_segment(file, path=path, base_offset=name.base_offset, level=level, mtime_ns=file.mtime_ns)
+            return replace(segment, changed=file.changed())
+    except EvidenceError:
+        return None
+
+
+CHANGED_MEANWHILE = "it changed while it was read: what is said of it may not hold"
+CHANGED_SINCE = "it changed after it was read and while other replicas were: the replicas are not seen as of one moment"
+
+
+def _segments(
+    place: PartitionPlace,
+    files: Sequence[FoundFile],
+    suffix: FileSuffix,
+    level: Level,
+    problems: list[Problem],
+    scanned: Mapping[str, Segment],
+) -> tuple[Segment, ...]:
+    wanted = [f for f in files if f.name.kind is FileKind.SEGMENT and f.name.suffix is suffix]
+    out = []
+    for found in sorted(wanted, key=lambda f: (f.name.base_offset, f.path)):
+        assert isinstance(found.name.base_offset, int)
+        segment = scanned.get(found.path)
+        if segment is None:
+            try:
+                with open_evidence(place.state.root / found.path) as file:
+                    segment = scan_segment(
+                        file, path=found.path, base_offset=found.name.base_offset, level=level, mtime_ns=file.mtime_ns
+                    )
+                    segment = replace(segment, changed=file.changed())
+            except EvidenceError as error:
+                problems.append(problem_of(place.state.input, found.path, error))
+                continue
+        if segment.changed and not found.name.is_transient:
+            problems.append(Problem(input=place.state.input, path=found.path, message=CHANGED_MEANWHILE))
+        out.append(segment)
+    return tuple(out)
+
+
+def changes_since(place: PartitionPlace, replica: Replica) -> tuple[Problem, ...]:
+    """The end of a log that grew, was cut or went away since it was read: replicas are then not seen as of one moment."""
+    if not replica.segments or replica.segments[-1].changed:
+        return ()
+    last = replica.segments[-1]
+    try:
+        with open_evidence(place.state.root / last.path) as file:
+            now = (file.size, file.mtime_ns)
+        names = directory_names(place.state.root, place.path)
+    except (EvidenceError, OSError):
+        pass
+    else:
+        rolled = any(_follows(parse_file_name(name), last.base_offset) for name in names if name.endswith(".log"))
+        if now == (last.length, last.mtime_ns) and not rolled:
+            return ()
+    return (Problem(input=place.state.input, path=last.path, message=CHANGED_SINCE),)
+
+
+def _follows(name: FileName, base_offset: int) -> bool:
+    return name.kind is FileKind.SEGMENT and isinstance(name.base_offset, int) and name.base_offset > base_offset
+
+
+def _lineage(segments: Sequence[Segment], log_start: CheckpointValue | Absent) -> Lineage:
+    epochs: list[EpochEntry] = []
+    for segment in segments:
+        for entry in segment.epochs:
+            if not epochs or epochs[-1].leader_epoch != entry.leader_epoch:
+                epochs.append(entry)
+    first = segments[0].base_offset if segments else 0
+    end = first
+    for segment in segments:
+        end = max(end, segment.base_offset if isinstance(segment.last_offset, Absent) else segment.last_offset + 1)
+    return Lineage(
+        epochs=tuple(epochs),
+        log_start_offset=first if isinstance(log_start, Absent) else log_start.value,
+        log_end_offset=end,
+    )
+
+
+def _epochs(
+    place: PartitionPlace, files: Sequence[FoundFile], problems: list[Problem], damage: dict[str, tuple[Damage, ...]]
+) -> tuple[EpochEntry, ...] | Absent:
+    parsed = _parsed(place, files, FileKind.LEADER_EPOCH_CHECKPOINT, parse_leader_epoch_checkpoint, problems)
+    if isinstance(parsed, Absent):
+        return parsed
+    path, checkpoint = parsed
+    if checkpoint.damage:
+        damage[path] = checkpoint.damage
+        # The broker refuses a file with a line it can't read, so what is left of it is no claim.
+        return Absent.UNREADABLE
+    return checkpoint.entries
+
+
+def _topic_id(
+    place: PartitionPlace, files: Sequence[FoundFile], problems: list[Problem], damage: dict[str, tuple[Damage, ...]]
+) -> str | Absent:
+    parsed = _parsed(place, files, FileKind.PARTITION_METADATA, parse_partition_metadata, problems)
+    if isinstance(parsed, Absent):
+        return parsed
+    path, metadata = parsed
+    if metadata.damage:
+        damage[path] = metadata.damage
+    return metadata.topic_id
+
+
+def _parsed(
+    place: PartitionPlace,
+    files: Sequence[FoundFile],
+    kind: FileKind,
+    parse: Callable[[bytes], Value],
+    problems: list[Problem],
+) -> tuple[str, Value] | Absent:
+    """A small file of the directory, understood, with its path; a file that can't be read is also a problem."""
+    found = _file_of(files, kind)
+    if found is None:
+        return Absent.NOT_WRITTEN
+    try:
+        with open_evidence(place.state.root / found.path) as file:
+            return found.path, parse(file.read_all(TEXT_LIMIT))
+    except EvidenceError as error:
+        problems.append(problem_of(place.state.input, found.path, error))
+    except FormatError:
+        pass  # what a broker can't parse either is judged by the consistency checks
+    return Absent.UNREADABLE
+
+
+def _file_of(files: Sequence[FoundFile], kind: FileKind) -> FoundFile | None:
+    return next((f for f in files if f.name.kind is kind and not f.name.is_transient), None)

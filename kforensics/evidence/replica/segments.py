@@ -1,0 +1,183 @@
+"""One `.log` file -> `Segment`: offsets, epochs, damage, and digests that stay small however many batches there are."""
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.damage import Absent, Damage, DamageKind
+from kforensics.evidence.model import BUCKET_OFFSETS, DIGEST_DTYPE, Segment
+from kforensics.formats.log.batch_table import BatchTable, empty_batches
+from kforensics.formats.segment.walk import Level, SegmentBytes, walk_segment
+from kforensics.units import EpochEntry
+
+KEPT_BATCHES = 65_536
+"""A segment with more batches than this keeps digests only: its table is read again where it is needed."""
+
+_MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_SEEDS = (np.uint64(0x243F6A8885A308D3), np.uint64(0x13198A2E03707344))
+
+
+def scan_segment(
+    source: SegmentBytes,
+    *,
+    path: str,
+    base_offset: int,
+    level: Level = Level.CRC,
+    mtime_ns: int = 0,
+    watch: Callable[[BatchTable], None] | None = None,
+) -> Segment:
+    """Read one segment file in bounded memory and keep what comparisons need.
+
+    Args:
+        source: the file's bytes.
+        path: relative to the replica's input, for citations.
+        base_offset: from the file's name.
+        level: how deep each batch is checked.
+        mtime_ns: of the file, as listed.
+        watch: shown the batches of each window as they are read.
+    """
+    summary = _Summary(base_offset)
+    length = source.size
+    for window in walk_segment(source, level=level):
+        if watch is not None:
+            watch(window.batches)
+        summary.add(window.batches, window.damage, window.record_count)
+    return summary.segment(path=path, length=length, mtime_ns=mtime_ns)
+
+
+class _Summary:
+    def __init__(self, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self.tables: list[BatchTable] = []
+        self.kept = 0
+        self.batch_count = 0
+        self.record_count = 0
+        self.first_offset: int | Absent = Absent.NOT_APPLICABLE
+        self.last_offset: int | Absent = Absent.NOT_APPLICABLE
+        self.recovered_end: int | Absent = Absent.NOT_APPLICABLE
+        self.valid_length = 0
+        self.recovered_batches = 0
+        self.recovered_records = 0
+        self.is_thinned = False
+        self.first_bad: int | None = None
+        self.epochs: list[EpochEntry] = []
+        self.magics: set[int] = set()
+        self.max_timestamp = -1
+        self.digests: list[NDArray[np.void]] = []
+        self.damage: list[Damage] = []
+
+    def add(self, batches: BatchTable, damage: Iterable[Damage], record_count: int) -> None:
+        for one in damage:
+            self.damage.append(one)
+            if one.kind not in NO_END_OF_RECOVERY and (self.first_bad is None or one.span.position < self.first_bad):
+                self.first_bad = one.span.position
+        self.record_count += record_count
+        sound = batches[batches["crc_valid"]]
+        if not len(sound):
+            return
+        self.batch_count += len(sound)
+        if isinstance(self.first_offset, Absent):
+            self.first_offset = int(sound["base_offset"][0])
+        last = int(sound["last_offset"].max())
+        self.last_offset = last if isinstance(self.last_offset, Absent) else max(self.last_offset, last)
+        before = sound if self.first_bad is None else sound[sound["position"] < self.first_bad]
+        self.recovered_batches += len(before)
+        self.recovered_records += int(before["count"].sum())
+        modern = sound[sound["magic"] == 2]
+        self.is_thinned |= bool((modern["count"] < modern["last_offset"] - modern["base_offset"] + 1).any())
+        if len(before):
+            self.recovered_end = int(before["last_offset"][-1]) + 1
+            self.valid_length = int(before["position"][-1] + before["length"][-1])
+        self.magics.update(np.flatnonzero(np.bincount(sound["magic"])).tolist())  # np.unique loads numpy.ma
+        self.max_timestamp = max(self.max_timestamp, int(sound["max_timestamp"].max()))
+        self._add_epochs(sound)
+        self.digests.append(digest_batches(sound))
+        if self.kept + len(sound) <= KEPT_BATCHES:
+            self.tables.append(sound.copy())
+        else:
+            self.tables.clear()
+        self.kept += len(sound)
+
+    def _add_epochs(self, sound: BatchTable) -> None:
+        with_epoch = sound[sound["partition_leader_epoch"] >= 0]
+        if not len(with_epoch):
+            return
+        epochs = with_epoch["partition_leader_epoch"]
+        changes = np.flatnonzero(np.diff(epochs)) + 1
+        for at in (0, *changes.tolist()):
+            epoch = int(epochs[at])
+            if not self.epochs or self.epochs[-1].leader_epoch != epoch:
+                self.epochs.append(EpochEntry(epoch, int(with_epoch["base_offset"][at])))
+
+    def segment(self, *, path: str, length: int, mtime_ns: int) -> Segment:
+        kept = self.kept <= KEPT_BATCHES
+        return Segment(
+            path=path,
+            base_offset=self.base_offset,
+            length=length,
+            valid_length=self.valid_length,
+            recovered_end_offset=self.recovered_end,
+            first_offset=self.first_offset,
+            last_offset=self.last_offset,
+            batch_count=self.batch_count,
+            record_count=self.record_count,
+            epochs=tuple(self.epochs),
+            magics=frozenset(self.magics),
+            max_timestamp_ms=self.max_timestamp if self.max_timestamp >= 0 else Absent.NOT_APPLICABLE,
+            digests=add_digests(self.digests),
+            batches=(np.concatenate(self.tables) if self.tables else empty_batches()) if kept else Absent.NOT_WRITTEN,
+            damage=tuple(self.damage),
+            mtime_ns=mtime_ns,
+            recovered_batch_count=self.recovered_batches,
+            recovered_record_count=self.recovered_records,
+            is_thinned=self.is_thinned,
+        )
+
+
+NO_END_OF_RECOVERY = frozenset({DamageKind.ORDER, DamageKind.EPOCH})
+"""Damage that recovery does not see: each batch is sound, only their sequence is not."""
+
+
+def digest_batches(batches: BatchTable) -> NDArray[np.void]:
+    """128 bits for each bucket of offsets, over (base offset, leader epoch, length, crc) of its batches.
+
+    The sum of two digests is the digest of both sets of batches, so segment rolls do not matter.
+    """
+    if not len(batches):
+        return np.zeros(0, dtype=DIGEST_DTYPE)
+    buckets = batches["base_offset"] // BUCKET_OFFSETS
+    rows = np.zeros(len(batches), dtype=DIGEST_DTYPE)
+    rows["bucket"] = buckets
+    rows["low"] = _mix(batches, _SEEDS[0])
+    rows["high"] = _mix(batches, _SEEDS[1])
+    rows["batches"] = 1
+    rows["position"] = batches["position"]
+    return add_digests([rows])
+
+
+def add_digests(parts: list[NDArray[np.void]]) -> NDArray[np.void]:
+    """One digest a bucket out of several; the sums wrap at 64 bits."""
+    rows = np.concatenate(parts) if parts else np.zeros(0, dtype=DIGEST_DTYPE)
+    if not len(rows):
+        return rows
+    order = np.argsort(rows["bucket"], kind="stable")
+    rows = rows[order]
+    starts = np.flatnonzero(np.concatenate(([True], np.diff(rows["bucket"]) != 0)))
+    out = np.zeros(len(starts), dtype=DIGEST_DTYPE)
+    out["bucket"] = rows["bucket"][starts]
+    for name in ("low", "high", "batches"):
+        out[name] = np.add.reduceat(rows[name], starts)
+    out["position"] = np.minimum.reduceat(rows["position"], starts)
+    return out
+
+
+def _mix(batches: BatchTable, seed: np.uint64) -> NDArray[np.uint64]:
+    # The finaliser of splitmix64, after each word: equal sums of different batches are then a matter of 2**-128.
+    state = batches["base_offset"].astype(np.uint64) * _MIX[0] + seed
+    for name in ("partition_leader_epoch", "length", "crc"):
+        state ^= batches[name].astype(np.int64).astype(np.uint64) * _MIX[0]
+        state = (state ^ (state >> np.uint64(30))) * _MIX[1]
+        state = (state ^ (state >> np.uint64(27))) * _MIX[2]
+        state ^= state >> np.uint64(31)
+    return state

@@ -1,0 +1,1 @@
+"""What evidence is at one moment, and its manifest."""

@@ -1,0 +1,280 @@
+r"""The manifest of a seal: one JSON document of which each entry stands on a line of its own.
+
+    manifest   head NL entry *("," NL entry) NL foot NL
+    head       {"schema": "kforensics/seal/1", "tool_version": …, "envelope": {…}, "options": {…}, "inputs": [{"path": …}], "entries": [
+    entry      {"input": 0, "path": …, "kind": …, "bytes": …, "modified_utc": …, "changed_utc": …, "mode": …, "sha256": …}
+    foot       ], "counts": {…}, "problems": [{"input": …, "path": …, "message": …}], "exit_code": 0}
+
+So a manifest of millions of files is written and read in constant memory, and any JSON reader understands it. A name that
+is not UTF-8 is `{"base64": …}`. Whoever formats a manifest anew has another file: seals are compared by their stored bytes.
+"""
+
+import base64
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from kforensics.damage import Absent, Span
+from kforensics.errors import FormatError, UnexpectedEnd, UnsupportedFormat
+from kforensics.evidence.model import Problem
+from kforensics.evidence.seal.state import Kind, SealEntry
+
+SCHEMA = "kforensics/seal/1"
+LINE_LIMIT = 1 << 20
+"""Bytes a line of a manifest may have; a path is at most some thousand."""
+
+MOST_PROBLEMS = 1_000
+"""Problems that the foot names one by one; each also stands in its entry."""
+
+_OPEN = '"entries": ['
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """Who sealed, and when: the only part of a manifest that two looks at the same evidence may have different."""
+
+    sealed_ms: int
+    sealed_utc: str
+    case_id: str | Absent = Absent.NOT_APPLICABLE
+    operator: str | Absent = Absent.NOT_APPLICABLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestHead:
+    """What stands before the entries."""
+
+    tool_version: str
+    envelope: Envelope
+    inputs: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class SealCounts:
+    """What a seal covers, added up while it is written or read."""
+
+    files: int = 0
+    directories: int = 0
+    others: int = 0
+    bytes: int = 0
+    incomplete: int = 0
+    """Entries without a hash that holds for one moment, and what could not be looked at."""
+    problems: list[Problem] = field(default_factory=list)
+
+    def count(self, one: SealEntry | Problem) -> None:
+        """Add one entry or problem."""
+        if isinstance(one, Problem):
+            self._complain(one)
+            return
+        match one.kind:
+            case Kind.FILE:
+                self.files += 1
+                self.bytes += 0 if isinstance(one.length, Absent) else one.length
+            case Kind.DIRECTORY:
+                self.directories += 1
+            case _:
+                self.others += 1
+        if not isinstance(one.problem, Absent):
+            self._complain(Problem(input=one.input, path=one.path, message=one.problem))
+
+    def _complain(self, problem: Problem) -> None:
+        self.incomplete += 1
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(problem)
+
+
+def manifest_pieces(head: ManifestHead, entries: Iterable[SealEntry | Problem], counts: SealCounts) -> Iterator[str]:
+    """The manifest, line by line; `counts` is complete when the last piece is out."""
+    opening = {
+        "schema": SCHEMA,
+        "tool_version": head.tool_version,
+        "envelope": {
+            "sealed_ms": head.envelope.sealed_ms,
+            "sealed_utc": head.envelope.sealed_utc,
+            "case_id": _plain(head.envelope.case_id),
+            "operator": _plain(head.envelope.operator),
+        },
+        "options": {"hash": "sha256", "follow_symbolic_links": False},
+        "inputs": [{"path": _plain(path)} for path in head.inputs],
+    }
+    yield json.dumps(opening)[:-1] + ", " + _OPEN
+    before = "\n"
+    for one in entries:
+        counts.count(one)
+        if isinstance(one, SealEntry):
+            yield before + json.dumps(_plain_entry(one))
+            before = ",\n"
+    foot = {
+        "counts": {
+            "files": counts.files,
+            "directories": counts.directories,
+            "others": counts.others,
+            "bytes": counts.bytes,
+            "incomplete": counts.incomplete,
+        },
+        "problems": [
+            {"input": one.input, "path": _plain(one.path), "message": _plain(one.message)} for one in counts.problems
+        ],
+        "exit_code": 3 if counts.incomplete else 0,
+    }
+    yield "\n], " + json.dumps(foot)[1:] + "\n"
+
+
+class ManifestReader:
+    """Reads a manifest line by line: first `head`, then `entries()`, whose end also checks the foot."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._lines = iter(lines)
+        self._position = 0
+        self.head = self._read_head()
+        self.counts = SealCounts()
+
+    def entries(self) -> Iterator[SealEntry]:
+        """All entries, in order.
+
+        Raises:
+            FormatError: the manifest is not as `seal` writes it, or ends early.
+        """
+        last: tuple[int, list[str]] | None = None
+        while True:
+            position, line = self._next()
+            if line.startswith(b"]"):
+                self._check_foot(position, line)
+                return
+            entry = self._entry(position, line)
+            order = (entry.input, entry.path.split("/"))
+            if last is not None and order <= last:
+                raise self._wrong(position, line, "entries in order, each once")
+            if not 0 <= entry.input < len(self.head.inputs):
+                raise self._wrong(position, line, "an entry of one of the inputs")
+            last = order
+            self.counts.count(entry)
+            yield entry
+
+    def _read_head(self) -> ManifestHead:
+        position, line = self._next()
+        if not line.endswith(_OPEN.encode()):
+            raise self._wrong(
+                position, line, f"a manifest written by `kforensics seal`, its first line ending in {_OPEN}"
+            )
+        value = self._json(position, line, line + b"]}")
+        if value.get("schema") != SCHEMA:
+            raise UnsupportedFormat(
+                Span(position, len(line)), expected=f"the schema {SCHEMA}", found=repr(value.get("schema"))[:80]
+            )
+        try:
+            envelope = value["envelope"]
+            return ManifestHead(
+                tool_version=_text(value["tool_version"]),
+                envelope=Envelope(
+                    sealed_ms=_number(envelope["sealed_ms"]),
+                    sealed_utc=_text(envelope["sealed_utc"]),
+                    case_id=_text_or_absent(envelope["case_id"]),
+                    operator=_text_or_absent(envelope["operator"]),
+                ),
+                inputs=tuple(_text(one["path"]) for one in value["inputs"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._wrong(position, line, "the head of a manifest") from error
+
+    def _entry(self, position: int, line: bytes) -> SealEntry:
+        value = self._json(position, line, line.removesuffix(b","))
+        try:
+            return SealEntry(
+                input=_number(value["input"]),
+                path=_text(value["path"]),
+                kind=Kind(value["kind"]),
+                length=_number_or_absent(value["bytes"]),
+                modified=_text_or_absent(value["modified_utc"]),
+                changed=_text_or_absent(value["changed_utc"]),
+                mode=_text(value["mode"]),
+                sha256=_text_or_absent(value["sha256"]),
+                problem=_text_or_absent(value.get("problem", {"absent": "not-applicable"})),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._wrong(position, line, "an entry of a manifest") from error
+
+    def _check_foot(self, position: int, line: bytes) -> None:
+        value = self._json(position, line, b"{" + line.removeprefix(b"], "))
+        counted = {"files": self.counts.files, "directories": self.counts.directories, "bytes": self.counts.bytes}
+        said = value.get("counts")
+        if not isinstance(said, dict) or any(said.get(name) != count for name, count in counted.items()):
+            raise self._wrong(position, line, f"counts that agree with the entries ({counted})")
+        if rest := next(self._lines, b""):
+            raise self._wrong(self._position, rest, "nothing behind the foot of the manifest")
+
+    def _next(self) -> tuple[int, bytes]:
+        line = next(self._lines, None)
+        if line is None:
+            raise UnexpectedEnd(
+                Span(self._position, 0), expected="the foot of the manifest", found="the end of the file"
+            )
+        position = self._position
+        self._position += len(line)
+        if len(line) > LINE_LIMIT:
+            raise self._wrong(position, line, f"lines of at most {LINE_LIMIT:,} bytes")
+        return position, line.rstrip(b"\n")
+
+    def _json(self, position: int, line: bytes, text: bytes) -> dict[str, Any]:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise self._wrong(position, line, "JSON") from error
+        if not isinstance(value, dict):
+            raise self._wrong(position, line, "a JSON object")
+        return value
+
+    def _wrong(self, position: int, line: bytes, expected: str) -> FormatError:
+        return FormatError(
+            Span(position, len(line)), expected=expected, found=repr(line[:60].decode("utf-8", "replace"))
+        )
+
+
+def _plain_entry(entry: SealEntry) -> dict[str, Any]:
+    plain = {
+        "input": entry.input,
+        "path": _plain(entry.path),
+        "kind": entry.kind.value,
+        "bytes": _plain(entry.length),
+        "modified_utc": _plain(entry.modified),
+        "changed_utc": _plain(entry.changed),
+        "mode": entry.mode,
+        "sha256": _plain(entry.sha256),
+    }
+    if not isinstance(entry.problem, Absent):
+        plain["problem"] = _plain(entry.problem)
+    return plain
+
+
+def _plain(value: str | int | Absent) -> Any:
+    if isinstance(value, Absent):
+        return {"absent": value.value}
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return {"base64": base64.b64encode(os.fsencode(value)).decode("ascii")}
+    return value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return os.fsdecode(base64.b64decode(value["base64"], validate=True))
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(value)
+    return value
+
+
+def _text_or_absent(value: Any) -> str | Absent:
+    return Absent(value["absent"]) if isinstance(value, dict) and "absent" in value else _text(value)
+
+
+def _number_or_absent(value: Any) -> int | Absent:
+    return Absent(value["absent"]) if isinstance(value, dict) else _number(value)

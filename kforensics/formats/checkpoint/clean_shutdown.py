@@ -1,0 +1,52 @@
+"""`.kafka_cleanshutdown` of a log directory: its presence says that the broker stopped cleanly.
+
+    0.8.0 to 3.6: an empty file; 3.7 and later: one JSON object `{"version":0,"brokerEpoch":N}`, N = -1 where it
+    is not known.
+
+Kafka: `CleanShutdownFileHandler`. A broker goes by the file's presence; content it can't read only costs the epoch.
+"""
+
+import json
+from dataclasses import dataclass, field
+
+from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
+from kforensics.errors import FormatError
+from kforensics.formats.primitives.json_line import integer_of, parse_json_object
+from kforensics.formats.primitives.text_lines import shown
+
+NO_BROKER_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanShutdown:
+    """The marker's content: `NOT_APPLICABLE` is the empty file of old brokers, `NOT_WRITTEN` an unknown epoch."""
+
+    broker_epoch: int | Absent
+    damage: tuple[Damage, ...] = field(default=())
+
+
+def parse_clean_shutdown(data: bytes | memoryview) -> CleanShutdown:
+    """The marker's content; whatever it is, the marker counts."""
+    if not len(data):
+        return CleanShutdown(broker_epoch=Absent.NOT_APPLICABLE)
+    try:
+        fields = parse_json_object(data, expected="nothing, or a JSON object with brokerEpoch")
+    except FormatError as error:
+        return _unreadable(error.span, error.expected, error.found)
+    version, epoch = integer_of(fields.get("version")), integer_of(fields.get("brokerEpoch"))
+    if version != 0 or epoch is None or epoch < NO_BROKER_EPOCH:
+        return _unreadable(Span(0, len(data)), "version 0 and a brokerEpoch", shown(data))
+    return CleanShutdown(broker_epoch=Absent.NOT_WRITTEN if epoch == NO_BROKER_EPOCH else epoch)
+
+
+def encode_clean_shutdown(marker: CleanShutdown) -> bytes:
+    """The file as a broker writes it: empty where an epoch is not applicable."""
+    if marker.broker_epoch is Absent.NOT_APPLICABLE:
+        return b""
+    epoch = NO_BROKER_EPOCH if isinstance(marker.broker_epoch, Absent) else marker.broker_epoch
+    return json.dumps({"version": 0, "brokerEpoch": epoch}, separators=(",", ":")).encode()
+
+
+def _unreadable(span: Span, expected: str, found: str) -> CleanShutdown:
+    place = Damage(span=span, kind=DamageKind.TEXT, expected=expected, found=found, gravity=Gravity.STALE)
+    return CleanShutdown(broker_epoch=Absent.UNREADABLE, damage=(place,))

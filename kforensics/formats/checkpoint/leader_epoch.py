@@ -1,0 +1,86 @@
+"""`leader-epoch-checkpoint` of a partition directory: the leader epochs that the broker acts on.
+
+    file  := version LF count LF (entry LF)*        version is 0
+    entry := leader_epoch SP start_offset
+    An empty file is an empty list. No checksum. Epochs rise strictly; start offsets rise strictly since 2.0.1 and
+    2.1.0 (KAFKA-7415);
+    0.11.0.0 to 2.0.0 wrote equal and even falling ones, so their order is left to whoever knows the version.
+
+Kafka: `LeaderEpochCheckpointFile`, `LeaderEpochFileCache` (0.11.0 and later).
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kforensics.damage import Damage, DamageKind, Span
+from kforensics.formats.checkpoint.offset import encode_frame, parse_frame, split_fields
+from kforensics.formats.primitives.text_lines import DamageList, TextLine, beyond_limit, parse_integer, shown
+from kforensics.units import EpochEntry
+
+
+class LeaderEpochLine(NamedTuple):
+    """One leader epoch, the offset where it began, and the number of the line that says so, from 1."""
+
+    leader_epoch: int
+    start_offset: int
+    line: int = 0
+    position: int = 0
+    length: int = 0
+
+    @property
+    def span(self) -> Span:
+        """The bytes of the line."""
+        return Span(self.position, self.length)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderEpochCheckpoint:
+    """What the file says, in its order."""
+
+    lines: tuple[LeaderEpochLine, ...] = ()
+    damage: tuple[Damage, ...] = field(default=())
+
+    @property
+    def entries(self) -> tuple[EpochEntry, ...]:
+        """The epochs without their lines."""
+        return tuple(EpochEntry(line.leader_epoch, line.start_offset) for line in self.lines)
+
+
+def parse_leader_epoch_checkpoint(data: bytes | memoryview) -> LeaderEpochCheckpoint:
+    """Entries and damage of a `leader-epoch-checkpoint`.
+
+    Raises:
+        FormatError: the file does not begin with a version; `UnsupportedFormat` where it is not 0.
+    """
+    damage = DamageList()
+    lines: list[LeaderEpochLine] = []
+    for line in parse_frame(data, damage):
+        entry = _parse_line(line, damage)
+        if entry is None:
+            continue
+        if lines and entry.leader_epoch <= lines[-1].leader_epoch:
+            expected = f"a leader epoch above {lines[-1].leader_epoch}"
+            damage.add(line.span, DamageKind.ORDER, expected=expected, found=shown(line.content), line=line.number)
+        lines.append(entry)
+    return LeaderEpochCheckpoint(lines=tuple(lines), damage=(*damage.as_tuple(), *beyond_limit(len(data))))
+
+
+def encode_leader_epoch_checkpoint(checkpoint: LeaderEpochCheckpoint) -> bytes:
+    """The file as a broker writes it."""
+    return encode_frame(f"{epoch} {start}" for epoch, start in checkpoint.entries)
+
+
+def _parse_line(line: TextLine, damage: DamageList) -> LeaderEpochLine | None:
+    fields = split_fields(line)
+    epoch = parse_integer(fields[0], bits=32) if len(fields) == 2 else None
+    start = parse_integer(fields[1], bits=64) if len(fields) == 2 else None
+    if epoch is None or start is None or epoch < 0 or start < 0:
+        damage.add(
+            line.span,
+            DamageKind.TEXT,
+            expected="a leader epoch and its start offset",
+            found=shown(line.content),
+            line=line.number,
+        )
+        return None
+    return LeaderEpochLine(epoch, start, line.number, line.position, len(line.content))

@@ -1,0 +1,213 @@
+r"""`meta.properties` of a log directory: which node and cluster it belongs to.
+
+    A java.util.Properties text: `key=value` lines, `#` and `!` comments, ISO 8859-1 with `\uXXXX` escapes.
+    version 0 (0.8.2 and later, ZooKeeper): broker.id, since 0.10.1 cluster.id
+    version 1 (KRaft, 2.8 and later): node.id, cluster.id, since 3.7 directory.id
+    Without a version it is 0. No checksum.
+
+Kafka: `MetaProperties`, `BrokerMetadataCheckpoint`, `PropertiesUtils`.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kforensics.damage import Absent, Damage, DamageKind, Span
+from kforensics.errors import FormatError
+from kforensics.formats.primitives.text_lines import (
+    DamageList,
+    TextLine,
+    beyond_limit,
+    parse_integer,
+    shown,
+    walk_lines,
+)
+
+RESERVED_DIRECTORY_IDS = {
+    "AAAAAAAAAAAAAAAAAAAAAA": "MIGRATING",
+    "AAAAAAAAAAAAAAAAAAAAAQ": "UNASSIGNED",
+    "AAAAAAAAAAAAAAAAAAAAAg": "LOST",
+}
+"""Ids with a meaning of their own, which no directory may bear (`DirectoryId`)."""
+
+UUID_PATTERN = re.compile(r"[A-Za-z0-9_-]{22}")
+"""A `Uuid` as Kafka writes it: 16 bytes in URL-safe base64 without padding."""
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_KEYS = {"version", "broker.id", "node.id", "cluster.id", "directory.id"}
+
+
+class Property(NamedTuple):
+    """One key and its value, with the line it stands on."""
+
+    key: str
+    value: str
+    line: int = 0
+    position: int = 0
+    length: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaProperties:
+    """Who a log directory belongs to; `entries` are all properties in the order of the file."""
+
+    version: int
+    node_id: int | Absent
+    cluster_id: str | Absent
+    directory_id: str | Absent
+    entries: tuple[Property, ...] = ()
+    damage: tuple[Damage, ...] = field(default=())
+
+    def line_of(self, key: str) -> int | Absent:
+        """The line of a property; of a doubled one the last, which counts."""
+        return next((entry.line for entry in reversed(self.entries) if entry.key == key), Absent.NOT_WRITTEN)
+
+
+def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:
+    """The identity of a log directory.
+
+    Raises:
+        FormatError: there is no property a broker writes.
+    """
+    entries = tuple(parse_properties(data))
+    values = {entry.key: entry for entry in entries}
+    if not _KEYS & values.keys():
+        raise FormatError(
+            Span(0, len(data)), expected="properties such as version, node.id and cluster.id", found=shown(data)
+        )
+    damage = DamageList()
+    version = _integer(values.get("version"), damage)
+    node_key = "node.id" if "node.id" in values else "broker.id"
+    if isinstance(version, int) and version not in (0, 1):
+        _add(damage, values["version"], "version 0 or 1", kind=DamageKind.VERSION)
+    node_id = _integer(values.get(node_key), damage)
+    cluster_id = _text(values.get("cluster.id"))
+    directory_id = _text(values.get("directory.id"))
+    if version == 1:
+        _require(data, damage, node_id, "node.id")
+        _require(data, damage, cluster_id, "cluster.id")
+    if isinstance(node_id, int) and node_id < 0:
+        _add(damage, values[node_key], "a node id of 0 or more")
+    if isinstance(directory_id, str) and not isinstance(directory_id, Absent):
+        if not UUID_PATTERN.fullmatch(directory_id):
+            _add(damage, values["directory.id"], "22 characters of URL-safe base64")
+        elif directory_id in RESERVED_DIRECTORY_IDS:
+            _add(
+                damage,
+                values["directory.id"],
+                f"an id of its own, not the reserved {RESERVED_DIRECTORY_IDS[directory_id]}",
+            )
+    return MetaProperties(
+        version=version if not isinstance(version, Absent) else 0,
+        node_id=node_id,
+        cluster_id=cluster_id,
+        directory_id=directory_id,
+        entries=entries,
+        damage=(*damage.as_tuple(), *beyond_limit(len(data))),
+    )
+
+
+def encode_meta_properties(properties: MetaProperties) -> bytes:
+    """The properties in their order; a broker puts a comment with the date above them, in an order of its own."""
+    lines = [f"{_escape(entry.key, key=True)}={_escape(entry.value, key=False)}\n" for entry in properties.entries]
+    return "".join(lines).encode("ascii")
+
+
+def meta_properties(
+    *, version: int, node_id: int, cluster_id: str | Absent, directory_id: str | Absent = Absent.NOT_WRITTEN
+) -> MetaProperties:
+    """The value for a directory of that node, with the keys its version uses."""
+    pairs = {"version": str(version), "node.id" if version else "broker.id": str(node_id)}
+    if not isinstance(cluster_id, Absent):
+        pairs["cluster.id"] = cluster_id
+    if not isinstance(directory_id, Absent):
+        pairs["directory.id"] = directory_id
+    entries = tuple(Property(key, value) for key, value in pairs.items())
+    return MetaProperties(
+        version=version, node_id=node_id, cluster_id=cluster_id, directory_id=directory_id, entries=entries
+    )
+
+
+def parse_properties(data: bytes | memoryview) -> Iterator[Property]:
+    """Keys and values of a java.util.Properties text, with the line each begins on."""
+    for line in _logical_lines(data):
+        text = line.content.decode("latin-1")
+        at = 0
+        while at < len(text) and text[at] not in "=: \t\f":
+            at += 2 if text[at] == "\\" else 1
+        rest = text[at:].lstrip(" \t\f")
+        if rest[:1] in {"=", ":"}:
+            rest = rest[1:].lstrip(" \t\f")
+        yield Property(_unescape(text[:at]), _unescape(rest), line.number, line.position, len(line.content))
+
+
+def _logical_lines(data: bytes | memoryview) -> Iterator[TextLine]:
+    pending: list[bytes] = []
+    start: TextLine | None = None
+    for line in walk_lines(data):
+        content = line.content.lstrip(b" \t\f")
+        if start is None and (not content or content[:1] in {b"#", b"!"}):
+            continue
+        start = start or line
+        if (len(content) - len(content.rstrip(b"\\"))) % 2:
+            pending.append(content[:-1])
+            continue
+        yield start._replace(content=b"".join((*pending, content)))
+        pending, start = [], None
+    if start is not None:
+        yield start._replace(content=b"".join(pending))
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    return re.sub(r"\\(u[0-9a-fA-F]{4}|.|$)", _unescape_one, text, flags=re.DOTALL)
+
+
+def _unescape_one(match: re.Match[str]) -> str:
+    escaped = match[1]
+    if len(escaped) == 5:
+        return chr(int(escaped[1:], 16))
+    return _ESCAPES.get(escaped, escaped)
+
+
+def _escape(text: str, *, key: bool) -> str:
+    escaped = []
+    for at, character in enumerate(text):
+        if character in "\t\n\r\f":
+            escaped.append({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}[character])
+        elif character in "=:#!\\" or (character == " " and (key or at == 0)):
+            escaped.append("\\" + character)
+        elif " " <= character <= "~":
+            escaped.append(character)
+        else:
+            units = character.encode("utf-16-be", errors="surrogatepass")
+            escaped.extend(f"\\u{units[i] << 8 | units[i + 1]:04X}" for i in range(0, len(units), 2))
+    return "".join(escaped)
+
+
+def _integer(entry: Property | None, damage: DamageList) -> int | Absent:
+    if entry is None:
+        return Absent.NOT_WRITTEN
+    value = parse_integer(entry.value.strip().encode("utf-8", errors="replace"), bits=32)
+    if value is None:
+        _add(damage, entry, "a number")
+        return Absent.UNREADABLE
+    return value
+
+
+def _text(entry: Property | None) -> str | Absent:
+    return Absent.NOT_WRITTEN if entry is None else entry.value
+
+
+def _require(data: bytes | memoryview, damage: DamageList, value: int | str | Absent, key: str) -> None:
+    if value is Absent.NOT_WRITTEN:
+        damage.add(
+            Span(0, len(data)), DamageKind.TEXT, expected=f"{key}, which version 1 requires", found="no such line"
+        )
+
+
+def _add(damage: DamageList, entry: Property, expected: str, *, kind: DamageKind = DamageKind.TEXT) -> None:
+    found = shown(f"{entry.key}={entry.value}".encode("utf-8", errors="replace"))
+    damage.add(Span(entry.position, entry.length), kind, expected=expected, found=found, line=entry.line)

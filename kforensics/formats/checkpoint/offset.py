@@ -1,0 +1,201 @@
+"""Offset checkpoints of a log directory: high watermarks, recovery points, log starts and cleaner positions.
+
+The files are `replication-offset-`, `recovery-point-offset-`, `log-start-offset-` and `cleaner-offset-checkpoint`.
+
+    file  := version LF count LF (entry LF)*        version is 0
+    entry := topic SP partition SP offset           offsets >= 0, in no order
+    An empty file, or one without a count, is an empty list. No checksum.
+
+Kafka: `CheckpointFile`, `OffsetCheckpointFile` (0.8.0 and later). `leader-epoch-checkpoint` shares the frame
+(`parse_frame`).
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+from kforensics.damage import Damage, DamageKind, Span
+from kforensics.errors import FormatError, UnsupportedFormat
+from kforensics.formats.primitives.text_lines import (
+    DamageList,
+    TextLine,
+    beyond_limit,
+    parse_integer,
+    shown,
+    walk_lines,
+)
+
+CHECKPOINT_VERSION = 0
+
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_PLAIN_ENTRY = re.compile(rb"([a-zA-Z0-9._-]{1,249}) ([0-9]{1,9}) ([0-9]{1,18})")
+"""A line as brokers write it: recognised in one step, since a hostile file may have a million of them."""
+
+# Kafka splits on \s+ of a Java regex: these six bytes and no others.
+_BLANK = re.compile(rb"[ \t\n\x0b\f\r]+")
+
+
+class CheckpointEntry(NamedTuple):
+    """One partition's offset and the number of the line that says it, from 1."""
+
+    topic: str
+    partition: int
+    offset: int
+    line: int = 0
+    position: int = 0
+    length: int = 0
+
+    @property
+    def span(self) -> Span:
+        """The bytes of the line."""
+        return Span(self.position, self.length)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What one offset checkpoint says, in the order of the file."""
+
+    entries: tuple[CheckpointEntry, ...] = ()
+    damage: tuple[Damage, ...] = field(default=())
+
+
+def parse_checkpoint(data: bytes | memoryview) -> Checkpoint:
+    """Entries and damage of an offset checkpoint.
+
+    Raises:
+        FormatError: the file does not begin with a version; `UnsupportedFormat` where it is not 0.
+    """
+    damage = DamageList()
+    return Checkpoint(
+        entries=tuple(iter_checkpoint(data, damage)), damage=(*damage.as_tuple(), *beyond_limit(len(data)))
+    )
+
+
+def check_checkpoint(data: bytes | memoryview) -> Checkpoint:
+    """The damage of an offset checkpoint without its entries, of which there may be a million.
+
+    Raises:
+        FormatError: as `parse_checkpoint` does.
+    """
+    damage = DamageList()
+    for _ in iter_checkpoint(data, damage):
+        pass
+    return Checkpoint(damage=(*damage.as_tuple(), *beyond_limit(len(data))))
+
+
+def iter_checkpoint(data: bytes | memoryview, damage: DamageList) -> Iterator[CheckpointEntry]:
+    """The entries one by one, for who keeps few of many.
+
+    Raises:
+        FormatError: as `parse_checkpoint` does.
+    """
+    for line in parse_frame(data, damage):
+        entry = _parse_entry(line, damage)
+        if entry is not None:
+            yield entry
+
+
+def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
+    """The file as a broker writes it; line numbers and damage are not content."""
+    return encode_frame(f"{entry.topic} {entry.partition} {entry.offset}" for entry in checkpoint.entries)
+
+
+def encode_frame(lines: Iterable[str]) -> bytes:
+    """Version, count and lines of a checkpoint file."""
+    body = list(lines)
+    return "".join(f"{line}\n" for line in (CHECKPOINT_VERSION, len(body), *body)).encode()
+
+
+def parse_frame(data: bytes | memoryview, damage: DamageList) -> Iterator[TextLine]:
+    """The entry lines of a checkpoint file; a wrong count becomes damage once the lines are read.
+
+    Raises:
+        FormatError: the file does not begin with a version; `UnsupportedFormat` where it is not 0.
+    """
+    lines = walk_lines(data)
+    first = next(lines, None)
+    if first is None:
+        return
+    _check_version(first)
+    second = next(lines, None)
+    if second is None:
+        return
+    declared = parse_integer(second.content, bits=32)
+    if declared is None or declared < 0:
+        damage.add(
+            second.span, DamageKind.TEXT, expected="a count of entries", found=shown(second.content), line=second.number
+        )
+        if len(_BLANK.split(second.content)) > 1:  # an entry stands where the count should: the count is gone
+            lines = chain((second,), lines)
+        declared = None
+    found = 0
+    for line in lines:
+        found += 1
+        yield line
+    if declared is not None and declared != found:
+        damage.add(
+            second.span,
+            DamageKind.COUNT,
+            expected=f"{found} entries, as there are lines",
+            found=f"a count of {declared}",
+            line=second.number,
+        )
+
+
+def split_fields(line: TextLine) -> list[bytes]:
+    """The fields of a line as Kafka splits them: a leading blank makes an empty field, trailing ones none."""
+    return _BLANK.split(line.content.rstrip(b" \t\x0b\f"))
+
+
+def _check_version(line: TextLine) -> None:
+    version = parse_integer(line.content, bits=32)
+    if version is None:
+        raise FormatError(line.span, expected="the version 0 on line 1", found=shown(line.content))
+    if version != CHECKPOINT_VERSION:
+        raise UnsupportedFormat(line.span, expected="version 0 on line 1", found=f"version {version}")
+
+
+def _parse_entry(line: TextLine, damage: DamageList) -> CheckpointEntry | None:
+    plain = _PLAIN_ENTRY.fullmatch(line.content)
+    if plain is not None:
+        topic, partition, offset = plain.groups()
+        return CheckpointEntry(
+            topic.decode("ascii"), int(partition), int(offset), line.number, line.position, len(line.content)
+        )
+    return _parse_odd_entry(line, damage)
+
+
+def _parse_odd_entry(line: TextLine, damage: DamageList) -> CheckpointEntry | None:
+    fields = split_fields(line)
+    partition = parse_integer(fields[1], bits=32) if len(fields) == 3 else None
+    offset = parse_integer(fields[2], bits=64) if len(fields) == 3 else None
+    topic = fields[0].decode("utf-8", errors="backslashreplace")
+    if partition is None or offset is None or not _TOPIC.fullmatch(topic):
+        damage.add(
+            line.span,
+            DamageKind.TEXT,
+            expected="topic, partition and offset",
+            found=shown(line.content),
+            line=line.number,
+        )
+        return None
+    if partition < 0 or offset < 0:
+        damage.add(
+            line.span,
+            DamageKind.TEXT,
+            expected="a partition and an offset of 0 or more",
+            found=shown(line.content),
+            line=line.number,
+        )
+        return None
+    return CheckpointEntry(topic, partition, offset, line.number, line.position, len(line.content))
+
+
+def span_of_line(data: bytes | memoryview, number: int) -> Span:
+    """The bytes of a line by its number, for citations; empty at the end where there is no such line."""
+    for line in walk_lines(data):
+        if line.number == number:
+            return line.span
+    return Span(len(data), 0)

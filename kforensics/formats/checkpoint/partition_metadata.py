@@ -1,0 +1,127 @@
+"""`partition.metadata` of a partition directory: the id of the topic (KIP-516).
+
+    version: 0 LF topic_id: <16 bytes in URL-safe base64, 22 characters> [LF]
+    No checksum. Written lazily, so it may be missing; the zero id is never written.
+
+Kafka: `PartitionMetadataFile` (2.8 and later).
+"""
+
+import base64
+import re
+from dataclasses import dataclass, field
+
+from kforensics.damage import Absent, Damage, DamageKind, Span
+from kforensics.errors import FormatError, UnsupportedFormat
+from kforensics.formats.checkpoint.meta_properties import UUID_PATTERN
+from kforensics.formats.primitives.text_lines import (
+    DamageList,
+    TextLine,
+    beyond_limit,
+    parse_integer,
+    shown,
+    walk_lines,
+)
+
+ZERO_UUID = "A" * 22
+METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+"""The id of `__cluster_metadata`, the same in every cluster."""
+
+MOST_LINES = 16
+"""Lines of the file that are looked at; a broker writes two."""
+
+_LINE = re.compile(rb"\s*([A-Za-z_]+)\s*:\s*(\S*)\s*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionMetadata:
+    """The topic id, with the line that says it."""
+
+    version: int
+    topic_id: str | Absent
+    topic_id_line: int = 2
+    damage: tuple[Damage, ...] = field(default=())
+
+
+def parse_partition_metadata(data: bytes | memoryview) -> PartitionMetadata:
+    """The topic id of a partition directory.
+
+    Raises:
+        FormatError: no line is one a broker writes; `UnsupportedFormat` where the version is not 0.
+    """
+    damage = DamageList()
+    values: dict[str, tuple[TextLine, bytes]] = {}
+    for line in walk_lines(data):
+        match = _LINE.fullmatch(line.content)
+        if line.number > MOST_LINES or match is None:
+            damage.add(
+                line.span,
+                DamageKind.TEXT,
+                expected="version: 0 and topic_id: <id>",
+                found=shown(line.content),
+                line=line.number,
+            )
+            continue
+        values[match[1].decode("ascii")] = (line, match[2])
+    if "version" not in values and "topic_id" not in values:
+        raise FormatError(
+            Span(0, len(data)),
+            expected="lines of version: 0 and topic_id: <id>",
+            found=shown(data) if len(data) else "an empty file",
+        )
+    _check_version(values.get("version"), data, damage)
+    topic_id, line_number = _topic_id(values.get("topic_id"), data, damage)
+    return PartitionMetadata(
+        version=0, topic_id=topic_id, topic_id_line=line_number, damage=(*damage.as_tuple(), *beyond_limit(len(data)))
+    )
+
+
+def encode_partition_metadata(metadata: PartitionMetadata) -> bytes:
+    """The file as a broker writes it, without a line break at the end."""
+    return f"version: {metadata.version}\ntopic_id: {metadata.topic_id}".encode()
+
+
+def uuid_bytes(text: str) -> bytes:
+    """The 16 bytes of a Kafka `Uuid` of 22 characters."""
+    return base64.urlsafe_b64decode(text + "==")
+
+
+def uuid_text(data: bytes) -> str:
+    """The 22 characters of a Kafka `Uuid` of 16 bytes."""
+    return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
+
+
+def _check_version(value: tuple[TextLine, bytes] | None, data: bytes | memoryview, damage: DamageList) -> None:
+    if value is None:
+        damage.add(Span(0, len(data)), DamageKind.VERSION, expected="a line version: 0", found="no such line")
+        return
+    line, text = value
+    version = parse_integer(text, bits=32)
+    if version is None:
+        damage.add(line.span, DamageKind.VERSION, expected="version: 0", found=shown(line.content), line=line.number)
+    elif version != 0:
+        raise UnsupportedFormat(line.span, expected="version 0", found=f"version {version}")
+
+
+def _topic_id(
+    value: tuple[TextLine, bytes] | None, data: bytes | memoryview, damage: DamageList
+) -> tuple[str | Absent, int]:
+    if value is None:
+        damage.add(Span(0, len(data)), DamageKind.TEXT, expected="a line topic_id: <id>", found="no such line")
+        return Absent.UNREADABLE, 2
+    line, raw = value
+    text = raw.decode("ascii", errors="replace")
+    if not UUID_PATTERN.fullmatch(text) or uuid_text(uuid_bytes(text)) != text:
+        damage.add(
+            line.span,
+            DamageKind.TEXT,
+            expected="22 characters of URL-safe base64",
+            found=shown(line.content),
+            line=line.number,
+        )
+        return Absent.UNREADABLE, line.number
+    if text == ZERO_UUID:
+        damage.add(
+            line.span, DamageKind.TEXT, expected="an id other than zero", found=shown(line.content), line=line.number
+        )
+        return Absent.UNREADABLE, line.number
+    return text, line.number

@@ -1,0 +1,155 @@
+"""What is checked of a batch whose checksum holds: its header's sense, a wrapper's messages, and every record."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.damage import Damage, DamageKind, Span
+from kforensics.errors import FormatError, UnsupportedFormat
+from kforensics.formats.columns.bodies import Bodies, BodyDamage, compressed_bodies, plain_bodies
+from kforensics.formats.columns.record_columns import ExactReads, find_damaged_lanes
+from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
+from kforensics.formats.log.message_set import MESSAGE_HEADER_0, MESSAGE_HEADER_1, summarize_wrapper
+from kforensics.formats.log.record_batch import BATCH_HEADER
+from kforensics.formats.log.records import SMALLEST_RECORD, CountMismatch, TooManyHeaders
+from kforensics.formats.primitives.compression import BadCompression, Codec, OutputLimitReached, WindowTooLarge
+from kforensics.formats.primitives.word_buffer import WordBuffer
+from kforensics.units import OffsetRange
+
+Rows = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+class WindowBatches:
+    """The batches of one window, their bytes, and which of them are sound so far."""
+
+    def __init__(
+        self, window: WordBuffer, payload: WordBuffer, table: BatchTable, file_position: int, exact: ExactReads
+    ) -> None:
+        self.window = window
+        self.payload = payload
+        self.exact = exact
+        self.table = table
+        self.file_position = file_position
+        self.sound: Flags = table["crc_valid"].copy()
+        self.damage: list[Damage] = []
+
+    def reject(self, row: int, kind: DamageKind, expected: str, found: str) -> None:
+        """Note that a batch is not as its format says."""
+        batch = self.table[row]
+        self.sound[row] = False
+        self.damage.append(
+            Damage(
+                span=Span(int(batch["position"]), int(batch["length"])),
+                kind=kind,
+                expected=expected,
+                found=found,
+                offsets_lost=OffsetRange(int(batch["base_offset"]), int(batch["last_offset"])),
+            )
+        )
+
+    def reject_body(self, row: int, error: FormatError, start: int | None = None) -> None:
+        """Note what the exact reader said of a batch; `start` is the batch's place in the buffer that the error's span is in."""
+        batch = self.table[row]
+        if isinstance(error, OutputLimitReached | WindowTooLarge | TooManyHeaders):
+            kind, where = DamageKind.TOO_LARGE, ""
+        elif isinstance(error, UnsupportedFormat):
+            kind, where = DamageKind.UNSUPPORTED, ""
+        elif isinstance(error, BadCompression):
+            kind, where = DamageKind.COMPRESSION, ""
+        else:
+            kind = DamageKind.COUNT if isinstance(error, CountMismatch) else DamageKind.RECORD
+            is_plain = start is not None and not batch["attributes"] & CODEC_MASK
+            where = f" at byte {int(batch['position']) + error.span.position - (start or 0)}" if is_plain else ""
+        self.reject(row, kind, error.expected, error.found + where)
+
+
+def check_headers(batches: WindowBatches) -> None:
+    """Numbers of magic 2 headers that can't be, checksum or not."""
+    table = batches.table
+    counts = table["count"].astype(np.int64)
+    deltas = table["last_offset"] - table["base_offset"]
+    codecs = table["attributes"] & CODEC_MASK
+    body_lengths = table["length"].astype(np.int64) - BATCH_HEADER.length
+    is_batch = batches.sound & (table["magic"] == 2)
+    wrong_codec = codecs > np.where(table["magic"] == 2, Codec.ZSTD, Codec.LZ4)
+    wrong_count = is_batch & (
+        (deltas < 0)
+        | (counts < 0)
+        | (counts > deltas + 1)
+        | ((codecs == 0) & (counts * SMALLEST_RECORD > body_lengths))
+    )
+    for row in np.flatnonzero(batches.sound & (wrong_codec | wrong_count)).tolist():
+        if wrong_codec[row]:
+            batches.reject(
+                row, DamageKind.UNSUPPORTED, "a known codec", f"codec {codecs[row]} in magic {table['magic'][row]}"
+            )
+        elif deltas[row] < 0:
+            batches.reject(row, DamageKind.COUNT, "a last offset delta of 0 or more", str(deltas[row]))
+        else:
+            most = int(deltas[row]) + 1
+            if codecs[row] == 0:
+                most = min(most, int(body_lengths[row]) // SMALLEST_RECORD)
+            batches.reject(row, DamageKind.COUNT, f"0 to {most} records", str(counts[row]))
+
+
+def open_wrappers(batches: WindowBatches) -> None:
+    """Fill in the first offset and the count of wrapper messages, which stand inside them; all that is in them is checked on the way."""
+    table = batches.table
+    is_wrapper = batches.sound & (table["magic"] < 2) & (table["attributes"] & CODEC_MASK > 0)
+    for row in np.flatnonzero(is_wrapper).tolist():
+        start = int(table["position"][row]) - batches.file_position
+        try:
+            summary = summarize_wrapper(batches.window.view[start : start + int(table["length"][row])])
+        except FormatError as error:
+            batches.reject_body(row, error)
+        else:
+            table["base_offset"][row] = summary.first_offset
+            table["count"][row] = summary.message_count
+
+
+def check_records(batches: WindowBatches) -> None:
+    """Every record of every sound batch: lengths, counts, rising offsets."""
+    _check_messages(batches)
+    for found in _bodies(batches):
+        if isinstance(found, BodyDamage):
+            batches.reject_body(found.row, found.error)
+            continue
+        for damaged in find_damaged_lanes(found.buffer, found.lanes, batches.exact):
+            start = int(found.lanes.starts[damaged.lane])
+            batches.reject_body(int(found.lanes.rows[damaged.lane]), damaged.error, start - BATCH_HEADER.length)
+
+
+def _bodies(batches: WindowBatches) -> Iterator[Bodies | BodyDamage]:
+    table = batches.table
+    is_batch = batches.sound & (table["magic"] == 2)
+    is_compressed = table["attributes"] & CODEC_MASK > 0
+    plain = np.flatnonzero(is_batch & ~is_compressed)
+    if len(plain):
+        yield plain_bodies(batches.window, table, plain, batches.file_position)
+    compressed = np.flatnonzero(is_batch & is_compressed)
+    if len(compressed):
+        yield from compressed_bodies(batches.window, batches.payload, table, compressed, batches.file_position)
+
+
+def _check_messages(batches: WindowBatches) -> None:
+    """Plain messages of magic 0 and 1: key and value fill what the length says."""
+    table = batches.table
+    rows = np.flatnonzero(batches.sound & (table["magic"] < 2) & (table["attributes"] & CODEC_MASK == 0))
+    if not len(rows):
+        return
+    starts = table["position"][rows] - batches.file_position
+    ends = starts + table["length"][rows]
+    numbers = np.ndarray((batches.window.capacity,), ">i4", buffer=batches.window.view, strides=(1,))
+    keys = starts + np.where(table["magic"][rows] == 1, MESSAGE_HEADER_1.length, MESSAGE_HEADER_0.length)
+    key_lengths = numbers[keys].astype(np.int64)
+    values = keys + 4 + np.maximum(key_lengths, 0)
+    fits = (key_lengths >= -1) & (values + 4 <= ends)
+    value_lengths = numbers[np.where(fits, values, keys)].astype(np.int64)
+    fits &= (value_lengths >= -1) & (values + 4 + np.maximum(value_lengths, 0) == ends)
+    for index in np.flatnonzero(~fits).tolist():
+        found = f"key length {key_lengths[index]}, value length {value_lengths[index]}"
+        batches.reject(
+            int(rows[index]), DamageKind.RECORD, f"key and value in {ends[index] - keys[index]} bytes", found
+        )

@@ -1,0 +1,102 @@
+"""The record bodies of a window's batches, decompressed where they are compressed, as lanes for the column reader."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.errors import FormatError
+from kforensics.formats.columns.record_chain import Lanes
+from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
+from kforensics.formats.log.record_batch import BATCH_HEADER
+from kforensics.formats.log.records import SMALLEST_RECORD
+from kforensics.formats.primitives.compression import SMALLEST_LIMIT, OutputLimitReached, decompress_into, output_limit
+from kforensics.formats.primitives.word_buffer import WordBuffer
+
+PAYLOAD_LENGTH = 8 << 20
+"""Bytes decompressed before they are looked at; a larger batch makes it grow up to the output limit."""
+
+
+class Bodies(NamedTuple):
+    """Bodies side by side in one buffer, good until the next ones are asked for."""
+
+    buffer: WordBuffer
+    lanes: Lanes
+
+
+class BodyDamage(NamedTuple):
+    """A batch whose body can't be had."""
+
+    row: int
+    error: FormatError
+
+
+def plain_bodies(window: WordBuffer, table: BatchTable, rows: NDArray[np.int64], file_position: int) -> Bodies:
+    """Uncompressed bodies, where they lie."""
+    starts = table["position"][rows] - file_position
+    return Bodies(window, _lanes(table, rows, starts + BATCH_HEADER.length, starts + table["length"][rows]))
+
+
+def compressed_bodies(
+    window: WordBuffer, payload: WordBuffer, table: BatchTable, rows: NDArray[np.int64], file_position: int
+) -> Iterator[Bodies | BodyDamage]:
+    """Compressed bodies in file order, as many at a time as the payload buffer takes."""
+    places = (table["position"][rows] - file_position).tolist()
+    lengths = table["length"][rows].tolist()
+    codecs = (table["attributes"][rows] & CODEC_MASK).tolist()
+    ends: list[int] = []
+    first = index = used = 0
+    expansion = 1.0
+    while index < len(rows):
+        body = window.view[places[index] + BATCH_HEADER.length : places[index] + lengths[index]]
+        # An earlier batch may have made the payload grow, whose codec holds less beside it.
+        is_too_large = payload.capacity > SMALLEST_LIMIT and payload.capacity > output_limit(codecs[index], body)
+        if is_too_large and not used:
+            payload.shrink(PAYLOAD_LENGTH)
+        room = payload.view[used : payload.capacity]
+        outcome: int | FormatError | None = None
+        if not used or (expansion * len(body) <= len(room) and not is_too_large):
+            outcome = _try_decompress(codecs[index], body, room)
+        if isinstance(outcome, int):
+            used += outcome
+            ends.append(used)
+            expansion = max(1.0, outcome / max(len(body), 1))
+            index += 1
+            continue
+        if used:
+            yield _filled(payload, table, rows[first:index], ends)
+        del room  # a view of the payload would keep what it grows out of alive
+        is_small = isinstance(outcome, OutputLimitReached) and not used
+        if is_small and payload.capacity < (limit := output_limit(codecs[index], body)):
+            payload.ensure(_next_capacity(payload.capacity, limit))
+        elif outcome is not None and not (isinstance(outcome, OutputLimitReached) and used):
+            yield BodyDamage(int(rows[index]), outcome)
+            index += 1
+        first, used, ends = index, 0, []
+    if ends:
+        yield _filled(payload, table, rows[first:index], ends)
+
+
+def _next_capacity(capacity: int, limit: int) -> int:
+    # One step from there to the limit: what an allocator is given back in between, it may keep.
+    return limit if capacity >= PAYLOAD_LENGTH else min(max(capacity * 8, 1 << 16), PAYLOAD_LENGTH)
+
+
+def _try_decompress(codec: int, body: memoryview, room: memoryview) -> int | FormatError:
+    try:
+        return decompress_into(codec, body, room)
+    except FormatError as error:
+        return error.as_value()
+
+
+def _filled(payload: WordBuffer, table: BatchTable, rows: NDArray[np.int64], ends: list[int]) -> Bodies:
+    bounds = np.array([0, *ends], dtype=np.int64)
+    payload.filled = ends[-1]
+    return Bodies(payload, _lanes(table, rows, bounds[:-1], bounds[1:]))
+
+
+def _lanes(table: BatchTable, rows: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Lanes:
+    # A count is a claim: what the body can't hold is cut to one more than it can, which the exact reader then finds missing.
+    counts = np.minimum(table["count"][rows].astype(np.int64), (ends - starts) // SMALLEST_RECORD + 1)
+    return Lanes(rows, starts, ends, np.maximum(counts, 0), table["last_offset"][rows] - table["base_offset"][rows])

@@ -1,0 +1,195 @@
+"""Where each record of many batches starts, which only its predecessor knows.
+
+The chain is followed in all batches of a group at the same time, one lane a batch, so that the interpreter runs once per record index; where few lanes
+are left it follows them one by one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.errors import FormatError
+from kforensics.formats.columns.varint_lanes import Flags, Positions, Values, read_varints
+from kforensics.formats.log.records import SMALLEST_RECORD
+from kforensics.formats.primitives.varint import read_varint
+from kforensics.formats.primitives.word_buffer import WordBuffer
+
+GROUP_RECORDS = 1 << 16
+"""Records that are found in one go."""
+
+PIECE_LENGTH = 2 << 20
+"""Bytes of bodies in a piece: what its columns are read from again and again stays in the processor's own cache."""
+
+FEW_LANES = 64
+"""Below it one lane after the other is faster than all at once."""
+
+_SMALLEST_LENGTH = SMALLEST_RECORD - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Bodies of batches in one buffer, in file order; `rows` says which batch of the caller's table each one is."""
+
+    rows: NDArray[np.int64]
+    starts: Positions
+    ends: Positions
+    counts: Values
+    last_offset_deltas: Values
+
+    def part(self, first: int, end: int) -> "Lanes":
+        """The lanes from `first` up to `end`."""
+        cut = slice(first, end)
+        return Lanes(self.rows[cut], self.starts[cut], self.ends[cut], self.counts[cut], self.last_offset_deltas[cut])
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Lanes, or a stretch of one long lane, with the places of their records."""
+
+    first_lane: int
+    lanes: Lanes
+    skipped: int
+    """Records of a long lane that came in earlier pieces."""
+    is_rest: bool
+    """The lanes end with this piece."""
+    counts: Values
+    """Records of each lane that are in this piece."""
+    positions: Positions
+    """Behind each record's length."""
+    limits: Positions
+    """Behind each record."""
+    sound: Flags
+    """Of each lane: all its records in this piece were found; of others the places are not to be used."""
+
+
+def chain_pieces(buffer: WordBuffer, lanes: Lanes) -> Iterator[Piece]:
+    """The records of all lanes, in pieces of at most `GROUP_RECORDS` that have about `PIECE_LENGTH`; counts must be checked against the bodies' lengths before."""
+    if not len(lanes.rows):
+        return
+    totals = np.cumsum(lanes.counts)
+    first = 0
+    while first < len(totals):
+        before = int(totals[first] - lanes.counts[first])
+        end = int(np.searchsorted(totals, before + GROUP_RECORDS, side="right"))
+        if end == first:
+            yield from _long_lane_pieces(buffer, lanes, first)
+            end = first + 1
+        else:
+            yield from _group_pieces(buffer, lanes, first, end)
+        first = end
+
+
+def _long_lane_pieces(buffer: WordBuffer, lanes: Lanes, lane: int) -> Iterator[Piece]:
+    position, end, count = int(lanes.starts[lane]), int(lanes.ends[lane]), int(lanes.counts[lane])
+    for skipped in range(0, count, GROUP_RECORDS):
+        wanted = min(GROUP_RECORDS, count - skipped)
+        positions = np.zeros(wanted, dtype=np.int64)
+        limits = np.zeros(wanted, dtype=np.int64)
+        sound = _follow_lane(buffer, position, end, positions, limits)
+        yield Piece(
+            first_lane=lane,
+            lanes=lanes.part(lane, lane + 1),
+            skipped=skipped,
+            is_rest=skipped + wanted == count,
+            counts=np.array([wanted]),
+            positions=positions,
+            limits=limits,
+            sound=np.array([sound]),
+        )
+        if not sound:
+            return
+        position = int(limits[-1])
+
+
+def _group_pieces(buffer: WordBuffer, lanes: Lanes, first: int, end: int) -> Iterator[Piece]:
+    """The group's records in pieces of whole lanes."""
+    group = lanes.part(first, end)
+    positions, limits, sound = _follow_lanes(buffer, group)
+    lengths, records = np.cumsum(group.ends - group.starts), np.cumsum(group.counts)
+    lane = record = 0
+    while lane < len(lengths):
+        before = int(lengths[lane - 1]) if lane else 0
+        behind = max(int(np.searchsorted(lengths, before + PIECE_LENGTH, side="right")), lane + 1)
+        last_record = int(records[behind - 1])
+        yield Piece(
+            first_lane=first + lane,
+            lanes=group.part(lane, behind),
+            skipped=0,
+            is_rest=True,
+            counts=group.counts[lane:behind],
+            positions=positions[record:last_record],
+            limits=limits[record:last_record],
+            sound=sound[lane:behind],
+        )
+        lane, record = behind, last_record
+
+
+def _follow_lanes(buffer: WordBuffer, group: Lanes) -> tuple[Positions, Positions, Flags]:
+    """Positions and limits of all records of some lanes, and which lanes are sound."""
+    slots = np.cumsum(group.counts) - group.counts
+    total = int(group.counts.sum())
+    positions = np.zeros(total, dtype=np.int64)
+    limits = np.zeros(total, dtype=np.int64)
+    sound = np.ones(len(slots), dtype=np.bool_)
+    # Longest lanes first: those still going at any record index are the first so many.
+    order = np.argsort(-group.counts, kind="stable")
+    cursors, ends, places = group.starts[order], group.ends[order], slots[order]
+    falling_counts = -group.counts[order]
+    good = np.ones(len(order), dtype=np.bool_)
+    index = 0
+    while (going := int(np.searchsorted(falling_counts, -index, side="left"))) >= FEW_LANES:
+        if going < len(cursors):
+            cursors, ends, places = cursors[:going], ends[:going], places[:going]
+        lengths, behind, complete = read_varints(buffer, cursors)
+        next_cursors = behind + lengths
+        fits = complete & (lengths >= _SMALLEST_LENGTH) & (next_cursors <= ends)
+        if not fits.all():
+            good[:going] &= fits
+            # A lane that ended stays where it is: in bounds, and never called sound again.
+            next_cursors = np.where(fits, next_cursors, cursors)
+        positions[places + index] = behind
+        limits[places + index] = next_cursors
+        cursors = next_cursors
+        index += 1
+    for lane in range(going):
+        if good[lane]:
+            part = slice(int(places[lane]) + index, int(places[lane]) - int(falling_counts[lane]))
+            good[lane] = _follow_lane(buffer, int(cursors[lane]), int(ends[lane]), positions[part], limits[part])
+    sound[order] = good
+    return positions, limits, sound
+
+
+def _follow_lane(buffer: WordBuffer, start: int, end: int, positions: Positions, limits: Positions) -> bool:
+    """Fill in the places of as many records as there are slots; false where one of them does not fit."""
+    content = buffer.content
+    behind: list[int] = []
+    append = behind.append
+    position = start
+    try:
+        # As little as possible for each record: the length, in one or two bytes up to 8 KiB. Whether all fit is asked of all at once.
+        for _ in range(len(positions)):
+            byte = content[position]
+            if byte < 0x80:
+                position += 1 + (byte >> 1)
+            else:
+                second = content[position + 1]
+                if second < 0x80:
+                    position += 2 + ((second << 7 | byte & 0x7F) >> 1)
+                else:
+                    length, position = read_varint(content, position, end)
+                    position += length
+            append(position)
+    except (IndexError, FormatError):
+        return False
+    found = np.array(behind, dtype=np.int64)
+    starts = np.concatenate(([start], found[:-1]))
+    if position > end or (starts < start).any() or (starts > end).any():
+        return False
+    lengths, behind_lengths, complete = read_varints(buffer, starts)
+    if not (complete & (lengths >= _SMALLEST_LENGTH)).all():
+        return False
+    # Only now: places that do not hold must not reach whoever reads from them.
+    positions[:], limits[:] = behind_lengths, found
+    return True

@@ -1,0 +1,258 @@
+"""Records of many batches at once, as columns: with all starts known, each field of all records is decoded by whole-column arithmetic.
+
+The fast path answers one question surely: *this batch is sound*. A batch of which it can't say so goes to the exact reader in records.py, which finds
+it sound after all or says what is wrong with it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.damage import Span
+from kforensics.errors import FormatError
+from kforensics.formats.columns.record_chain import Lanes, Piece, chain_pieces
+from kforensics.formats.columns.varint_lanes import Flags, Positions, Values, read_varints, read_varlongs, skip_varlongs
+from kforensics.formats.log.records import MOST_HEADERS, RecordLayout, iter_record_layouts, skip_headers
+from kforensics.formats.primitives.word_buffer import WordBuffer
+
+FEW_RECORDS = 128
+"""Below it headers are read one record after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordColumns:
+    """Records in file order; positions are places in the buffer that holds the bodies, lengths are -1 for null."""
+
+    rows: NDArray[np.int64]
+    """Of each record, the row of its batch."""
+    timestamp_delta: Values
+    offset_delta: Values
+    key_position: Positions
+    key_length: Values
+    value_position: Positions
+    value_length: Values
+    header_position: Positions
+    header_count: Values
+    end: Positions
+
+    def part(self, first: int, end: int) -> "RecordColumns":
+        """The records from `first` up to `end`."""
+        return RecordColumns(*(getattr(self, name)[first:end] for name in self.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class LaneDamage:
+    """What the exact reader says of a lane; the error's span is in the buffer."""
+
+    lane: int
+    error: FormatError
+
+
+class ExactReads:
+    """Bytes of bodies that the exact reader may go through: a few hundred compressed bytes hold millions of records, each of which costs it microseconds."""
+
+    def __init__(self, allowance: int) -> None:
+        self._left = allowance
+
+    def take(self, length: int) -> bool:
+        """Whether so many bytes may be read, which are gone then."""
+        if length > self._left:
+            return False
+        self._left -= length
+        return True
+
+
+def find_damaged_lanes(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> list[LaneDamage]:
+    """The lanes whose records are not as the format says."""
+    doubtful: set[int] = set()
+    previous_delta = -1
+    for piece in chain_pieces(buffer, lanes):
+        columns, sound_records = _decode(buffer, piece, for_reading=False)
+        sound = _sound_lanes(piece, columns, sound_records, previous_delta if piece.skipped else -1)
+        previous_delta = int(columns.offset_delta[-1]) if len(columns.offset_delta) else -1
+        if not sound.all():
+            doubtful.update((piece.first_lane + np.flatnonzero(~sound)).tolist())
+    return [
+        LaneDamage(lane, error)
+        for lane in sorted(doubtful)
+        if (error := _exact_error(buffer, lanes, lane, exact)) is not None
+    ]
+
+
+def iter_columns(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> Iterator[RecordColumns | LaneDamage]:
+    """Columns of all records in file order, and each damage behind the readable records of its lane."""
+    previous_delta = -1
+    given_up = -1
+    for piece in chain_pieces(buffer, lanes):
+        if piece.first_lane == given_up:
+            continue
+        columns, sound_records = _decode(buffer, piece, for_reading=True)
+        sound = _sound_lanes(piece, columns, sound_records, previous_delta if piece.skipped else -1)
+        previous_delta = int(columns.offset_delta[-1]) if len(columns.offset_delta) else -1
+        if sound.all():
+            yield columns
+            continue
+        ends = np.cumsum(piece.counts).tolist()
+        for lane, end in enumerate(ends):
+            if sound[lane]:
+                yield columns.part(ends[lane - 1] if lane else 0, end)
+            else:
+                given_up = piece.first_lane + lane
+                yield from _exact_columns(buffer, lanes, given_up, piece.skipped, exact)
+
+
+def _decode(buffer: WordBuffer, piece: Piece, *, for_reading: bool) -> tuple[RecordColumns, Flags]:
+    """The columns of a piece, and which records are surely as the format says; rows and timestamps cost extra, and mean nothing without."""
+    limits = piece.limits
+    behind_attributes = piece.positions + 1
+    if for_reading:
+        timestamp_delta, position, has_time = read_varlongs(buffer, behind_attributes)
+    else:
+        timestamp_delta = behind_attributes
+        position, has_time = skip_varlongs(buffer, behind_attributes)
+    offset_delta, position, has_offset = read_varints(buffer, position)
+    key_length, key_position, complete = read_varints(buffer, position)
+    position = key_position + np.maximum(key_length, 0)
+    sound = (key_length >= -1) & (position <= limits) & (complete & has_time & has_offset)
+    value_length, value_position, complete = read_varints(buffer, _where_sound(sound, position, limits))
+    position = value_position + np.maximum(value_length, 0)
+    sound &= complete & (value_length >= -1) & (position <= limits)
+    header_count, header_position, complete = read_varints(buffer, _where_sound(sound, position, limits))
+    sound &= complete & (header_count >= 0) & (header_count <= MOST_HEADERS)
+    end = (
+        _behind_headers(buffer, header_position, header_count, limits, sound) if header_count.any() else header_position
+    )
+    sound &= end == limits
+    columns = RecordColumns(
+        np.repeat(piece.lanes.rows, piece.counts) if for_reading else piece.positions,
+        timestamp_delta,
+        offset_delta,
+        key_position,
+        key_length,
+        value_position,
+        value_length,
+        header_position,
+        header_count,
+        limits,
+    )
+    return columns, sound
+
+
+def _where_sound(sound: Flags, position: Positions, limits: Positions) -> Positions:
+    """The next field's place, or the record's end where a length can't be right, so that no place leaves the buffer."""
+    return position if sound.all() else np.where(sound, position, limits)
+
+
+def _behind_headers(
+    buffer: WordBuffer, header_position: Positions, header_count: Values, limits: Positions, sound: Flags
+) -> Positions:
+    """The position behind each record's headers; one that differs from the record's end where they do not fit."""
+    end = header_position.copy()
+    going = np.flatnonzero(sound & (header_count > 0))
+    position, left, limit = header_position[going], header_count[going], limits[going]
+    while len(going) >= FEW_RECORDS:
+        name_length, behind, complete = read_varints(buffer, position)
+        position = behind + np.maximum(name_length, 0)
+        fits = complete & (name_length >= 0) & (position <= limit)
+        value_length, behind, complete = read_varints(buffer, np.where(fits, position, limit))
+        position = behind + np.maximum(value_length, 0)
+        fits &= complete & (value_length >= -1) & (position <= limit)
+        left = left - 1
+        end[going] = np.where(fits, position, -1)
+        stays = fits & (left > 0)
+        going, position, left, limit = going[stays], position[stays], left[stays], limit[stays]
+    for record, start, count, bound in zip(
+        going.tolist(), position.tolist(), left.tolist(), limit.tolist(), strict=True
+    ):
+        try:
+            end[record] = skip_headers(buffer.content, start, bound, count)
+        except FormatError:
+            end[record] = -1
+    return end
+
+
+def _sound_lanes(piece: Piece, columns: RecordColumns, sound_records: Flags, previous_delta: int) -> Flags:
+    """Which lanes hold exactly their records, with offset deltas that rise up to the last one at most."""
+    sound: Flags = piece.sound & (piece.lanes.starts == piece.lanes.ends)
+    filled = piece.counts > 0
+    if not filled.any():
+        return sound
+    counts = piece.counts[filled]
+    lasts = np.cumsum(counts) - 1
+    firsts = lasts - counts + 1
+    deltas = columns.offset_delta
+    rises = np.empty(len(deltas), dtype=np.bool_)
+    np.greater(deltas[1:], deltas[:-1], out=rises[1:])
+    rises[firsts] = deltas[firsts] > previous_delta
+    rises &= sound_records
+    good = piece.sound[filled] & (deltas[lasts] <= piece.lanes.last_offset_deltas[filled])
+    if piece.is_rest:
+        good &= piece.limits[lasts] == piece.lanes.ends[filled]
+    if not rises.all():
+        good &= np.logical_and.reduceat(rises, firsts)
+    sound[filled] = good
+    return sound
+
+
+def _exact_layouts(buffer: WordBuffer, lanes: Lanes, lane: int) -> Iterator[RecordLayout]:
+    return iter_record_layouts(
+        buffer.view,
+        int(lanes.starts[lane]),
+        int(lanes.ends[lane]),
+        int(lanes.counts[lane]),
+        int(lanes.last_offset_deltas[lane]),
+    )
+
+
+def _not_looked_for(lanes: Lanes, lane: int) -> FormatError:
+    start, end = int(lanes.starts[lane]), int(lanes.ends[lane])
+    return FormatError(
+        Span(start, end - start),
+        expected=f"{lanes.counts[lane]} records as the format has them",
+        found=f"others in {end - start} bytes, of which the first was not looked for",
+    )
+
+
+def _exact_error(buffer: WordBuffer, lanes: Lanes, lane: int, exact: ExactReads) -> FormatError | None:
+    if not exact.take(int(lanes.ends[lane] - lanes.starts[lane])):
+        return _not_looked_for(lanes, lane)
+    try:
+        for _ in _exact_layouts(buffer, lanes, lane):
+            pass
+    except FormatError as error:
+        return error.as_value()
+    return None
+
+
+def _exact_columns(
+    buffer: WordBuffer, lanes: Lanes, lane: int, skip: int, exact: ExactReads
+) -> Iterator[RecordColumns | LaneDamage]:
+    """A lane's records behind the first `skip`, by the exact reader, and what is wrong with them."""
+    if not exact.take(int(lanes.ends[lane] - lanes.starts[lane])):
+        yield LaneDamage(lane, _not_looked_for(lanes, lane))
+        return
+    layouts = _exact_layouts(buffer, lanes, lane)
+    error: FormatError | None = None
+    is_done = False
+    while not is_done:
+        taken: list[RecordLayout] = []
+        try:
+            for layout in islice(layouts, 4096):
+                taken.append(layout)  # noqa: PERF402  # what came before an error is kept
+        except FormatError as caught:
+            error = caught.as_value()
+        is_done = error is not None or not taken
+        skipped = min(skip, len(taken))
+        skip -= skipped
+        if taken[skipped:]:
+            yield _columns_of(taken[skipped:], int(lanes.rows[lane]))
+    if error is not None:
+        yield LaneDamage(lane, error)
+
+
+def _columns_of(layouts: list[RecordLayout], row: int) -> RecordColumns:
+    table = np.array(layouts, dtype=np.int64)
+    return RecordColumns(np.full(len(layouts), row), *(table[:, column] for column in range(1, table.shape[1])))

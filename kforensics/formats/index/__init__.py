@@ -1,0 +1,1 @@
+"""The files beside a segment: offset, time and transaction index, producer snapshot."""

@@ -1,0 +1,121 @@
+"""`<base offset>.index`: sparse entries from offsets to positions in the `.log` beside it.
+
+    entry := relative_offset int32, position int32        8 bytes, both strictly rising
+    An active segment's file is preallocated: zeros behind the last entry, trimmed when the segment is rolled or
+    closed cleanly. No checksum.
+
+The offset is that of the first record of an append up to 1.1, the last of the whole append from 2.0, the last of the
+batch at the position from 4.1;
+it need not be an offset of the log. Kafka: `OffsetIndex`, `AbstractIndex` (0.8 and later).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from construct import Int32sb, Struct
+from numpy.typing import NDArray
+
+from kforensics.damage import Damage, DamageKind, Span
+from kforensics.formats.primitives.layout import FixedLayout
+from kforensics.formats.primitives.text_lines import DamageList
+
+OFFSET_INDEX_ENTRY = Struct("relative_offset" / Int32sb, "position" / Int32sb)
+OFFSET_INDEX_LAYOUT = FixedLayout(OFFSET_INDEX_ENTRY)
+INDEX_ENTRY_LENGTH = OFFSET_INDEX_LAYOUT.length
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetIndex:
+    """The entries of one index, as a view of the bytes they were parsed from."""
+
+    entries: NDArray[Any]
+    """Fields `relative_offset` and `position`, big-endian."""
+    zero_tail: Span
+    """Preallocated zeros behind the last entry; of length 0 where the file is trimmed."""
+    damage: tuple[Damage, ...] = field(default=())
+
+
+def parse_offset_index(data: bytes | memoryview) -> OffsetIndex:
+    """The entries of an offset index, its preallocated tail apart."""
+    entries, tail = split_preallocated(data, OFFSET_INDEX_LAYOUT)
+    damage = DamageList()
+    check_rounded(len(data), tail, INDEX_ENTRY_LENGTH, damage)
+    offsets, positions = entries["relative_offset"].astype(np.int64), entries["position"].astype(np.int64)
+    negative = (offsets < 0) | (positions < 0)
+    falling = np.zeros(len(entries), dtype=bool)
+    falling[1:] = (np.diff(offsets) <= 0) | (np.diff(positions) <= 0)
+    if len(entries):
+        falling[0] = positions[0] == 0  # the first entry comes after index.interval.bytes of log
+    for at in np.flatnonzero(negative | falling).tolist():
+        expected = (
+            "an offset and a position of 0 or more"
+            if negative[at]
+            else "an offset and a position above those of the entry before"
+        )
+        damage.add(
+            entry_span(at, INDEX_ENTRY_LENGTH),
+            DamageKind.ORDER,
+            expected=expected,
+            found=f"entry {at}: relative offset {offsets[at]}, position {positions[at]}",
+        )
+    return OffsetIndex(entries=entries, zero_tail=tail, damage=damage.as_tuple())
+
+
+def encode_offset_index(index: OffsetIndex) -> bytes:
+    """The file's bytes, its preallocated tail included."""
+    return np.ascontiguousarray(index.entries, dtype=OFFSET_INDEX_LAYOUT.dtype).tobytes() + bytes(
+        index.zero_tail.length
+    )
+
+
+def offset_index(entries: list[tuple[int, int]], *, preallocated: int = 0) -> OffsetIndex:
+    """The value of (relative offset, position) pairs; `preallocated` is the untrimmed file's length."""
+    array = np.array(entries, dtype=OFFSET_INDEX_LAYOUT.dtype)
+    used = len(entries) * INDEX_ENTRY_LENGTH
+    return OffsetIndex(entries=array, zero_tail=Span(used, max(preallocated - used, 0)))
+
+
+def entry_span(at: int, entry_length: int) -> Span:
+    """The bytes of the entry with that number, from 0."""
+    return Span(at * entry_length, entry_length)
+
+
+def split_preallocated(data: bytes | memoryview, layout: FixedLayout) -> tuple[NDArray[Any], Span]:
+    """Entries up to the last one that is not all zeros, and the run of zeros behind it."""
+    count = len(data) // layout.length
+    words = np.frombuffer(data, dtype=">u4", count=count * layout.length // 4)
+    used = _last_used(words) * 4
+    entries = -(-used // layout.length)
+    end = len(data)
+    if any(data[count * layout.length :]):
+        end = count * layout.length
+    start = entries * layout.length
+    return np.frombuffer(data, dtype=layout.dtype, count=entries), Span(start, end - start)
+
+
+def check_rounded(length: int, tail: Span, entry_length: int, damage: DamageList) -> None:
+    """Note an incomplete entry at the end of the file."""
+    rest = length % entry_length
+    if rest:
+        found = f"{rest} bytes" + (" of zeros" if tail.end == length else "")
+        damage.add(
+            Span(length - rest, rest),
+            DamageKind.LENGTH,
+            expected=f"a length that is a multiple of {entry_length}",
+            found=found,
+        )
+
+
+def _last_used(words: NDArray[Any]) -> int:
+    """One more than the place of the last word that is not zero, looked for from the end."""
+    end = len(words)
+    step = 1024
+    while end:
+        start = max(end - step, 0)
+        used = np.flatnonzero(words[start:end])
+        if len(used):
+            return start + int(used[-1]) + 1
+        end = start
+        step = min(step * 4, 1 << 20)
+    return 0

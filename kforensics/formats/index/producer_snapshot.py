@@ -1,0 +1,132 @@
+"""`<offset>.snapshot`: the state of every idempotent producer after all records below that offset (KIP-98).
+
+    header := version int16 (1), crc uint32, count int32                                              10 bytes
+    entry  := producer_id int64, producer_epoch int16, last_sequence int32, last_offset int64, offset_delta int32,
+              timestamp int64, coordinator_epoch int32, current_transaction_first_offset int64        46 bytes
+    The CRC-32C covers everything behind itself: the count and the entries.
+
+A log without such producers still has empty ones, of 10 bytes. Kafka: `ProducerStateManager` (0.11 and later, version
+1 throughout). Its -1 in
+`last_offset` (no batch, only markers), `last_sequence`, `coordinator_epoch` and `current_transaction_first_offset`
+(none open) is kept in the entry:
+replaying a log compares them as they are.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from construct import Int16sb, Int32sb, Int32ub, Int64sb, Struct
+
+from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
+from kforensics.errors import UnexpectedEnd, UnsupportedFormat
+from kforensics.formats.primitives.checksum import crc32c
+from kforensics.formats.primitives.layout import FixedLayout
+from kforensics.formats.primitives.text_lines import DamageList
+
+PRODUCER_SNAPSHOT_HEADER = Struct("version" / Int16sb, "crc" / Int32ub, "count" / Int32sb)
+PRODUCER_SNAPSHOT_ENTRY = Struct(
+    "producer_id" / Int64sb,
+    "producer_epoch" / Int16sb,
+    "last_sequence" / Int32sb,
+    "last_offset" / Int64sb,
+    "offset_delta" / Int32sb,
+    "timestamp" / Int64sb,
+    "coordinator_epoch" / Int32sb,
+    "current_transaction_first_offset" / Int64sb,
+)
+HEADER_LAYOUT = FixedLayout(PRODUCER_SNAPSHOT_HEADER)
+ENTRY_LAYOUT = FixedLayout(PRODUCER_SNAPSHOT_ENTRY)
+SNAPSHOT_HEADER_LENGTH = HEADER_LAYOUT.length
+SNAPSHOT_ENTRY_LENGTH = ENTRY_LAYOUT.length
+PRODUCER_SNAPSHOT_VERSION = 1
+_CRC_COVERS_FROM = HEADER_LAYOUT.position_of("count")
+NONE = -1
+
+
+class ProducerEntry(NamedTuple):
+    """The last batch of one producer, and its open transaction."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+    coordinator_epoch: int
+    current_transaction_first_offset: int
+
+    @property
+    def first_sequence(self) -> int:
+        """The sequence of the first record of the last batch; sequences wrap from 2^31-1 to 0."""
+        if self.last_sequence == NONE:
+            return NONE
+        return (self.last_sequence - self.offset_delta) % (1 << 31)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerSnapshot:
+    """Producers in the order of the file, and whether the checksum holds over them."""
+
+    entries: tuple[ProducerEntry, ...] = ()
+    crc: int | Absent = Absent.NOT_WRITTEN
+    crc_valid: bool = True
+    damage: tuple[Damage, ...] = field(default=())
+
+
+def parse_producer_snapshot(data: bytes | memoryview) -> ProducerSnapshot:
+    """Producers and damage of a snapshot; with a bad checksum the entries are those that the bytes spell.
+
+    Raises:
+        UnexpectedEnd: the file is shorter than its header (brokers up to 2.7 could leave it empty, KAFKA-9892).
+        UnsupportedFormat: the version is not 1.
+    """
+    length = len(data)
+    if length < SNAPSHOT_HEADER_LENGTH:
+        raise UnexpectedEnd(
+            Span(0, length), expected=f"a header of {SNAPSHOT_HEADER_LENGTH} bytes", found=f"{length} bytes"
+        )
+    version, stored, count = HEADER_LAYOUT.struct.unpack_from(data)
+    if version != PRODUCER_SNAPSHOT_VERSION:
+        raise UnsupportedFormat(Span(0, 2), expected=f"version {PRODUCER_SNAPSHOT_VERSION}", found=f"version {version}")
+    damage = DamageList()
+    computed = crc32c(data[_CRC_COVERS_FROM:])
+    if computed != stored:
+        damage.add(
+            Span(0, length), DamageKind.CRC, expected=f"checksum {stored:08x}, as stored", found=f"{computed:08x}"
+        )
+    room = (length - SNAPSHOT_HEADER_LENGTH) // SNAPSHOT_ENTRY_LENGTH
+    if length != SNAPSHOT_HEADER_LENGTH + count * SNAPSHOT_ENTRY_LENGTH:
+        where = Span(_CRC_COVERS_FROM, 4)
+        damage.add(
+            where,
+            DamageKind.COUNT,
+            expected=f"a count for {length - SNAPSHOT_HEADER_LENGTH} bytes of entries",
+            found=f"a count of {count}",
+        )
+    body = data[SNAPSHOT_HEADER_LENGTH : SNAPSHOT_HEADER_LENGTH + room * SNAPSHOT_ENTRY_LENGTH]
+    entries = tuple(ProducerEntry(*values) for values in ENTRY_LAYOUT.struct.iter_unpack(body))
+    return ProducerSnapshot(entries=entries, crc=stored, crc_valid=computed == stored, damage=damage.as_tuple())
+
+
+def encode_producer_snapshot(snapshot: ProducerSnapshot) -> bytes:
+    """The file as a broker writes it, with the checksum of its entries."""
+    return encode_producers(snapshot.entries)
+
+
+def encode_producers(entries: Iterable[ProducerEntry]) -> bytes:
+    """A snapshot of these producers."""
+    body = [ENTRY_LAYOUT.struct.pack(*entry) for entry in entries]
+    covered = HEADER_LAYOUT.struct.pack(PRODUCER_SNAPSHOT_VERSION, 0, len(body))[_CRC_COVERS_FROM:] + b"".join(body)
+    return HEADER_LAYOUT.struct.pack(PRODUCER_SNAPSHOT_VERSION, crc32c(covered), len(body))[:_CRC_COVERS_FROM] + covered
+
+
+def empty_file_damage() -> Damage:
+    """What a snapshot of 0 bytes is: a broker deletes it when it loads and takes an older one."""
+    return Damage(
+        span=Span(0, 0),
+        kind=DamageKind.LENGTH,
+        expected=f"a header of {SNAPSHOT_HEADER_LENGTH} bytes",
+        found="an empty file",
+        gravity=Gravity.REBUILDABLE,
+    )

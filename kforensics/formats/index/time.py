@@ -1,0 +1,74 @@
+"""`<base offset>.timeindex`: sparse entries from timestamps to offsets (KIP-33).
+
+    entry := timestamp int64 ms, relative_offset int32     12 bytes; timestamps strictly rising, offsets not falling
+    Entry (T, o): T is the largest timestamp of the segment up to o, and o lies in a batch whose largest timestamp is T.
+    An active segment's file is preallocated: zeros behind the last entry. No checksum.
+
+Kafka: `TimeIndex` (0.10.1 and later).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from construct import Int32sb, Int64sb, Struct
+from numpy.typing import NDArray
+
+from kforensics.damage import Damage, DamageKind, Span
+from kforensics.formats.index.offset import check_rounded, entry_span, split_preallocated
+from kforensics.formats.primitives.layout import FixedLayout
+from kforensics.formats.primitives.text_lines import DamageList
+
+TIME_INDEX_ENTRY = Struct("timestamp" / Int64sb, "relative_offset" / Int32sb)
+TIME_INDEX_LAYOUT = FixedLayout(TIME_INDEX_ENTRY)
+TIME_ENTRY_LENGTH = TIME_INDEX_LAYOUT.length
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeIndex:
+    """The entries of one time index, as a view of the bytes they were parsed from."""
+
+    entries: NDArray[Any]
+    """Fields `timestamp` (ms) and `relative_offset`, big-endian."""
+    zero_tail: Span
+    """Preallocated zeros behind the last entry; of length 0 where the file is trimmed."""
+    damage: tuple[Damage, ...] = field(default=())
+
+
+def parse_time_index(data: bytes | memoryview) -> TimeIndex:
+    """The entries of a time index, its preallocated tail apart.
+
+    A first entry of timestamp 0 at the base offset is all zeros, and counts as part of the tail.
+    """
+    entries, tail = split_preallocated(data, TIME_INDEX_LAYOUT)
+    damage = DamageList()
+    check_rounded(len(data), tail, TIME_ENTRY_LENGTH, damage)
+    times, offsets = entries["timestamp"].astype(np.int64), entries["relative_offset"].astype(np.int64)
+    negative = (times < 0) | (offsets < 0)
+    falling = np.zeros(len(entries), dtype=bool)
+    falling[1:] = (times[1:] <= times[:-1]) | (offsets[1:] < offsets[:-1])
+    for at in np.flatnonzero(negative | falling).tolist():
+        expected = (
+            "a timestamp and an offset of 0 or more"
+            if negative[at]
+            else "a later timestamp than the entry before, and no lower offset"
+        )
+        damage.add(
+            entry_span(at, TIME_ENTRY_LENGTH),
+            DamageKind.ORDER,
+            expected=expected,
+            found=f"entry {at}: timestamp {times[at]}, relative offset {offsets[at]}",
+        )
+    return TimeIndex(entries=entries, zero_tail=tail, damage=damage.as_tuple())
+
+
+def encode_time_index(index: TimeIndex) -> bytes:
+    """The file's bytes, its preallocated tail included."""
+    return np.ascontiguousarray(index.entries, dtype=TIME_INDEX_LAYOUT.dtype).tobytes() + bytes(index.zero_tail.length)
+
+
+def time_index(entries: list[tuple[int, int]], *, preallocated: int = 0) -> TimeIndex:
+    """The value of (timestamp, relative offset) pairs; `preallocated` is the untrimmed file's length."""
+    array = np.array(entries, dtype=TIME_INDEX_LAYOUT.dtype)
+    used = len(entries) * TIME_ENTRY_LENGTH
+    return TimeIndex(entries=array, zero_tail=Span(used, max(preallocated - used, 0)))

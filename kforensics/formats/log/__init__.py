@@ -1,0 +1,1 @@
+"""Record batches and message sets, their records, and the table of batches."""

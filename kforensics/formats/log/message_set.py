@@ -1,0 +1,247 @@
+"""Messages of magic 0 (0.8 to 0.9) and magic 1 (0.10, KIP-32), plain and as wrappers of compressed message sets.
+
+    offset int64 | length int32 (bytes behind it, at least 14 and 22) | crc uint32 | magic int8 | attributes int8 | timestamp int64 (magic 1 only) |
+    key length int32 (-1 null) key | value length int32 (-1 null) value
+
+The CRC-32 covers magic to the end; it does not cover offset and length. Attributes: bits 0 to 2 the codec, bit 3 (magic 1) log-append time.
+
+A wrapper's value is a compressed sequence of messages of the same magic, never wrappers again; its offset is that of its last message. Inner offsets
+are absolute in magic 0; in magic 1 they are relative, and the last one stands for the wrapper's offset. Under log-append time the wrapper's timestamp
+is that of all its messages. Kafka: AbstractLegacyRecordBatch, LegacyRecord.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from construct import Int8sb, Int32sb, Int32ub, Int64sb
+from construct import Struct as Layout
+
+from kforensics.damage import Span
+from kforensics.errors import BadChecksum, FormatError, UnexpectedEnd
+from kforensics.formats.log.batch_table import CODEC_MASK, TIMESTAMP_TYPE_BIT
+from kforensics.formats.log.record_batch import LOG_OVERHEAD
+from kforensics.formats.log.records import Buffer, Record
+from kforensics.formats.primitives.checksum import crc32
+from kforensics.formats.primitives.compression import WRAPPED_LIMIT, compress, decompress
+from kforensics.formats.primitives.layout import FixedLayout
+
+_COMMON = ("offset" / Int64sb, "length" / Int32sb, "crc" / Int32ub, "magic" / Int8sb, "attributes" / Int8sb)
+MESSAGE_HEADER_0 = FixedLayout(Layout(*_COMMON))
+MESSAGE_HEADER_1 = FixedLayout(Layout(*_COMMON, "timestamp" / Int64sb))
+
+CRC_COVERED_POSITION = MESSAGE_HEADER_0.position_of("magic")
+SMALLEST_MESSAGE_LENGTH = {0: MESSAGE_HEADER_0.length + 8 - LOG_OVERHEAD, 1: MESSAGE_HEADER_1.length + 8 - LOG_OVERHEAD}
+
+
+class Message(NamedTuple):
+    """One message as it lies on disk; `timestamp_ms` is -1 in magic 0."""
+
+    offset: int
+    magic: int
+    attributes: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    crc: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageSet:
+    """A top-level message and what it stands for: itself, or the messages that it wraps, with absolute offsets and effective timestamps."""
+
+    wrapper: Message
+    messages: tuple[Message, ...]
+
+
+def parse_message(data: Buffer, start: int = 0, end: int | None = None) -> tuple[Message, int]:
+    """The message at `start` and the position behind it; the CRC is not asked."""
+    end = len(data) if end is None else end
+    if end - start < MESSAGE_HEADER_0.length:
+        raise UnexpectedEnd(
+            Span(start, end - start),
+            expected=f"a message header of {MESSAGE_HEADER_0.length} bytes",
+            found=f"{end - start} bytes",
+        )
+    offset, length, crc, magic, attributes = MESSAGE_HEADER_0.struct.unpack_from(data, start)
+    if magic not in SMALLEST_MESSAGE_LENGTH:
+        raise FormatError(Span(start + CRC_COVERED_POSITION, 1), expected="magic 0 or 1", found=str(magic))
+    room = end - start - LOG_OVERHEAD
+    if not SMALLEST_MESSAGE_LENGTH[magic] <= length <= room:
+        raise FormatError(
+            Span(start + 8, 4), expected=f"a length of {SMALLEST_MESSAGE_LENGTH[magic]} to {room}", found=str(length)
+        )
+    message_end = start + LOG_OVERHEAD + length
+    timestamp = -1
+    position = start + MESSAGE_HEADER_0.length
+    if magic == 1:
+        timestamp = MESSAGE_HEADER_1.struct.unpack_from(data, start)[5]
+        position = start + MESSAGE_HEADER_1.length
+    key, position = _parse_nullable(data, position, message_end)
+    value, position = _parse_nullable(data, position, message_end)
+    if position != message_end:
+        raise FormatError(
+            Span(position, message_end - position),
+            expected="the end of the message",
+            found=f"{message_end - position} bytes more",
+        )
+    return Message(offset, magic, attributes, timestamp, key, value, crc), message_end
+
+
+def _parse_nullable(data: Buffer, start: int, end: int) -> tuple[bytes | None, int]:
+    position = start + 4
+    if position > end:
+        raise UnexpectedEnd(Span(start, end - start), expected="a length of 4 bytes", found=f"{end - start} bytes")
+    length = int.from_bytes(data[start:position], signed=True)
+    if length == -1:
+        return None, position
+    if not 0 <= length <= end - position:
+        raise FormatError(Span(start, 4), expected=f"a length of -1 to {end - position}", found=str(length))
+    return bytes(data[position : position + length]), position + length
+
+
+def computed_crc(data: Buffer, start: int, end: int) -> int:
+    """The CRC-32 that the message from `start` to `end` calls for."""
+    return crc32(memoryview(data)[start + CRC_COVERED_POSITION : end])
+
+
+class WrapperSummary(NamedTuple):
+    """What a wrapper holds, without its messages."""
+
+    first_offset: int
+    message_count: int
+
+
+def parse_message_set(data: Buffer, output_limit: int = WRAPPED_LIMIT) -> MessageSet:
+    """One whole top-level message and the messages it stands for; spans of errors inside a wrapper are relative to its decompressed value."""
+    wrapper, _ = parse_message(data)
+    return MessageSet(wrapper=wrapper, messages=tuple(_iter_messages(wrapper, _inner_bytes(wrapper, output_limit))))
+
+
+def summarize_wrapper(data: Buffer, output_limit: int = WRAPPED_LIMIT) -> WrapperSummary:
+    """Open a wrapper, check what is in it, and keep nothing of it."""
+    wrapper, _ = parse_message(data)
+    inner = _inner_bytes(wrapper, output_limit)
+    first = count = 0
+    for message in _iter_messages(wrapper, inner):
+        if not count:
+            first = message.offset
+        count += 1
+    return WrapperSummary(first, count)
+
+
+def iter_message_records(data: Buffer, batch_position: int, output_limit: int = WRAPPED_LIMIT) -> Iterator[Record]:
+    """The records of one whole top-level message."""
+    wrapper, _ = parse_message(data)
+    base_offset: int | None = None
+    for message in _iter_messages(wrapper, _inner_bytes(wrapper, output_limit)):
+        if base_offset is None:
+            base_offset = message.offset
+        yield Record(
+            message.offset,
+            message.timestamp_ms,
+            message.key,
+            message.value,
+            (),
+            -1,
+            batch_position,
+            base_offset,
+            -1,
+            -1,
+            -1,
+            message.magic,
+            False,
+            False,
+        )
+
+
+def _inner_bytes(wrapper: Message, output_limit: int) -> bytes | memoryview | None:
+    """The message set in a wrapper, or nothing where the message is a plain one."""
+    codec = wrapper.attributes & CODEC_MASK
+    if not codec:
+        return None
+    if wrapper.value is None:
+        raise FormatError(Span(0, 0), expected="a compressed message set", found="null")
+    inner = decompress(codec, wrapper.value, output_limit)
+    if not inner:
+        raise FormatError(Span(0, 0), expected="at least one message in the wrapper", found="none")
+    return inner
+
+
+def _iter_messages(wrapper: Message, inner: bytes | memoryview | None) -> Iterator[Message]:
+    """The message itself, or those it wraps with absolute offsets and effective timestamps."""
+    if inner is None:
+        yield wrapper
+        return
+    shift = wrapper.offset - _last_inner_offset(inner) if wrapper.magic == 1 else 0
+    is_log_append = wrapper.magic == 1 and bool(wrapper.attributes & TIMESTAMP_TYPE_BIT)
+    previous_offset = -1
+    position = 0
+    while position < len(inner):
+        start = position
+        message, position = parse_message(inner, start)
+        _check_inner(wrapper, inner, message, Span(start, position - start), previous_offset)
+        previous_offset = message.offset
+        yield message._replace(
+            offset=message.offset + shift, timestamp_ms=wrapper.timestamp_ms if is_log_append else message.timestamp_ms
+        )
+    if wrapper.magic == 0 and previous_offset != wrapper.offset:
+        raise FormatError(
+            Span(0, len(inner)),
+            expected=f"the wrapper's offset {wrapper.offset} on its last message",
+            found=str(previous_offset),
+        )
+
+
+def _last_inner_offset(inner: bytes | memoryview) -> int:
+    """The offset on the last whole message, by the chain of lengths alone."""
+    position = offset = 0
+    while position + MESSAGE_HEADER_0.length <= len(inner):
+        offset, length = MESSAGE_HEADER_0.struct.unpack_from(inner, position)[:2]
+        position += LOG_OVERHEAD + max(length, SMALLEST_MESSAGE_LENGTH[0])
+    return offset
+
+
+def _check_inner(
+    wrapper: Message, inner: bytes | memoryview, message: Message, span: Span, previous_offset: int
+) -> None:
+    if message.magic != wrapper.magic or message.attributes & CODEC_MASK:
+        found = f"magic {message.magic}, attributes {message.attributes:#04x}"
+        raise FormatError(span, expected=f"a plain message of magic {wrapper.magic} in the wrapper", found=found)
+    crc = computed_crc(inner, span.position, span.end)
+    if crc != message.crc:
+        raise BadChecksum(
+            span, expected=f"crc {message.crc:#010x} of an inner message, as stored", found=f"{crc:#010x}"
+        )
+    if message.offset <= previous_offset:
+        raise FormatError(span, expected=f"an inner offset above {previous_offset}", found=str(message.offset))
+
+
+def encode_message(message: Message) -> bytes:
+    """The bytes of one message, its checksum computed."""
+    body = bytearray((message.magic, message.attributes))
+    if message.magic == 1:
+        body += message.timestamp_ms.to_bytes(8, signed=True)
+    for part in (message.key, message.value):
+        body += (-1 if part is None else len(part)).to_bytes(4, signed=True)
+        body += part or b""
+    return message.offset.to_bytes(8, signed=True) + (len(body) + 4).to_bytes(4) + crc32(body).to_bytes(4) + body
+
+
+def encode_message_set(messages: Iterable[Message], *, codec: int = 0, log_append_ms: int | None = None) -> bytes:
+    """Messages with absolute offsets, one behind the other, or in one wrapper as a broker of their time stored it."""
+    given = tuple(messages)
+    if not codec:
+        return b"".join(encode_message(message) for message in given)
+    first, last = given[0], given[-1]
+    shift = first.offset if first.magic == 1 else 0
+    inner = b"".join(encode_message(message._replace(offset=message.offset - shift)) for message in given)
+    wrapper = Message(
+        offset=last.offset,
+        magic=first.magic,
+        attributes=codec | (0 if log_append_ms is None else TIMESTAMP_TYPE_BIT),
+        timestamp_ms=max(message.timestamp_ms for message in given) if log_append_ms is None else log_append_ms,
+        key=None,
+        value=compress(codec, inner, wrong_lz4_header=first.magic == 0),
+    )
+    return encode_message(wrapper)

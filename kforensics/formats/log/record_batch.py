@@ -1,0 +1,198 @@
+"""The record batch, magic 2 (0.11 and later, KIP-98).
+
+    base offset int64 | length int32 (bytes behind it) | partition leader epoch int32 | magic int8 | crc uint32 | attributes int16 |
+    last offset delta int32 | base timestamp int64 | max timestamp int64 | producer id int64 | producer epoch int16 | base sequence int32 |
+    record count int32 | records, compressed as one blob where the attributes name a codec
+
+The CRC-32C covers the attributes and all behind them. It does not cover base offset, length, leader epoch and magic: the broker writes these when it
+appends. Kafka: DefaultRecordBatch.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from construct import Int8sb, Int16sb, Int32sb, Int32ub, Int64sb
+from construct import Struct as Layout
+
+from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT
+from kforensics.formats.log.records import BodyRecord, Buffer, Record, encode_body_records, parse_body_records
+from kforensics.formats.primitives.checksum import crc32c
+from kforensics.formats.primitives.compression import OUTPUT_LIMIT, Codec, compress, decompress
+from kforensics.formats.primitives.layout import FixedLayout
+
+LOG_OVERHEAD = 12
+"""Bytes of offset and length, which the length does not count."""
+
+BATCH_HEADER = FixedLayout(
+    Layout(
+        "base_offset" / Int64sb,
+        "batch_length" / Int32sb,
+        "partition_leader_epoch" / Int32sb,
+        "magic" / Int8sb,
+        "crc" / Int32ub,
+        "attributes" / Int16sb,
+        "last_offset_delta" / Int32sb,
+        "base_timestamp" / Int64sb,
+        "max_timestamp" / Int64sb,
+        "producer_id" / Int64sb,
+        "producer_epoch" / Int16sb,
+        "base_sequence" / Int32sb,
+        "record_count" / Int32sb,
+    ),
+)
+
+CRC_POSITION = BATCH_HEADER.position_of("crc")
+CRC_COVERED_POSITION = BATCH_HEADER.position_of("attributes")
+SMALLEST_BATCH_LENGTH = BATCH_HEADER.length - LOG_OVERHEAD
+
+_LARGEST_SEQUENCE = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordBatch:
+    """A magic 2 batch as values; `records` are relative to the base offset and base timestamp, the CRC follows from the rest."""
+
+    base_offset: int
+    partition_leader_epoch: int = 0
+    attributes: int = 0
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    records: tuple[BodyRecord, ...]
+
+
+def parse_record_batch(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> RecordBatch:
+    """One whole batch; its CRC is the caller's to ask."""
+    header = BATCH_HEADER.struct.unpack_from(data)
+    records = tuple(parse_body_records(batch_body(data, header[5], output_limit), header[12]))
+    return RecordBatch(
+        base_offset=header[0],
+        partition_leader_epoch=header[2],
+        attributes=header[5],
+        last_offset_delta=header[6],
+        base_timestamp=header[7],
+        max_timestamp=header[8],
+        producer_id=header[9],
+        producer_epoch=header[10],
+        base_sequence=header[11],
+        records=records,
+    )
+
+
+def encode_record_batch(batch: RecordBatch) -> bytes:
+    """The bytes of a batch, checksum included."""
+    body = encode_body_records(batch.records)
+    codec = batch.attributes & CODEC_MASK
+    if codec:
+        body = compress(codec, body)
+    header = BATCH_HEADER.struct.pack(
+        batch.base_offset,
+        SMALLEST_BATCH_LENGTH + len(body),
+        batch.partition_leader_epoch,
+        2,
+        0,
+        batch.attributes,
+        batch.last_offset_delta,
+        batch.base_timestamp,
+        batch.max_timestamp,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        len(batch.records),
+    )
+    return with_right_crc(header + body)
+
+
+def with_right_crc(batch: bytes) -> bytes:
+    """The batch with the checksum that its content calls for."""
+    crc = crc32c(memoryview(batch)[CRC_COVERED_POSITION:])
+    return batch[:CRC_POSITION] + crc.to_bytes(4) + batch[CRC_COVERED_POSITION:]
+
+
+def build_record_batch(
+    base_offset: int,
+    records: Iterable[tuple[int, bytes | None, bytes | None]],
+    *,
+    partition_leader_epoch: int = 0,
+    codec: Codec = Codec.NONE,
+    attributes: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+) -> RecordBatch:
+    """A batch of consecutive (timestamp, key, value) as a producer sends them."""
+    given = list(records)
+    base_timestamp = given[0][0] if given else -1
+    return RecordBatch(
+        base_offset=base_offset,
+        partition_leader_epoch=partition_leader_epoch,
+        attributes=attributes | codec,
+        last_offset_delta=max(len(given) - 1, 0),
+        base_timestamp=base_timestamp,
+        max_timestamp=max((timestamp for timestamp, _, _ in given), default=-1),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        records=tuple(
+            BodyRecord(timestamp - base_timestamp, delta, key, value)
+            for delta, (timestamp, key, value) in enumerate(given)
+        ),
+    )
+
+
+def batch_body(data: Buffer, attributes: int, output_limit: int = OUTPUT_LIMIT) -> Buffer:
+    """The records of a whole batch, decompressed."""
+    body = memoryview(data)[BATCH_HEADER.length :]
+    codec = attributes & CODEC_MASK
+    return decompress(codec, body, output_limit) if codec else body
+
+
+def iter_batch_records(data: Buffer, batch_position: int, output_limit: int = OUTPUT_LIMIT) -> Iterator[Record]:
+    """The records of one whole batch; `FormatError` where the body is not as its header says."""
+    header = BATCH_HEADER.struct.unpack_from(data)
+    (
+        base_offset,
+        _,
+        leader_epoch,
+        magic,
+        _,
+        attributes,
+        _,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    ) = header
+    is_log_append = bool(attributes & TIMESTAMP_TYPE_BIT)
+    is_transactional = bool(attributes & TRANSACTIONAL_BIT)
+    is_control = bool(attributes & CONTROL_BIT)
+    for record in parse_body_records(batch_body(data, attributes, output_limit), count):
+        yield Record(
+            base_offset + record.offset_delta,
+            max_timestamp if is_log_append else base_timestamp + record.timestamp_delta,
+            record.key,
+            record.value,
+            record.headers,
+            sequence_of(base_sequence, record.offset_delta),
+            batch_position,
+            base_offset,
+            leader_epoch,
+            producer_id,
+            producer_epoch,
+            magic,
+            is_transactional,
+            is_control,
+        )
+
+
+def sequence_of(base_sequence: int, delta: int) -> int:
+    """A record's sequence number: 0 follows the largest int32, -1 is none."""
+    if base_sequence < 0:
+        return -1
+    sequence = base_sequence + delta
+    return sequence if sequence <= _LARGEST_SEQUENCE else sequence - _LARGEST_SEQUENCE - 1

@@ -1,0 +1,1 @@
+"""Messages by schema: the metadata log, the internal topics, control records."""

@@ -1,0 +1,119 @@
+"""The frames around messages stored as records.
+
+    KRaft metadata and remote log metadata, value only:   uvarint frame_version (2.8: 0, since 3.0: 1), uvarint
+    api_key, uvarint version, message
+    coordinator topics, key:                              int16 record type, message of version 0
+    coordinator topics, value:                            int16 version, message; a null value is a tombstone
+
+(Kafka: AbstractApiMessageSerde, MetadataRecordSerde, CoordinatorRecordSerde, 2.8 to 4.3)
+"""
+
+from collections.abc import Mapping
+from struct import Struct as Layout
+from typing import Any, NamedTuple
+
+from kforensics.errors import FormatError
+from kforensics.formats.messages.reader import decode_message, read_uvarint
+from kforensics.formats.messages.schema import Decoded, Message, Undecoded
+from kforensics.formats.messages.writer import encode_message, write_uvarint
+
+PREVIEW_FRAME_VERSION = 0
+"""The frame of the 2.8 preview of KRaft, whose messages differ from those of the same version in 3.0 and above."""
+FRAME_VERSION = 1
+
+_INT16 = Layout(">h")
+
+
+class CoordinatorTables(NamedTuple):
+    """The messages of one coordinator topic by record type."""
+
+    keys: Mapping[int, Message]
+    values: Mapping[int, Message]
+
+
+class CoordinatorRecord(NamedTuple):
+    """A record of a coordinator topic: the version of its key is the record type, a value of None is a tombstone."""
+
+    key: Decoded | Undecoded
+    value: Decoded | Undecoded | None
+
+
+def parse_framed(
+    data: bytes, tables: Mapping[int, Message], preview_tables: Mapping[int, Message]
+) -> Decoded | Undecoded:
+    """A message in its frame; the tables of the preview also serve messages of 3.0 to 3.2 that fit only them."""
+    try:
+        frame_version, api_key, version, position = data[0], data[1], data[2], 3
+        if (frame_version | api_key | version) >= 0x80:
+            frame_version, position = read_uvarint(data, 0)
+            api_key, position = read_uvarint(data, position)
+            version, position = read_uvarint(data, position)
+    except (IndexError, FormatError):
+        return Undecoded(f"{len(data)} bytes are too few for a frame")
+    if frame_version not in (PREVIEW_FRAME_VERSION, FRAME_VERSION):
+        return Undecoded(f"frame version {frame_version} is not known", None, version, api_key)
+    first, second = (tables, preview_tables) if frame_version else (preview_tables, tables)
+    table = first.get(api_key) or second.get(api_key)
+    if table is None:
+        return Undecoded(f"record type {api_key} is not known", None, version, api_key)
+    decoded = decode_message(table, version, data, position)
+    if isinstance(decoded, Decoded) and not decoded.trailing:
+        return decoded
+    other = second.get(api_key)
+    if other is not None and other is not table:
+        again = decode_message(other, version, data, position)
+        if isinstance(again, Decoded) and not again.trailing:
+            return again
+    return decoded
+
+
+def encode_framed(
+    table: Message, version: int, fields: Mapping[str, Any], *, frame_version: int = FRAME_VERSION
+) -> bytes:
+    """A message in its frame."""
+    if table.api_key is None:
+        raise ValueError(table.name)
+    out = bytearray()
+    for number in (frame_version, table.api_key, version):
+        write_uvarint(out, number)
+    return bytes(out) + encode_message(table, version, fields)
+
+
+def parse_coordinator_record(key: bytes | None, value: bytes | None, tables: CoordinatorTables) -> CoordinatorRecord:
+    """Key and value of a record of a coordinator topic, each understood as far as it can be."""
+    parsed_key = _parse_coordinator_key(key, tables)
+    if value is None:
+        return CoordinatorRecord(parsed_key, None)
+    if len(value) < _INT16.size:
+        return CoordinatorRecord(parsed_key, Undecoded(f"{len(value)} bytes are too few for a version"))
+    version = _INT16.unpack_from(value)[0]
+    table = tables.values.get(parsed_key.version) if parsed_key.version is not None else None
+    if table is None:
+        return CoordinatorRecord(parsed_key, Undecoded("the record type is not known", None, version))
+    return CoordinatorRecord(parsed_key, decode_message(table, version, value, _INT16.size))
+
+
+def encode_coordinator_record(
+    tables: CoordinatorTables,
+    record_type: int,
+    key_fields: Mapping[str, Any],
+    version: int = 0,
+    value_fields: Mapping[str, Any] | None = None,
+) -> tuple[bytes, bytes | None]:
+    """The key and the value of a record of a coordinator topic; without value fields a tombstone."""
+    key = _INT16.pack(record_type) + encode_message(tables.keys[record_type], 0, key_fields)
+    if value_fields is None:
+        return key, None
+    return key, _INT16.pack(version) + encode_message(tables.values[record_type], version, value_fields)
+
+
+def _parse_coordinator_key(key: bytes | None, tables: CoordinatorTables) -> Decoded | Undecoded:
+    if key is None:
+        return Undecoded("there is no key")
+    if len(key) < _INT16.size:
+        return Undecoded(f"{len(key)} bytes are too few for a record type")
+    record_type = _INT16.unpack_from(key)[0]
+    table = tables.keys.get(record_type)
+    if table is None:
+        return Undecoded(f"record type {record_type} is not known", None, record_type)
+    return decode_message(table, 0, key, _INT16.size)._replace(version=record_type, api_key=None)

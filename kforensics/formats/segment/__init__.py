@@ -1,0 +1,1 @@
+"""A `.log` file: its entries in order, their damage, and where sound batches begin again."""

@@ -1,0 +1,337 @@
+"""What a damaged place is, in the words of a `Damage`: the batch or the run of bytes, what is lost, and the cause where it can be shown."""
+
+from typing import NamedTuple
+
+from kforensics.damage import Absent, BitFlip, Cause, Damage, DamageKind, Gravity, Span
+from kforensics.formats.log.batch_table import CODEC_MASK
+from kforensics.formats.log.message_set import CRC_COVERED_POSITION as MESSAGE_CRC_COVERED
+from kforensics.formats.log.record_batch import BATCH_HEADER, CRC_COVERED_POSITION, CRC_POSITION, LOG_OVERHEAD
+from kforensics.formats.primitives.word_buffer import SegmentBytes, read_exactly
+from kforensics.formats.segment.bit_flip import CRC32_REFLECTED, CRC32C_REFLECTED, locate_flipped_bit
+from kforensics.formats.segment.entries import SHORTEST_ENTRY, SMALLEST_LENGTH
+from kforensics.formats.segment.order import flip_between
+from kforensics.formats.segment.resync import OFFSET_REACH, Expectation, SoundBatch, checksums_of, find_sound_batch
+from kforensics.units import OffsetRange
+
+PAGE_LENGTH = 4096
+SECTOR_LENGTH = 512
+_SHORTEST_ZEROS = 16
+_MESSAGE_ATTRIBUTES = 0x0F
+_LOOKED_INTO = 1 << 20
+"""Bytes of a damaged run in which a cause is looked for."""
+
+
+class Neighbours(NamedTuple):
+    """What is known around a damaged place."""
+
+    last_offset: int
+    """Of the sound batches before it, -1 for none."""
+    next_good: SoundBatch | None
+    next_base_offset: int | None
+
+
+class Header(NamedTuple):
+    """What stands at a place, read as an entry."""
+
+    base_offset: int
+    length: int
+    """The whole entry, offset and length included."""
+    magic: int
+    last_offset: int
+    attributes: int
+
+    @property
+    def is_message(self) -> bool:
+        """It makes sense as a message of magic 0 or 1, whatever its length says."""
+        return self.magic in (0, 1) and self.base_offset >= 0 and 0 <= self.attributes <= _MESSAGE_ATTRIBUTES
+
+    @property
+    def is_wrapper(self) -> bool:
+        """As a message it names a codec."""
+        return self.attributes & CODEC_MASK > 0
+
+
+def read_header(source: SegmentBytes, position: int) -> Header | None:
+    """The entry's head at a place, whatever it says; nothing where the file ends before its magic."""
+    head = read_exactly(source, position, BATCH_HEADER.length)
+    if len(head) < SHORTEST_ENTRY:
+        return None
+    base_offset = int.from_bytes(head[:8], signed=True)
+    length = int.from_bytes(head[8:12], signed=True) + LOG_OVERHEAD
+    magic = int.from_bytes(head[16:17], signed=True)
+    last_offset = base_offset
+    attributes = int.from_bytes(head[SHORTEST_ENTRY : SHORTEST_ENTRY + 1], signed=True)
+    if magic not in (0, 1) and len(head) == BATCH_HEADER.length:
+        fields = BATCH_HEADER.struct.unpack(head)
+        attributes, last_offset = fields[5], base_offset + fields[6]
+    return Header(base_offset, length, magic, last_offset, attributes)
+
+
+def is_likely(header: Header, near_offset: int) -> bool:
+    """Whether the offsets could follow those known before."""
+    near = near_offset if near_offset >= 0 else header.base_offset
+    return (
+        0 <= header.base_offset <= header.last_offset
+        and abs(header.base_offset - near) < OFFSET_REACH > header.last_offset - header.base_offset
+    )
+
+
+def batch_damage(
+    source: SegmentBytes, position: int, header: Header, stored: int, computed: int, around: Neighbours
+) -> Damage:
+    """A batch whose extent is known and whose checksum does not hold."""
+    span = Span(position, header.length)
+    if (wrong_magic := _wrong_magic(source, span, header, around)) is not None:
+        return wrong_magic
+    cause = _flip_in_batch(source, position, header, stored, computed) or zero_page(source, span) or Absent.UNKNOWN
+    return Damage(
+        span=span,
+        kind=DamageKind.CRC,
+        expected=f"crc {stored:#010x}, as stored",
+        found=f"crc {computed:#010x}",
+        gravity=_tail_gravity(around, cause),
+        offsets_lost=_offsets_lost(header, around),
+        next_good=_next_good(around),
+        cause=cause,
+        checksums=(stored, computed),
+    )
+
+
+def run_damage(source: SegmentBytes, position: int, end: int, around: Neighbours) -> Damage:
+    """A run of bytes in which no sound batch begins: one batch with a lying header, a hole, a shifted or foreign write, or the torn end of the file."""
+    header = read_header(source, position)
+    span = Span(position, end - position)
+    if header is not None and (lying := _lying_header(source, span, header, around)) is not None:
+        return lying
+    if around.next_good is None:
+        return _tail(source, span, header, around)
+    cause = _shift(span, header, around) or zero_page(source, span) or _foreign_page(source, span) or Absent.UNKNOWN
+    kind, expected, found = _misfit(source, span, header)
+    return Damage(
+        span=span,
+        kind=kind,
+        expected=expected,
+        found=found,
+        offsets_lost=_offsets_lost(None, around),
+        next_good=_next_good(around),
+        cause=cause,
+    )
+
+
+def _misfit(source: SegmentBytes, span: Span, header: Header | None) -> tuple[DamageKind, str, str]:
+    """What is wrong with the first entry of a run."""
+    if header is None or not any(read_exactly(source, span.position, SHORTEST_ENTRY)):
+        return DamageKind.ZEROS, "a batch", f"zeros at the start of {span.length} bytes without a sound batch"
+    if header.magic not in SMALLEST_LENGTH:
+        return DamageKind.MAGIC, "magic 0, 1 or 2", f"magic {header.magic}, and no sound batch in {span.length} bytes"
+    smallest = SMALLEST_LENGTH[header.magic] + LOG_OVERHEAD
+    if not smallest <= header.length <= source.size - span.position:
+        room = source.size - span.position - LOG_OVERHEAD
+        return DamageKind.LENGTH, f"a length of {smallest - LOG_OVERHEAD} to {room}", str(header.length - LOG_OVERHEAD)
+    return DamageKind.CRC, "a sound batch", f"none in {span.length} bytes"
+
+
+def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neighbours) -> Damage:
+    """The end of a file behind its last sound batch."""
+    lost: OffsetRange | Absent = Absent.UNKNOWN
+    expected = "a batch or the end of the file"
+    gravity = Gravity.TORN_TAIL
+    if is_zero(source, span):
+        kind, found, lost = (
+            DamageKind.ZEROS,
+            f"{span.length} zero bytes up to the end of the file",
+            Absent.NOT_APPLICABLE,
+        )
+    elif (
+        header is not None
+        and header.magic in SMALLEST_LENGTH
+        and header.length > span.length
+        and is_likely(header, around.last_offset)
+    ):
+        kind, expected, found = DamageKind.TORN, f"a batch of {header.length} bytes", f"its first {span.length} bytes"
+        if header.base_offset > around.last_offset and (header.magic < 2 or span.length >= BATCH_HEADER.length):
+            lost = OffsetRange(header.base_offset, header.last_offset)
+    elif header is None:
+        kind, found = DamageKind.TORN, f"{span.length} bytes, too few for a batch"
+    else:
+        kind, found = DamageKind.TORN, f"{span.length} bytes that are no batch, up to the end of the file"
+        if not span.position and header.magic not in SMALLEST_LENGTH and any(read_exactly(source, 0, SHORTEST_ENTRY)):
+            # A file that does not even begin like a batch is not what an append left unfinished.
+            kind, gravity = DamageKind.MAGIC, Gravity.DAMAGE
+    cause = (
+        Cause(kind="torn-write", detail="the file ends within a batch")
+        if kind is DamageKind.TORN and header is None
+        else zero_page(source, span)
+    )
+    if kind is DamageKind.TORN and expected.endswith("bytes"):
+        cause = Cause(kind="torn-write", detail="the file ends within a batch")
+    return Damage(
+        span=span,
+        kind=kind,
+        expected=expected,
+        found=found,
+        gravity=gravity,
+        offsets_lost=lost,
+        cause=cause or Absent.UNKNOWN,
+    )
+
+
+def _lying_header(source: SegmentBytes, span: Span, header: Header, around: Neighbours) -> Damage | None:
+    """One batch whose length or magic is wrong and whose checksum proves all the rest."""
+    if header.length == span.length:
+        return _wrong_magic(source, span, header, around)
+    if header.magic not in SMALLEST_LENGTH or not is_likely(header, around.last_offset):
+        return None
+    if span.length < SMALLEST_LENGTH[header.magic] + LOG_OVERHEAD:
+        return None
+    stored, computed = checksums_of(source, span.position, span.length)
+    if stored != computed:
+        return None
+    found, wanted = header.length - LOG_OVERHEAD, span.length - LOG_OVERHEAD
+    flip = flip_between(span.position + 8, 4, found, wanted)
+    return _header_damage(DamageKind.LENGTH, span, header, around, (found, wanted), flip)
+
+
+def _wrong_magic(source: SegmentBytes, span: Span, header: Header, around: Neighbours) -> Damage | None:
+    """A batch or message of right length whose checksum holds for another magic: that of a message covers it, that of a batch does not."""
+    position = span.position + MESSAGE_CRC_COVERED
+    if header.magic != 2 and span.length >= BATCH_HEADER.length:
+        stored, computed = checksums_of(source, span.position, span.length, magic=2)
+        if stored == computed:
+            flip = flip_between(position, 1, header.magic, 2)
+            return _header_damage(DamageKind.MAGIC, span, header, around, (header.magic, 2), flip)
+    if header.magic not in (0, 1):
+        stored, computed = checksums_of(source, span.position, span.length, magic=1)
+        flipped = locate_flipped_bit(stored ^ computed, span.length - MESSAGE_CRC_COVERED, CRC32_REFLECTED)
+        if flipped is not None and flipped.place == 0:
+            wanted = header.magic ^ 1 << flipped.bit
+            return _header_damage(
+                DamageKind.MAGIC,
+                span,
+                header,
+                around,
+                (header.magic, wanted),
+                flip_between(position, 1, header.magic, wanted),
+            )
+    return None
+
+
+def _header_damage(
+    kind: DamageKind, span: Span, header: Header, around: Neighbours, values: tuple[int, int], flip: BitFlip | None
+) -> Damage:
+    found, wanted = values
+    detail = f"the checksum holds with the {kind} {wanted}"
+    return Damage(
+        span=span,
+        kind=kind,
+        expected=f"{kind} {wanted}",
+        found=f"{kind} {found}",
+        offsets_lost=_offsets_lost(header, around),
+        next_good=_next_good(around),
+        cause=Cause(kind="bit-flip" if flip is not None else "header", detail=detail, flip=flip),
+    )
+
+
+def _flip_in_batch(source: SegmentBytes, position: int, header: Header, stored: int, computed: int) -> Cause | None:
+    """The single flipped bit that explains a checksum: in the covered bytes, or in the checksum itself."""
+    is_batch = header.magic == 2
+    covered = CRC_COVERED_POSITION if is_batch else MESSAGE_CRC_COVERED
+    if (stored ^ computed).bit_count() == 1:
+        flip = flip_between(position + (CRC_POSITION if is_batch else LOG_OVERHEAD), 4, stored, computed)
+        return Cause(kind="bit-flip", detail="one flipped bit in the checksum itself; the rest is whole", flip=flip)
+    polynomial = CRC32C_REFLECTED if is_batch else CRC32_REFLECTED
+    flipped = locate_flipped_bit(stored ^ computed, header.length - covered, polynomial)
+    if flipped is None:
+        return None
+    where = position + covered + flipped.place
+    byte = read_exactly(source, where, 1)[0]
+    flip = BitFlip(where, flipped.bit, byte, byte ^ 1 << flipped.bit)
+    return Cause(
+        kind="bit-flip",
+        detail=f"one flipped bit explains the checksum: byte {flip.expected:#04x} became {byte:#04x}",
+        flip=flip,
+    )
+
+
+def zero_page(source: SegmentBytes, span: Span) -> Cause | None:
+    """Zeros from one sector boundary of the file to another, or from one to the end of the run."""
+    data = read_exactly(source, span.position, min(span.length, _LOOKED_INTO))
+    for unit in (PAGE_LENGTH, SECTOR_LENGTH):
+        first = -span.position % unit
+        for start in range(first, len(data), unit):
+            if start + unit <= len(data) and not any(data[start : start + unit]):
+                end = start + unit
+                while end + unit <= len(data) and not any(data[end : end + unit]):
+                    end += unit
+                name = "page" if unit == PAGE_LENGTH else "sector"
+                detail = (
+                    f"{end - start} zero bytes from byte {span.position + start} on, aligned to {name}s of {unit} bytes"
+                )
+                return Cause(kind="zero-page", detail=detail)
+    last_boundary = (span.end - 1) // SECTOR_LENGTH * SECTOR_LENGTH - span.position
+    if len(data) == span.length and 0 <= last_boundary <= len(data) - _SHORTEST_ZEROS and not any(data[last_boundary:]):
+        detail = f"zeros from byte {span.position + last_boundary} on, where a sector of {SECTOR_LENGTH} bytes begins"
+        return Cause(kind="zero-page", detail=detail)
+    return None
+
+
+def _foreign_page(source: SegmentBytes, span: Span) -> Cause | None:
+    """A sound batch of magic 2 within a run that offers none to this log: its offsets are out of reach, so it was written for another."""
+    batch = find_sound_batch(source, span.position + 1, span.end, Expectation(plain_from=source.size))
+    if batch is None or batch.position + batch.length > span.end:
+        return None
+    page = batch.position // SECTOR_LENGTH * SECTOR_LENGTH
+    detail = (
+        f"a sound batch of another log, from offset {batch.base_offset} on, stands at byte {batch.position}, "
+        f"in what was written from byte {page} on or before"
+    )
+    return Cause(kind="foreign-page", detail=detail)
+
+
+def is_zero(source: SegmentBytes, span: Span) -> bool:
+    """Whether a run holds nothing but zeros."""
+    buffer = memoryview(bytearray(min(_LOOKED_INTO, max(span.length, 1))))
+    position = span.position
+    while position < span.end:
+        filled = source.read_into(position, buffer[: min(len(buffer), span.end - position)])
+        if not filled or bytes(buffer[:filled]).count(0) != filled:
+            return not filled
+        position += filled
+    return True
+
+
+def _shift(span: Span, header: Header | None, around: Neighbours) -> Cause | None:
+    """The batch behind follows in offsets, but stands whole sectors away from where this one's length puts it."""
+    if header is None or around.next_good is None or header.last_offset + 1 != around.next_base_offset:
+        return None
+    moved = span.length - header.length
+    if moved == 0 or moved % SECTOR_LENGTH:
+        return None
+    direction = "later" if moved > 0 else "earlier"
+    return Cause(
+        kind="shift", detail=f"the next batch begins {abs(moved)} bytes {direction} than the length of this one says"
+    )
+
+
+def _offsets_lost(header: Header | None, around: Neighbours) -> OffsetRange | Absent:
+    """What the header claims, where it fits between the neighbours; else all that lies between them."""
+    behind = around.next_base_offset
+    if header is not None and around.last_offset < header.base_offset <= header.last_offset:
+        fits = is_likely(header, around.last_offset) if behind is None else header.last_offset < behind
+        if fits:
+            return OffsetRange(header.base_offset, header.last_offset)
+    if behind is None:
+        return Absent.UNKNOWN
+    return OffsetRange(around.last_offset + 1, behind - 1) if behind > around.last_offset + 1 else Absent.NOT_APPLICABLE
+
+
+def _next_good(around: Neighbours) -> tuple[int, int] | Absent:
+    if around.next_good is None or around.next_base_offset is None:
+        return Absent.NOT_APPLICABLE
+    return around.next_base_offset, around.next_good.position
+
+
+def _tail_gravity(around: Neighbours, cause: Cause | Absent) -> Gravity:
+    """Where nothing sound follows, recovery would cut it; a single flipped bit is no unfinished write, wherever it is."""
+    is_flip = isinstance(cause, Cause) and cause.flip is not None
+    return Gravity.DAMAGE if around.next_good is not None or is_flip else Gravity.TORN_TAIL

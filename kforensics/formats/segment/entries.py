@@ -1,0 +1,158 @@
+"""The entries of a window of a segment: the chain of lengths, their checksums, and the batch table of them."""
+
+from itertools import pairwise
+from struct import Struct
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.formats.log.batch_table import BatchTable, empty_batches
+from kforensics.formats.log.message_set import CRC_COVERED_POSITION as MESSAGE_CRC_COVERED
+from kforensics.formats.log.message_set import MESSAGE_HEADER_1, SMALLEST_MESSAGE_LENGTH
+from kforensics.formats.log.record_batch import BATCH_HEADER, CRC_COVERED_POSITION, LOG_OVERHEAD, SMALLEST_BATCH_LENGTH
+from kforensics.formats.primitives.checksum import crc32, crc32c
+from kforensics.formats.primitives.word_buffer import WordBuffer
+
+SHORTEST_ENTRY = 17
+"""Bytes that Kafka needs to see an entry at all: offset, length and magic."""
+
+MOST_ENTRIES = 1 << 16
+"""Entries taken in one go: bounds what is followed in vain through bytes that are none."""
+
+SMALLEST_LENGTH = {**SMALLEST_MESSAGE_LENGTH, 2: SMALLEST_BATCH_LENGTH}
+"""What the length of an entry can't be below, by magic."""
+
+_LENGTH = Struct(">8xI").unpack_from
+_LENGTH_AND_MAGIC = Struct(">8xi4xb").unpack_from
+_SAME_NAMES = (
+    "base_offset",
+    "partition_leader_epoch",
+    "crc",
+    "attributes",
+    "base_timestamp",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+)
+
+
+class Entries(NamedTuple):
+    """A chain of entries in a window: rows, and computed checksums, absent where they were not asked for."""
+
+    table: BatchTable
+    computed: NDArray[np.uint32] | None
+    end: int
+    """Where in the window the chain breaks or leaves it, or where it was left at `MOST_ENTRIES`."""
+    is_full: bool = False
+    """The chain may go on at its end."""
+
+    def part(self, first: int, end: int) -> "Entries":
+        """The entries from `first` up to `end`; the chain's end is kept."""
+        return self._replace(
+            table=self.table[first:end], computed=None if self.computed is None else self.computed[first:end]
+        )
+
+
+def read_entries(window: WordBuffer, start: int, stop: int, file_position: int, *, with_checksums: bool) -> Entries:
+    """All whole entries that follow each other from `start` and begin before `stop` in the window, which is at `file_position` in the file."""
+    positions, end = _follow(window.view, start, min(stop - 1, window.filled - SHORTEST_ENTRY), window.filled)
+    starts = np.array(positions, dtype=np.int64)
+    headers = window.headers[starts].view(BATCH_HEADER.dtype)
+    magic = headers["magic"]
+    is_plain = bool((magic == 2).all())
+    possible = headers["batch_length"] >= (SMALLEST_BATCH_LENGTH if is_plain else _SMALLEST_BY_MAGIC[magic])
+    if not possible.all():
+        kept = int(np.argmin(possible))
+        end = positions[kept]
+        positions, starts, headers, magic = positions[:kept], starts[:kept], headers[:kept], magic[:kept]
+        is_plain = bool((magic == 2).all())
+    table = _table(headers, starts, file_position)
+    if not is_plain:
+        _set_message_columns(table, headers, np.flatnonzero(magic < 2))
+    computed = None
+    if with_checksums:
+        computed = np.array(
+            _checksums(window.view, [*positions, end], None if is_plain else magic.tolist()), dtype=np.uint32
+        )
+        table["crc_valid"] = computed == table["crc"]
+    return Entries(table, computed, end, len(table) == MOST_ENTRIES)
+
+
+# Indexed by the magic as int8, from the end for negative ones; no length is large enough for a magic that does not exist.
+_SMALLEST_BY_MAGIC = np.array([SMALLEST_LENGTH.get(magic, 1 << 31) for magic in range(256)])
+
+
+def claimed_length(view: memoryview, place: int) -> int | None:
+    """Bytes of the entry at a place, if what it says of itself can be."""
+    length, magic = _LENGTH_AND_MAGIC(view, place)
+    return length + LOG_OVERHEAD if magic in SMALLEST_LENGTH and length >= SMALLEST_LENGTH[magic] else None
+
+
+def header_entry(window: WordBuffer, file_position: int) -> BatchTable:
+    """The row of the entry at the start of the window, of which only the header needs to be there."""
+    headers = window.headers[:1].view(BATCH_HEADER.dtype)
+    table = _table(headers, np.zeros(1, dtype=np.int64), file_position)
+    if headers["magic"][0] < 2:
+        _set_message_columns(table, headers, np.zeros(1, dtype=np.int64))
+    return table
+
+
+def _follow(view: memoryview, position: int, last: int, stop: int) -> tuple[list[int], int]:
+    """Places of the entries of the length chain, and where it leaves the window.
+
+    The loop runs once a batch and asks for no more than that it goes on: a length read as unsigned can't lead back. What the entries say of themselves is
+    asked of all at once afterwards.
+    """
+    positions: list[int] = []
+    append = positions.append
+    for _ in range(MOST_ENTRIES):
+        if position > last:
+            break
+        end = position + _LENGTH(view, position)[0] + LOG_OVERHEAD
+        if end > stop:
+            break
+        append(position)
+        position = end
+    return positions, position
+
+
+def _checksums(view: memoryview, bounds: list[int], magics: list[int] | None) -> list[int]:
+    if magics is None:
+        return [crc32c(view[start + CRC_COVERED_POSITION : end]) for start, end in pairwise(bounds)]
+    return [
+        crc32c(view[start + CRC_COVERED_POSITION : end])
+        if magic == 2
+        else crc32(view[start + MESSAGE_CRC_COVERED : end])
+        for (start, end), magic in zip(pairwise(bounds), magics, strict=True)
+    ]
+
+
+def _table(headers: NDArray[np.void], starts: NDArray[np.int64], file_position: int) -> BatchTable:
+    table = empty_batches(len(headers))
+    for name in _SAME_NAMES:
+        table[name] = headers[name]
+    table["magic"] = headers["magic"]
+    table["count"] = headers["record_count"]
+    # Added as int64: a damaged base offset may wrap, which the order checks then see.
+    table["last_offset"] = headers["base_offset"].astype(np.int64) + headers["last_offset_delta"]
+    table["position"] = starts + file_position
+    table["length"] = headers["batch_length"].astype(np.int64) + LOG_OVERHEAD
+    table["crc_valid"] = True
+    return table
+
+
+def _set_message_columns(table: BatchTable, headers: NDArray[np.void], rows: NDArray[np.int64]) -> None:
+    """Magic 0 and 1 have other fields at the same places; a wrapper's first offset and count are filled in when it is opened."""
+    messages = np.ascontiguousarray(headers[rows]).view(f"V{BATCH_HEADER.length}").view(np.uint8).reshape(len(rows), -1)
+    fields = np.ascontiguousarray(messages[:, : MESSAGE_HEADER_1.length]).view(MESSAGE_HEADER_1.dtype)[:, 0]
+    timestamps = np.where(fields["magic"] == 1, fields["timestamp"], -1)
+    for name in ("partition_leader_epoch", "producer_id", "producer_epoch", "base_sequence"):
+        table[name][rows] = -1
+    table["crc"][rows] = fields["crc"]
+    table["attributes"][rows] = fields["attributes"]
+    table["base_timestamp"][rows] = timestamps
+    table["max_timestamp"][rows] = timestamps
+    table["last_offset"][rows] = table["base_offset"][rows]
+    table["count"][rows] = 1

@@ -1,0 +1,301 @@
+"""A `.log` file: record batches and messages of any magic, one behind the other, walked in bounded windows.
+
+The entry kind is decided by byte 16, which is the magic in every version. A walk yields what it understood and what it did not: behind a damaged place it
+goes on with the next sound batch. Kafka: FileRecords, FileLogInputStream, LogSegment.recover.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from kforensics.damage import Damage, DamageKind, Span
+from kforensics.errors import FormatError
+from kforensics.formats.columns.batch_checks import WindowBatches, check_headers, check_records, open_wrappers
+from kforensics.formats.columns.bodies import PAYLOAD_LENGTH
+from kforensics.formats.columns.record_columns import ExactReads
+from kforensics.formats.columns.record_stream import RecordChunk, iter_chunks
+from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable, empty_batches
+from kforensics.formats.log.message_set import iter_message_records
+from kforensics.formats.log.record_batch import BATCH_HEADER, iter_batch_records
+from kforensics.formats.log.records import Record
+from kforensics.formats.primitives.word_buffer import MemoryBytes, SegmentBytes, WordBuffer, read_exactly
+from kforensics.formats.segment.damaged_places import DamagedPlaces
+from kforensics.formats.segment.entries import SHORTEST_ENTRY, Entries, claimed_length, header_entry, read_entries
+from kforensics.formats.segment.order import LogOrder
+from kforensics.formats.segment.resync import checksums_of, find_sound_batch
+
+__all__ = [
+    "SHORTEST_ENTRY",
+    "Level",
+    "MemoryBytes",
+    "SegmentBytes",
+    "SegmentWindow",
+    "find_batch_start",
+    "iter_record_chunks",
+    "iter_records",
+    "iter_window_records",
+    "walk_segment",
+]
+
+WINDOW_LENGTH = 16 << 20
+"""Bytes of a file that are looked at in one go."""
+
+LARGEST_HELD = 96 << 20
+"""A larger batch has its checksum proven in pieces and its records left alone."""
+
+EXACTLY_READ = 4 << 20
+"""Bytes of records, beside the length of the file, in which the first that is wrong is looked for one by one."""
+
+_OVERHANG = 64 << 10
+"""Bytes read behind the end of a range for the batch that crosses it."""
+
+
+class Level(StrEnum):
+    """How deep a walk looks."""
+
+    HEADERS = "headers"
+    CRC = "crc"
+    RECORDS = "records"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentWindow:
+    """What a run of bytes of a segment holds, in file order."""
+
+    span: Span
+    """From the first batch or damage up to where the next window starts."""
+    batches: BatchTable
+    """Every batch whose extent is known, also those that fail their checksum (`crc_valid` is false; at level headers it is not asked)."""
+    damage: tuple[Damage, ...]
+    record_count: int
+    """Records of the batches that pass the checks of the level."""
+
+
+def walk_segment(
+    source: SegmentBytes, *, level: Level, start: int = 0, end: int | None = None
+) -> Iterator[SegmentWindow]:
+    """Every batch and every damage from `start`, a batch's position, on, as far as they begin before `end`.
+
+    The last window's span ends where the next batch begins, at or behind `end`: where a range of a file is walked on its own, that is the seam to check.
+    """
+    walk = _Walk(source, level, source.size if end is None else min(end, source.size))
+    position = start
+    while position < walk.limit:
+        window = walk.next_window(position)
+        yield window
+        position = window.span.end
+
+
+def find_batch_start(source: SegmentBytes, position: int) -> int | None:
+    """The first place at or behind a position where a sound batch begins; a record may hold the bytes of one, so the seam wants checking."""
+    found = find_sound_batch(source, position, source.size)
+    return None if found is None else found.position
+
+
+class _Walk:
+    """One pass over a segment or a range of it."""
+
+    def __init__(self, source: SegmentBytes, level: Level, limit: int) -> None:
+        self.limit = limit
+        self._source = source
+        self._level = level
+        self._order = LogOrder()
+        self._places = DamagedPlaces(source)
+        self._window = WordBuffer(0)
+        # Most files are small: it grows where one is not.
+        self._payload = WordBuffer(min(PAYLOAD_LENGTH, 4 * limit))
+        self._exact = ExactReads(source.size + EXACTLY_READ)
+        # What a length claims is read to be proven wrong; a file of lies must not make that more than linear.
+        self._large_allowance = 4 * source.size + LARGEST_HELD
+
+    def next_window(self, start: int) -> SegmentWindow:
+        """Read from a batch's position on, and judge what is there."""
+        self._load(start, WINDOW_LENGTH)
+        found = _Findings()
+        position = start
+        while position < min(self.limit, self._loaded_end):
+            entries = read_entries(
+                self._window,
+                position - start,
+                self.limit - start,
+                start,
+                with_checksums=self._level is not Level.HEADERS,
+            )
+            stop = start + entries.end
+            is_cut = stop < self.limit and not entries.is_full and self._is_cut(start, stop)
+            if is_cut and stop == start:
+                if self._hold_large_entry(start):
+                    continue
+                entries = self._large_entry(start)
+                stop = start + entries.end
+            kept = self._places.first_unresolved(entries.table, self._order.last_offset)
+            self._accept(entries.part(0, kept), start, found)
+            if kept == len(entries.table):
+                position = stop
+                if is_cut or stop >= min(self.limit, self._loaded_end):
+                    break
+                if entries.is_full:
+                    continue
+            else:
+                position = int(entries.table["position"][kept])
+                if is_cut and position > start:
+                    break
+            resolution = self._places.resolve(position, entries.part(kept, len(entries.table)), self._order.last_offset)
+            found.tables.append(resolution.table)
+            found.damage += resolution.damage
+            position = resolution.next_position
+        return found.window(Span(start, position - start))
+
+    def chunks(self, table: BatchTable, file_position: int) -> Iterator[RecordChunk | Damage]:
+        """The records of batches of the window that was read last."""
+        held = table[table["position"] + table["length"] <= self._loaded_end]
+        yield from iter_chunks(WindowBatches(self._window, self._payload, held, file_position, self._exact))
+
+    def _load(self, start: int, length: int) -> None:
+        wanted = min(max(length, self._window.capacity), self.limit - start + _OVERHANG, self._source.size - start)
+        self._window.load(
+            self._source,
+            start,
+            max(wanted, min(length, self._source.size - start)) if length > WINDOW_LENGTH else wanted,
+        )
+        self._loaded_end = start + self._window.filled
+        if self._window.filled < wanted:
+            # The file became shorter than it was when opened: what is gone can't be judged.
+            self.limit = min(self.limit, self._loaded_end)
+
+    def _is_cut(self, start: int, stop: int) -> bool:
+        """Whether the entry at `stop` goes on behind what is loaded."""
+        if self._loaded_end >= self._source.size:
+            return False
+        if self._loaded_end - stop < SHORTEST_ENTRY:
+            return True
+        claimed = claimed_length(self._window.view, stop - start)
+        return claimed is not None and self._loaded_end < stop + claimed <= self._source.size
+
+    def _hold_large_entry(self, start: int) -> bool:
+        """Load an entry that is larger than a window, unless it is larger than may be held."""
+        claimed = claimed_length(self._window.view, 0) or 0
+        self._large_allowance -= claimed
+        if claimed > LARGEST_HELD or self._large_allowance < 0:
+            return False
+        self._load(start, claimed + BATCH_HEADER.length)
+        return self._window.filled >= claimed
+
+    def _large_entry(self, start: int) -> Entries:
+        """An entry that can't be held: its header, and its checksum in pieces."""
+        table = header_entry(self._window, start)
+        length = int(table["length"][0])
+        computed: int | None = None
+        if self._level is not Level.HEADERS:
+            stored, computed = (
+                checksums_of(self._source, start, length) if self._large_allowance >= 0 else (int(table["crc"][0]), 0)
+            )
+            table["crc_valid"] = computed == stored
+        return Entries(table, None if computed is None else np.array([computed], dtype=np.uint32), length)
+
+    def _accept(self, entries: Entries, start: int, found: "_Findings") -> None:
+        """Take batches whose extents are sure, and look into them as deep as the level says."""
+        if not len(entries.table):
+            return
+        batches = WindowBatches(self._window, self._payload, entries.table, start, self._exact)
+        is_held = int(entries.table["length"][-1]) <= self._window.filled
+        check_headers(batches)
+        if is_held:
+            open_wrappers(batches)
+        in_order = batches.sound.copy()
+        found.damage += self._places.isolated(entries, self._order.last_offset)
+        if self._level is Level.RECORDS and is_held:
+            check_records(batches)
+        elif self._level is Level.RECORDS:
+            length = int(entries.table["length"][0])
+            found_length = f"{length} bytes, of which only the checksum was proven"
+            batches.reject(0, DamageKind.TOO_LARGE, f"a batch of at most {LARGEST_HELD} bytes", found_length)
+        found.damage += batches.damage
+        sound = entries.table[in_order]
+        found.damage += self._order.check(sound)
+        if len(sound):
+            self._places.follows_wrapper = bool(sound["magic"][-1] < 2 and sound["attributes"][-1] & CODEC_MASK)
+        found.tables.append(entries.table)
+        found.record_count += int(entries.table["count"][batches.sound].sum())
+
+
+class _Findings:
+    """What a window holds, while it is read."""
+
+    def __init__(self) -> None:
+        self.tables: list[BatchTable] = []
+        self.damage: list[Damage] = []
+        self.record_count = 0
+
+    def window(self, span: Span) -> SegmentWindow:
+        """All of it, in file order."""
+        match self.tables:  # joining costs more than a small segment
+            case []:
+                table = empty_batches()
+            case [only]:
+                table = only
+            case _:
+                table = np.concatenate(self.tables)
+        damage = tuple(sorted(self.damage, key=lambda damage: damage.span.position))
+        return SegmentWindow(span=span, batches=table, damage=damage, record_count=self.record_count)
+
+
+def iter_records(source: SegmentBytes, *, start: int = 0, end: int | None = None) -> Iterator[Record | Damage]:
+    """Every record, and every damage in its place; of a batch that breaks off, the records before the break."""
+    for part in iter_record_chunks(source, start=start, end=end):
+        if isinstance(part, Damage):
+            yield part
+        else:
+            yield from part.records()
+
+
+def iter_record_chunks(
+    source: SegmentBytes, *, start: int = 0, end: int | None = None
+) -> Iterator[RecordChunk | Damage]:
+    """The same as `iter_records`, as columns over the bytes of many records at a time."""
+    walk = _Walk(source, Level.CRC, source.size if end is None else min(end, source.size))
+    position = start
+    while position < walk.limit:
+        window = walk.next_window(position)
+        position = window.span.end
+        yield from _in_place(walk, window)
+
+
+def _in_place(walk: _Walk, window: SegmentWindow) -> Iterator[RecordChunk | Damage]:
+    """The records of a window with its damage between them, each behind the batches that begin before it."""
+    table = window.batches
+    first = 0
+    for damage in window.damage:
+        end = int(np.searchsorted(table["position"], damage.span.position))
+        yield from walk.chunks(table[first:end], window.span.position)
+        yield damage
+        first = end
+    yield from walk.chunks(table[first:], window.span.position)
+
+
+def iter_window_records(source: SegmentBytes, window: SegmentWindow) -> Iterator[Record | Damage]:
+    """The records of one window of a walk, and its damage in its place."""
+    pending = list(reversed(window.damage))
+    for row in window.batches:
+        position = int(row["position"])
+        is_told = False
+        while pending and pending[-1].span.position <= position:
+            is_told |= pending[-1].span.position == position
+            yield pending.pop()
+        if row["crc_valid"]:
+            entry = read_exactly(source, position, int(row["length"]))
+            try:
+                yield from (
+                    iter_batch_records(entry, position) if row["magic"] == 2 else iter_message_records(entry, position)
+                )
+            except FormatError as error:
+                if not is_told:
+                    yield Damage(
+                        span=Span(position, len(entry)),
+                        kind=DamageKind.RECORD,
+                        expected=error.expected,
+                        found=error.found,
+                    )
+    yield from reversed(pending)

@@ -1,0 +1,213 @@
+"""Traces of known bugs in what was cut, lost or stays different."""
+
+from collections.abc import Iterator
+
+from kforensics.damage import Absent
+from kforensics.protocol.epochs import epoch_at
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.bugs.evidence import Seen, TraceEvidence
+from kforensics.reconcile.bugs.log_signs import Sign, SignKind
+from kforensics.reconcile.history.log_copies import Copy
+from kforensics.reconcile.history.losses import Loss, is_in_use
+from kforensics.reconcile.history.residual_divergence import Residual
+from kforensics.reconcile.history.truncations import Cut
+from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation
+
+_EPOCH_FILE = "leader-epoch-checkpoint"
+
+
+def of_residuals(evidence: TraceEvidence) -> Iterator[Seen]:
+    """Replicas that stay different, by the protocol that lets them."""
+    for one in evidence.residuals:
+        where = f"broker {one.broker_id} differs from the leader from offset {one.offset} on and does not cut it"
+        jira = {ProtocolName.HW: "KAFKA-1211", ProtocolName.KIP_101: "KAFKA-6361"}.get(one.protocol)
+        if one.protocol is ProtocolName.KIP_101 and one.old_format:
+            jira = "KAFKA-6857"
+        if _is_within_one_leader(one, evidence):
+            jira, where = "KAFKA-7164", f"{where}; one broker led in all the epochs between"
+        if jira is not None:
+            is_telling = jira != "KAFKA-1211"  # a lost disk cache leaves the same
+            yield Seen(jira=jira, broker_id=one.broker_id, trace=where, is_telling=is_telling, citations=one.citations)
+
+
+def _is_within_one_leader(one: Residual, evidence: TraceEvidence) -> bool:
+    """The follower's records and the leader's are of different terms of the same leader, and nobody led between."""
+    copy = next((c for c in evidence.copies if c.broker_id == one.broker_id and is_in_use(c)), None)
+    if copy is None or evidence.leader is None:
+        return False
+    mine, its = (epoch_at(c.view.batch_epochs, one.offset) for c in (copy, evidence.leader))
+    if isinstance(mine, Absent) or isinstance(its, Absent) or mine == its:
+        return False
+    led = {state.leader_epoch: state.leader for state in evidence.leaderships if isinstance(state.leader, int)}
+    between = range(min(mine, its), max(mine, its) + 1)
+    # An epoch on disk is a claim, and no checksum covers it: there may be far more of them than anybody led in.
+    if len(between) > len(led):
+        return False
+    terms = {led.get(epoch) for epoch in between}
+    return None not in terms and len(terms) == 1
+
+
+def of_cuts(evidence: TraceEvidence) -> Iterator[Seen]:
+    """Cuts below or to a high watermark, to 0, of a whole log, and by epoch on an old message format."""
+    for line in evidence.logged:
+        if not is_below_mark(line) or line.to_offset in evidence.ordinary_cuts:
+            continue
+        trace = f"broker {line.broker_id} cut to {line.to_offset}, below its high watermark {line.high_watermark}"
+        for jira, is_telling in (("KAFKA-14704", True), ("KAFKA-13141", False)):
+            yield _seen_in(line, jira, trace, is_telling=is_telling)
+    for cut in evidence.cuts:
+        before = cut.before.view.replica if cut.before is not None else None
+        if cut.rule == "high-watermark" or (cut.is_logged and before and _is_at_mark(cut)):
+            trace = f"broker {cut.broker_id} cut to its high watermark {cut.to_offset}"
+            yield _seen_in(cut, "KAFKA-1211", trace)
+        if cut.to_offset == 0 and before is not None and isinstance(before.high_watermark, Absent):
+            trace = f"broker {cut.broker_id} cut to 0, and no high watermark of it was recorded"
+            yield _seen_in(cut, "KAFKA-1647", trace)
+        if cut.is_full:
+            trace = f"broker {cut.broker_id} dropped its whole log and began anew at {cut.to_offset}"
+            yield _seen_in(cut, "KAFKA-2143", trace, is_telling=False)
+        magic = cut.before.view.oldest_magic if cut.before is not None else Absent.UNKNOWN
+        if cut.rule == "epoch" and isinstance(magic, int) and magic < 2 and before and before.checkpoint_epochs:
+            trace = f"broker {cut.broker_id} cut a log of the old message format to {cut.to_offset} by leader epoch"
+            yield _seen_in(cut, "KAFKA-7897", trace)
+
+
+def _seen_in(cut: Cut | LoggedTruncation, jira: str, trace: str, *, is_telling: bool = True) -> Seen:
+    return Seen(
+        jira=jira,
+        broker_id=cut.broker_id,
+        trace=trace,
+        is_telling=is_telling,
+        cut_to=cut.to_offset,
+        citations=cut.citations,
+    )
+
+
+def _is_at_mark(cut: Cut) -> bool:
+    recorded = cut.before.view.replica.high_watermark if cut.before is not None else Absent.UNKNOWN
+    return not isinstance(recorded, Absent) and recorded.value == cut.to_offset
+
+
+def is_below_mark(line: LoggedTruncation) -> bool:
+    """The line tells of a cut below the replica's own high watermark."""
+    return isinstance(line.high_watermark, int) and line.to_offset < line.high_watermark
+
+
+def of_unwritten_epochs(evidence: TraceEvidence) -> Iterator[Seen]:
+    """A leader whose checkpoint lacks a term that it led in, where a follower then cut at another place than the rules say (KAFKA-7415)."""
+    newest = max((state.leader_epoch for state in evidence.leaderships), default=-1)
+    for broker, target in sorted(evidence.disagreeing, key=str):
+        for state in evidence.leaderships:
+            copy = next((c for c in evidence.copies if c.broker_id == state.leader and not c.is_remnant), None)
+            claimed = copy.view.replica.checkpoint_epochs if copy is not None else Absent.UNKNOWN
+            if copy is None or isinstance(claimed, Absent) or state.leader_epoch >= newest:
+                continue
+            if state.leader_epoch in {entry.leader_epoch for entry in claimed}:
+                continue
+            trace = f"broker {state.leader} led in epoch {state.leader_epoch} and its {_EPOCH_FILE} does not name it; broker {broker} cut to {target}"
+            citations = (state.citation, copy.view.replica.cite(_EPOCH_FILE))
+            yield Seen(jira="KAFKA-7415", broker_id=broker, trace=trace, cut_to=target, citations=citations)
+            break
+
+
+def of_early_joins(evidence: TraceEvidence) -> Iterator[Seen]:
+    """Committed records went with a clean election, and nobody's disk lost anything: the new leader had joined the ISR too early (KAFKA-7128)."""
+    if any(cut.rule in {"recovery", "high-watermark"} or not cut.is_logged for cut in evidence.cuts):
+        return
+    for loss in evidence.losses:
+        election = _election_after(loss, evidence)
+        if loss.was_committed != "certain" or election is None:
+            continue
+        before, state, has_joined = election
+        trace = (
+            f"broker {state.leader} took over cleanly in leader epoch {state.leader_epoch} without offset {loss.offsets.first},"
+            f" which broker {before.leader} had committed in epoch {before.leader_epoch}"
+        )
+        yield Seen(
+            jira="KAFKA-7128",
+            broker_id=before.leader,
+            trace=trace,
+            is_telling=has_joined,
+            citations=(state.citation, *loss.citations),
+        )
+        return
+
+
+def _election_after(loss: Loss, evidence: TraceEvidence) -> tuple[Leadership, Leadership, bool] | None:
+    """The clean election that ended the term of the loss: the term's last state, the new leader's first, and whether it was seen to join in that term."""
+    if not isinstance(loss.leader_epoch, int) or any(cut.rule == "unknown" for cut in evidence.cuts if cut.is_full):
+        return None
+    term = [state for state in evidence.leaderships if state.leader_epoch == loss.leader_epoch]
+    after = next(
+        (s for s in evidence.leaderships if s.leader_epoch > loss.leader_epoch and isinstance(s.leader, int)), None
+    )
+    if not term or after is None or after.unclean or isinstance(term[-1].leader, Absent):
+        return None
+    members = [state.isr for state in term if isinstance(state.isr, frozenset)]
+    if not members or after.leader == term[-1].leader or after.leader not in members[-1]:
+        return None
+    return term[-1], after, any(after.leader not in isr for isr in members)
+
+
+def of_metadata_cuts(evidence: TraceEvidence) -> Iterator[Seen]:
+    """A quorum member cut records of the metadata log that the final leader holds all the same (KAFKA-12460)."""
+    if evidence.leader is None or evidence.leader.view.replica.topic_partition.topic not in METADATA_TOPICS:
+        return
+    for cut in evidence.cuts:
+        if cut.before is None or cut.before not in evidence.copies or cut.is_full:
+            continue
+        held = min(evidence.agree_until(cut.before.view, evidence.leader.view), cut.from_offset)
+        if held > cut.to_offset:
+            trace = f"node {cut.broker_id} cut its metadata log to {cut.to_offset}; the leader holds the same records up to {held}"
+            yield _seen_in(cut, "KAFKA-12460", trace)
+
+
+def of_fetchers(evidence: TraceEvidence) -> Iterator[Seen]:
+    """What fetcher threads said: a cut by one that no longer served the partition, a failed fetch behind the leader's log start."""
+    start = evidence.leader.view.log_start_offset if evidence.leader is not None else None
+    for sign in evidence.signs:
+        copy = next((c for c in evidence.copies if c.broker_id == sign.broker_id and is_in_use(c)), None)
+        if sign.kind is SignKind.STALE_FETCHER:
+            trace = (
+                f"a fetcher of broker {sign.broker_id} that another leader had replaced cut the log to {sign.offset}"
+            )
+            cut_to = sign.offset if isinstance(sign.offset, int) else Absent.NOT_APPLICABLE
+            yield Seen(
+                jira="KAFKA-13207", broker_id=sign.broker_id, trace=trace, cut_to=cut_to, citations=sign.citations
+            )
+        if sign.kind is SignKind.FETCH_FAILED and copy is not None and start is not None:
+            end = copy.view.log_end_offset
+            if end < start:
+                trace = (
+                    f"broker {sign.broker_id} gave up fetching; its log ends at {end}, the leader's begins at {start}"
+                )
+                yield Seen(jira="KAFKA-12996", broker_id=sign.broker_id, trace=trace, citations=sign.citations)
+        if sign.kind is SignKind.ENTERS_EPOCH and copy is not None:
+            yield from _early_batches(evidence, sign, copy)
+
+
+def _early_batches(evidence: TraceEvidence, sign: Sign, copy: Copy) -> Iterator[Seen]:
+    """Batches of an epoch that stand before the offset at which the follower entered it, with no cut since (KAFKA-18723)."""
+    began = next(
+        (e.start_offset for e in copy.view.batch_epochs if e.leader_epoch == sign.leader_epoch), Absent.UNKNOWN
+    )
+    if not isinstance(began, int) or not isinstance(sign.offset, int) or began >= sign.offset:
+        return
+    cut_since = any(
+        line.broker_id == sign.broker_id
+        and line.has_effect is not False
+        and line.to_offset <= sign.offset
+        and not _is_before(line.time_ms, sign.time_ms)
+        for line in evidence.logged
+    )
+    if not cut_since:
+        trace = (
+            f"broker {sign.broker_id} held batches of leader epoch {sign.leader_epoch} from {began} on"
+            f" when it entered that epoch at {sign.offset}"
+        )
+        yield Seen(jira="KAFKA-18723", broker_id=sign.broker_id, trace=trace, citations=sign.citations)
+
+
+def _is_before(one: int | Absent, other: int | Absent) -> bool:
+    return isinstance(one, int) and isinstance(other, int) and one < other

@@ -1,0 +1,1 @@
+"""Was it committed? The proofs, and the judgement."""

@@ -1,0 +1,165 @@
+"""Was it committed? Certain, possible or no, with the reason, for any run of offsets in one replica's log.
+
+Certain and no need a proof (`commit_proofs`); possible is all else. Acknowledgements are never guessed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import BatchReader, Citation
+from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
+from kforensics.reconcile.committed.proofs import Bound, CommitProofs
+from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.units import OffsetRange
+
+Certainty = Literal["certain", "possible", "no"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedRun:
+    """A run of offsets of one certainty, why, and where that can be checked."""
+
+    offsets: OffsetRange
+    certainty: Certainty
+    reason: str
+    citations: tuple[Citation, ...] = ()
+    records: int = 0
+    markers: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedCounts:
+    """Records by certainty; control markers are counted apart."""
+
+    certain: int = 0
+    possible: int = 0
+    no: int = 0
+    markers: int = 0
+
+    @property
+    def records(self) -> int:
+        """All of them."""
+        return self.certain + self.possible + self.no
+
+    @classmethod
+    def of(cls, runs: Sequence[CommittedRun]) -> "CommittedCounts":
+        """The counts of several runs."""
+        by_certainty = {"certain": 0, "possible": 0, "no": 0}
+        for run in runs:
+            by_certainty[run.certainty] += run.records
+        return cls(**by_certainty, markers=sum(run.markers for run in runs))
+
+
+class CommitJudge:
+    """Judges offsets of one partition's replicas by all evidence there is.
+
+    Args:
+        views: every replica of the partition that may be compared.
+        agree_until: for two replicas, the offset up to which they hold the same content.
+        facts: metadata and consumer groups.
+        reader: for transactions, which need batch rows.
+        is_quorum: the partition is the KRaft metadata log, where a majority of voters commits.
+        is_recreated: the topic's name was in use before, so a group's offset may be one of the former topic.
+        doubted: by broker, the offset from which its recorded high watermark proves nothing.
+    """
+
+    def __init__(
+        self,
+        views: Sequence[LogView],
+        agree_until: Callable[[LogView, LogView], int],
+        facts: ClusterFacts,
+        reader: BatchReader,
+        *,
+        is_quorum: bool = False,
+        is_recreated: bool = False,
+        doubted: Mapping[int, int] | None = None,
+    ) -> None:
+        partition = views[0].replica.topic_partition
+        topic_id = next(
+            (v.replica.topic_id for v in views if not isinstance(v.replica.topic_id, Absent)), Absent.UNKNOWN
+        )
+        self._proofs = CommitProofs(
+            views=views,
+            agree_until=agree_until,
+            facts=facts,
+            reader=reader,
+            leaderships=facts.leaderships(partition, topic_id),
+            is_recreated=is_recreated,
+            doubted=doubted or {},
+        )
+        self._is_quorum = is_quorum
+
+    def runs(self, view: LogView, offsets: OffsetRange) -> tuple[CommittedRun, ...]:
+        """The offsets in runs of one certainty, in order."""
+        if offsets.count <= 0:
+            return ()
+        if self._is_quorum:
+            certain, never = self._proofs.by_majority(view)
+        else:
+            certain, never = self._proofs.certain_below(view, offsets), self._proofs.never_from(view, offsets)
+        split = min(max(certain.offset if certain else offsets.first, offsets.first), offsets.last + 1)
+        end = min(max(never.offset if never else offsets.last + 1, split), offsets.last + 1)
+        out: list[CommittedRun] = []
+        if certain and split > offsets.first:
+            out.append(_run(offsets.first, split - 1, "certain", certain))
+        if end > split:
+            out.append(
+                _run(split, end - 1, "possible", Bound(offset=split, reason=self._why_possible(view), citations=()))
+            )
+        if never and end <= offsets.last:
+            out.append(_run(end, offsets.last, "no", never))
+        return tuple(out)
+
+    def _why_possible(self, view: LogView) -> str:
+        if not self._proofs.leaderships:
+            return "above every recorded high watermark; no metadata tells who was in sync"
+        recorded = view.replica.high_watermark
+        known = (
+            "no high watermark is recorded"
+            if isinstance(recorded, Absent)
+            else f"above the recorded high watermark {recorded.value}"
+        )
+        return f"{known}, which is written every 5 s; nothing speaks against it"
+
+
+def _run(first: int, last: int, certainty: Certainty, bound: Bound) -> CommittedRun:
+    return CommittedRun(
+        offsets=OffsetRange(first, last), certainty=certainty, reason=bound.reason, citations=bound.citations
+    )
+
+
+def count_runs(runs: Sequence[CommittedRun], view: LogView, reader: BatchReader) -> tuple[CommittedRun, ...]:
+    """The runs with their records counted from the batches of the replica's log."""
+    if not runs:
+        return ()
+    rows = reader.batches(view.replica, runs[0].offsets.first, runs[-1].offsets.last)
+    out = []
+    for run in runs:
+        records, markers = count_records(rows, run.offsets)
+        out.append(
+            CommittedRun(
+                offsets=run.offsets,
+                certainty=run.certainty,
+                reason=run.reason,
+                citations=run.citations,
+                records=records,
+                markers=markers,
+            )
+        )
+    return tuple(out)
+
+
+def count_records(rows: BatchTable, offsets: OffsetRange) -> tuple[int, int]:
+    """Data records and control markers at the offsets; a batch that compaction thinned out counts what it still holds at most."""
+    first = np.maximum(rows["base_offset"], offsets.first)
+    last = np.minimum(rows["last_offset"], offsets.last)
+    inside = np.minimum(np.maximum(last - first + 1, 0), rows["count"])
+    control = (rows["attributes"] & CONTROL_BIT) != 0
+    magic2 = rows["magic"] == 2
+    markers = int(inside[control & magic2].sum())
+    return int(inside.sum()) - markers, markers

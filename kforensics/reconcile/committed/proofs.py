@@ -1,0 +1,267 @@
+"""What proves that records were committed, or that they were not: each rule gives an offset, why, and where that can be checked.
+
+Certain: below a high watermark that a replica recorded while it held the same records; below an offset that a consumer group committed in that
+leader epoch; before the commit marker of a transaction that wrote there; in the log of a leader that was its own whole ISR, where one in sync was enough.
+No: beyond the end of a replica that was in the ISR, or eligible, and took over cleanly.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import BatchReader, Citation
+from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
+from kforensics.protocol.epochs import epoch_at
+from kforensics.reconcile.committed.high_watermarks import mark_reach
+from kforensics.reconcile.logs.divergence import common_range
+from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
+from kforensics.units import OffsetRange
+
+_NO_OFFSETS = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """An offset up to which, or from which on, something is proven."""
+
+    offset: int
+    reason: str
+    citations: tuple[Citation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitProofs:
+    """All evidence about what was committed in one partition, and the rules that draw on it."""
+
+    views: Sequence[LogView]
+    agree_until: Callable[[LogView, LogView], int]
+    facts: ClusterFacts
+    reader: BatchReader
+    leaderships: Sequence[Leadership]
+    is_recreated: bool = False
+    doubted: Mapping[int, int] = field(default_factory=dict)
+
+    def certain_below(self, view: LogView, offsets: OffsetRange) -> Bound | None:
+        """The highest offset below which everything in the log is proven to be committed."""
+        bounds = [
+            *self._by_high_watermarks(view),
+            *self._by_groups(view),
+            *self._by_sole_isr(view),
+            *self._by_isr_copies(view),
+            *self._by_commit_markers(view, offsets),
+        ]
+        return max(bounds, key=lambda bound: bound.offset, default=None)
+
+    def _by_high_watermarks(self, view: LogView) -> list[Bound]:
+        bounds = []
+        for other in self.views:
+            recorded = other.replica.high_watermark
+            if isinstance(recorded, Absent):
+                continue
+            same_until = view.log_end_offset if other is view else self.agree_until(view, other)
+            reach = min(mark_reach(other, self.facts, self.leaderships), same_until)
+            broker = other.replica.broker_id
+            if isinstance(broker, int):
+                # Its broker raised the mark over records that it then cut.
+                reach = min(reach, self.doubted.get(broker, reach))
+            who = "its own" if other is view else f"{other.replica.owner}'s"
+            bounds.append(
+                Bound(
+                    offset=reach, reason=f"below {who} high watermark {recorded.value}", citations=(recorded.citation,)
+                )
+            )
+        return bounds
+
+    def _by_groups(self, view: LogView) -> list[Bound]:
+        bounds: list[Bound] = []
+        if self.is_recreated:
+            return bounds
+        for commit in self.facts.commits(view.replica.topic_partition):
+            if isinstance(commit.leader_epoch, Absent) or commit.offset > view.log_end_offset:
+                continue
+            # The commit carries the epoch of the last record read; it proves this log only where that record has that epoch here.
+            if epoch_at(view.batch_epochs, commit.offset - 1) == commit.leader_epoch:
+                reason = f"consumer group {commit.group} committed offset {commit.offset} in leader epoch {commit.leader_epoch}"
+                bounds.append(Bound(offset=commit.offset, reason=reason, citations=(commit.citation,)))
+        return bounds
+
+    def _by_sole_isr(self, view: LogView) -> list[Bound]:
+        """A leader that is its own whole ISR commits what it appends, where one in sync is enough; unless that is known nothing is proven."""
+        if self.facts.needed_in_sync(view.replica.topic_partition.topic) != 1:
+            return []
+        broker = view.replica.broker_id
+        bounds = []
+        for state, following in zip_longest(self.leaderships, self.leaderships[1:]):
+            if state.leader != broker or state.isr != frozenset({broker}):
+                continue
+            if following is not None and following.leader_epoch == state.leader_epoch and following.isr != state.isr:
+                continue
+            end = self._end_of_term(view, state)
+            if end is None:
+                continue
+            recorded = "" if isinstance(state.recorded_at, Absent) else f" from metadata offset {state.recorded_at}"
+            bounds.append(
+                Bound(
+                    offset=end,
+                    reason=f"the ISR was [{broker}] alone{recorded} in leader epoch {state.leader_epoch}",
+                    citations=(state.citation,),
+                )
+            )
+        return bounds
+
+    def _by_isr_copies(self, view: LogView) -> list[Bound]:
+        """What every member of the ISR that ended a leader's term holds was committed in that term."""
+        by_broker = {other.replica.broker_id: other for other in self.views if other.replica.state == "live"}
+        bounds = []
+        for state, following in zip_longest(self.leaderships, self.leaderships[1:]):
+            ends_term = following is None or following.leader_epoch != state.leader_epoch
+            if not ends_term or state.leader != view.replica.broker_id or isinstance(state.isr, Absent):
+                continue
+            members = [by_broker.get(member) for member in sorted(state.isr) if member != state.leader]
+            if not members or None in members:
+                continue
+            if not self._are_enough(state):
+                continue
+            # What a later term wrote says nothing of this one.
+            later = (e.start_offset for e in view.batch_epochs if e.leader_epoch > state.leader_epoch)
+            term_end = next(later, view.log_end_offset)
+            reach = min(term_end, *(self.agree_until(view, member) for member in members if member is not None))
+            names = ", ".join(str(member) for member in sorted(state.isr))
+            reason = f"all of the ISR [{names}] of leader epoch {state.leader_epoch} hold it"
+            bounds.append(Bound(offset=reach, reason=reason, citations=(state.citation,)))
+        return bounds
+
+    def _are_enough(self, state: Leadership) -> bool:
+        """Whether those in sync could commit; where no setting is known, only all replicas together are enough for sure."""
+        assert isinstance(state.isr, frozenset)
+        needed = self.facts.needed_in_sync(self.views[0].replica.topic_partition.topic)
+        if isinstance(needed, int):
+            return len(state.isr) >= needed
+        return isinstance(state.replicas, tuple) and state.isr >= frozenset(state.replicas)
+
+    @staticmethod
+    def _end_of_term(view: LogView, state: Leadership) -> int | None:
+        """Where the leader's term that `state` belongs to ends in its log: epochs rise with every leader, ISR changes keep them."""
+        claimed = view.replica.checkpoint_epochs
+        entries = () if isinstance(claimed, Absent) else claimed
+        if state.leader_epoch not in {entry.leader_epoch for entry in (*view.batch_epochs, *entries)}:
+            return None
+        began = next((entry.start_offset for entry in entries if entry.leader_epoch == state.leader_epoch), None)
+        if began is not None and began < view.log_end_offset:
+            there = epoch_at(view.batch_epochs, max(began, view.content_start_offset))
+            if isinstance(there, int) and there < state.leader_epoch:
+                # Segments that were put aside before that term, beside a checkpoint of now.
+                return None
+        return next(
+            (e.start_offset for e in view.batch_epochs if e.leader_epoch > state.leader_epoch), view.log_end_offset
+        )
+
+    def _by_commit_markers(self, view: LogView, offsets: OffsetRange) -> list[Bound]:
+        rows = self.reader.batches(view.replica, offsets.first, offsets.last)
+        rows = rows[(rows["attributes"] & TRANSACTIONAL_BIT) != 0]
+        is_marker = (rows["attributes"] & CONTROL_BIT) != 0
+        markers = rows[is_marker]
+        written = _last_offsets_by_producer(rows[~is_marker])
+        bounds: list[Bound] = []
+        for marker in markers[::-1]:
+            if bounds and int(marker["base_offset"]) <= max(bound.offset for bound in bounds):
+                break
+            ends = written.get(int(marker["producer_id"]), _NO_OFFSETS)
+            before = int(np.searchsorted(ends, marker["base_offset"]))
+            if not before or not self._is_commit(view, int(marker["base_offset"])):
+                continue
+            segment = view.replica.segments[int(marker["segment"])]
+            citation = Citation(input=view.replica.input, path=segment.path)
+            reason = f"before the commit marker of producer {marker['producer_id']} at offset {marker['base_offset']}"
+            bounds.append(Bound(offset=int(ends[before - 1]) + 1, reason=reason, citations=(citation,)))
+        return bounds
+
+    def _is_commit(self, view: LogView, offset: int) -> bool:
+        record = next(iter(self.reader.records(view.replica, offset, offset)), None)
+        return record is not None and record.key is not None and record.key[2:4] == b"\x00\x01"
+
+    def by_majority(self, view: LogView) -> tuple[Bound | None, Bound | None]:
+        """What a majority of the voters holds is committed, and with all voters here nothing else is (KIP-595)."""
+        newest = self.leaderships[-1] if self.leaderships else None
+        if newest is None or isinstance(newest.replicas, Absent) or not newest.replicas:
+            return None, None
+        voters = frozenset(newest.replicas)
+        here = [other for other in self.views if other.replica.broker_id in voters]
+        reach = sorted((view.log_end_offset if v is view else self.agree_until(view, v) for v in here), reverse=True)
+        needed = len(voters) // 2 + 1
+        if len(reach) < needed:
+            return None, None
+        held = reach[needed - 1]
+        is_whole = all(v is view or common_range(view, v) is not None for v in here)
+        who = f"{needed} of the {len(voters)} voters"
+        certain = Bound(offset=held, reason=f"held by at least {who}", citations=(newest.citation,))
+        if len(here) < len(voters) or not is_whole:
+            # A log that begins behind this one's end was cut at a snapshot, which holds committed records only.
+            return certain, None
+        return certain, Bound(offset=held, reason=f"fewer than {who} hold it", citations=(newest.citation,))
+
+    def never_from(self, view: LogView, offsets: OffsetRange) -> Bound | None:
+        """Beyond the log of a replica that was in the ISR, or eligible to lead (KIP-966), and took over cleanly, nothing was committed.
+
+        Its log had to hold all that was committed before, and the start of its term says where its log ended then. A replica that came back from
+        an unclean stop in between may have lost records that it had once confirmed, so it proves nothing.
+        """
+        by_broker = {other.replica.broker_id: other for other in self.views}
+        epoch = epoch_at(view.batch_epochs, offsets.last)
+        if isinstance(epoch, Absent):
+            return None
+        bounds = []
+        for before, state in zip(self.leaderships, self.leaderships[1:], strict=False):
+            successor = by_broker.get(state.leader) if not isinstance(state.leader, Absent) else None
+            if state.leader_epoch <= epoch:
+                continue
+            if state.unclean:
+                # What was committed until then may be gone from every later leader.
+                break
+            if successor is None or successor is view:
+                continue
+            # Controllers strike brokers that came back from an unclean stop off the eligible ones.
+            is_eligible = state.leader in before.eligible
+            if not is_eligible and self._restarted_uncleanly(state.leader, state, epoch):
+                continue
+            if isinstance(before.isr, Absent) or state.leader not in before.isr | before.eligible:
+                continue
+            start = next((e.start_offset for e in successor.epochs if e.leader_epoch == state.leader_epoch), None)
+            if start is None:
+                continue
+            standing = "in the ISR" if state.leader in before.isr else "eligible to lead"
+            reason = f"broker {state.leader} was {standing} and its log ended at {start} when it took over in leader epoch {state.leader_epoch}"
+            bounds.append(Bound(offset=start, reason=reason, citations=(state.citation,)))
+        return min(bounds, key=lambda bound: bound.offset, default=None)
+
+    def _restarted_uncleanly(self, broker: int | Absent, until: Leadership, epoch: int) -> bool:
+        if isinstance(broker, Absent):
+            return True
+        if isinstance(until.recorded_at, Absent):
+            return not self._is_unbroken_by_lines(broker, until, epoch)
+        return any(at <= until.recorded_at for at in self.facts.unclean_restarts(broker))
+
+    def _is_unbroken_by_lines(self, successor: int, until: Leadership, epoch: int) -> bool:
+        """Lines of the old leader and of its successor reach back before the term, so no change of the ISR and no crash is unheard of."""
+        term = [state for state in self.leaderships if state.leader_epoch == epoch]
+        since, end = (term[0].time_ms if term else Absent.UNKNOWN), until.time_ms
+        if not isinstance(since, int) or not isinstance(end, int) or not isinstance(term[0].leader, int):
+            return False
+        if any(state.unclean for state in self.leaderships if epoch < state.leader_epoch <= until.leader_epoch):
+            return False
+        heard = self.facts.is_unbroken(term[0].leader, since, since)
+        return heard and self.facts.is_unbroken(successor, since, end)
+
+
+def _last_offsets_by_producer(data: NDArray[np.void]) -> dict[int, NDArray[np.int64]]:
+    """Rising last offsets of the batches of each producer."""
+    if not len(data):
+        return {}
+    data = data[np.lexsort((data["last_offset"], data["producer_id"]))]
+    producers, firsts = np.unique(data["producer_id"], return_index=True)
+    return dict(zip(producers.tolist(), np.split(data["last_offset"], firsts[1:]), strict=True))

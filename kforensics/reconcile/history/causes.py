@@ -1,0 +1,264 @@
+"""Why a log was cut: the election that changed the lineage, what the new leader itself had lost before, and the protocol in force.
+
+the leader had lost its own tail, and had been in sync     last replica standing (KIP-966)
+the leader had lost its own tail, and had not              power loss
+the leader's recovery had met damage inside of its log     damage
+the leader had cut itself to a high watermark              high-watermark truncation
+the leader was elected from outside of the in-sync set     unclean election
+the rule itself was the high watermark                     high-watermark truncation (KIP-101)
+a clean election                                           the tail was never replicated: nothing that was committed goes
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.protocol.epochs import epoch_at
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.history.log_copies import FILE_TIME_SLACK_MS
+from kforensics.reconcile.history.topic_incarnations import Incarnation
+from kforensics.reconcile.history.truncations import Cut
+from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
+
+
+class CauseName(StrEnum):
+    """What made a replica cut its log."""
+
+    UNCLEAN_ELECTION = "unclean-election"
+    POWER_LOSS = "power-loss"
+    HIGH_WATERMARK = "hw-truncation"
+    UNCOMMITTED_TAIL = "uncommitted-tail"
+    LAST_REPLICA_STANDING = "last-replica-standing"
+    DAMAGE = "damage"
+    RECOVERY = "recovery"
+    RECREATED_TOPIC = "recreated-topic"
+    UNKNOWN = "unknown"
+
+
+CONFIDENCES = ("proven", "likely", "possible")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """A cause with how firmly it stands, and why."""
+
+    name: CauseName
+    confidence: str
+    """One of `CONFIDENCES`."""
+    reason: str
+    citations: tuple[Citation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CauseEvidence:
+    """What is known of a partition when causes are judged."""
+
+    leaderships: Sequence[Leadership]
+    cuts: Sequence[Cut]
+    """Every cut of the partition, this one included."""
+    incarnation: Incarnation
+    """What lines tell of the making of the partition."""
+
+
+def cause_of(
+    cut: Cut,
+    evidence: CauseEvidence,
+    *,
+    protocol: ProtocolName,
+    none_committed: bool,
+    is_by_protocol: bool,
+    some_committed: bool = False,
+) -> Cause:
+    """Why the cut happened.
+
+    Args:
+        cut: the truncation.
+        evidence: elections and the other cuts of the partition.
+        protocol: in force on the node that cut.
+        none_committed: every record that went is known not to have been committed.
+        is_by_protocol: worked out again, the protocol cuts just there.
+        some_committed: some record that went is proven to have been committed.
+    """
+    if cut.topic_partition.topic in METADATA_TOPICS:
+        reason = "a quorum member drops what its leader had not replicated to a majority"
+        return Cause(name=CauseName.UNCOMMITTED_TAIL, confidence="likely", reason=reason)
+    if cut.rule == "recovery" and cut.is_inside:
+        reason = f"start-up recovery met damage at offset {cut.to_offset}, inside of the log, and dropped all behind it, sound segments too"
+        return Cause(name=CauseName.DAMAGE, confidence="likely", reason=reason, citations=cut.citations)
+    if cut.rule == "recovery":
+        reason = (
+            "start-up recovery found the end of the log gone or torn; earlier evidence shows that it had been written"
+        )
+        return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=cut.citations)
+    if _is_of_earlier_topic(cut, evidence.incarnation):
+        reason = "the directory held an earlier topic of the same name, created anew while the broker was away"
+        return Cause(name=CauseName.RECREATED_TOPIC, confidence="likely", reason=reason)
+    election = election_behind(cut, evidence.leaderships)
+    if not cut.is_logged and (
+        (election is None and cut.replacement is None) or (cut.is_shortened and not is_by_protocol)
+    ):
+        reason = "the log ends earlier than a snapshot before shows, and no line tells of a cut"
+        return Cause(name=CauseName.POWER_LOSS, confidence="possible", reason=reason, citations=cut.citations)
+    if not cut.is_logged and election is not None and election.leader == cut.broker_id:
+        reason = "the broker itself led when other records took the place of these: a leader cuts nothing, so its log had lost its end"
+        return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=cut.citations)
+    lost_before = _leaders_own_cut(cut, election, evidence.cuts)
+    if lost_before is not None:
+        return _because_of_leader(lost_before, election, evidence.leaderships, protocol)
+    if election is not None and not election.unclean and _wrote_it_all(cut, election, evidence.leaderships):
+        was_last = _was_in_sync(election, evidence.leaderships)
+        reason = (
+            f"broker {election.leader} had written these records itself, and its log ended at {cut.to_offset} when it led again"
+            f" in leader epoch {election.leader_epoch}: it had lost them"
+        )
+        return Cause(
+            name=CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS,
+            confidence="likely",
+            reason=reason,
+            citations=(election.citation,),
+        )
+    if election is not None and election.unclean:
+        reason = f"broker {election.leader} was elected in leader epoch {election.leader_epoch} without being in sync"
+        return Cause(
+            name=CauseName.UNCLEAN_ELECTION, confidence="proven", reason=reason, citations=(election.citation,)
+        )
+    if protocol is ProtocolName.HW or cut.rule == "high-watermark":
+        reason = "the follower cut to its own high watermark, which lags behind what was committed (KIP-101)"
+        return Cause(name=CauseName.HIGH_WATERMARK, confidence="likely", reason=reason)
+    if election is not None and some_committed:
+        reason = f"broker {election.leader} took over cleanly in leader epoch {election.leader_epoch} without records that had been committed: it had lost them before, and its own log and lines would tell how"
+        return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=(election.citation,))
+    if election is not None:
+        reason = f"broker {election.leader} took over cleanly in leader epoch {election.leader_epoch}; the tail had not reached it"
+        confidence = "proven" if none_committed else "likely"
+        return Cause(
+            name=CauseName.UNCOMMITTED_TAIL, confidence=confidence, reason=reason, citations=(election.citation,)
+        )
+    if none_committed:
+        reason = "no record that went had been committed"
+        return Cause(name=CauseName.UNCOMMITTED_TAIL, confidence="likely", reason=reason)
+    reason = "no evidence tells which election changed the log"
+    return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason)
+
+
+def _is_of_earlier_topic(cut: Cut, incarnation: Incarnation) -> bool:
+    created_ms = incarnation.created_ms
+    if not isinstance(created_ms, int):
+        return False
+    stale_end = incarnation.stale_ends.get(cut.broker_id) if isinstance(cut.broker_id, int) else None
+    if stale_end is not None and cut.is_logged and cut.from_offset <= stale_end:
+        return isinstance(cut.time_ms, int) and cut.time_ms > created_ms
+    written = cut.before.taken_ms if cut.before is not None else Absent.UNKNOWN
+    if not isinstance(written, int) or not isinstance(cut.time_ms, int):
+        return False
+    # The snapshot that shows the log before the cut was written before the partition was created.
+    return written + FILE_TIME_SLACK_MS < created_ms < cut.time_ms
+
+
+def election_behind(cut: Cut, leaderships: Sequence[Leadership]) -> Leadership | None:
+    """The election that replaced the lineage of the records that went: after the leader epoch of the last of them, an unclean one first.
+
+    None is later than the epoch that took their place, where a log shows that.
+    """
+    elections = [
+        state
+        for before, state in zip((None, *leaderships), leaderships, strict=False)
+        if isinstance(state.leader, int) and (before is None or state.leader_epoch != before.leader_epoch)
+    ]
+    written_in = _epoch_of_last(cut)
+    if cut.replacement is not None:
+        kept = written_in if isinstance(written_in, int) else cut.replacement.kept
+        between = [state for state in elections if kept < state.leader_epoch <= cut.replacement.epoch]
+        if between:
+            return next((state for state in between if state.unclean), between[0])
+    if isinstance(written_in, int):
+        later = [state for state in elections if state.leader_epoch > written_in]
+        return later[0] if later else None
+    if isinstance(cut.leader_epoch, int):
+        same = [state for state in elections if state.leader_epoch == cut.leader_epoch]
+        if same:
+            return same[0]
+    if isinstance(cut.time_ms, int):
+        earlier = [s for s in elections if isinstance(s.time_ms, int) and s.time_ms <= cut.time_ms]
+        return earlier[-1] if earlier else None
+    return None
+
+
+def _epoch_of_last(cut: Cut) -> int | Absent:
+    if cut.before is None or cut.before.view.log_end_offset < cut.from_offset:
+        return Absent.UNKNOWN
+    return epoch_at(cut.before.view.batch_epochs, cut.from_offset - 1)
+
+
+def _wrote_it_all(cut: Cut, election: Leadership, leaderships: Sequence[Leadership]) -> bool:
+    """Every term in which the records that went can have been written was led by the broker that lacked them afterwards."""
+    if cut.replacement is None or cut.replacement.kept < 0 or cut.broker_id == election.leader:
+        return False
+    terms = [
+        state
+        for state in leaderships
+        if cut.replacement.kept <= state.leader_epoch < election.leader_epoch and isinstance(state.leader, int)
+    ]
+    starts_with_first = bool(terms) and terms[0].leader_epoch == cut.replacement.kept
+    return starts_with_first and all(state.leader == election.leader for state in terms)
+
+
+def _leaders_own_cut(cut: Cut, election: Leadership | None, cuts: Sequence[Cut]) -> Cut | None:
+    """A cut of the new leader's own log, at or below this one and no later."""
+    leader = (
+        cut.leader if isinstance(cut.leader, int) else (election.leader if election is not None else Absent.UNKNOWN)
+    )
+    own = [
+        other
+        for other in cuts
+        if other is not cut
+        and other.broker_id == leader
+        and other.broker_id != cut.broker_id
+        and other.to_offset <= cut.to_offset
+        and _is_no_later(other, cut)
+        and (other.rule in {"recovery", "high-watermark"} or not other.is_logged or isinstance(other.leader_epoch, int))
+    ]
+    return own[0] if own else None
+
+
+def _is_no_later(one: Cut, other: Cut) -> bool:
+    if not isinstance(one.time_ms, int):
+        return not one.is_logged
+    return not isinstance(other.time_ms, int) or one.time_ms <= other.time_ms
+
+
+def _because_of_leader(
+    lost: Cut, election: Leadership | None, leaderships: Sequence[Leadership], protocol: ProtocolName
+) -> Cause:
+    if lost.is_inside:
+        reason = f"the recovery of broker {lost.broker_id} had met damage inside of its log and dropped all from {lost.to_offset} on before it led again"
+        return Cause(name=CauseName.DAMAGE, confidence="likely", reason=reason, citations=lost.citations)
+    if lost.rule == "recovery" or not lost.is_logged:
+        was_last = election is not None and _was_in_sync(election, leaderships)
+        name = CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS
+        reason = (
+            f"broker {lost.broker_id} had lost its log from {lost.to_offset} on in an unclean stop and led again"
+            + (": it was the last in sync" if was_last else "")
+        )
+        return Cause(name=name, confidence="likely", reason=reason, citations=lost.citations)
+    if protocol is ProtocolName.HW or lost.rule == "high-watermark":
+        reason = f"broker {lost.broker_id} had cut its own log to its high watermark {lost.to_offset} before it led (KIP-101)"
+        return Cause(name=CauseName.HIGH_WATERMARK, confidence="likely", reason=reason, citations=lost.citations)
+    if election is not None and election.unclean:
+        reason = f"broker {election.leader} was elected in leader epoch {election.leader_epoch} without being in sync"
+        return Cause(
+            name=CauseName.UNCLEAN_ELECTION, confidence="proven", reason=reason, citations=(election.citation,)
+        )
+    reason = f"broker {lost.broker_id} had cut its own log to {lost.to_offset} before it led"
+    return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=lost.citations)
+
+
+def _was_in_sync(election: Leadership, leaderships: Sequence[Leadership]) -> bool:
+    """The new leader had led, or had been in the last in-sync set that was not empty, before the election."""
+    for state in reversed(leaderships):
+        if state.leader_epoch < election.leader_epoch and isinstance(state.isr, frozenset) and state.isr:
+            return election.leader in state.isr
+    return False

@@ -1,0 +1,212 @@
+"""Every copy of a partition's log that any input holds: as it is now, as it was in earlier snapshots, and what renamed files still keep."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import BatchReader, Replica
+from kforensics.protocol.epochs import epoch_at
+from kforensics.reconcile.logs.divergence import agreed_until, common_range, first_divergence
+from kforensics.reconcile.logs.loaded_log import LogView, view_replica
+from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.replicas.leader import choose_leader
+
+MOST_OFFSETS_COMPARED = 100_000
+"""Offsets from the first common one in which a batch that is shared is looked for."""
+
+FILE_TIME_SLACK_MS = 1_500
+"""Archives keep the times of files to the second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Copy:
+    """One log of one replica at one moment."""
+
+    view: LogView
+    rank: int
+    """Snapshots count up with time; copies of one moment have the same rank, the newest the highest."""
+    is_final: bool
+    """As it is now, not out of an earlier snapshot."""
+    is_remnant: bool = False
+    """Only segments that were renamed for deletion."""
+    has_times: bool = True
+    """The times of its files are those of writing; a plain copy has the time of the copying."""
+
+    @property
+    def broker_id(self) -> int | Absent:
+        """The node that holds or held it."""
+        return self.view.replica.broker_id
+
+    @property
+    def taken_ms(self) -> int | Absent:
+        """When its newest segment was last written, in UTC; the log was so no earlier."""
+        newest = max((segment.mtime_ns for segment in self.view.replica.segments), default=0)
+        return newest // 1_000_000 if newest and self.has_times else Absent.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopySet:
+    """The copies of one incarnation of a partition, and those of others that had its name."""
+
+    copies: tuple[Copy, ...]
+    other_topics: tuple[Replica, ...]
+    topic_id: str | Absent
+
+    @property
+    def live(self) -> tuple[Copy, ...]:
+        """Logs of replicas in use now; of a partition that is only being moved here, those that are to be used."""
+        now = [copy for copy in self.copies if copy.is_final and not copy.is_remnant]
+        live = tuple(copy for copy in now if copy.view.replica.state == "live")
+        return live or tuple(copy for copy in now if copy.view.replica.state == "future")
+
+
+def copies_of(
+    final: Sequence[Replica], before: Sequence[tuple[int, Replica]], *, topic_id: str | Absent, final_rank: int
+) -> CopySet:
+    """Group the replicas of one name and partition by incarnation of the topic.
+
+    Args:
+        final: directories of the partition as they are now.
+        before: directories in earlier snapshots, each with the rank of its snapshot.
+        topic_id: the id the metadata knows now, absent where none does.
+        final_rank: the rank of what is now, above all others.
+    """
+    everything = [*((final_rank, replica) for replica in final), *before]
+    current = _current_id(final, topic_id)
+    copies: list[Copy] = []
+    others: list[Replica] = []
+    for rank, replica in everything:
+        is_final = rank == final_rank
+        if _is_of_other_topic(replica, current):
+            others.append(replica)
+            continue
+        if replica.state != "deleted" or not isinstance(replica.topic_id, Absent):
+            copies.append(Copy(view=view_replica(replica), rank=rank, is_final=is_final))
+        if replica.deleted_segments:
+            remnant = replace(replica, segments=replica.deleted_segments, deleted_segments=())
+            copies.append(Copy(view=view_replica(remnant), rank=rank, is_final=is_final, is_remnant=True))
+    return CopySet(copies=tuple(copies), other_topics=tuple(others), topic_id=current)
+
+
+def _current_id(final: Sequence[Replica], known: str | Absent) -> str | Absent:
+    live = [replica for replica in final if replica.state == "live" and not isinstance(replica.topic_id, Absent)]
+    ids = [replica.topic_id for replica in live]
+    if not isinstance(known, Absent):
+        return known
+    return max(sorted({str(one) for one in ids}), key=ids.count, default=Absent.UNKNOWN)
+
+
+def _is_of_other_topic(replica: Replica, current: str | Absent) -> bool:
+    if isinstance(replica.topic_id, Absent) or isinstance(current, Absent):
+        return False
+    return replica.topic_id != current
+
+
+def judge_times(copies: Sequence[Copy], last_logged_ms: int | Absent) -> tuple[Copy, ...]:
+    """The copies with their file times put aside where an earlier snapshot would be younger than the last log line."""
+    if not isinstance(last_logged_ms, int):
+        return tuple(copies)
+    return tuple(
+        replace(copy, has_times=False)
+        if not copy.is_final and isinstance(copy.taken_ms, int) and copy.taken_ms > last_logged_ms
+        else copy
+        for copy in copies
+    )
+
+
+def final_leader(copies: Sequence[Copy], leaderships: Sequence[Leadership]) -> Copy | None:
+    """The log that decides what is lost: of the last leader on record, else, where it is not in use here, of the strongest.
+
+    A cluster that was stopped ends without a leader; then the last one before counts.
+    """
+    by_broker = {copy.broker_id: copy for copy in copies}
+    last = next((state.leader for state in reversed(leaderships) if isinstance(state.leader, int)), Absent.UNKNOWN)
+    if last in by_broker:
+        return by_broker[last]
+    choice = choose_leader([copy.view for copy in copies], wanted=None, leaderships=())
+    return next((copy for copy in copies if choice is not None and copy.view is choice.view), None)
+
+
+class Agreement:
+    """Up to where two copies hold the same content; each pair is compared once."""
+
+    def __init__(self, reader: BatchReader) -> None:
+        self._reader = reader
+        self._parted: dict[tuple[int, int], int | None] = {}
+
+    def parted_at(self, one: LogView, other: LogView) -> int | None:
+        """The first offset at which they differ in the range that both hold, none where they do not."""
+        key = (id(one), id(other))
+        if key not in self._parted:
+            found = first_divergence(one, other, self._reader)
+            offset = found.offset if found is not None else None
+            self._parted[key] = self._parted[(id(other), id(one))] = offset
+        return self._parted[key]
+
+    def batch_start(self, view: LogView, offset: int) -> int:
+        """The base offset of the batch that holds the offset, the offset itself where none does."""
+        rows = self._reader.batches(view.replica, offset, offset)
+        return min((int(base) for base in rows["base_offset"]), default=offset)
+
+    def shares_nothing(self, one: LogView, other: LogView) -> bool:
+        """Whether both hold batches at the same offsets and not one of them is the same, as far as the first ones tell."""
+        common = common_range(one, other)
+        parted = self.parted_at(one, other)
+        if common is None or parted is None or parted > common.first:
+            return False
+        last = min(common.last, common.first + MOST_OFFSETS_COMPARED)
+        mine, its = (
+            {
+                (int(row["base_offset"]), int(row["crc"]))
+                for row in self._reader.batches(view.replica, common.first, last)
+            }
+            for view in (one, other)
+        )
+        return bool(mine) and bool(its) and not mine & its
+
+    def until(self, one: LogView, other: LogView) -> int:
+        """The offset up to which they hold the same."""
+        return agreed_until(one, other, self.parted_at(one, other))
+
+
+def is_recreated(copy: LogView, leader: LogView, parted_at: int | None, *, shares_nothing: bool = False) -> bool:
+    """Nothing is shared, no two ids say that the topic is the same, and the leader's log begins in no higher leader epoch than the other.
+
+    A leader that was elected without any of the log begins in a higher epoch than the log it replaced. Before 2.8 no topic has an id: then not one batch may be shared.
+    """
+    first = max(copy.content_start_offset, leader.content_start_offset)
+    if parted_at is None or parted_at > first:
+        return False
+    has_id = not isinstance(copy.replica.topic_id, Absent)
+    if has_id == (not isinstance(leader.replica.topic_id, Absent)) and (has_id or not shares_nothing):
+        return False
+    mine, its = epoch_at(copy.batch_epochs, first), epoch_at(leader.batch_epochs, first)
+    return not isinstance(mine, Absent) and not isinstance(its, Absent) and its <= mine
+
+
+def of_one_incarnation(
+    copies: Iterable[Copy], leader: Copy, agreement: Agreement, *, created_ms: int | Absent
+) -> tuple[Copy, ...]:
+    """The copies of the leader's topic rather than of an earlier one of that name.
+
+    Args:
+        copies: all that no topic id tells apart.
+        leader: the log of the final leader.
+        agreement: compares copies.
+        created_ms: when the partition was created, where a log line tells; what was last written before is of another topic.
+    """
+    return tuple(copy for copy in copies if copy is leader or not _is_of_earlier(copy, leader, agreement, created_ms))
+
+
+def _is_of_earlier(copy: Copy, leader: Copy, agreement: Agreement, created_ms: int | Absent) -> bool:
+    taken = copy.taken_ms
+    if isinstance(created_ms, int) and isinstance(taken, int) and taken + FILE_TIME_SLACK_MS < created_ms:
+        return True
+    parted = agreement.parted_at(copy.view, leader.view)
+    if parted is None:
+        return False
+    shares_nothing = agreement.shares_nothing(copy.view, leader.view)
+    if isinstance(created_ms, int) and not copy.has_times and shares_nothing:
+        newest = [one.max_timestamp_ms for one in copy.view.segments if isinstance(one.max_timestamp_ms, int)]
+        return bool(newest) and max(newest) < created_ms
+    return is_recreated(copy.view, leader.view, parted, shares_nothing=shares_nothing)

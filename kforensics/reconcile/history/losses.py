@@ -1,0 +1,333 @@
+"""What any copy of a log still shows and the final leader's log does not hold: the ledger of losses.
+
+A batch of a copy is kept where the leader holds the same bytes at the same offsets; the leader epoch is outside of the checksum and may differ, as when an
+ex-leader appended a request that the client had retried. It is no loss where retention, DeleteRecords or compaction took it, nor where the copy is the one that
+was changed: the leader held other bytes of the same epoch at those offsets before. All else is lost, whether the leader's log ends before it or holds something
+else there.
+
+Certain, possible or no is the answer of `reconcile.committed`. An offset that the leader has given to another record since is never called certain: an
+acknowledgement or a committed offset that names it may speak of either record. Nor is what a replica in use still holds, for it may lead again. `was_committed`
+keeps what the evidence says of the records themselves.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import BatchReader, Citation
+from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
+from kforensics.protocol.epochs import epoch_at
+from kforensics.reconcile.committed.judge import Certainty, CommitJudge, CommittedRun
+from kforensics.reconcile.history.log_copies import Agreement, Copy
+from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.units import OffsetRange
+
+NO_EPOCH = -1
+NO_PRODUCER = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """A run of offsets of one certainty whose records the final leader does not hold."""
+
+    offsets: OffsetRange
+    records: int
+    markers: int
+    """Control markers among them: no data, but the end of a transaction."""
+    committed: Certainty
+    was_committed: Certainty
+    """What the evidence says of the records that stood here, also where others have taken their offsets."""
+    is_replaced: bool
+    """The leader holds other records at these offsets."""
+    in_use: tuple[Copy, ...]
+    """Replicas that still hold the run and may yet lead: it goes for good only when they follow the final leader."""
+    leader_epoch: int | Absent
+    """In which they were written."""
+    reason: str
+    held_by: tuple[Copy, ...]
+    """Copies that still hold all of the run, newest first."""
+    citations: tuple[Citation, ...]
+
+
+class LostBatch(NamedTuple):
+    """One batch that is gone, with all copies that hold it."""
+
+    base_offset: int
+    last_offset: int
+    crc: int
+    length: int
+    epoch: int
+    record_count: int
+    is_control: bool
+    is_transactional: bool
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    holders: tuple[Copy, ...]
+
+
+class _Piece(NamedTuple):
+    """Offsets of one lost batch that share certainty, reason and what stands there now."""
+
+    first: int
+    last: int
+    batch: LostBatch
+    was_committed: Certainty
+    is_replaced: bool
+    reason: str
+    citations: tuple[Citation, ...]
+
+
+def find_losses(leader: Copy, lost: Sequence[LostBatch], judge: CommitJudge, reader: BatchReader) -> tuple[Loss, ...]:
+    """The batches that are gone as runs of one certainty, by offset.
+
+    Args:
+        leader: the log of the final leader.
+        lost: as `lost_batches` finds them.
+        judge: knows what was committed.
+        reader: gives batch rows.
+    """
+    if not lost:
+        return ()
+    held = _Held(leader.view, OffsetRange(min(b.base_offset for b in lost), max(b.last_offset for b in lost)), reader)
+    verdicts = _verdicts(lost, judge)
+    pieces = [piece for batch in lost for piece in _judge(batch, verdicts, held)]
+    return tuple(_merge(pieces))
+
+
+def lost_batches(
+    leader: Copy, others: Sequence[Copy], agreement: Agreement, reader: BatchReader
+) -> tuple[LostBatch, ...]:
+    """Every batch that some copy shows and the leader's log lacks, by offset.
+
+    Args:
+        leader: the log of the final leader.
+        others: every other copy of the same topic, of any time.
+        agreement: compares copies.
+        reader: gives batch rows.
+    """
+    found: dict[tuple[int, int, int, int], tuple[LostBatch, list[Copy]]] = {}
+    for copy in others:
+        start = _first_suspect(copy.view, leader.view, agreement)
+        if start is None:
+            continue
+        rows = reader.batches(copy.view.replica, start, copy.view.log_end_offset - 1)
+        rows = rows[rows["last_offset"] < copy.view.log_end_offset]
+        for row in _missing_rows(copy, rows, leader, others, reader):
+            found.setdefault(_key(row), (_batch_of(row), []))[1].append(copy)
+    batches = [batch._replace(holders=_newest_first(holders)) for batch, holders in found.values()]
+    return tuple(sorted(batches, key=lambda batch: (batch.base_offset, batch.epoch, batch.crc)))
+
+
+def _first_suspect(copy: LogView, leader: LogView, agreement: Agreement) -> int | None:
+    parted = agreement.parted_at(copy, leader)
+    if parted is not None:
+        return parted
+    return leader.log_end_offset if copy.log_end_offset > leader.log_end_offset else None
+
+
+def _missing_rows(
+    copy: Copy, rows: BatchTable, leader: Copy, others: Sequence[Copy], reader: BatchReader
+) -> Iterator[np.void]:
+    if not len(rows):
+        return
+    first, last = int(rows["base_offset"].min()), int(rows["last_offset"].max())
+    kept = _keys(reader.batches(leader.view.replica, first, last))
+    suspects = [row for row in rows if _key(row) not in kept and row["last_offset"] >= leader.view.log_start_offset]
+    if not suspects:
+        return
+    covered = _Held(leader.view, OffsetRange(first, last), reader)
+    earlier = _held_before(copy, leader, others, OffsetRange(first, last), reader)
+    for row in suspects:
+        if _was_compacted(row, leader.view, covered):
+            continue
+        if _is_the_changed_one(row, covered, earlier):
+            continue
+        yield row
+
+
+def _keys(rows: BatchTable) -> frozenset[tuple[int, int, int, int]]:
+    return frozenset(_key(row) for row in rows)
+
+
+def _key(row: np.void) -> tuple[int, int, int, int]:
+    return (int(row["base_offset"]), int(row["last_offset"]), int(row["crc"]), int(row["length"]))
+
+
+class _Held:
+    """The offsets at which a log holds batches, in a range."""
+
+    def __init__(self, view: LogView, offsets: OffsetRange, reader: BatchReader) -> None:
+        rows = reader.batches(view.replica, offsets.first, offsets.last)
+        rows = rows[rows["last_offset"] < view.log_end_offset]
+        self.rows = rows[np.argsort(rows["base_offset"], kind="stable")]
+        # Old logs may hold offsets twice, so that the last offsets need not rise with the first ones.
+        self._reached = np.maximum.accumulate(self.rows["last_offset"]) if len(self.rows) else self.rows["last_offset"]
+
+    def over(self, first: int, last: int) -> BatchTable:
+        """Batches that touch the offsets."""
+        begin = int(np.searchsorted(self._reached, first, side="left"))
+        end = int(np.searchsorted(self.rows["base_offset"], last, side="right"))
+        near = self.rows[begin:end]
+        return near[near["last_offset"] >= first]
+
+    def split(self, first: int, last: int) -> Iterator[tuple[int, int, bool]]:
+        """The offsets in runs that are held, or not held."""
+        at = first
+        for row in self.over(first, last):
+            base, end = max(int(row["base_offset"]), at), min(int(row["last_offset"]), last)
+            if base > at:
+                yield at, base - 1, False
+            if end >= base:
+                yield base, end, True
+                at = end + 1
+        if at <= last:
+            yield at, last, False
+
+
+def _was_compacted(row: np.void, leader: LogView, held: _Held) -> bool:
+    """The leader's lineage went through this batch's epoch here, and its cleaner has passed: the records were superseded."""
+    first, last = int(row["base_offset"]), int(row["last_offset"])
+    if last >= leader.cleaned_below:
+        return False
+    epoch = int(row["partition_leader_epoch"])
+    lineage = leader.batch_epochs if not leader.epochs else leader.epochs
+    if epoch == NO_EPOCH or not lineage:
+        return all(int(other["base_offset"]) >= first for other in held.over(first, last))
+    if epoch_at(lineage, first) != epoch:
+        return False
+    # A cleaner rewrites a batch with fewer records: its offsets lie within the old one's.
+    return all(int(other["partition_leader_epoch"]) == epoch for other in held.over(first, last))
+
+
+def _held_before(
+    copy: Copy, leader: Copy, others: Sequence[Copy], offsets: OffsetRange, reader: BatchReader
+) -> frozenset[tuple[int, int, int, int]]:
+    """Batches that any copy no younger than this one already held, the leader's own included where it is of the same time."""
+    earlier = [other for other in others if other is not copy and other.rank <= copy.rank and not other.is_remnant]
+    if leader.rank <= copy.rank:
+        earlier.append(leader)
+    return frozenset(key for other in earlier for key in _keys(reader.batches(other.view.replica, *offsets)))
+
+
+def _is_the_changed_one(row: np.void, held: _Held, earlier: frozenset[tuple[int, int, int, int]]) -> bool:
+    """The leader's bytes for these offsets and this epoch stood somewhere before: this copy was altered, nothing was lost."""
+    epoch = int(row["partition_leader_epoch"])
+    now = held.over(int(row["base_offset"]), int(row["last_offset"]))
+    if not len(now) or epoch == NO_EPOCH:
+        return False
+    return all(int(other["partition_leader_epoch"]) == epoch and _key(other) in earlier for other in now)
+
+
+def _batch_of(row: np.void) -> LostBatch:
+    return LostBatch(
+        base_offset=int(row["base_offset"]),
+        last_offset=int(row["last_offset"]),
+        crc=int(row["crc"]),
+        length=int(row["length"]),
+        epoch=int(row["partition_leader_epoch"]),
+        record_count=int(row["count"]),
+        is_control=bool(row["magic"] == 2 and row["attributes"] & CONTROL_BIT),
+        is_transactional=bool(row["magic"] == 2 and row["attributes"] & TRANSACTIONAL_BIT),
+        producer_id=int(row["producer_id"]) if row["magic"] == 2 else NO_PRODUCER,
+        producer_epoch=int(row["producer_epoch"]),
+        base_sequence=int(row["base_sequence"]),
+        holders=(),
+    )
+
+
+def _newest_first(holders: Iterable[Copy]) -> tuple[Copy, ...]:
+    return tuple(sorted(holders, key=lambda copy: (-copy.rank, copy.view.replica.input, copy.view.replica.path)))
+
+
+_Verdicts = dict[tuple[int, int], tuple[CommittedRun, ...]]
+"""Runs of certainty by holder (its identity) and leader epoch."""
+
+
+def _verdicts(lost: Sequence[LostBatch], judge: CommitJudge) -> _Verdicts:
+    """What the judge says of each holder's lost records, asked once for all that were written in one epoch."""
+    spans: dict[tuple[int, int], tuple[Copy, int, int]] = {}
+    for batch in lost:
+        for holder in batch.holders:
+            key = (id(holder), batch.epoch)
+            _, first, last = spans.get(key, (holder, batch.base_offset, batch.last_offset))
+            spans[key] = (holder, min(first, batch.base_offset), max(last, batch.last_offset))
+    return {key: judge.runs(holder.view, OffsetRange(first, last)) for key, (holder, first, last) in spans.items()}
+
+
+def _judge(batch: LostBatch, verdicts: _Verdicts, held: _Held) -> Iterator[_Piece]:
+    """The batch's offsets by certainty: the best that any holder's log proves, for each offset."""
+    runs = [
+        run
+        for holder in batch.holders
+        for run in verdicts[id(holder), batch.epoch]
+        if run.offsets.first <= batch.last_offset and run.offsets.last >= batch.base_offset
+    ]
+    ends = {run.offsets.last + 1 for run in runs}
+    edges = sorted({batch.base_offset, *(run.offsets.first for run in runs), *ends})
+    starts = [edge for edge in edges if batch.base_offset <= edge <= batch.last_offset]
+    for start, following in zip(starts, [*starts[1:], batch.last_offset + 1], strict=True):
+        over = [run for run in runs if run.offsets.first <= start <= run.offsets.last]
+        chosen = min(over, key=lambda run: _STRENGTH[run.certainty])
+        for first, last, is_held in held.split(start, following - 1):
+            yield _Piece(first, last, batch, chosen.certainty, is_held, chosen.reason, chosen.citations)
+
+
+# A high watermark that one holder's snapshot recorded proves the same batch in every other holder; `no` outranks a mere lack of proof.
+_STRENGTH: dict[Certainty, int] = {"certain": 0, "no": 1, "possible": 2}
+
+
+def is_in_use(copy: Copy) -> bool:
+    """A replica as it is now, in a directory that its broker serves."""
+    return copy.is_final and not copy.is_remnant and copy.view.replica.state == "live"
+
+
+def _merge(pieces: Sequence[_Piece]) -> Iterator[Loss]:
+    ordered = sorted(pieces, key=lambda piece: (piece.batch.epoch, piece.first))
+    group: list[_Piece] = []
+    losses: list[Loss] = []
+    for piece in ordered:
+        if group and not _continues(group[-1], piece):
+            losses.append(_loss(group))
+            group = []
+        group.append(piece)
+    if group:
+        losses.append(_loss(group))
+    return iter(sorted(losses, key=lambda loss: (loss.offsets.first, loss.offsets.last)))
+
+
+def _continues(before: _Piece, piece: _Piece) -> bool:
+    same = (before.was_committed, before.is_replaced, before.batch.epoch, before.batch.holders, before.reason)
+    return piece.first == before.last + 1 and same == (
+        piece.was_committed,
+        piece.is_replaced,
+        piece.batch.epoch,
+        piece.batch.holders,
+        piece.reason,
+    )
+
+
+def _loss(group: Sequence[_Piece]) -> Loss:
+    head = group[0]
+    offsets = OffsetRange(head.first, group[-1].last)
+    inside = [(min(piece.last - piece.first + 1, piece.batch.record_count), piece.batch.is_control) for piece in group]
+    in_use = tuple(copy for copy in head.batch.holders if is_in_use(copy))
+    committed = head.was_committed
+    if committed == "certain" and (head.is_replaced or in_use):
+        committed = "possible"
+    return Loss(
+        offsets=offsets,
+        records=sum(count for count, is_control in inside if not is_control),
+        markers=sum(count for count, is_control in inside if is_control),
+        committed=committed,
+        was_committed=head.was_committed,
+        is_replaced=head.is_replaced,
+        in_use=in_use,
+        leader_epoch=Absent.NOT_APPLICABLE if head.batch.epoch == NO_EPOCH else head.batch.epoch,
+        reason=head.reason,
+        held_by=head.batch.holders,
+        citations=head.citations,
+    )

@@ -1,0 +1,56 @@
+"""The outline of a log at one moment: what a picture of it needs, without the batches."""
+
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import CheckpointValue
+from kforensics.reconcile.history.log_copies import Copy
+from kforensics.units import EpochEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOutline:
+    """One copy of a partition's log: where it lies, of which moment it is, and from where to where it goes."""
+
+    input: int
+    path: str
+    broker_id: int | Absent
+    rank: int
+    """Snapshots count up with time; what is now has the highest."""
+    is_final: bool
+    """As it is now, not out of an earlier snapshot."""
+    is_remnant: bool
+    """Only segments that were renamed for deletion."""
+    state: str
+    """`live`, `future`, `stray` or `deleted`, from the directory's name."""
+    log_start_offset: int
+    log_end_offset: int
+    epochs: tuple[EpochEntry, ...]
+    high_watermark: int | Absent
+    """As checkpointed; absent where no checkpoint tells."""
+    first_base_offset: int | Absent = Absent.UNKNOWN
+    """Of the oldest segment on disk."""
+    log_start: CheckpointValue | Absent = Absent.NOT_WRITTEN
+    """As checkpointed: brokers write it down only where the log does not begin with its oldest segment."""
+
+
+def outline_of(copy: Copy) -> LogOutline:
+    """What a picture of the copy shows."""
+    view = copy.view
+    replica = view.replica
+    recorded = replica.high_watermark
+    return LogOutline(
+        input=replica.input,
+        path=replica.path,
+        broker_id=replica.broker_id,
+        rank=copy.rank,
+        is_final=copy.is_final,
+        is_remnant=copy.is_remnant,
+        state=replica.state,
+        log_start_offset=view.log_start_offset,
+        log_end_offset=view.log_end_offset,
+        epochs=view.epochs or view.batch_epochs,
+        high_watermark=recorded if isinstance(recorded, Absent) else recorded.value,
+        first_base_offset=replica.segments[0].base_offset if replica.segments else Absent.NOT_APPLICABLE,
+        log_start=replica.log_start,
+    )

@@ -1,0 +1,49 @@
+"""High watermarks on record that lie past the end of every log given: what lay below them was committed and is on no disk here."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.reconcile.history.log_copies import Copy
+from kforensics.reconcile.history.losses import is_in_use
+from kforensics.units import OffsetRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastEnd:
+    """One replica whose high watermark no log reaches."""
+
+    broker_id: int | Absent
+    owner: str
+    high_watermark: int
+    log_end: int
+    """Where the longest log ends."""
+    citation: Citation
+
+
+def marks_past_end(copies: Sequence[Copy], told: Iterable[OffsetRange]) -> tuple[PastEnd, ...]:
+    """Every replica in use with a high watermark past the end of all of them.
+
+    Args:
+        copies: all copies of the partition's log.
+        told: offsets of losses that are told of already, with the copies that show them.
+    """
+    now = [copy for copy in copies if is_in_use(copy)]
+    end = max((copy.view.log_end_offset for copy in now), default=0)
+    reached = max((one.last + 1 for one in told), default=end)
+    found = []
+    for copy in now:
+        recorded = copy.view.replica.high_watermark
+        if isinstance(recorded, Absent) or recorded.value <= max(end, reached):
+            continue
+        found.append(
+            PastEnd(
+                broker_id=copy.broker_id,
+                owner=copy.view.replica.owner,
+                high_watermark=recorded.value,
+                log_end=end,
+                citation=recorded.citation,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,80 @@
+"""What the protocol should have cut, worked out again from the logs as they were, beside what the broker did."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.protocol.truncation import (
+    LogState,
+    ProtocolName,
+    TruncationOutcome,
+    follower_truncation,
+    leader_after_election,
+)
+from kforensics.reconcile.history.log_copies import Copy
+from kforensics.reconcile.history.truncations import Cut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recomputation:
+    """The protocol's answer for one cut, and which logs it was worked out from."""
+
+    outcome: TruncationOutcome
+    expected_offset: int
+    follower: Copy
+    leader: Copy
+
+    def agrees(self, cut: Cut) -> bool:
+        """The broker cut where the rules say, or at the end of one of the rounds before."""
+        rounds = {step.truncate_to for step in self.outcome.steps if isinstance(step.truncate_to, int)}
+        return cut.to_offset == self.expected_offset or cut.to_offset in rounds
+
+
+def recompute(cut: Cut, copies: Sequence[Copy], protocol: ProtocolName) -> Recomputation | None:
+    """The cut as the protocol would have it; none where no snapshot shows the log before, or none the leader's."""
+    follower = cut.before
+    if (
+        follower is None
+        or follower not in copies
+        or cut.rule == "recovery"
+        or follower.view.log_end_offset != cut.from_offset
+    ):
+        return None
+    leader = _leader_copy(cut, copies)
+    if leader is None:
+        return None
+    outcome = follower_truncation(follower.view.state(), _in_term(leader, cut.leader_epoch), protocol=protocol)
+    expected = follower.view.log_end_offset if isinstance(outcome.offset, Absent) else outcome.offset
+    return Recomputation(outcome=outcome, expected_offset=expected, follower=follower, leader=leader)
+
+
+def _leader_copy(cut: Cut, copies: Sequence[Copy]) -> Copy | None:
+    """The leader's log as it was soonest after the cut, provided it still knows the term in which the follower cut."""
+    assert cut.before is not None
+    fitting = [
+        copy
+        for copy in copies
+        if copy.broker_id == cut.leader
+        and not copy.is_remnant
+        and copy.view.replica.state == "live"
+        and copy.rank > cut.before.rank
+        and _knows(copy, cut.leader_epoch)
+    ]
+    return min(fitting, key=lambda copy: copy.rank, default=None)
+
+
+def _in_term(leader: Copy, leader_epoch: int | Absent) -> LogState:
+    """The leader's log in the term of the cut; one that it wrote nothing in is not in its batches."""
+    state = leader.view.state()
+    if isinstance(leader_epoch, Absent) or (state.epochs and state.epochs[-1].leader_epoch >= leader_epoch):
+        return state
+    return leader_after_election(state, leader_epoch) if state.epochs else state
+
+
+def _knows(copy: Copy, leader_epoch: int | Absent) -> bool:
+    if isinstance(leader_epoch, Absent):
+        return True
+    claimed = copy.view.replica.checkpoint_epochs
+    known = (*copy.view.epochs, *copy.view.batch_epochs, *(() if isinstance(claimed, Absent) else claimed))
+    # Without epochs on disk (magic 0 and 1) nothing can contradict.
+    return not known or any(entry.leader_epoch == leader_epoch for entry in known)

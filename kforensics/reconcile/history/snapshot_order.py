@@ -1,0 +1,171 @@
+"""Which of two moments of a cluster was first, by what the directories hold; the times of files are those of copying as often as not.
+
+What never goes back is proof: the metadata log, leader epochs, log starts. Log ends and times of records go back where a log was cut, so they count only where
+nothing better tells and the files' own times are those of copying.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cmp_to_key
+
+from kforensics.damage import Absent
+from kforensics.evidence.replica.progress import LogProgress, NodeProgress
+from kforensics.units import METADATA_TOPICS
+
+COPIED_WITHIN_MS = 5_000
+"""Files of a directory tree that all carry one time got it from their copying."""
+
+QUIET_MS = 60_000
+"""A broker writes a record down within this time of its own timestamp."""
+
+
+class Grade(StrEnum):
+    """How firmly an order is known."""
+
+    PROVEN = "proven"
+    LIKELY = "likely"
+    FILE_TIMES = "file-times"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """All nodes of one snapshot."""
+
+    nodes: tuple[NodeProgress, ...]
+
+    @property
+    def written_ms(self) -> int:
+        """When anything was last written, by the times of the files."""
+        return max((node.newest_write_ms for node in self.nodes), default=0)
+
+    @property
+    def node_ids(self) -> frozenset[int]:
+        """Ids of its nodes, as far as they are known."""
+        return frozenset(node.node_id for node in self.nodes if isinstance(node.node_id, int))
+
+    @property
+    def was_copied(self) -> bool:
+        """Its files carry the time of their copying: all the same, and long after the newest record."""
+        times = [time for node in self.nodes for time in (node.newest_write_ms, node.oldest_write_ms) if time]
+        records = [
+            log.newest_record_ms
+            for node in self.nodes
+            for log in node.logs.values()
+            if isinstance(log.newest_record_ms, int)
+        ]
+        if not times or not records:
+            return False
+        return max(times) - min(times) <= COPIED_WITHIN_MS and min(times) - max(records) > QUIET_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Which of two moments was later: 1 the second, -1 the first, 0 neither."""
+
+    later: int
+    grade: Grade
+    reason: str = ""
+
+
+def order_of(one: Moment, other: Moment) -> Order:
+    """Which of them was later, and by what."""
+    metadata = [(sign, words) for sign, words in _proofs(one, other) if words.startswith("the metadata log")]
+    for votes in (metadata, list(_proofs(one, other))):
+        sign = _decided(votes)
+        if sign:
+            reason = next(words for vote, words in votes if vote == sign)
+            return Order(later=sign, grade=Grade.PROVEN, reason=reason)
+    hints = list(_hints(one, other))
+    if (one.was_copied or other.was_copied) and (sign := _decided(hints)):
+        reason = next(words for vote, words in hints if vote == sign)
+        return Order(later=sign, grade=Grade.LIKELY, reason=reason)
+    if one.written_ms != other.written_ms:
+        return Order(later=1 if one.written_ms < other.written_ms else -1, grade=Grade.FILE_TIMES)
+    if sign := _decided(hints):
+        reason = next(words for vote, words in hints if vote == sign)
+        return Order(later=sign, grade=Grade.LIKELY, reason=reason)
+    return Order(later=0, grade=Grade.UNKNOWN)
+
+
+def in_order(moments: Sequence[Moment]) -> list[int]:
+    """The places of the moments, the earliest first; those that nothing tells apart stay as they were given."""
+
+    def compare(one: int, other: int) -> int:
+        found = order_of(moments[one], moments[other]).later
+        return -found if found else one - other
+
+    return sorted(range(len(moments)), key=cmp_to_key(compare))
+
+
+def is_same(one: Moment, other: Moment) -> bool:
+    """The same nodes with the same logs: one moment given twice."""
+    mine = sorted((str(node.node_id), sorted(node.logs.items(), key=str)) for node in one.nodes)
+    its = sorted((str(node.node_id), sorted(node.logs.items(), key=str)) for node in other.nodes)
+    return bool(one.node_ids) and any(node.logs for node in one.nodes) and str(mine) == str(its)
+
+
+def _decided(votes: Sequence[tuple[int, str]]) -> int:
+    """What all votes say, or more than two thirds of them; 0 where they say nothing or disagree."""
+    total = sum(vote for vote, _ in votes)
+    return 0 if 3 * abs(total) <= len(votes) else (1 if total > 0 else -1)
+
+
+def _pairs(one: Moment, other: Moment) -> Iterator[tuple[str, LogProgress, LogProgress]]:
+    """The same log of the same node at both moments."""
+    theirs = {node.node_id: node for node in other.nodes if isinstance(node.node_id, int)}
+    for node in one.nodes:
+        if not isinstance(node.node_id, int) or node.node_id not in theirs:
+            continue
+        for partition, log in node.logs.items():
+            same = theirs[node.node_id].logs.get(partition)
+            if same is not None and not _is_other_topic(log, same):
+                name = "the metadata log" if partition.topic in METADATA_TOPICS else str(partition)
+                yield f"{name} of node {node.node_id}", log, same
+
+
+def _is_other_topic(one: LogProgress, other: LogProgress) -> bool:
+    """A topic that was made anew begins with epoch 0 and offset 0 again."""
+    if isinstance(one.topic_id, Absent) or isinstance(other.topic_id, Absent):
+        return False
+    return one.topic_id != other.topic_id
+
+
+def _is_contradicted(sign: int, before: LogProgress, after: LogProgress) -> bool:
+    """The records say otherwise, as where a topic without an id was made anew."""
+    if isinstance(before.newest_record_ms, Absent) or isinstance(after.newest_record_ms, Absent):
+        return False
+    return _sign(before.newest_record_ms, after.newest_record_ms) == -sign
+
+
+def _proofs(one: Moment, other: Moment) -> Iterator[tuple[int, str]]:
+    for name, before, after in _pairs(one, other):
+        if isinstance(before.leader_epoch, int) and isinstance(after.leader_epoch, int):
+            sign = _sign(before.leader_epoch, after.leader_epoch)
+            if sign and not _is_contradicted(sign, before, after):
+                low, high = sorted((before.leader_epoch, after.leader_epoch))
+                yield sign, f"{name} has reached leader epoch {high} in the later one, {low} in the earlier"
+            if sign:
+                continue
+        if name.startswith("the metadata log"):
+            sign = _sign(before.log_end_offset, after.log_end_offset)
+            if sign:
+                low, high = sorted((before.log_end_offset, after.log_end_offset))
+                yield sign, f"{name} ends at {high} in the later one, at {low} in the earlier"
+            continue
+        sign = _sign(before.log_start_offset, after.log_start_offset)
+        if sign and not _is_contradicted(sign, before, after):
+            low, high = sorted((before.log_start_offset, after.log_start_offset))
+            yield sign, f"{name} begins at {high} in the later one, at {low} in the earlier"
+
+
+def _hints(one: Moment, other: Moment) -> Iterator[tuple[int, str]]:
+    for name, before, after in _pairs(one, other):
+        if sign := _sign(before.log_end_offset, after.log_end_offset):
+            low, high = sorted((before.log_end_offset, after.log_end_offset))
+            yield sign, f"{name} ends at {high} in the later one, at {low} in the earlier"
+
+
+def _sign(before: int, after: int) -> int:
+    return (after > before) - (after < before)

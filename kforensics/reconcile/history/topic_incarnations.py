@@ -1,0 +1,64 @@
+"""Which logs are of an earlier topic of the same name: since when the topic of now exists, and which directories waited through its making."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kforensics.damage import Absent
+from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.reconcile.observed.broker_log_facts import creation_times
+from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.timeline.logged_operations import deletion_times, logged_operations
+from kforensics.units import TopicPartition
+
+MAKING_MS = 10_000
+"""Brokers hear of a new partition within this time of one another."""
+
+_STARTS = frozenset({Kind.LOG_CREATED, Kind.LEADER_START, Kind.FOLLOWER_START})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incarnation:
+    """What log lines tell of the making of one partition."""
+
+    created_ms: int | Absent = Absent.UNKNOWN
+    """Since when it exists; what was written before is of another topic."""
+    stale_ends: Mapping[int, int] = field(default_factory=dict)
+    """By broker, where the log of an earlier topic ended that it still had when it came back."""
+
+
+def incarnations(events: Sequence[LoggedEvent]) -> dict[TopicPartition, Incarnation]:
+    """Of every partition that lines tell the making of."""
+    created = creation_times(events)
+    deleted = deletion_times(logged_operations(events))
+    for item in events:
+        partition = item.event.topic_partition
+        if isinstance(partition, TopicPartition) and partition.topic in deleted:
+            created[partition] = max(deleted[partition.topic], created.get(partition, 0))
+    stale = _stale_ends(events, created)
+    return {
+        partition: Incarnation(created_ms=time_ms, stale_ends=stale.get(partition, {}))
+        for partition, time_ms in created.items()
+    }
+
+
+def _stale_ends(
+    events: Iterable[LoggedEvent], created: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, dict[int, int]]:
+    """The first that a broker says of a partition after its making is that it loaded a log with records: they are not of it."""
+    heard: set[tuple[int, TopicPartition]] = set()
+    stale: dict[TopicPartition, dict[int, int]] = {}
+    for item in events:
+        partition, event = item.event.topic_partition, item.event
+        if isinstance(partition, Absent) or not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
+            continue
+        since = created.get(partition)
+        if since is None or item.time_ms <= since - MAKING_MS or (item.node_id, partition) in heard:
+            continue
+        if event.kind in _STARTS:
+            heard.add((item.node_id, partition))
+        elif event.kind is Kind.LOG_LOADED:
+            heard.add((item.node_id, partition))
+            end = event.number("log_end_offset")
+            if isinstance(end, int) and end > 0:
+                stale.setdefault(partition, {})[item.node_id] = end
+    return stale

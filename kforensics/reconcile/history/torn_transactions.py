@@ -1,0 +1,141 @@
+"""What a loss tears: transactions of which a part is left, and idempotent producers whose sequence the leader no longer knows.
+
+A transaction's data and its end marker are appended apart (KIP-98). Where a cut goes between them, data without a marker holds the last stable offset
+back, and a marker without data says committed of records that are gone. A producer goes on with the sequence after its last acknowledged batch; a leader
+that holds less answers OUT_OF_ORDER_SEQUENCE_NUMBER.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.evidence.model import BatchReader
+from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
+from kforensics.reconcile.history.log_copies import Copy
+from kforensics.reconcile.history.losses import NO_PRODUCER, LostBatch
+from kforensics.units import OffsetRange
+
+LOOK_BACK = 200_000
+"""Offsets before the first loss in which the leader's log is searched for the same producers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TornTransaction:
+    """A transaction of which the leader holds a part only."""
+
+    producer_id: int
+    producer_epoch: int
+    kind: str
+    """`marker-lost`, `data-lost` (the leader holds its marker), or `partly-lost`."""
+    lost: OffsetRange
+    """From the first to the last of its offsets that are gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerSetBack:
+    """An idempotent producer of which the leader knows less than it once acknowledged."""
+
+    producer_id: int
+    producer_epoch: int
+    lost_sequence: int
+    """The highest sequence number among what is gone."""
+    kept_sequence: int
+    """The highest in the leader's log, -1 where it holds none of the producer's epoch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tears:
+    """Both."""
+
+    transactions: tuple[TornTransaction, ...] = ()
+    producers: tuple[ProducerSetBack, ...] = ()
+
+
+def find_tears(leader: Copy, lost: Sequence[LostBatch], reader: BatchReader) -> Tears:
+    """What the lost batches leave behind in the leader's log.
+
+    Args:
+        leader: the log of the final leader.
+        lost: batches that are gone.
+        reader: gives batch rows.
+    """
+    by_producer: dict[tuple[int, int], list[LostBatch]] = defaultdict(list)
+    for batch in lost:
+        if batch.producer_id != NO_PRODUCER:
+            by_producer[batch.producer_id, batch.producer_epoch].append(batch)
+    if not by_producer:
+        return Tears()
+    start = max(leader.view.log_start_offset, lost[0].base_offset - LOOK_BACK)
+    rows = reader.batches(leader.view.replica, start, max(leader.view.log_end_offset - 1, start))
+    rows = rows[(rows["magic"] == 2) & (rows["last_offset"] < leader.view.log_end_offset)]
+    cuts = _cuts(lost)
+    transactions, producers = [], []
+    for (producer_id, producer_epoch), batches in sorted(by_producer.items()):
+        own = rows[rows["producer_id"] == producer_id]
+        torn = _torn(producer_id, producer_epoch, batches, own, cuts)
+        if torn is not None:
+            transactions.append(torn)
+        set_back = _set_back(producer_id, producer_epoch, batches, own)
+        if set_back is not None:
+            producers.append(set_back)
+    return Tears(transactions=tuple(transactions), producers=tuple(producers))
+
+
+def _cuts(lost: Sequence[LostBatch]) -> dict[int, int]:
+    """Where each lost line of history parts from the leader's, by leader epoch."""
+    cuts: dict[int, int] = {}
+    for batch in lost:
+        cuts[batch.epoch] = min(cuts.get(batch.epoch, batch.base_offset), batch.base_offset)
+    return cuts
+
+
+def _torn(
+    producer_id: int, producer_epoch: int, batches: Sequence[LostBatch], own: BatchTable, cuts: Mapping[int, int]
+) -> TornTransaction | None:
+    part = [batch for batch in batches if batch.is_transactional]
+    if not part:
+        return None
+    cut = min(cuts[batch.epoch] for batch in part)
+    is_control = (own["attributes"] & CONTROL_BIT) != 0
+    is_data = ((own["attributes"] & TRANSACTIONAL_BIT) != 0) & ~is_control
+    markers = own["base_offset"][is_control]
+    last_end = int(markers[markers < cut].max(initial=-1))
+    kept_data = bool(np.any(is_data & (own["base_offset"] > last_end) & (own["base_offset"] < cut)))
+    kept_marker = _ends_nothing(markers, own["base_offset"][is_data], cut)
+    lost_data = any(not batch.is_control for batch in part)
+    if kept_data and not kept_marker:
+        kind = "partly-lost" if lost_data else "marker-lost"
+    elif kept_marker and lost_data:
+        kind = "data-lost"
+    else:
+        return None
+    lost = OffsetRange(part[0].base_offset, max(batch.last_offset for batch in part))
+    return TornTransaction(producer_id=producer_id, producer_epoch=producer_epoch, kind=kind, lost=lost)
+
+
+def _ends_nothing(markers: NDArray[np.int64], data: NDArray[np.int64], cut: int) -> bool:
+    """The first end marker behind the cut has no data of its producer between: it ends what is gone, no later transaction."""
+    behind = markers[markers >= cut]
+    if not len(behind):
+        return False
+    first = behind.min()
+    return not bool(np.any((data >= cut) & (data < first)))
+
+
+def _set_back(
+    producer_id: int, producer_epoch: int, batches: Sequence[LostBatch], own: BatchTable
+) -> ProducerSetBack | None:
+    gone = [b.base_sequence + b.record_count - 1 for b in batches if not b.is_control and b.base_sequence >= 0]
+    if not gone:
+        return None
+    kept = own[(own["producer_epoch"] == producer_epoch) & (own["base_sequence"] >= 0)]
+    last = int((kept["base_sequence"].astype(np.int64) + kept["count"] - 1).max(initial=-1))
+    # The producer went on, or began again in a higher epoch, after the cut.
+    if last >= max(gone) or bool(np.any(own["producer_epoch"] > producer_epoch)):
+        return None
+    return ProducerSetBack(
+        producer_id=producer_id, producer_epoch=producer_epoch, lost_sequence=max(gone), kept_sequence=last
+    )

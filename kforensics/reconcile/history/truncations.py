@@ -1,0 +1,253 @@
+"""The truncations that happened to one partition: by log lines, and by what earlier snapshots held that later ones do not."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.protocol.epochs import epoch_at
+from kforensics.reconcile.history.log_copies import FILE_TIME_SLACK_MS, Agreement, Copy
+from kforensics.reconcile.history.replacements import Replacement, replacement_at
+from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
+from kforensics.units import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """One truncation that removed something, with everything known of it before its cause is judged."""
+
+    broker_id: int | Absent
+    topic_partition: TopicPartition
+    time_ms: int | Absent
+    from_offset: int
+    to_offset: int
+    rule: str
+    leader: int | Absent
+    leader_epoch: int | Absent
+    is_full: bool
+    is_logged: bool
+    """A log line tells of it; else only the disks do, and `to_offset` is where their content parts."""
+    is_shortened: bool
+    """Only the disks tell, and the later log merely ends earlier: nothing has taken the place of what went."""
+    is_inside: bool = False
+    """Start-up recovery stopped inside of the log and dropped whole segments behind."""
+    before: Copy | None
+    """The node's log as it was, or at least began to be, before the cut."""
+    replacement: Replacement | None = None
+    """What took the place of the records that went, where a later log shows it."""
+    citations: tuple[Citation, ...]
+
+
+def cuts_of(
+    partition: TopicPartition,
+    logged: Sequence[LoggedTruncation],
+    copies: Sequence[Copy],
+    agreement: Agreement,
+    *,
+    others: Sequence[Copy] = (),
+) -> tuple[Cut, ...]:
+    """Every truncation of the partition's replicas that had an effect, by time.
+
+    Args:
+        partition: whose replicas.
+        logged: what the lines tell of them.
+        copies: logs of any time.
+        others: logs of earlier topics of the name, which a cut may have met too.
+        agreement: compares copies.
+    """
+    cuts = []
+    everything = (*copies, *others)
+    latest: dict[int | Absent, int] = {}
+    for line in logged:
+        # What was written before the last cut of the same replica says nothing of this one.
+        cut = _of_line(line, everything, latest.get(line.broker_id, Absent.NOT_APPLICABLE), agreement)
+        if cut is not None:
+            cuts.append(cut)
+        if line.has_effect is not False and isinstance(line.time_ms, int):
+            latest[line.broker_id] = line.time_ms
+    for broker in sorted({c.broker_id for c in copies if isinstance(c.broker_id, int)}):
+        history = _history(copies, broker)
+        lines = [line for line in logged if line.broker_id == broker]
+        for earlier, later in pairwise(history):
+            found = _between(partition, earlier, later, agreement)
+            if found is not None and not _is_told(found, earlier, later, lines, agreement):
+                cuts.append(found)
+    return tuple(sorted((replace(cut, replacement=_replacement(cut, copies)) for cut in cuts), key=_order))
+
+
+def _replacement(cut: Cut, copies: Sequence[Copy]) -> Replacement | None:
+    return replacement_at(
+        cut.to_offset, copies, brokers=(cut.broker_id, cut.leader), before=cut.before, no_later=cut.leader_epoch
+    )
+
+
+def _order(cut: Cut) -> tuple[bool, int, int, int]:
+    # Without a line all that is known is which snapshot came before.
+    known = cut.time_ms if isinstance(cut.time_ms, int) else (cut.before.taken_ms if cut.before is not None else 0)
+    time = known if isinstance(known, int) else 0
+    broker = cut.broker_id if isinstance(cut.broker_id, int) else -1
+    return (time == 0, time, broker, -cut.to_offset)
+
+
+def _history(copies: Sequence[Copy], broker: int) -> list[Copy]:
+    """The broker's log in use from snapshot to snapshot."""
+    own = [c for c in copies if c.broker_id == broker and not c.is_remnant and c.view.replica.state == "live"]
+    newest: dict[int, Copy] = {}
+    for copy in own:
+        known = newest.get(copy.rank)
+        if known is None or copy.view.log_end_offset > known.view.log_end_offset:
+            newest[copy.rank] = copy
+    return [newest[rank] for rank in sorted(newest)]
+
+
+def _of_line(
+    line: LoggedTruncation, copies: Sequence[Copy], previous_ms: int | Absent, agreement: Agreement
+) -> Cut | None:
+    if line.has_effect is False:
+        return None
+    before = _last_before(line, copies, previous_ms, agreement)
+    ends = [line.from_offset] if isinstance(line.from_offset, int) else []
+    citations = line.citations
+    if before is not None and not line.is_exact:
+        ends.append(before.view.log_end_offset)
+        if before.view.log_end_offset == max(ends):
+            citations = (*citations, before.view.replica.cite())
+    log_end = max(ends, default=-1)
+    if log_end <= line.to_offset:
+        # Also where the whole log gave way to the leader's start: what the follower held, the leader had let go.
+        return None
+    return Cut(
+        broker_id=line.broker_id,
+        topic_partition=line.topic_partition,
+        time_ms=line.time_ms,
+        from_offset=log_end,
+        to_offset=line.to_offset,
+        rule=line.rule,
+        leader=line.leader,
+        leader_epoch=line.leader_epoch,
+        is_full=line.is_full,
+        is_logged=True,
+        is_shortened=False,
+        is_inside=line.is_inside,
+        before=before,
+        citations=citations,
+    )
+
+
+def _last_before(
+    line: LoggedTruncation, copies: Sequence[Copy], previous_ms: int | Absent, agreement: Agreement
+) -> Copy | None:
+    """The newest snapshot of the node's log that was written before the line and reaches beyond its target."""
+    own = [
+        copy
+        for copy in copies
+        if copy.broker_id == line.broker_id and not copy.is_remnant and copy.view.replica.state == "live"
+    ]
+    fitting = [
+        copy
+        for copy in own
+        if not copy.is_final
+        and copy.view.log_end_offset > line.to_offset
+        and (_is_older(copy, line, previous_ms) or _shows_what_went(copy, line, own, agreement))
+    ]
+    if line.is_exact:
+        # Archives keep whole seconds, so a snapshot of the same second may show the log after the cut: the end decides.
+        fitting = [copy for copy in fitting if copy.view.log_end_offset == line.from_offset] or [
+            copy for copy in fitting if copy.view.log_end_offset < _number(line.from_offset)
+        ]
+    return max(fitting, key=lambda copy: copy.rank, default=None)
+
+
+def _is_older(copy: Copy, line: LoggedTruncation, previous_ms: int | Absent) -> bool:
+    """Written before the line, and not before the cut that went before."""
+    if not isinstance(line.time_ms, int) or not isinstance(copy.taken_ms, int):
+        return False
+    after = isinstance(previous_ms, Absent) or copy.taken_ms >= previous_ms - FILE_TIME_SLACK_MS
+    return after and copy.taken_ms <= line.time_ms + FILE_TIME_SLACK_MS
+
+
+def _shows_what_went(copy: Copy, line: LoggedTruncation, own: Sequence[Copy], agreement: Agreement) -> bool:
+    """Where file times tell nothing: what stood behind the target is not, or otherwise, in the log as it is now."""
+    if isinstance(copy.taken_ms, int):
+        return False
+    for now in own:
+        if now.is_final:
+            parted = agreement.parted_at(copy.view, now.view)
+            ends = now.view.log_end_offset if parted is None else parted
+            start = min(line.to_offset, agreement.batch_start(copy.view, line.to_offset))
+            if start <= ends <= line.to_offset and ends < copy.view.log_end_offset:
+                return True
+    return False
+
+
+def _number(value: int | Absent) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _between(partition: TopicPartition, earlier: Copy, later: Copy, agreement: Agreement) -> Cut | None:
+    """The cut without which the later log could not be as it is; none where the log only grew, or was made anew."""
+    parted = agreement.parted_at(earlier.view, later.view)
+    end = earlier.view.log_end_offset
+    if parted is None and later.view.log_end_offset >= end:
+        return None
+    if _was_altered(earlier, later, parted):
+        return None
+    to_offset = later.view.log_end_offset if parted is None else parted
+    if to_offset <= later.view.log_start_offset and later.view.log_end_offset == later.view.log_start_offset:
+        # An empty log of a partition may be a new replica as well as one that lost all.
+        return None
+    return Cut(
+        broker_id=earlier.broker_id,
+        topic_partition=partition,
+        time_ms=Absent.UNKNOWN,
+        from_offset=end,
+        to_offset=to_offset,
+        rule="unknown",
+        leader=Absent.UNKNOWN,
+        leader_epoch=Absent.UNKNOWN,
+        is_full=False,
+        is_logged=False,
+        is_shortened=parted is None,
+        before=earlier,
+        citations=tuple(_disk_citations(earlier, later)),
+    )
+
+
+def _disk_citations(earlier: Copy, later: Copy) -> Iterator[Citation]:
+    for copy in (earlier, later):
+        segments = copy.view.replica.segments
+        name = segments[-1].path.rpartition("/")[2] if segments else ""
+        yield copy.view.replica.cite(name)
+
+
+def _was_altered(earlier: Copy, later: Copy, parted: int | None) -> bool:
+    """Other bytes in one leader epoch, the log no shorter: a follower can't have fetched them, someone changed the file."""
+    if parted is None or later.view.log_end_offset < earlier.view.log_end_offset:
+        return False
+    mine, its = epoch_at(earlier.view.batch_epochs, parted), epoch_at(later.view.batch_epochs, parted)
+    return not isinstance(mine, Absent) and mine == its
+
+
+def _is_told(found: Cut, earlier: Copy, later: Copy, lines: Sequence[LoggedTruncation], agreement: Agreement) -> bool:
+    """A line explains the difference: one between the snapshots that cut no higher, or one that found it at the next start."""
+    window = (earlier.taken_ms, later.taken_ms)
+    for line in lines:
+        if line.has_effect is False:
+            continue
+        # A batch that holds the target goes whole, so the content parts where it began.
+        reached = min(line.to_offset, agreement.batch_start(earlier.view, line.to_offset))
+        if reached <= found.to_offset and _within(line.time_ms, window):
+            return True
+        if line.to_offset == found.to_offset and line.rule == "recovery":
+            return True
+    return False
+
+
+def _within(time: int | Absent, window: tuple[int | Absent, int | Absent]) -> bool:
+    first, last = window
+    if not isinstance(time, int):
+        return True
+    after = not isinstance(first, int) or time >= first - FILE_TIME_SLACK_MS
+    before = not isinstance(last, int) or time <= last + FILE_TIME_SLACK_MS
+    return after and before

@@ -1,0 +1,1 @@
+"""The incident of a partition, put together from all that is known."""

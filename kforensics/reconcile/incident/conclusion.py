@@ -1,0 +1,362 @@
+"""The conclusion in plain sentences: what is gone and why, what to do and what not, what more evidence would tell."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.evidence.broker_logs import LogFile
+from kforensics.evidence.model import Input
+from kforensics.reconcile.bugs.evidence import BugTrace
+from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.incident.model import LossEntry, PartitionStory
+from kforensics.reconcile.incident.operations import Operation
+from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
+from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
+from kforensics.reconcile.timeline.events import TimelineEntry
+
+CAUSE_WORDS = {
+    CauseName.UNCLEAN_ELECTION: "an unclean election",
+    CauseName.POWER_LOSS: "a power loss or crash that took what was not yet on disk",
+    CauseName.HIGH_WATERMARK: "truncation to a high watermark, the protocol before leader epochs",
+    CauseName.UNCOMMITTED_TAIL: "the normal end of a tail that was never replicated",
+    CauseName.LAST_REPLICA_STANDING: "the last replica standing, which had lost its own tail and led again",
+    CauseName.DAMAGE: "damage inside of a log, behind which nothing could be read or start-up recovery kept nothing",
+    CauseName.RECOVERY: "start-up recovery",
+    CauseName.RECREATED_TOPIC: "a topic that was created anew under the same name",
+    CauseName.UNKNOWN: "a cause that the evidence does not show",
+}
+
+
+MOST_NAMED = 4
+"""Partitions that are named one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Sentences, most important first."""
+
+    conclusion: tuple[str, ...]
+    advice: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def conclude(
+    stories: Sequence[PartitionStory],
+    timeline: Sequence[TimelineEntry],
+    *,
+    operations: Sequence[Operation] = (),
+    broker_bugs: Sequence[BugTrace] = (),
+    log_files: Sequence[LogFile],
+    inputs: Sequence[Input],
+    clocks: Sequence[Clock],
+) -> Words:
+    """What all stories come to."""
+    losses = [loss for story in stories for loss in story.losses if story.partition.topic not in METADATA_TOPICS]
+    return Words(
+        conclusion=(
+            *_first(_verdict(stories, losses), _residuals(stories), losses),
+            *_elections(timeline, losses),
+            *_groups(stories),
+            *_bugs(stories),
+            *_bugs_of_brokers(broker_bugs),
+            *_operations(operations),
+        ),
+        advice=(*_advice_on_past_end(stories), *_advice_on_residuals(stories), *_advice(losses, stories)),
+        missing=tuple(_missing(stories, log_files, inputs, clocks)),
+    )
+
+
+def gone_for_good(losses: Iterable[LossEntry]) -> list[LossEntry]:
+    """Losses of committed records that no replica in use still holds."""
+    return [loss for loss in losses if loss.was_committed == "certain" and not loss.in_use]
+
+
+def _verdict(stories: Sequence[PartitionStory], losses: Sequence[LossEntry]) -> list[str]:
+    sentences = []
+    certain = gone_for_good(losses)
+    at_stake = [loss for loss in losses if loss.was_committed == "certain" and loss.in_use]
+    possible = [loss for loss in losses if loss.was_committed == "possible"]
+    harmless = [loss for loss in losses if loss.was_committed == "no"]
+    if certain:
+        sentences.append(
+            f"{_records(certain)} that were committed are gone from {_partitions(certain)}: {_causes(certain)}."
+        )
+    if at_stake:
+        sentences.append(
+            f"{_records(at_stake)} that were committed are not in the leader's log of {_partitions(at_stake)},"
+            f" but {_holders(at_stake)} still holds them."
+        )
+    if possible:
+        also = "more " if certain or at_stake else ""
+        sentences.append(
+            f"{_records(possible)} {also}are gone from {_partitions(possible)} that may have been committed: {_causes(possible)}."
+        )
+    sentences += _past_end(stories)
+    if not sentences:
+        sentences.append(_calm(stories))
+    if harmless:
+        sentences.append(
+            f"{_records(harmless)} of {_partitions(harmless)} went that had never been committed: {_causes(harmless)};"
+            " a producer with acks=all was not told that they were safe."
+        )
+    replaced = [loss for loss in (*certain, *at_stake, *possible) if loss.is_replaced]
+    if replaced:
+        sentences.append(f"Of these offsets {sum(loss.offsets.count for loss in replaced)} hold other records now.")
+    return sentences
+
+
+def _past_end(stories: Sequence[PartitionStory]) -> list[str]:
+    """Partitions with a high watermark that no log reaches, in one sentence."""
+    found = [story for story in stories if story.past_end]
+    if not found:
+        return []
+    first = max(found[0].past_end, key=lambda one: one.high_watermark)
+    names = [str(story.partition) for story in found]
+    of = _list(names) if len(names) <= MOST_NAMED else f"{len(names)} partitions"
+    mark = f"{first.owner} recorded high watermark {first.high_watermark} of {found[0].partition}"
+    return [
+        f"Committed records of {of} are on no disk given here: {mark}, and every log of it ends at or below {first.log_end}."
+    ]
+
+
+def _calm(stories: Sequence[PartitionStory]) -> str:
+    looked = sum(story.copies > 0 and story.partition.topic not in METADATA_TOPICS for story in stories)
+    if not looked:
+        return "No log of any partition was given, so what was lost can't be told."
+    return f"Nothing that was committed is missing in {looked} partition{'s' if looked != 1 else ''}, as far as the inputs show."
+
+
+def _records(losses: Sequence[LossEntry]) -> str:
+    count = sum(loss.records for loss in losses)
+    return f"{count:,} record{'s' if count != 1 else ''}"
+
+
+def _partitions(losses: Sequence[LossEntry]) -> str:
+    by_topic: dict[str, set[int]] = defaultdict(set)
+    for loss in losses:
+        by_topic[loss.topic_partition.topic].add(loss.topic_partition.partition)
+    names = [
+        f"{topic}-{min(parts)}" if len(parts) == 1 else f"{topic} ({len(parts)} partitions)"
+        for topic, parts in sorted(by_topic.items())
+    ]
+    return _list(names)
+
+
+def _list(names: Sequence[str], most: int = 4) -> str:
+    if len(names) > most:
+        return ", ".join(names[:most]) + f" and {len(names) - most} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _causes(losses: Sequence[LossEntry]) -> str:
+    records: Counter[CauseName] = Counter()
+    for loss in losses:
+        records[loss.cause] += loss.records
+    return _list([CAUSE_WORDS[cause] for cause, _ in records.most_common()])
+
+
+def _holders(losses: Sequence[LossEntry]) -> str:
+    brokers = sorted({str(holder.broker_id) for loss in losses for holder in loss.in_use})
+    return f"broker {_list(brokers)}"
+
+
+def _elections(timeline: Sequence[TimelineEntry], losses: Sequence[LossEntry]) -> list[str]:
+    elections = {(entry.topic_partition, entry.leader_epoch) for entry in timeline if entry.kind == "unclean-election"}
+    harmed = {loss.topic_partition for loss in losses if loss.was_committed != "no"}
+    harmless = sum(partition not in harmed for partition, _ in elections)
+    if not elections:
+        return []
+    count = len(elections)
+    tail = ""
+    if harmless:
+        whom = "it" if count == 1 else "them" if harmless == count else f"{harmless} of them"
+        tail = f"; no input shows that anything was lost by {whom}"
+    return [f"There {'was' if count == 1 else 'were'} {count} unclean election{'s' if count != 1 else ''}{tail}."]
+
+
+def _operations(operations: Sequence[Operation]) -> list[str]:
+    """What was done on purpose, in one sentence."""
+    told = [one.meaning for one in operations if one.topic_partition.topic not in METADATA_TOPICS]
+    if not told:
+        return []
+    return [f"On purpose, and no loss: {_list(told)}."]
+
+
+def _bugs(stories: Sequence[PartitionStory]) -> list[str]:
+    """Known bugs that fit what went or differs, a sentence for each."""
+    harmed = [story for story in stories if story.truncations or story.losses or story.residuals]
+    by_bug: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for story in harmed:
+        for bug in story.bugs:
+            by_bug[bug.jira, bug.effect].append(str(story.partition))
+    sure = {bug.jira for story in harmed for bug in story.bugs if bug.confidence == "likely"}
+    return [
+        f"The traces in {_list(list(dict.fromkeys(names)))} {'fit' if jira in sure else 'may fit'} {jira}: {effect}."
+        for (jira, effect), names in by_bug.items()
+    ]
+
+
+def _bugs_of_brokers(bugs: Sequence[BugTrace]) -> list[str]:
+    """Known bugs of which starts and stops tell, where nothing else leaves the trace."""
+    by_bug: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for bug in bugs:
+        if bug.confidence == "likely":
+            by_bug[bug.jira, bug.effect].append(f"broker {bug.broker_id}")
+    return [
+        f"The starts of {_list(list(dict.fromkeys(who)))} fit {jira}: {effect}."
+        for (jira, effect), who in by_bug.items()
+    ]
+
+
+def _groups(stories: Sequence[PartitionStory]) -> list[str]:
+    at_risk = [(story.partition, group) for story in stories for group in story.groups]
+    if not at_risk:
+        return []
+    names = sorted({group.group for _, group in at_risk})
+    groups = f"Consumer group{'s' if len(names) != 1 else ''} {_list(names)}"
+    ahead = sum(group.kind == "ahead" for _, group in at_risk)
+    if ahead == len(at_risk):
+        return [f"{groups} committed offsets beyond the end of the log and will be reset or skip records."]
+    return [f"{groups} committed offsets that now stand for other records: what took their place is never read."]
+
+
+def _first(verdict: list[str], residuals: list[str], losses: Sequence[LossEntry]) -> list[str]:
+    """What is gone stands before what differs, and what differs before the word that nothing is gone."""
+    is_gone = any(loss.was_committed != "no" for loss in losses)
+    return [*verdict, *residuals] if is_gone else [*residuals, *verdict]
+
+
+def _residuals(stories: Sequence[PartitionStory]) -> list[str]:
+    """Replicas that stay different, a sentence for each partition."""
+    found = [story for story in stories if story.residuals]
+    sentences = []
+    for story in found[:MOST_NAMED]:
+        brokers = sorted({str(one.broker_id) for one in story.residuals})
+        first = min(one.offset for one in story.residuals)
+        damaged = sorted({str(broker) for one in story.residuals for broker in one.damaged_on})
+        if damaged:
+            sentences.append(
+                f"The log of {story.partition} on broker {_list(damaged)} is damaged at offset {first}, and no rule will repair it."
+            )
+            continue
+        sentences.append(
+            f"Broker {_list(brokers)} hold{'s' if len(brokers) == 1 else ''} other content than the leader, broker {story.leader},"
+            f" in {story.partition} from offset {first} on, and no rule will repair it."
+        )
+    if len(found) > MOST_NAMED:
+        sentences.append(
+            f"{len(found) - MOST_NAMED} more partitions have replicas that stay different from their leaders."
+        )
+    return sentences
+
+
+def _advice_on_past_end(stories: Sequence[PartitionStory]) -> list[str]:
+    if not any(story.past_end for story in stories):
+        return []
+    return ["Look for another replica or an earlier snapshot of these partitions before anything is started."]
+
+
+def _advice_on_residuals(stories: Sequence[PartitionStory]) -> list[str]:
+    every = [one for story in stories for one in story.residuals]
+    if not every:
+        return []
+    if all(one.damaged_on for one in every):
+        return [
+            "Look at the damage with `kforensics verify`, copy the replicas that are sound, and replace the damaged one from them: Kafka does not."
+        ]
+    return [
+        "Look at the differing replicas with `kforensics diff`, keep a copy of each, and decide which one is to be trusted."
+    ]
+
+
+def _advice(losses: Sequence[LossEntry], stories: Sequence[PartitionStory]) -> list[str]:
+    advice = []
+    kept = {(one.broker_id, story.partition) for story in stories for one in story.residuals}
+    in_use = sorted(
+        {
+            (holder.broker_id, str(loss.topic_partition))
+            for loss in losses
+            for holder in loss.in_use
+            # A replica that no rule cuts keeps what only it holds.
+            if loss.was_committed != "no" and (holder.broker_id, loss.topic_partition) not in kept
+        },
+        key=str,
+    )
+    for broker in sorted({broker for broker, _ in in_use}, key=str):
+        names = [name for who, name in in_use if who == broker]
+        advice.append(
+            f"Do not start broker {broker} before its directories of {_list(names)} are copied: as a follower it will cut what only it holds."
+        )
+    held = sorted(
+        {(h.input, h.path) for loss in losses if loss.was_committed != "no" for h in loss.held_by if not h.in_use}
+    )
+    if held:
+        advice.append(
+            f"Keep the snapshots: {len(held)} director{'ies' if len(held) != 1 else 'y'} in them still hold{'' if len(held) != 1 else 's'} records that are gone."
+        )
+    lost = [loss for loss in losses if loss.was_committed != "no"]
+    if lost and not any(loss.was_committed == "certain" for loss in lost):
+        advice.append("Ask the producers of these offsets which records they were told were written.")
+    elif lost:
+        advice.append(
+            "Tell the producers of these offsets: those with acks=all were told that their records were safe."
+        )
+    if any(loss.cause is CauseName.UNCLEAN_ELECTION for loss in lost):
+        advice.append(
+            "Set unclean.leader.election.enable=false and min.insync.replicas=2 or more where losing records is worse than waiting."
+        )
+    if any(loss.cause is CauseName.HIGH_WATERMARK for loss in lost):
+        advice.append(
+            "Upgrade to 0.11 or later with inter.broker.protocol.version to match: leader epochs end this kind of loss (KIP-101)."
+        )
+    if any(loss.cause is CauseName.DAMAGE and not loss.in_use for loss in lost):
+        advice.append("Check the disks of the brokers whose logs were damaged before they serve again.")
+    if any(loss.cause in {CauseName.LAST_REPLICA_STANDING, CauseName.POWER_LOSS} for loss in lost):
+        advice.append("Spread replicas over power domains, and keep min.insync.replicas at 2 or more (KIP-966).")
+    return advice
+
+
+def _missing(
+    stories: Sequence[PartitionStory], log_files: Sequence[LogFile], inputs: Sequence[Input], clocks: Sequence[Clock]
+) -> list[str]:
+    missing = []
+    if not any(one.kind in {"controller", "combined"} for one in inputs) and not any(
+        story.leaderships for story in stories
+    ):
+        missing.append("A controller's metadata log, or state-change.log, would tell who led and who was in sync.")
+    if not log_files:
+        missing.append(
+            "server.log, state-change.log and controller.log would tell when logs were cut, by which rule and to where."
+        )
+    if not any(one.kind == "snapshot-before" for one in inputs):
+        missing.append(
+            "A snapshot of the data directories from before (--before) would show the records that are gone."
+        )
+    with_logs = {file.node_id for file in log_files}
+    brokers = {one.broker_id for one in inputs if isinstance(one.broker_id, int) and one.kind in {"broker", "combined"}}
+    without = sorted(str(broker) for broker in brokers - with_logs)
+    if log_files and without:
+        missing.append(f"The log files of broker {_list(without)} are not among the inputs.")
+    told = [clock for file, clock in zip(log_files, clocks, strict=True) if isinstance(file.first_time_ms, int)]
+    if any(clock.source == "assumed" for clock in told):
+        missing.append(
+            "Nothing tells the time zone of the log files: their times are taken as UTC (--log-timezone sets it)."
+        )
+    for node, skew_ms in clocks_that_disagree(log_files, clocks).items():
+        missing.append(
+            f"The clock of node {node} differs by {abs(skew_ms) / 1000:.1f} s from the others; its times are corrected."
+        )
+    for story in stories:
+        last = next((one.leader for one in reversed(story.leaderships) if isinstance(one.leader, int)), Absent.UNKNOWN)
+        if isinstance(last, int) and isinstance(story.leader, int) and last != story.leader and story.losses:
+            missing.append(
+                f"{story.partition} was last led by broker {last}, whose log is not among the inputs;"
+                f" the strongest there, of broker {story.leader}, stands in for it."
+            )
+    unread = [story for story in stories if isinstance(story.leader, Absent) and story.truncations]
+    if unread:
+        missing.append(
+            f"The logs of {_list([str(story.partition) for story in unread])} are not among the inputs: whether records are lost is open."
+        )
+    return missing

@@ -1,0 +1,127 @@
+"""The entries of the ledger: each loss with what took it and who still holds it, and what only log lines say was cut."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.history.causes import CauseEvidence, CauseName
+from kforensics.reconcile.history.log_copies import Copy
+from kforensics.reconcile.history.logged_losses import unseen_runs
+from kforensics.reconcile.history.losses import Loss
+from kforensics.reconcile.history.truncations import Cut
+from kforensics.reconcile.incident.model import Holder, LossEntry, Truncation
+from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
+from kforensics.units import TopicPartition
+
+
+def ledger_entry(
+    partition: TopicPartition, loss: Loss, truncations: Sequence[Truncation], causes: CauseEvidence, leader: Copy
+) -> LossEntry:
+    """A loss with its cause.
+
+    Args:
+        partition: whose records are gone.
+        loss: what copies show and the final leader does not hold.
+        truncations: of the partition.
+        causes: elections and cuts.
+        leader: the final leader's log.
+    """
+    cause, citations = _cause_of(loss, truncations, causes, leader)
+    if partition.topic in METADATA_TOPICS and loss.was_committed == "possible":
+        # Members of the quorum refuse to cut below their high watermark (KAFKA-12460).
+        loss = replace(
+            loss, committed="no", was_committed="no", reason="the quorum cuts only what it has not committed"
+        )
+    return LossEntry(
+        topic_partition=partition,
+        offsets=loss.offsets,
+        records=loss.records,
+        markers=loss.markers,
+        committed=loss.committed,
+        was_committed=loss.was_committed,
+        is_replaced=loss.is_replaced,
+        leader_epoch=loss.leader_epoch,
+        reason=loss.reason,
+        cause=cause,
+        held_by=tuple(_holder(copy, loss) for copy in loss.held_by),
+        citations=tuple(dict.fromkeys((*loss.citations, *citations))),
+    )
+
+
+def unseen_entries(
+    partition: TopicPartition,
+    told: Sequence[tuple[Cut, CauseName, ProtocolName]],
+    losses: Sequence[LossEntry],
+    causes: CauseEvidence,
+    leader: Copy,
+    *,
+    needed_in_sync: int | Absent,
+) -> list[LossEntry]:
+    """What log lines say was cut and no copy shows; the metadata quorum cuts only what it has not committed."""
+    if partition.topic in METADATA_TOPICS:
+        return []
+    found = unseen_runs(
+        told,
+        shown=[loss.offsets for loss in losses],
+        leader_end=leader.view.log_end_offset,
+        leaderships=causes.leaderships,
+        needed_in_sync=needed_in_sync,
+    )
+    return [
+        LossEntry(
+            topic_partition=partition,
+            offsets=run.offsets,
+            records=run.offsets.count,
+            markers=0,
+            committed=run.committed,
+            was_committed=run.committed,
+            is_replaced=run.is_replaced,
+            leader_epoch=run.leader_epoch,
+            reason=run.reason,
+            cause=run.cause,
+            held_by=(),
+            citations=run.citations,
+        )
+        for run in found
+    ]
+
+
+def _cause_of(
+    loss: Loss, truncations: Sequence[Truncation], causes: CauseEvidence, leader: Copy
+) -> tuple[CauseName, tuple[Citation, ...]]:
+    """Of the cut that took the run, the first in time; where nothing was cut, damage in the leader's log, or the election that left the run behind."""
+    brokers = {copy.broker_id for copy in loss.held_by}
+    over = [
+        cut for cut in truncations if cut.to_offset <= loss.offsets.first < cut.from_offset and cut.broker_id in brokers
+    ]
+    if over:
+        known = [cut for cut in over if cut.cause.name is not CauseName.UNKNOWN]
+        chosen = (known or over)[0]
+        return chosen.cause.name, chosen.citations
+    damaged = [
+        one
+        for one in leader.view.damaged
+        if one.offsets.first <= loss.offsets.first and loss.offsets.last <= one.offsets.last
+    ]
+    if damaged:
+        return CauseName.DAMAGE, (damaged[0].citation,)
+    if isinstance(loss.leader_epoch, int):
+        after = [state for state in causes.leaderships if state.leader_epoch > loss.leader_epoch]
+        if after and after[0].unclean:
+            return CauseName.UNCLEAN_ELECTION, (after[0].citation,)
+        if after and loss.was_committed == "no":
+            return CauseName.UNCOMMITTED_TAIL, (after[0].citation,)
+    return CauseName.UNKNOWN, ()
+
+
+def _holder(copy: Copy, loss: Loss) -> Holder:
+    replica = copy.view.replica
+    return Holder(
+        input=replica.input,
+        path=replica.path,
+        broker_id=replica.broker_id,
+        is_final=copy.is_final,
+        in_use=copy in loss.in_use,
+    )

@@ -1,0 +1,114 @@
+"""What is told of one partition: its cuts with cause and recomputation, its losses, and who else is touched."""
+
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.reconcile.bugs.evidence import BugTrace
+from kforensics.reconcile.committed.judge import Certainty, CommittedCounts
+from kforensics.reconcile.history.causes import Cause, CauseName
+from kforensics.reconcile.history.outline import LogOutline
+from kforensics.reconcile.history.past_end import PastEnd
+from kforensics.reconcile.history.residual_divergence import Residual
+from kforensics.reconcile.history.torn_transactions import Tears
+from kforensics.reconcile.observed.facts import Leadership
+from kforensics.units import OffsetRange, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """A place that still holds records."""
+
+    input: int
+    path: str
+    broker_id: int | Absent
+    is_final: bool
+    """As it is now, not in an earlier snapshot."""
+    in_use: bool
+    """A replica that its broker serves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncation:
+    """A cut that happened, explained."""
+
+    broker_id: int | Absent
+    topic_partition: TopicPartition
+    time_ms: int | Absent
+    from_offset: int
+    to_offset: int
+    protocol: str
+    """The protocol in force, or `recovery`."""
+    decided_by: str
+    """What the lines say decided: `epoch`, `high-watermark`, `leader-end` …"""
+    leader: int | Absent
+    leader_epoch: int | Absent
+    expected_offset: int | Absent
+    agrees: bool | Absent
+    steps: tuple[str, ...]
+    is_logged: bool
+    cause: Cause
+    committed: CommittedCounts
+    citations: tuple[Citation, ...]
+    bugs: tuple[BugTrace, ...] = ()
+    """Known bugs of Kafka that leave such a cut."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossEntry:
+    """A run of records that the final leader does not hold, explained."""
+
+    topic_partition: TopicPartition
+    offsets: OffsetRange
+    records: int
+    markers: int
+    committed: Certainty
+    was_committed: Certainty
+    is_replaced: bool
+    leader_epoch: int | Absent
+    reason: str
+    cause: CauseName
+    held_by: tuple[Holder, ...]
+    citations: tuple[Citation, ...]
+
+    @property
+    def in_use(self) -> tuple[Holder, ...]:
+        """Replicas that still hold the run and may yet lead."""
+        return tuple(holder for holder in self.held_by if holder.in_use)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupAtRisk:
+    """A consumer group whose committed offset speaks of records that are gone."""
+
+    group: str
+    offset: int
+    kind: str
+    """`ahead`: past the leader's end; `replaced`: inside offsets that hold other records now."""
+    citation: Citation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStory:
+    """All that happened to one partition."""
+
+    partition: TopicPartition
+    leader: int | Absent
+    log_start_offset: int | Absent
+    log_end_offset: int | Absent
+    leaderships: tuple[Leadership, ...]
+    truncations: tuple[Truncation, ...]
+    losses: tuple[LossEntry, ...]
+    groups: tuple[GroupAtRisk, ...]
+    tears: Tears
+    other_topics: tuple[Holder, ...]
+    """Directories of other topics that had the name."""
+    copies: int
+    logs: tuple[LogOutline, ...] = ()
+    """Every copy of the log, the oldest first."""
+    residuals: tuple[Residual, ...] = ()
+    """Replicas that hold other content than the leader and keep it."""
+    past_end: tuple[PastEnd, ...] = ()
+    """High watermarks that no log reaches."""
+    bugs: tuple[BugTrace, ...] = ()
+    """Known bugs of Kafka whose traces are there."""

@@ -1,0 +1,212 @@
+"""What operators did on purpose: records deleted by request, replicas moved, topics deleted and made anew. None of it is a loss.
+
+Log lines and the metadata log tell of it; where neither is given, the disks do: a log start inside of a segment, a replica that stands on other brokers than in a
+snapshot before, directories of another topic of the same name.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.reconcile.history.outline import LogOutline
+from kforensics.reconcile.incident.model import PartitionStory
+from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
+from kforensics.reconcile.timeline.events import DELETE_REQUEST, TimelineEntry
+from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
+from kforensics.units import TopicPartition
+
+Looked = Mapping[int, frozenset[int]]
+"""By rank, the brokers whose data directories of that moment are among the inputs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One thing that was done on purpose."""
+
+    kind: str
+    """`delete-records`, `reassignment` or `recreated-topic`."""
+    topic_partition: TopicPartition
+    time_ms: int | Absent
+    meaning: str
+    citations: tuple[Citation, ...]
+
+
+def operations(
+    timeline: Sequence[TimelineEntry], stories: Sequence[PartitionStory] = (), *, looked: Looked | None = None
+) -> tuple[Operation, ...]:
+    """The operations that lines, records and disks show, each once; those without a time come last.
+
+    Args:
+        timeline: what happened.
+        stories: of all partitions.
+        looked: which brokers' directories there are of which moment.
+    """
+    found: dict[tuple[str, TopicPartition, str], Operation] = {}
+    for one in (*_changes(_without_stopovers(timeline)), *_recreated(timeline)):
+        found.setdefault((one.kind, one.topic_partition, one.meaning), one)
+    moved = {one.topic_partition for one in found.values() if one.kind == "reassignment"}
+    recreated = {one.topic_partition.topic for one in found.values() if one.kind == "recreated-topic"}
+    for story in stories:
+        if story.partition.topic in METADATA_TOPICS:
+            continue
+        for one in _deleted_records(story):
+            key = (one.kind, one.topic_partition, one.meaning)
+            known = found.get(key)
+            found[key] = one if known is None else replace(known, citations=_joined(known, one))
+        if story.partition not in moved and story.partition.topic not in recreated:
+            found.update({(one.kind, one.topic_partition, one.meaning): one for one in _moved(story, looked or {})})
+        if story.other_topics and story.partition.topic not in recreated:
+            recreated.add(story.partition.topic)
+            one = _made_anew(story)
+            found[one.kind, one.topic_partition, one.meaning] = one
+    return tuple(found.values())
+
+
+def _joined(one: Operation, other: Operation) -> tuple[Citation, ...]:
+    return tuple(dict.fromkeys((*one.citations, *other.citations)))
+
+
+def _changes(timeline: Iterable[TimelineEntry]) -> Iterator[Operation]:
+    for entry in timeline:
+        partition, detail = entry.topic_partition, entry.detail
+        if isinstance(partition, Absent):
+            continue
+        if entry.kind == "log-start-moved" and detail.get("reason") == DELETE_REQUEST:
+            yield _operation("delete-records", partition, entry, _deletion(partition, detail.get("log_start_offset")))
+        elif entry.kind == "reassignment":
+            before, after = detail.get("replicas_before"), detail.get("replicas")
+            yield _operation("reassignment", partition, entry, _move(partition, before, after))
+
+
+def _without_stopovers(timeline: Iterable[TimelineEntry]) -> list[TimelineEntry]:
+    """A move goes through a state with old and new replicas together: one entry from the first to the last."""
+    kept: list[TimelineEntry] = []
+    last: dict[TopicPartition, int] = {}
+    for entry in timeline:
+        partition = entry.topic_partition
+        if entry.kind != "reassignment" or isinstance(partition, Absent):
+            kept.append(entry)
+            continue
+        at = last.get(partition)
+        if at is not None and _goes_on(kept[at], entry):
+            before = kept[at]
+            detail = {**before.detail, "replicas": entry.detail.get("replicas", Absent.UNKNOWN)}
+            kept[at] = replace(before, detail=detail, citations=(*before.citations, *entry.citations))
+            continue
+        last[partition] = len(kept)
+        kept.append(entry)
+    return kept
+
+
+def _goes_on(one: TimelineEntry, other: TimelineEntry) -> bool:
+    first, middle, end = one.detail.get("replicas_before"), one.detail.get("replicas"), other.detail.get("replicas")
+    if not isinstance(first, tuple) or not isinstance(middle, tuple) or not isinstance(end, tuple):
+        return False
+    return frozenset(middle) == frozenset(first) | frozenset(end) and middle == other.detail.get("replicas_before")
+
+
+def _deletion(partition: TopicPartition, offset: object) -> str:
+    return f"a client asked to delete the records of {partition} below {offset}"
+
+
+def _move(partition: TopicPartition, before: object, after: object) -> str:
+    origin = f" from brokers {_ids(before)}" if isinstance(before, tuple) else ""
+    return f"{partition} was reassigned{origin} to {_ids(after)}"
+
+
+def _recreated(timeline: Iterable[TimelineEntry]) -> Iterator[Operation]:
+    deleted: dict[TopicPartition, TimelineEntry] = {}
+    for entry in timeline:
+        if isinstance(entry.topic_partition, Absent):
+            continue
+        if entry.kind == "topic-deleted":
+            deleted[entry.topic_partition] = entry
+        elif entry.kind == "topic-created" and entry.topic_partition in deleted:
+            before = deleted.pop(entry.topic_partition)
+            topic = entry.topic_partition.topic
+            operation = _operation("recreated-topic", entry.topic_partition, entry, _anew(topic))
+            yield replace(operation, citations=(*before.citations, *operation.citations))
+
+
+def _anew(topic: str) -> str:
+    return f"topic {topic} was deleted and created anew under the same name"
+
+
+def _deleted_records(story: PartitionStory) -> Iterator[Operation]:
+    """A log start inside of a segment: retention moves it from segment to segment, only DeleteRecords puts it anywhere."""
+    now = [log for log in story.logs if log.is_final and log.state == "live" and not log.is_remnant]
+    bases = {log.first_base_offset for log in now}
+    starts = [log for log in now if _is_inside(log)]
+    for log in starts:
+        if isinstance(log.log_start, Absent) or log.log_start.value in bases:
+            # Segments of another replica end there: a follower takes over the start that retention gave its leader.
+            continue
+        yield Operation(
+            kind="delete-records",
+            topic_partition=story.partition,
+            time_ms=Absent.UNKNOWN,
+            meaning=_deletion(story.partition, log.log_start.value),
+            citations=(log.log_start.citation,),
+        )
+
+
+def _is_inside(log: LogOutline) -> bool:
+    if isinstance(log.log_start, Absent) or isinstance(log.first_base_offset, Absent):
+        return False
+    return log.first_base_offset < log.log_start.value < log.log_end_offset
+
+
+def _moved(story: PartitionStory, looked: Looked) -> Iterator[Operation]:
+    """The newest snapshot that shows other brokers with a replica than there are now, as far as both times were looked at."""
+    ranks = sorted({log.rank for log in story.logs})
+    final = [log for log in story.logs if log.is_final]
+    if len(ranks) < 2 or not final:
+        return
+    last = final[0].rank
+    now = _holders(story.logs, last)
+    for rank in reversed([rank for rank in ranks if rank != last]):
+        before = _holders(story.logs, rank)
+        both = looked.get(rank, frozenset()) & looked.get(last, frozenset())
+        if not before <= both or not now <= both or before == now or not before or not now:
+            continue
+        if not before - now or not now - before:
+            # One directory more or less may be a replica that was lost or not yet made.
+            continue
+        yield Operation(
+            kind="reassignment",
+            topic_partition=story.partition,
+            time_ms=Absent.UNKNOWN,
+            meaning=_move(story.partition, tuple(sorted(before)), tuple(sorted(now))),
+            citations=tuple(Citation(input=log.input, path=log.path) for log in story.logs if log.rank in {rank, last}),
+        )
+        return
+
+
+def _holders(logs: Iterable[LogOutline], rank: int) -> frozenset[int]:
+    return frozenset(
+        log.broker_id
+        for log in logs
+        if log.rank == rank and log.state == "live" and not log.is_remnant and isinstance(log.broker_id, int)
+    )
+
+
+def _made_anew(story: PartitionStory) -> Operation:
+    topic = story.partition.topic
+    return Operation(
+        kind="recreated-topic",
+        topic_partition=TopicPartition(topic, WHOLE_TOPIC),
+        time_ms=Absent.UNKNOWN,
+        meaning=_anew(topic),
+        citations=tuple(Citation(input=one.input, path=one.path) for one in story.other_topics),
+    )
+
+
+def _operation(kind: str, partition: TopicPartition, entry: TimelineEntry, meaning: str) -> Operation:
+    return Operation(
+        kind=kind, topic_partition=partition, time_ms=entry.time_ms, meaning=meaning, citations=entry.citations
+    )
+
+
+def _ids(value: object) -> str:
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else "unknown"

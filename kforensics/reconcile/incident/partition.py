@@ -1,0 +1,293 @@
+"""How a partition's incident is put together from its directories, earlier copies, log lines and what else is known."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import BatchReader, Replica
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.bugs.evidence import BrokerVersions, BugTrace, TraceEvidence
+from kforensics.reconcile.bugs.log_signs import Sign
+from kforensics.reconcile.bugs.traces import bug_traces, doubted_marks
+from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
+from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
+from kforensics.reconcile.history.log_copies import (
+    Agreement,
+    Copy,
+    copies_of,
+    final_leader,
+    judge_times,
+    of_one_incarnation,
+)
+from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, lost_batches
+from kforensics.reconcile.history.outline import outline_of
+from kforensics.reconcile.history.past_end import PastEnd, marks_past_end
+from kforensics.reconcile.history.recomputation import recompute
+from kforensics.reconcile.history.residual_divergence import Residual, residuals
+from kforensics.reconcile.history.topic_incarnations import Incarnation
+from kforensics.reconcile.history.torn_transactions import Tears, find_tears
+from kforensics.reconcile.history.truncations import Cut, cuts_of
+from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
+from kforensics.reconcile.incident.ledger import ledger_entry, unseen_entries
+from kforensics.reconcile.incident.model import Holder, LossEntry, PartitionStory, Truncation
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
+from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation
+from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol
+from kforensics.units import OffsetRange, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryEvidence:
+    """What is known beyond the directories of the partition."""
+
+    facts: ClusterFacts
+    logged: Sequence[LoggedTruncation]
+    """Of this partition."""
+    incarnation: Incarnation
+    """What lines tell of its making."""
+    last_logged_ms: int | Absent
+    """Time of the last line of all logs."""
+    protocol_hints: Mapping[int, ProtocolName]
+    commits: Sequence[GroupCommit]
+    """Out of the consumer offsets as they are now."""
+    versions: BrokerVersions = field(default_factory=BrokerVersions)
+    signs: Sequence[Sign] = ()
+    """Signs of known bugs in lines of it and of its brokers."""
+
+
+def tell_story(
+    partition: TopicPartition,
+    final: Sequence[Replica],
+    before: Sequence[tuple[int, Replica]],
+    *,
+    final_rank: int,
+    evidence: StoryEvidence,
+    reader: BatchReader,
+) -> PartitionStory:
+    """Everything that the directories and lines of one partition prove together."""
+    return _Teller(partition, final, before, final_rank, evidence, reader).story()
+
+
+class _Teller:
+    def __init__(
+        self,
+        partition: TopicPartition,
+        final: Sequence[Replica],
+        before: Sequence[tuple[int, Replica]],
+        final_rank: int,
+        evidence: StoryEvidence,
+        reader: BatchReader,
+    ) -> None:
+        self.partition = partition
+        self.evidence = evidence
+        self.reader = reader
+        self.agreement = Agreement(reader)
+        topic_id = evidence.facts.topic_id(partition.topic)
+        found = copies_of(final, before, topic_id=topic_id, final_rank=final_rank)
+        found = replace(found, copies=judge_times(found.copies, evidence.last_logged_ms))
+        self.other_topics = found.other_topics
+        self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
+        self.leader = final_leader(found.live, self.leaderships)
+        self.copies: tuple[Copy, ...] = found.copies
+        self.others: tuple[Copy, ...] = ()
+        if self.leader is not None:
+            self.copies = of_one_incarnation(
+                found.copies, self.leader, self.agreement, created_ms=evidence.incarnation.created_ms
+            )
+            self.others = tuple(copy for copy in found.copies if copy not in self.copies)
+        # The newest last: of a broker's logs the judge takes the last one for what it led with.
+        logs = [copy.view for copy in sorted(self.copies, key=lambda copy: copy.rank) if not copy.is_remnant]
+        self.cuts = cuts_of(self.partition, evidence.logged, self.copies, self.agreement, others=self.others)
+        self.ordinary = self._ordinary_cuts()
+        doubted = doubted_marks(evidence.logged, evidence.versions, self.ordinary)
+        self.judge = CommitJudge(logs, self.agreement.until, evidence.facts, reader, doubted=doubted) if logs else None
+
+    def _ordinary_cuts(self) -> frozenset[int]:
+        """Targets of cuts that an unclean election or a leader's own loss explains."""
+        lost = {cut.to_offset for cut in self.cuts if cut.rule == "recovery" or not cut.is_logged}
+        for cut in self.cuts:
+            election = election_behind(cut, self.leaderships)
+            if election is not None and election.unclean:
+                lost.add(cut.to_offset)
+        return frozenset(lost)
+
+    def story(self) -> PartitionStory:
+        causes = CauseEvidence(leaderships=self.leaderships, cuts=self.cuts, incarnation=self.evidence.incarnation)
+        differing = self._residuals()
+        truncations = tuple(self._truncation(cut, causes) for cut in self.cuts)
+        lost = self._lost()
+        found = self._found(lost)
+        losses = self._losses(found, truncations, causes)
+        bugs = self._bugs(differing, truncations, found)
+        truncations = tuple(replace(cut, bugs=tuple(bug for bug in bugs if _explains(bug, cut))) for cut in truncations)
+        view = self.leader.view if self.leader is not None else None
+        at_risk = groups_at_risk(self.evidence.commits, losses, log_end=view.log_end_offset) if view is not None else ()
+        return PartitionStory(
+            partition=self.partition,
+            leader=self.leader.broker_id if self.leader is not None else Absent.UNKNOWN,
+            log_start_offset=view.log_start_offset if view is not None else Absent.UNKNOWN,
+            log_end_offset=view.log_end_offset if view is not None else Absent.UNKNOWN,
+            leaderships=tuple(self.leaderships),
+            truncations=truncations,
+            losses=losses,
+            groups=tuple(at_risk),
+            tears=find_tears(self.leader, lost, self.reader) if self.leader is not None else Tears(),
+            other_topics=tuple(_directory(replica) for replica in self._of_other_topics()),
+            copies=len(self.copies),
+            logs=tuple(outline_of(copy) for copy in sorted(self.copies, key=_moment)),
+            residuals=differing,
+            past_end=self._past_end(losses),
+            bugs=bugs,
+        )
+
+    def _past_end(self, losses: Sequence[LossEntry]) -> tuple[PastEnd, ...]:
+        # A checkpoint keeps the line of a deleted topic until it is written again.
+        if self.partition.topic in METADATA_TOPICS or self._of_other_topics():
+            return ()
+        return marks_past_end(self.copies, (loss.offsets for loss in losses))
+
+    def _of_other_topics(self) -> list[Replica]:
+        """Directories that ids, lines or their content show to be of an earlier topic of the name."""
+        return [*self.other_topics, *(copy.view.replica for copy in self.others if not copy.is_remnant)]
+
+    def _found(self, lost: Sequence[LostBatch]) -> tuple[Loss, ...]:
+        if self.leader is None or self.judge is None:
+            return ()
+        return find_losses(self.leader, lost, self.judge, self.reader)
+
+    def _bugs(
+        self, differing: tuple[Residual, ...], truncations: Sequence[Truncation], losses: Sequence[Loss]
+    ) -> tuple[BugTrace, ...]:
+        stale = {
+            replica.broker_id: replica.cite("partition.metadata")
+            for replica in self.other_topics
+            if replica.state == "live" and isinstance(replica.broker_id, int)
+        }
+        evidence = TraceEvidence(
+            versions=self.evidence.versions,
+            copies=self.copies,
+            leader=self.leader,
+            leaderships=self.leaderships,
+            cuts=self.cuts,
+            logged=self.evidence.logged,
+            residuals=differing,
+            ordinary_cuts=self.ordinary,
+            agree_until=self.agreement.until,
+            reader=self.reader,
+            losses=losses,
+            disagreeing=frozenset((cut.broker_id, cut.to_offset) for cut in truncations if cut.agrees is False),
+            stale_directories=stale,
+            signs=self.evidence.signs,
+        )
+        return bug_traces(evidence)
+
+    def _residuals(self) -> tuple[Residual, ...]:
+        if self.leader is None or self.partition.topic in METADATA_TOPICS:
+            return ()
+        return residuals(self.leader, self.copies, self.agreement, self._protocol_of)
+
+    def _protocol(self, cut: Cut) -> ProtocolName:
+        own = next((c for c in self.copies if c.broker_id == cut.broker_id and not c.is_remnant), cut.before)
+        if own is None:
+            broker = cut.broker_id if isinstance(cut.broker_id, int) else -1
+            return self.evidence.protocol_hints.get(broker) or ProtocolName.KIP_595
+        return self._protocol_of(own).name
+
+    def _protocol_of(self, copy: Copy) -> ProtocolChoice:
+        broker = copy.broker_id if isinstance(copy.broker_id, int) else -1
+        return choose_protocol(
+            copy.view,
+            wanted=None,
+            is_kraft=self.evidence.facts.has_metadata_log(),
+            hint=self.evidence.protocol_hints.get(broker),
+        )
+
+    def _truncation(self, told: Cut, causes: CauseEvidence) -> Truncation:
+        cut = _with_leader(told, causes)
+        protocol = self._protocol(cut)
+        runs = self._runs_of(cut)
+        counts = CommittedCounts.of(runs)
+        again = recompute(cut, self.copies, protocol)
+        none_committed = bool(runs) and all(run.certainty == "no" for run in runs)
+        cause = cause_of(
+            cut,
+            causes,
+            protocol=protocol,
+            none_committed=none_committed,
+            some_committed=counts.certain > 0,
+            is_by_protocol=again is not None and again.agrees(cut),
+        )
+        if cause.name in {CauseName.POWER_LOSS, CauseName.RECREATED_TOPIC} or cut.is_inside:
+            again = None  # no protocol took these records
+        return Truncation(
+            broker_id=cut.broker_id,
+            topic_partition=self.partition,
+            time_ms=cut.time_ms,
+            from_offset=cut.from_offset,
+            to_offset=cut.to_offset,
+            protocol="recovery" if _is_by_recovery(cut, cause) else protocol.value,
+            decided_by=cut.rule,
+            leader=cut.leader,
+            leader_epoch=cut.leader_epoch,
+            expected_offset=again.expected_offset if again is not None else Absent.UNKNOWN,
+            agrees=again.agrees(cut) if again is not None else Absent.UNKNOWN,
+            steps=tuple(step.sentence() for step in again.outcome.steps) if again is not None else (),
+            is_logged=cut.is_logged,
+            cause=cause,
+            committed=counts,
+            citations=tuple(dict.fromkeys((*cut.citations, *cause.citations))),
+        )
+
+    def _runs_of(self, cut: Cut) -> tuple[CommittedRun, ...]:
+        if cut.before is None or self.judge is None or cut.before not in self.copies:
+            return ()
+        view = cut.before.view
+        last = min(cut.from_offset, view.log_end_offset) - 1
+        if last < cut.to_offset:
+            return ()
+        return count_runs(self.judge.runs(view, OffsetRange(cut.to_offset, last)), view, self.reader)
+
+    def _lost(self) -> tuple[LostBatch, ...]:
+        if self.leader is None:
+            return ()
+        others = [copy for copy in self.copies if copy is not self.leader]
+        return lost_batches(self.leader, others, self.agreement, self.reader)
+
+    def _losses(
+        self, found: Sequence[Loss], truncations: Sequence[Truncation], causes: CauseEvidence
+    ) -> tuple[LossEntry, ...]:
+        if self.leader is None:
+            return ()
+        losses = [ledger_entry(self.partition, loss, truncations, causes, self.leader) for loss in found]
+        told = [(cut, one.cause.name, self._protocol(cut)) for cut, one in zip(self.cuts, truncations, strict=True)]
+        needed = self.evidence.facts.needed_in_sync(self.partition.topic)
+        return (
+            *losses,
+            *unseen_entries(self.partition, told, losses, causes, self.leader, needed_in_sync=needed),
+        )
+
+
+def _is_by_recovery(cut: Cut, cause: Cause) -> bool:
+    return cut.is_inside or (cause.name is CauseName.POWER_LOSS and cut.rule != "epoch")
+
+
+def _explains(bug: BugTrace, cut: Truncation) -> bool:
+    return bug.broker_id == cut.broker_id and bug.cut_to == cut.to_offset
+
+
+def _moment(copy: Copy) -> tuple[int, int, int, str, bool]:
+    broker = copy.broker_id if isinstance(copy.broker_id, int) else -1
+    return (copy.rank, broker, copy.view.replica.input, copy.view.replica.path, copy.is_remnant)
+
+
+def _with_leader(cut: Cut, causes: CauseEvidence) -> Cut:
+    """The cut with the leader of the election behind it, where no line names one."""
+    election = election_behind(cut, causes.leaderships)
+    if isinstance(cut.leader, int) or election is None:
+        return cut
+    epoch = cut.leader_epoch if isinstance(cut.leader_epoch, int) else election.leader_epoch
+    return replace(cut, leader=election.leader, leader_epoch=epoch)
+
+
+def _directory(replica: Replica) -> Holder:
+    return Holder(input=replica.input, path=replica.path, broker_id=replica.broker_id, is_final=True, in_use=False)

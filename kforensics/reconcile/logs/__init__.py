@@ -1,0 +1,1 @@
+"""One log as its broker loads it, and where two logs differ."""

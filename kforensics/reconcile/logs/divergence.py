@@ -1,0 +1,359 @@
+"""The first offset at which two logs hold different content, in the range that both hold.
+
+Replicas copy batches byte for byte, so equal (base offset, leader epoch, length, crc) is equal content; whole buckets of offsets are compared by
+their digests first, and batches are read only where digests differ. Below the cleaner's progress, and in logs of magic 0 and 1, batches may
+differ while the records do not: there the records decide.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from kforensics.damage import Absent, Span
+from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Citation
+from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
+from kforensics.formats.log.records import Record
+from kforensics.protocol.epochs import epoch_at
+from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.units import OffsetRange
+
+_KEY_COLUMNS = ("base_offset", "partition_leader_epoch", "length", "crc")
+_CHUNK_BUCKETS = 16
+_MOST_MISSING = 200_000
+
+DivergenceKind = Literal["epoch", "content", "record"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divergence:
+    """Where two logs part: the offset, what differs there, and the bytes of both that show it."""
+
+    offset: int
+    kind: DivergenceKind
+    detail: str
+    citations: tuple[Citation, ...]
+
+
+def common_range(one: LogView, other: LogView) -> OffsetRange | None:
+    """The offsets that both logs hold on local disk, none where the ranges do not meet."""
+    first = max(one.content_start_offset, other.content_start_offset)
+    last = min(one.log_end_offset, other.log_end_offset) - 1
+    return OffsetRange(first, last) if first <= last else None
+
+
+def first_divergence(
+    one: LogView, other: LogView, reader: BatchReader, undecided: list[OffsetRange] | None = None
+) -> Divergence | None:
+    """The first offset in the common range where the content differs, none where all of it is equal.
+
+    Args:
+        one: a log.
+        other: the log it is compared with.
+        reader: gives batches and records.
+        undecided: takes up the runs before it of which what is at hand proves neither.
+    """
+    common = common_range(one, other)
+    if common is None:
+        return None
+    at_hand = one.replica.is_at_hand and other.replica.is_at_hand
+    for suspect in suspect_ranges(one, other, common):
+        if at_hand:
+            found = _compare_range(one, other, suspect, reader, undecided)
+        else:
+            found = _by_digests(one, other, suspect, common)
+            if found is None and undecided is not None:
+                undecided.append(suspect)
+        if found is not None:
+            return found
+    return None
+
+
+def agreed_until(one: LogView, other: LogView, parted_at: int | None) -> int:
+    """The offset up to which both logs hold the same; 0 where they have no offset in common, for then nothing shows it."""
+    if common_range(one, other) is None:
+        return 0
+    return min(one.log_end_offset, other.log_end_offset) if parted_at is None else parted_at
+
+
+def suspect_ranges(one: LogView, other: LogView, common: OffsetRange) -> Iterator[OffsetRange]:
+    """Runs of offsets, of bounded size, whose digests do not already prove them equal."""
+    left, right = one.digests(), other.digests()
+    buckets = np.union1d(left["bucket"], right["bucket"])
+    buckets = buckets[(buckets >= common.first // BUCKET_OFFSETS) & (buckets <= common.last // BUCKET_OFFSETS)]
+    run: list[int] = []
+    for bucket in buckets.tolist():
+        if _same_digest(left, right, bucket):
+            continue
+        if run and (bucket != run[-1] + 1 or len(run) >= _CHUNK_BUCKETS):
+            yield _clip(run, common)
+            run = []
+        run.append(bucket)
+    if run:
+        yield _clip(run, common)
+
+
+def _by_digests(one: LogView, other: LogView, suspect: OffsetRange, common: OffsetRange) -> Divergence | None:
+    """What epochs and digests alone prove where bytes of a log are not at hand: an offset of another epoch, or a bucket that both hold whole."""
+    parted = _first_other_epoch(one, other, suspect)
+    if parted is not None:
+        detail = f"leader epoch {_epoch_words(one, parted)} here, {_epoch_words(other, parted)} there"
+        return Divergence(offset=parted, kind="epoch", detail=detail, citations=())
+    if min(_magic(one), _magic(other)) < 2:
+        return None
+    for bucket in range(suspect.first // BUCKET_OFFSETS, suspect.last // BUCKET_OFFSETS + 1):
+        first, last = bucket * BUCKET_OFFSETS, (bucket + 1) * BUCKET_OFFSETS - 1
+        is_whole = common.first <= first and last <= common.last
+        if is_whole and first >= max(one.cleaned_below, other.cleaned_below):
+            detail = f"the digests of offsets {first} to {last} differ; the bytes are not at hand here: drill on the node itself"
+            return Divergence(offset=first, kind="content", detail=detail, citations=())
+    return None
+
+
+def _first_other_epoch(one: LogView, other: LogView, within: OffsetRange) -> int | None:
+    starts = {entry.start_offset for view in (one, other) for entry in view.batch_epochs}
+    offsets = sorted({within.first, *(start for start in starts if within.first < start <= within.last)})
+    return next((o for o in offsets if epoch_at(one.batch_epochs, o) != epoch_at(other.batch_epochs, o)), None)
+
+
+def _epoch_words(view: LogView, offset: int) -> str:
+    epoch = epoch_at(view.batch_epochs, offset)
+    return "none" if isinstance(epoch, Absent) else str(epoch)
+
+
+def _magic(view: LogView) -> int:
+    return 2 if isinstance(view.oldest_magic, Absent) else view.oldest_magic
+
+
+def _same_digest(left: np.ndarray, right: np.ndarray, bucket: int) -> bool:
+    here, there = np.searchsorted(left["bucket"], bucket), np.searchsorted(right["bucket"], bucket)
+    if here >= len(left) or there >= len(right):
+        return False
+    mine, its = left[here], right[there]
+    return all(mine[name] == its[name] for name in ("bucket", "low", "high", "batches"))
+
+
+def _clip(buckets: list[int], common: OffsetRange) -> OffsetRange:
+    return OffsetRange(
+        max(common.first, buckets[0] * BUCKET_OFFSETS), min(common.last, (buckets[-1] + 1) * BUCKET_OFFSETS - 1)
+    )
+
+
+def _compare_range(
+    one: LogView, other: LogView, common: OffsetRange, reader: BatchReader, undecided: list[OffsetRange] | None
+) -> Divergence | None:
+    has_records = one.replica.has_records and other.replica.has_records
+    by_record_below = max(one.cleaned_below, other.cleaned_below)
+    start = common.first
+    while start <= common.last:
+        left = _rows(one, OffsetRange(start, common.last), reader)
+        right = _rows(other, OffsetRange(start, common.last), reader)
+        at = _first_mismatch(left, right)
+        if at is None:
+            return None
+        mine = left[at] if at < len(left) else None
+        its = right[at] if at < len(right) else None
+        offset = min(int(row["base_offset"]) for row in (mine, its) if row is not None)
+        last = _last_to_compare_by_record(mine, its, offset, common.last, by_record_below)
+        if last is None:
+            return _batch_divergence(one, other, offset, mine, its)
+        by_record = OffsetRange(max(offset, start), last)
+        found = _compare_records(one, other, by_record, reader) if has_records else None
+        if found is not None:
+            return found
+        if not has_records and undecided is not None:
+            undecided.append(by_record)
+        start = last + 1
+    return None
+
+
+def _last_to_compare_by_record(
+    mine: np.void | None, its: np.void | None, offset: int, end: int, by_record_below: int
+) -> int | None:
+    """How far records decide where batches differ, none where the batches decide."""
+    rows = [row for row in (mine, its) if row is not None]
+    if any(row["magic"] < 2 for row in rows):
+        return end
+    if offset < by_record_below:
+        return min(end, by_record_below - 1)
+    codecs = {int(row["attributes"]) & CODEC_MASK for row in rows}
+    epochs = {int(row["partition_leader_epoch"]) for row in rows}
+    bases = {int(row["base_offset"]) for row in rows}
+    if len(rows) == 2 and (len(codecs), len(epochs), len(bases)) == (2, 1, 1):
+        return min(end, max(int(row["last_offset"]) for row in rows))
+    return None
+
+
+def _rows(view: LogView, offsets: OffsetRange, reader: BatchReader) -> BatchTable:
+    rows = reader.batches(view.replica, offsets.first, offsets.last)
+    return rows[
+        (rows["base_offset"] >= offsets.first)
+        & (rows["base_offset"] <= offsets.last)
+        & (rows["last_offset"] < view.log_end_offset)
+    ]
+
+
+def _first_mismatch(left: BatchTable, right: BatchTable) -> int | None:
+    shared = min(len(left), len(right))
+    differs = np.zeros(shared, dtype=bool)
+    for name in _KEY_COLUMNS:
+        differs |= left[name][:shared] != right[name][:shared]
+    if differs.any():
+        return int(np.argmax(differs))
+    return None if len(left) == len(right) else shared
+
+
+def _batch_divergence(
+    one: LogView, other: LogView, offset: int, mine: np.void | None, its: np.void | None
+) -> Divergence:
+    sides = ((one, mine), (other, its))
+    holders = [(view, row) for view, row in sides if row is not None and int(row["base_offset"]) == offset]
+    citations = tuple(_cite_batch(view, row) for view, row in holders)
+    if len(holders) == 2:
+        first, second = holders[0][1], holders[1][1]
+        if first["partition_leader_epoch"] != second["partition_leader_epoch"]:
+            words = f"leader epoch {first['partition_leader_epoch']} here, {second['partition_leader_epoch']} there"
+            return Divergence(offset=offset, kind="epoch", detail=words, citations=citations)
+        words = f"batch of {first['length']} bytes, crc {first['crc']:08x} here; {second['length']} bytes, crc {second['crc']:08x} there"
+        return Divergence(offset=offset, kind="content", detail=words, citations=citations)
+    lacking = next(view for view, row in sides if not any(view is holder for holder, _ in holders))
+    lost = next((d for d in lacking.damaged if d.offsets.first <= offset <= d.offsets.last), None)
+    if lost is not None:
+        detail = f"the batch at offset {offset} is damaged in {lacking.replica.path}"
+        return Divergence(offset=offset, kind="content", detail=detail, citations=(*citations, lost.citation))
+    detail = f"{lacking.replica.path} holds no batch at offset {offset}"
+    return Divergence(offset=offset, kind="content", detail=detail, citations=citations)
+
+
+def _cite_batch(view: LogView, row: np.void) -> Citation:
+    segment = view.replica.segments[int(row["segment"])]
+    return Citation(input=view.replica.input, path=segment.path, span=Span(int(row["position"]), int(row["length"])))
+
+
+def _compare_records(one: LogView, other: LogView, offsets: OffsetRange, reader: BatchReader) -> Divergence | None:
+    missing: list[tuple[int, LogView, Record]] = []
+    for offset, mine, its in _paired(_records(one, offsets, reader), _records(other, offsets, reader)):
+        if mine is not None and its is not None:
+            if _same_record(mine, its):
+                continue
+            detail = f"the record at offset {offset} differs"
+            return _earliest(
+                _unexplained(missing, one, other, reader),
+                Divergence(
+                    offset=offset,
+                    kind="record",
+                    detail=detail,
+                    citations=(_cite_record(one, mine), _cite_record(other, its)),
+                ),
+            )
+        holder, record = (one, mine) if mine is not None else (other, its)
+        assert record is not None
+        missing.append((offset, holder, record))
+        if len(missing) >= _MOST_MISSING:
+            found = _unexplained(missing, one, other, reader)
+            if found is not None:
+                return found
+            missing.clear()
+    return _unexplained(missing, one, other, reader)
+
+
+def _earliest(one: Divergence | None, other: Divergence) -> Divergence:
+    return one if one is not None and one.offset < other.offset else other
+
+
+def _records(view: LogView, offsets: OffsetRange, reader: BatchReader) -> Iterator[Record]:
+    """Records in file order, the first of an offset only, none of an offset that went backwards."""
+    highest = offsets.first - 1
+    for record in reader.records(view.replica, offsets.first, offsets.last):
+        if record.offset > highest and record.offset < view.log_end_offset:
+            highest = record.offset
+            yield record
+
+
+def _paired(left: Iterator[Record], right: Iterator[Record]) -> Iterator[tuple[int, Record | None, Record | None]]:
+    mine, its = next(left, None), next(right, None)
+    while mine is not None or its is not None:
+        if its is None or (mine is not None and mine.offset < its.offset):
+            assert mine is not None
+            yield mine.offset, mine, None
+            mine = next(left, None)
+        elif mine is None or its.offset < mine.offset:
+            yield its.offset, None, its
+            its = next(right, None)
+        else:
+            yield mine.offset, mine, its
+            mine, its = next(left, None), next(right, None)
+
+
+def _same_record(mine: Record, its: Record) -> bool:
+    if mine.key != its.key or mine.value != its.value:
+        return False
+    # A conversion to magic 0 drops the timestamp, one to magic 1 the headers.
+    if mine.magic >= 1 and its.magic >= 1 and mine.timestamp_ms != its.timestamp_ms:
+        return False
+    return not (mine.magic >= 2 and its.magic >= 2 and mine.headers != its.headers)
+
+
+def _unexplained(
+    missing: list[tuple[int, LogView, Record]], one: LogView, other: LogView, reader: BatchReader
+) -> Divergence | None:
+    """The first record that one log lacks and compaction does not explain.
+
+    A cleaner drops a record for a later one of its key, an expired tombstone or marker, and the records of an aborted transaction.
+    """
+    first: Divergence | None = None
+    for holder, lacking in ((one, other), (other, one)):
+        mine = [(offset, record) for offset, view, record in missing if view is holder]
+        if not mine:
+            continue
+        cleaned = lacking.cleaned_below
+        candidates = [
+            (o, r) for o, r in mine if o < cleaned and not r.is_control and r.value is not None and r.key is not None
+        ]
+        beyond = [(o, r) for o, r in mine if o >= cleaned]
+        open_items = beyond + _not_superseded(candidates, holder, lacking, reader)
+        if open_items:
+            offset, record = min(open_items, key=lambda item: item[0])
+            detail = f"{lacking.replica.path} holds no record at offset {offset}, and none that supersedes it"
+            first = _earliest(
+                first,
+                Divergence(offset=offset, kind="record", detail=detail, citations=(_cite_record(holder, record),)),
+            )
+    return first
+
+
+def _not_superseded(
+    candidates: list[tuple[int, Record]], holder: LogView, lacking: LogView, reader: BatchReader
+) -> list[tuple[int, Record]]:
+    if not candidates:
+        return []
+    by_key: dict[bytes | None, list[tuple[int, Record]]] = {}
+    by_producer: dict[int, list[tuple[int, Record]]] = {}
+    for offset, record in candidates:
+        by_key.setdefault(record.key, []).append((offset, record))
+        if record.is_transactional:
+            by_producer.setdefault(record.producer_id, []).append((offset, record))
+    explained: set[int] = set()
+    first = candidates[0][0]
+    for view in (holder, lacking):
+        for record in reader.records(view.replica, first, view.log_end_offset - 1):
+            if record.is_control:
+                ended = by_producer.pop(record.producer_id, []) if view is holder else []
+                if record.key is not None and record.key[2:4] == b"\x00\x00":  # an ABORT marker
+                    explained.update(offset for offset, _ in ended if offset < record.offset)
+                continue
+            explained.update(offset for offset, _ in by_key.get(record.key, ()) if offset < record.offset)
+    return [(offset, record) for offset, record in candidates if offset not in explained]
+
+
+def _cite_record(view: LogView, record: Record) -> Citation:
+    segment = max(
+        (s for s in view.replica.segments if s.base_offset <= record.offset),
+        key=lambda s: s.base_offset,
+        default=view.replica.segments[0],
+    )
+    return Citation(input=view.replica.input, path=segment.path, span=Span(record.batch_position, 0))
+
+
+__all__ = ["Absent", "Divergence", "agreed_until", "common_range", "first_divergence"]

@@ -1,0 +1,268 @@
+"""Leaders, in-sync replicas and settings as brokers and ZooKeeper-era controllers logged them, where no metadata log tells."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.formats.log_lines.event import LogEvent
+from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
+from kforensics.protocol.versions import KafkaVersion, parse_version
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership
+from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.units import TopicPartition
+
+_WITH_STATE = frozenset({Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LEADER_START})
+_WITH_CHANGE = frozenset({Kind.UNCLEAN_ELECTION, Kind.PARTITION_CHANGE})
+_UNCLEAN_STARTS = frozenset(
+    {Kind.RECOVERY_START, Kind.SEGMENT_RECOVERY, Kind.RECOVERY_TRUNCATION, Kind.INVALID_RECORDS, Kind.BROKER_HALTED}
+)
+STRICT_SINCE = parse_version("3.7")
+"""From here on a leader with too few replicas in sync does not advance its high watermark (KIP-966)."""
+
+_WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
+_CREATION_MS = 30_000
+"""Between the controller's line of a new partition and its first leader's, at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLife:
+    """From when on a broker's lines are among the inputs, and when it started without a clean stop before; milliseconds UTC."""
+
+    first_ms: int
+    unclean_starts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedFacts:
+    """`ClusterFacts` that ask the metadata first and the log lines where it says nothing of a partition."""
+
+    metadata: ClusterFacts
+    by_partition: Mapping[TopicPartition, tuple[Leadership, ...]] = field(default_factory=dict)
+    broker_min_insync: int | Absent = Absent.UNKNOWN
+    """The highest `min.insync.replicas` that any broker started with."""
+    newest_version: KafkaVersion | None = None
+    """Of all brokers, where the log lines of each name one."""
+    lives: Mapping[int, "BrokerLife"] = field(default_factory=dict)
+    """What each broker's own lines tell of its starts."""
+
+    def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
+        """From the metadata log, else from log lines."""
+        return self.metadata.leaderships(partition, topic_id) or self.by_partition.get(partition, ())
+
+    def topic_id(self, topic: str) -> str | Absent:
+        """From the metadata log."""
+        return self.metadata.topic_id(topic)
+
+    def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
+        """Of consumer groups."""
+        return self.metadata.commits(partition)
+
+    def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
+        """From the metadata log."""
+        return self.metadata.unclean_restarts(broker_id)
+
+    def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
+        """From the broker's own lines."""
+        life = self.lives.get(broker_id)
+        if life is None or life.first_ms > since_ms:
+            return False
+        return not any(since_ms <= start <= until_ms for start in life.unclean_starts)
+
+    def has_metadata_log(self) -> bool:
+        """Whether the cluster keeps its metadata in a log of its own."""
+        return self.metadata.has_metadata_log()
+
+    def needed_in_sync(self, topic: str) -> int | Absent:
+        """The higher of what metadata and brokers say; a topic's own setting shows only in the metadata."""
+        if self.newest_version is not None and self.newest_version < STRICT_SINCE:
+            return 1
+        known = (self.metadata.needed_in_sync(topic), self.broker_min_insync)
+        return max((value for value in known if isinstance(value, int)), default=Absent.UNKNOWN)
+
+
+def facts_from_logs(
+    events: Sequence[LoggedEvent],
+    metadata: ClusterFacts,
+    *,
+    newest_version: KafkaVersion | None = None,
+    configured: Iterable[int] = (),
+) -> LoggedFacts:
+    """The facts with the leaderships that lines tell of filled in.
+
+    Args:
+        events: of all log files.
+        metadata: what the metadata log says.
+        newest_version: of all brokers, where each names one.
+        configured: values of `min.insync.replicas` in server.properties.
+    """
+    started = [
+        value
+        for item in events
+        if item.event.kind is Kind.CONFIGURATION and isinstance(value := item.event.number("min.insync.replicas"), int)
+    ]
+    return LoggedFacts(
+        metadata=metadata,
+        by_partition=logged_leaderships(events),
+        broker_min_insync=max([*started, *configured], default=Absent.UNKNOWN),
+        newest_version=newest_version,
+        lives=broker_lives(events),
+    )
+
+
+def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:
+    """By broker, what its own lines tell of when it ran and how it started."""
+    first: dict[int, int] = {}
+    starts: dict[int, list[int]] = {}
+    for item in events:
+        if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
+            continue
+        first.setdefault(item.node_id, item.time_ms)
+        if item.event.kind in _UNCLEAN_STARTS:
+            starts.setdefault(item.node_id, []).append(item.time_ms)
+    return {
+        broker: BrokerLife(first_ms=time_ms, unclean_starts=tuple(starts.get(broker, ())))
+        for broker, time_ms in first.items()
+    }
+
+
+def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tuple[Leadership, ...]]:
+    """The states of each partition, oldest first; what repeats or is older than what is known adds nothing."""
+    states: dict[TopicPartition, list[Leadership]] = {}
+    heard = frozenset(item.node_id for item in events if isinstance(item.node_id, int))
+    for item in events:
+        partition = item.event.topic_partition
+        if isinstance(partition, Absent):
+            continue
+        known = states.setdefault(partition, [])
+        if is_creation(item.event) and not _is_told_again(known, item):
+            # A topic of that name was created anew: what was before speaks of another one.
+            known.clear()
+        current = known[-1] if known else None
+        state = _next_state(current, item, heard)
+        if state is None:
+            continue
+        unseen = _unseen_isr(current, item)
+        known.extend((unseen, state) if unseen is not None else (state,))
+    return {partition: tuple(known) for partition, known in states.items() if known}
+
+
+def creation_times(events: Iterable[LoggedEvent]) -> dict[TopicPartition, int]:
+    """When each partition was last created, as ZooKeeper-era controllers and first leaders tell."""
+    return {
+        item.event.topic_partition: item.time_ms
+        for item in events
+        if is_creation(item.event)
+        and not isinstance(item.event.topic_partition, Absent)
+        and isinstance(item.time_ms, int)
+    }
+
+
+def is_creation(event: LogEvent) -> bool:
+    """A line that a partition comes into being with: its first election, or the first leader that it ever has."""
+    if event.kind is Kind.LEADER_START:
+        begins = {name: event.number(name) for name in ("leader_epoch", "offset", "previous_leader_epoch")}
+        return begins == {"leader_epoch": 0, "offset": 0, "previous_leader_epoch": -1}
+    return event.kind is Kind.PARTITION_ONLINE and event.fields.get("state") == "NewPartition"
+
+
+def _is_told_again(known: Sequence[Leadership], item: LoggedEvent) -> bool:
+    """The first leader's own line follows the controller's, which named the ISR too: one creation, not two."""
+    if item.event.kind is not Kind.LEADER_START or len(known) != 1:
+        return False
+    (first,) = known
+    if first.leader_epoch != 0 or first.leader != item.node_id:
+        return False
+    if isinstance(first.time_ms, Absent) or isinstance(item.time_ms, Absent):
+        return False
+    return abs(item.time_ms - first.time_ms) <= _CREATION_MS
+
+
+def _next_state(current: Leadership | None, item: LoggedEvent, heard: frozenset[int]) -> Leadership | None:
+    event = item.event
+    if event.kind in _WITH_CHANGE and isinstance(diff := event.fields.get("diff"), str):
+        return _changed(current, item, parse_partition_change(diff))
+    if event.kind in _WITH_STATE:
+        return _elected(current, item, heard)
+    if event.kind not in _WITH_ISR or current is None or item.node_id != current.leader:
+        return None
+    isr = event.brokers("isr" if event.kind is Kind.ISR_UPDATED else "to_isr")
+    if isinstance(isr, Absent) or frozenset(isr) == current.isr or not isr:
+        return None
+    return _leadership(item, leader=current.leader, leader_epoch=current.leader_epoch, isr=isr, unclean=False)
+
+
+def _elected(current: Leadership | None, item: LoggedEvent, heard: frozenset[int]) -> Leadership | None:
+    event = item.event
+    epoch, isr = event.number("leader_epoch"), event.brokers("isr")
+    leader = item.node_id if event.kind is Kind.LEADER_START else event.number("leader")
+    if not isinstance(epoch, int) or epoch < 0 or isinstance(leader, Absent):
+        return None
+    has_leader = leader >= 0
+    if current is not None and epoch <= current.leader_epoch:
+        is_same = epoch < current.leader_epoch or current.leader == leader or not has_leader
+        if is_same and (isinstance(isr, Absent) or frozenset(isr) == current.isr or epoch < current.leader_epoch):
+            return None
+        if is_same and not _is_controllers(event):
+            # A broker that starts late repeats the ISR of the time of its request.
+            return None
+    # Brokers do not hear of every ISR change of a KRaft controller: only a controller's own words show who was in sync.
+    unclean = has_leader and event.kind is not Kind.LEADER_START and _was_out_of_sync(current, leader, epoch, heard)
+    value = leader if has_leader else Absent.NOT_APPLICABLE
+    return _leadership(item, leader=value, leader_epoch=epoch, isr=isr, unclean=unclean)
+
+
+def _changed(current: Leadership | None, item: LoggedEvent, change: PartitionChange) -> Leadership | None:
+    epoch = change.leader_epoch
+    if isinstance(epoch, Absent) or (
+        current is not None and epoch <= current.leader_epoch and not change.is_recovering
+    ):
+        return None
+    if current is not None and (epoch < current.leader_epoch or (epoch == current.leader_epoch and current.unclean)):
+        return None
+    known = Absent.UNKNOWN if current is None else current.leader
+    leader = known if isinstance(change.leader, Absent) else change.leader
+    if isinstance(leader, int) and leader < 0:
+        leader = Absent.NOT_APPLICABLE
+    return _leadership(item, leader=leader, leader_epoch=epoch, isr=change.isr, unclean=change.is_recovering)
+
+
+def _unseen_isr(current: Leadership | None, item: LoggedEvent) -> Leadership | None:
+    """The in-sync set that a controller says it was, where no line told of it: brokers do not log every change."""
+    diff = item.event.fields.get("diff")
+    if current is None or not isinstance(diff, str):
+        return None
+    before = parse_partition_change(diff).isr_before
+    if isinstance(before, Absent) or frozenset(before) == current.isr:
+        return None
+    return replace(current, isr=frozenset(before), time_ms=item.time_ms, citation=item.citation, unclean=False)
+
+
+def _is_controllers(event: LogEvent) -> bool:
+    return event.kind in {Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED}
+
+
+def _was_out_of_sync(current: Leadership | None, leader: int, epoch: int, heard: frozenset[int]) -> bool:
+    # A leader changes the in-sync set by itself, and only its own lines tell.
+    if current is not None and isinstance(current.leader, int) and current.leader not in heard:
+        return False
+    if current is None or isinstance(current.isr, Absent) or epoch == current.leader_epoch:
+        return False
+    return bool(current.isr) and leader not in current.isr
+
+
+def _leadership(
+    item: LoggedEvent, *, leader: int | Absent, leader_epoch: int, isr: tuple[int, ...] | Absent, unclean: bool
+) -> Leadership:
+    citation: Citation = item.citation
+    return Leadership(
+        leader=leader,
+        leader_epoch=leader_epoch,
+        isr=isr if isinstance(isr, Absent) else frozenset(isr),
+        replicas=Absent.UNKNOWN,
+        unclean=unclean,
+        recorded_at=Absent.NOT_APPLICABLE,
+        time_ms=item.time_ms,
+        citation=citation,
+    )

@@ -1,0 +1,174 @@
+"""What to add to the times in a log file to get UTC: by option, by named zones, by epochs that the metadata log dates, by file times.
+
+Log lines carry the broker's local time without a zone. A leader epoch of a partition begins at one moment for the whole cluster, so the lines that
+tell of it anchor the clocks of files to one another, and to UTC where a metadata record or a line with a zone tells of the same epoch.
+"""
+
+import datetime as dt
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from kforensics.damage import Absent
+from kforensics.evidence.broker_logs import LogFile
+from kforensics.formats.log_lines.event import LogEvent, LogEventKind
+from kforensics.reconcile.observed.time_zones import ahead_of_utc_ms
+from kforensics.units import TopicPartition
+
+ZONE_STEP_MS = 15 * 60_000
+"""Time zones differ from UTC by multiples of a quarter of an hour."""
+
+WIDEST_ZONE_MS = 14 * 3_600_000
+SKEW_TOLERATED_MS = 3_000
+"""Lines about one epoch are written within this time on a healthy cluster; more is a clock that disagrees."""
+
+MTIME_TOLERANCE_MS = 30_000
+"""A quiet broker writes its last line when it stops, and the file is not touched after."""
+
+_ANCHORS = frozenset(
+    {
+        LogEventKind.LEADER_START,
+        LogEventKind.FOLLOWER_START,
+        LogEventKind.LEADER_AND_ISR,
+        LogEventKind.PARTITION_ONLINE,
+        LogEventKind.LEADER_SELECTED,
+        LogEventKind.EPOCH_ASSIGNED,
+    }
+)
+
+Anchor = tuple[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """How the times of one log file become UTC."""
+
+    shift_ms: int
+    """Added to the file's times; without the zone of the line, where it has one."""
+    source: str
+    """`option`, `named`, `metadata`, `other-logs`, `file-time` or `assumed`."""
+    skew_ms: int = 0
+    """What of the shift is no time zone but a clock that disagrees."""
+
+    def utc_ms(self, event: LogEvent) -> int | Absent:
+        """The event's time in UTC."""
+        if not isinstance(event.time_ms, int) or event.zone_named:
+            return event.time_ms
+        return event.time_ms + self.shift_ms
+
+
+def choose_clocks(
+    files: Sequence[LogFile], dated: Mapping[Anchor, int], *, zone: dt.tzinfo | None = None
+) -> tuple[Clock, ...]:
+    """A clock for each file, in order.
+
+    Args:
+        files: log files of any nodes.
+        dated: UTC times at which leader epochs began, from the metadata log.
+        zone: of the logs, where the user names it.
+    """
+    if zone is not None:
+        return tuple(_by_option(file, zone) for file in files)
+    anchors = [_anchors(file) for file in files]
+    known = dict(dated)
+    source = "metadata"
+    if not known:
+        source = "named"
+        for file, times in zip(files, anchors, strict=True):
+            if any(event.zone_named for event in file.events):
+                known.update({anchor: time for anchor, time in times.items() if anchor not in known})
+    clocks: list[Clock | None] = []
+    for file, times in zip(files, anchors, strict=True):
+        if any(event.zone_named for event in file.events):
+            clocks.append(Clock(shift_ms=0, source="named"))
+        else:
+            clocks.append(_by_anchors(times, known, source))
+    return _fill(files, anchors, clocks)
+
+
+def _by_option(file: LogFile, zone: dt.tzinfo) -> Clock:
+    first = file.first_time_ms
+    return Clock(shift_ms=-ahead_of_utc_ms(zone, first if isinstance(first, int) else 0), source="option")
+
+
+def _fill(
+    files: Sequence[LogFile], anchors: Sequence[Mapping[Anchor, int]], clocks: list[Clock | None]
+) -> tuple[Clock, ...]:
+    """Files that no dated epoch reaches: by their node's other files, by other nodes' epochs, by file times, else as UTC."""
+    by_node = {file.node_id: clock for file, clock in zip(files, clocks, strict=True) if clock is not None}
+    for at, file in enumerate(files):
+        if clocks[at] is None and not isinstance(file.node_id, Absent):
+            clocks[at] = by_node.get(file.node_id)
+    anchored: dict[Anchor, int] = {}
+    for times, clock in zip(anchors, clocks, strict=True):
+        if clock is not None:
+            anchored.update({anchor: time + clock.shift_ms for anchor, time in times.items() if anchor not in anchored})
+    rest = _like_others(clocks) or _by_mtimes(files)
+    out = []
+    for times, clock in zip(anchors, clocks, strict=True):
+        out.append(clock or _by_anchors(times, anchored, "other-logs") or rest)
+    return tuple(out)
+
+
+def _like_others(clocks: Sequence[Clock | None]) -> Clock | None:
+    """Nodes of one cluster run in one zone: what all others agree on holds for a file that nothing dates."""
+    zones = {round(clock.shift_ms / ZONE_STEP_MS) * ZONE_STEP_MS for clock in clocks if clock is not None}
+    return Clock(shift_ms=zones.pop(), source="other-logs") if len(zones) == 1 else None
+
+
+def _anchors(file: LogFile) -> dict[Anchor, int]:
+    """The first time at which the file tells of each leader epoch."""
+    first: dict[Anchor, int] = {}
+    for event in file.events:
+        if event.kind not in _ANCHORS or isinstance(event.topic_partition, Absent):
+            continue
+        epoch = event.number("leader_epoch")
+        if isinstance(epoch, int) and isinstance(event.time_ms, int):
+            first.setdefault((event.topic_partition, epoch), event.time_ms)
+    return first
+
+
+def _by_anchors(times: Mapping[Anchor, int], known: Mapping[Anchor, int], source: str) -> Clock | None:
+    """The zone that most anchors agree on; a broker that comes back late tells of old epochs late, so the majority decides."""
+    votes: dict[int, list[int]] = defaultdict(list)
+    for anchor, time in times.items():
+        if anchor in known:
+            difference = known[anchor] - time
+            zone = round(difference / ZONE_STEP_MS) * ZONE_STEP_MS
+            if abs(zone) <= WIDEST_ZONE_MS:
+                votes[zone].append(difference - zone)
+    if not votes:
+        return None
+    zone = max(votes, key=lambda step: (len(votes[step]), -abs(step)))
+    skew = round(median(votes[zone]))
+    # A line follows its record: being late by some seconds is no skew.
+    skew = skew if abs(skew) > SKEW_TOLERATED_MS and len(votes[zone]) > 1 else 0
+    return Clock(shift_ms=zone + skew, source=source, skew_ms=skew)
+
+
+def _by_mtimes(files: Sequence[LogFile]) -> Clock:
+    """The zone in which last lines were written when their files were last changed, if most files agree on one; else UTC."""
+    zones: Counter[int] = Counter()
+    for file in files:
+        last = file.last_time_ms
+        if isinstance(last, Absent):
+            continue
+        difference = file.mtime_ns // 1_000_000 - last
+        zone = round(difference / ZONE_STEP_MS) * ZONE_STEP_MS
+        if abs(zone) <= WIDEST_ZONE_MS and 0 <= difference - zone <= MTIME_TOLERANCE_MS:
+            zones[zone] += 1
+    best = max(zones, key=lambda zone: (zones[zone], -abs(zone)), default=None)
+    # Copies often carry the time of the copying: one file in thirty then fits some zone by chance.
+    if best is None or zones[best] < 2 or zones[best] * 2 <= len(files):
+        return Clock(shift_ms=0, source="assumed")
+    return Clock(shift_ms=best, source="file-time")
+
+
+def clocks_that_disagree(files: Iterable[LogFile], clocks: Iterable[Clock]) -> dict[int | Absent, int]:
+    """Nodes whose clock had to be corrected, and by how many milliseconds most of their files say."""
+    skews: dict[int | Absent, Counter[int]] = defaultdict(Counter)
+    for file, clock in zip(files, clocks, strict=True):
+        if clock.skew_ms:
+            skews[file.node_id][clock.skew_ms] += 1
+    return {node: max(counts, key=lambda skew: (counts[skew], skew)) for node, counts in skews.items()}

@@ -1,0 +1,241 @@
+"""Truncations that log lines tell of: from where, to where, by which rule; those without effect are kept and marked.
+
+A line names only its target. Where the log ended before is told by other lines of the same node: exactly by a follower's first line in an epoch, by a
+fetch reset and by the load of the log; at least by any earlier one, since a log only grows between them.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.formats.log_lines.event import LogEvent
+from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.units import TopicPartition
+
+METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
+METADATA_TOPICS = frozenset({"__cluster_metadata", "@metadata"})
+"""The topic of the KRaft log: the second name only in 2.8."""
+
+SAME_CUT_MS = 5_000
+"""Lines of one cut are written within this time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedTruncation:
+    """One cut that a log line tells of."""
+
+    broker_id: int | Absent
+    topic_partition: TopicPartition
+    time_ms: int | Absent
+    from_offset: int | Absent
+    """Log end before the cut; at least this where `is_exact` is false."""
+    is_exact: bool
+    to_offset: int
+    rule: str
+    """`epoch`, `high-watermark`, `leader-end`, `leader-start`, `leader-offset`, `recovery`, `snapshot` or `unknown`."""
+    leader: int | Absent
+    leader_epoch: int | Absent
+    """Of the term in which the node cut its log."""
+    high_watermark: int | Absent
+    is_full: bool
+    """Everything went and the log starts anew at `to_offset`."""
+    says_no_effect: bool = False
+    """The line itself tells that nothing was removed."""
+    is_inside: bool = False
+    """Start-up recovery stopped inside of the log and dropped whole segments behind: its end was not what was wrong."""
+    citations: tuple[Citation, ...]
+
+    @property
+    def has_effect(self) -> bool | Absent:
+        """Whether records were removed, unknown where no line tells where the log ended."""
+        if self.is_full:
+            return True
+        if isinstance(self.from_offset, int) and self.from_offset > self.to_offset:
+            return True
+        # A target beyond the last known end, and no word of it: the log had grown since.
+        is_at_end = self.is_exact and self.from_offset == self.to_offset
+        return False if is_at_end or self.says_no_effect else Absent.UNKNOWN
+
+
+@dataclass(slots=True)
+class _LogState:
+    """What the lines have told of one replica so far."""
+
+    end: int | Absent = Absent.UNKNOWN
+    is_exact: bool = False
+    end_citation: Citation | None = None
+    leader: int | Absent = Absent.UNKNOWN
+    leader_epoch: int | Absent = Absent.UNKNOWN
+    decision: LoggedEvent | None = None
+    supporting: list[Citation] = field(default_factory=list)
+
+    def know_end(self, item: LoggedEvent, end: int | Absent, *, is_exact: bool) -> None:
+        if isinstance(end, int):
+            self.end, self.is_exact, self.end_citation = end, is_exact, item.citation
+
+
+def logged_truncations(events: Iterable[LoggedEvent]) -> tuple[LoggedTruncation, ...]:
+    """Every cut that lines of any node tell of, in the order of the events; one that several lines tell of is one."""
+    states: dict[tuple[int | Absent, TopicPartition], _LogState] = {}
+    found: list[LoggedTruncation] = []
+    for item in events:
+        partition = _partition(item.event)
+        if partition is None or _is_of_other_directory(item.event):
+            continue
+        if item.event.kind is Kind.SEGMENTS_DELETED and item.event.fields.get("reason") == "recovery":
+            _mark_inside(found, item, partition)
+            continue
+        state = states.setdefault((item.node_id, partition), _LogState())
+        for cut in _advance(state, item, partition):
+            if not _merge(found, cut):
+                found.append(cut)
+    return tuple(found)
+
+
+def _mark_inside(found: list[LoggedTruncation], item: LoggedEvent, partition: TopicPartition) -> None:
+    """The line that tells of dropped segments follows that of the recovery which dropped them."""
+    for at in range(len(found) - 1, -1, -1):
+        if (found[at].broker_id, found[at].topic_partition) == (item.node_id, partition):
+            if found[at].rule == "recovery":
+                found[at] = replace(found[at], is_inside=True, citations=(*found[at].citations, item.citation))
+            return
+
+
+def _partition(event: LogEvent) -> TopicPartition | None:
+    if event.kind is Kind.METADATA_TRUNCATION:
+        return METADATA_PARTITION if isinstance(event.topic_partition, Absent) else event.topic_partition
+    return None if isinstance(event.topic_partition, Absent) else event.topic_partition
+
+
+def _is_of_other_directory(event: LogEvent) -> bool:
+    directory = event.fields.get("directory")
+    return isinstance(directory, str) and directory.endswith(("-delete", "-future", "-stray"))
+
+
+def _advance(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> Iterator[LoggedTruncation]:
+    event = item.event
+    match event.kind:
+        case Kind.LOG_LOADED:
+            state.know_end(item, event.number("log_end_offset"), is_exact=True)
+        case Kind.FOLLOWER_START:
+            state.know_end(item, event.number("offset"), is_exact=True)
+            state.leader, state.leader_epoch = event.number("leader"), event.number("leader_epoch")
+        case Kind.LEADER_START:
+            # A leader appends from now on.
+            state.know_end(item, event.number("offset"), is_exact=False)
+            state.leader, state.leader_epoch = item.node_id, event.number("leader_epoch")
+        case Kind.LEADER_AND_ISR:
+            epoch = event.number("leader_epoch")
+            if isinstance(epoch, int) and (isinstance(state.leader_epoch, Absent) or epoch >= state.leader_epoch):
+                state.leader, state.leader_epoch = event.number("leader"), epoch
+        case Kind.TRUNCATION_DECISION | Kind.TRUNCATION_BELOW_HIGH_WATERMARK:
+            state.know_end(item, event.number("log_end_offset"), is_exact=True)
+            if event.fields.get("needed", True):
+                state.decision = item
+        case Kind.FETCH_OFFSET_RESET:
+            yield from _reset(state, item, partition)
+        case Kind.TRUNCATION_WITHOUT_EFFECT:
+            last = event.number("last_offset")
+            state.know_end(item, last + 1 if isinstance(last, int) else last, is_exact=True)
+            yield from _cut(state, item, partition, "unknown", says_no_effect=True)
+        case Kind.TRUNCATION:
+            yield from _cut(state, item, partition, "unknown")
+        case Kind.FULL_TRUNCATION:
+            state.know_end(item, event.number("log_end_offset"), is_exact=True)
+            yield from _cut(state, item, partition, "leader-start", is_full=True)
+        case Kind.METADATA_TRUNCATION:
+            rule = str(event.fields["rule"])
+            yield from _cut(state, item, partition, rule, is_full=rule == "snapshot")
+        case Kind.RECOVERY_TRUNCATION:
+            state.is_exact = False
+            yield from _cut(state, item, partition, "recovery")
+        case _:
+            pass
+
+
+def _reset(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> Iterator[LoggedTruncation]:
+    """A fetch reset cuts only where the leader ends below the log or starts above it; brokers log the rest too."""
+    own, target = item.event.number("log_end_offset"), item.event.number("offset")
+    state.know_end(item, own, is_exact=True)
+    if not isinstance(own, int) or not isinstance(target, int):
+        return
+    rule = str(item.event.fields["rule"])
+    if (rule == "leader-end" and target < own) or (rule == "leader-start" and target > own):
+        yield from _cut(state, item, partition, rule, is_full=rule == "leader-start")
+
+
+def _cut(
+    state: _LogState,
+    item: LoggedEvent,
+    partition: TopicPartition,
+    rule: str,
+    *,
+    is_full: bool = False,
+    says_no_effect: bool = False,
+) -> Iterator[LoggedTruncation]:
+    event = item.event
+    target = event.number("offset")
+    if not isinstance(target, int) or target < 0:
+        return
+    decision = state.decision.event if state.decision is not None else None
+    leader = _first_known(
+        event.number("leader"), decision.number("leader") if decision else Absent.UNKNOWN, state.leader
+    )
+    if decision is not None and rule == "unknown":
+        rule = str(decision.fields.get("rule", rule))
+    citations = [item.citation]
+    if state.decision is not None:
+        citations.append(state.decision.citation)
+    if state.end_citation is not None and state.end_citation not in citations:
+        citations.append(state.end_citation)
+    yield LoggedTruncation(
+        broker_id=item.node_id,
+        topic_partition=partition,
+        time_ms=item.time_ms,
+        from_offset=state.end,
+        is_exact=state.is_exact,
+        to_offset=target,
+        rule=rule,
+        leader=leader,
+        leader_epoch=state.leader_epoch,
+        high_watermark=decision.number("high_watermark") if decision else Absent.UNKNOWN,
+        is_full=is_full,
+        says_no_effect=says_no_effect,
+        citations=tuple(citations),
+    )
+    if not says_no_effect and (isinstance(state.end, Absent) or state.end > target or is_full):
+        # It fetches from here on, so this is a lower bound.
+        state.end, state.is_exact, state.end_citation = target, False, item.citation
+    state.decision = None
+
+
+def _first_known(*values: int | Absent) -> int | Absent:
+    return next((value for value in values if isinstance(value, int)), Absent.UNKNOWN)
+
+
+def _merge(found: list[LoggedTruncation], cut: LoggedTruncation) -> bool:
+    """Add a line to the cut it tells of again: same replica and target within a moment."""
+    for at in range(len(found) - 1, max(-1, len(found) - 50), -1):
+        other = found[at]
+        if (other.broker_id, other.topic_partition, other.to_offset) != (
+            cut.broker_id,
+            cut.topic_partition,
+            cut.to_offset,
+        ):
+            continue
+        if not isinstance(other.time_ms, int) or not isinstance(cut.time_ms, int):
+            return False
+        if abs(cut.time_ms - other.time_ms) > SAME_CUT_MS:
+            return False
+        found[at] = replace(
+            other,
+            from_offset=_first_known(other.from_offset, cut.from_offset),
+            rule=cut.rule if other.rule == "unknown" else other.rule,
+            leader=_first_known(cut.leader, other.leader),
+            is_full=other.is_full or cut.is_full,
+            citations=tuple(dict.fromkeys((*other.citations, *cut.citations))),
+        )
+        return True
+    return False

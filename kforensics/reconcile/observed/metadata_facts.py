@@ -1,0 +1,126 @@
+"""Leaders, in-sync replicas, restarts and settings out of the metadata log; `logged_facts` adds what broker logs tell."""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+
+from kforensics.damage import Absent
+from kforensics.evidence.metadata.log import MetadataHistory
+from kforensics.evidence.metadata.state import BrokerState, PartitionState, QuorumChange
+from kforensics.reconcile.observed.facts import GroupCommit, Leadership
+from kforensics.units import METADATA_TOPICS, TopicPartition
+
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+
+Commits = Callable[[TopicPartition], tuple[GroupCommit, ...]]
+
+
+class KnownFacts:
+    """Facts of one cluster, as `reconcile.facts.ClusterFacts` asks for them.
+
+    Args:
+        history: the newest metadata log among the inputs, where there is one.
+        commits: committed consumer offsets of a partition.
+    """
+
+    def __init__(self, history: MetadataHistory | None, commits: Commits) -> None:
+        self._history = history
+        self._commits = commits
+
+    def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
+        """Every recorded state of the partition, oldest first."""
+        if self._history is not None:
+            if partition.topic in METADATA_TOPICS:
+                return tuple(_quorum_leadership(change) for change in self._history.quorum)
+            states: Sequence[PartitionState] = (
+                self._history.partition_states(*partition)
+                if isinstance(topic_id, Absent)
+                else self._history.partitions.get((topic_id, partition.partition), ())
+            )
+            if states:
+                return tuple(
+                    _leadership(before, state) for before, state in pairwise((None, *states)) if state is not None
+                )
+        return ()
+
+    def topic_id(self, topic: str) -> str | Absent:
+        """The id under which the metadata log knows the topic now."""
+        if self._history is None:
+            return Absent.UNKNOWN
+        known = [state for state in self._history.topics_named(topic) if isinstance(state.removed, Absent)]
+        return known[-1].topic_id if known else Absent.UNKNOWN
+
+    def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
+        """Committed offsets of consumer groups."""
+        return self._commits(partition)
+
+    def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
+        """Offsets in the metadata log where the broker came back as a new incarnation without having announced its stop."""
+        if self._history is None:
+            return ()
+        return tuple(_unannounced_restarts(self._history.brokers.get(broker_id, ())))
+
+    def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
+        """Only log lines tell."""
+        return False
+
+    def has_metadata_log(self) -> bool:
+        """Whether the cluster keeps its metadata in a log of its own (KRaft)."""
+        return self._history is not None
+
+    def needed_in_sync(self, topic: str) -> int | Absent:
+        """The topic's `min.insync.replicas`, else the cluster's; what stands in a broker's server.properties is not in the metadata."""
+        if self._history is None:
+            return Absent.UNKNOWN
+        value = {
+            (change.resource_type, change.resource_name): change.value
+            for change in self._history.configs
+            if change.name == MIN_INSYNC_REPLICAS
+        }
+        chosen = value.get((TOPIC_RESOURCE, topic)) or value.get((BROKER_RESOURCE, "")) or ""
+        return int(chosen) if chosen.isdecimal() else Absent.UNKNOWN
+
+
+def is_unclean(before: PartitionState | None, state: PartitionState) -> bool:
+    """Whether the leader of `state` was elected from outside the ISR and the eligible replicas (KIP-704, KIP-966)."""
+    if before is None or isinstance(state.leader, Absent) or state.leader_epoch <= before.leader_epoch:
+        return False
+    if state.is_recovering and not before.is_recovering:
+        return True
+    return state.leader not in before.isr and state.leader not in before.eligible_leader_replicas
+
+
+def _leadership(before: PartitionState | None, state: PartitionState) -> Leadership:
+    return Leadership(
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=frozenset(state.isr),
+        eligible=frozenset(state.eligible_leader_replicas),
+        replicas=state.replicas,
+        unclean=is_unclean(before, state),
+        recorded_at=state.when.offset,
+        time_ms=state.when.timestamp_ms,
+        citation=state.when.citation,
+    )
+
+
+def _quorum_leadership(change: QuorumChange) -> Leadership:
+    return Leadership(
+        leader=change.leader_id,
+        leader_epoch=change.raft_epoch,
+        isr=Absent.NOT_APPLICABLE,
+        replicas=change.voters,
+        unclean=False,
+        recorded_at=change.when.offset,
+        time_ms=change.when.timestamp_ms,
+        citation=change.when.citation,
+    )
+
+
+def _unannounced_restarts(states: Iterable[BrokerState]) -> Iterable[int]:
+    before: BrokerState | None = None
+    for state in states:
+        is_new = before is not None and state.is_registered and state.incarnation_id != before.incarnation_id
+        if is_new and before is not None and not before.is_in_controlled_shutdown:
+            yield state.when.offset
+        before = state

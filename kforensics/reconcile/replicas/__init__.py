@@ -1,0 +1,1 @@
+"""The replicas of a partition as they are now: leader, placement, expected truncations."""

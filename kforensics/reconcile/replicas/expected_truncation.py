@@ -1,0 +1,98 @@
+"""What a follower will cut against a leader: the protocol's answer, and how many records and committed records go with it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import BatchReader
+from kforensics.protocol.special_truncation import future_replica_truncation, quorum_truncation
+from kforensics.protocol.truncation import TruncationOutcome, follower_truncation, leader_after_election
+from kforensics.protocol.versions import epoch_rules_of_protocol
+from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
+from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.replicas.leader import ProtocolChoice
+from kforensics.units import OffsetRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedTruncation:
+    """A cut that the protocol will make, and what goes with it."""
+
+    outcome: TruncationOutcome
+    protocol: ProtocolChoice
+    offset: int
+    """The new log end offset."""
+    dropped: OffsetRange
+    """The offsets that go, in batches as they lie in the file."""
+    runs: tuple[CommittedRun, ...]
+    """Runs of one certainty, in order of offset."""
+    counts: CommittedCounts
+    lost: CommittedCounts
+    """Of those, what the leader does not hold either."""
+
+
+def follower_outcome(
+    follower: LogView, leader: LogView, *, protocol: ProtocolChoice, new_epoch: int, is_quorum: bool = False
+) -> TruncationOutcome:
+    """The protocol's answer for one follower, the leader taken as elected now in `new_epoch`.
+
+    Args:
+        follower: the replica that fetches.
+        leader: the replica it fetches from; the current replica of its own broker for a future one.
+        protocol: of the follower.
+        new_epoch: an epoch newer than all known ones.
+        is_quorum: the partition is the KRaft metadata log.
+    """
+    if follower.replica.state == "future" and leader.replica.broker_id == follower.replica.broker_id:
+        return future_replica_truncation(follower.state(), leader.state())
+    elected = leader_after_election(leader.state(), new_epoch)
+    if is_quorum:
+        # Members keep their high watermark in memory only.
+        return quorum_truncation(replace(follower.state(), high_watermark=Absent.NOT_WRITTEN), elected)
+    rules = epoch_rules_of_protocol(protocol.name)
+    return follower_truncation(follower.state(), elected, protocol=protocol.name, rules=rules)
+
+
+def expected_truncation(
+    follower: LogView,
+    leader: LogView,
+    outcome: TruncationOutcome,
+    *,
+    protocol: ProtocolChoice,
+    divergence_offset: int | None,
+    judge: CommitJudge,
+    reader: BatchReader,
+) -> ExpectedTruncation | None:
+    """The cut with its records judged, none where nothing in the log goes."""
+    if isinstance(outcome.offset, Absent) or outcome.offset >= follower.log_end_offset:
+        return None
+    first = max(outcome.offset, follower.log_start_offset)
+    dropped = OffsetRange(first, follower.log_end_offset - 1)
+    runs = count_runs(judge.runs(follower, dropped), follower, reader)
+    # What the leader holds in the same bytes comes back with the next fetch.
+    gone_from = max(
+        first, min(leader.log_end_offset, divergence_offset if divergence_offset is not None else leader.log_end_offset)
+    )
+    lost_range = OffsetRange(gone_from, dropped.last)
+    lost = count_runs(judge.runs(follower, lost_range), follower, reader) if lost_range.count > 0 else ()
+    return ExpectedTruncation(
+        outcome=outcome,
+        protocol=protocol,
+        offset=outcome.offset,
+        dropped=dropped,
+        runs=runs,
+        counts=CommittedCounts.of(runs),
+        lost=CommittedCounts.of(lost),
+    )
+
+
+def next_epoch(views: Sequence[LogView], known: int | Absent) -> int:
+    """An epoch newer than all that any replica or the metadata knows."""
+    seen = [entry.leader_epoch for view in views for entry in (*view.epochs, *view.batch_epochs)]
+    claimed = [
+        entry.leader_epoch
+        for view in views
+        if not isinstance(view.replica.checkpoint_epochs, Absent)
+        for entry in view.replica.checkpoint_epochs
+    ]
+    return 1 + max((*seen, *claimed, -1 if isinstance(known, Absent) else known, -1))

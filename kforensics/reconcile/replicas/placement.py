@@ -1,0 +1,140 @@
+"""Where the replicas of a partition should be and are: against the metadata, the racks, and Kafka's own rule of assignment."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.errors import UsageError
+from kforensics.protocol.assignment import assign_replicas
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
+from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.units import METADATA_TOPICS
+
+MOST_BROKERS_TRIED = 64
+"""Brokers up to which every shift of the followers is tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """One partition: who should hold it, who does, who leads."""
+
+    assigned: tuple[int, ...] | Absent
+    """From the metadata, the preferred leader first."""
+    isr: tuple[int, ...] | Absent
+    holders: tuple[int, ...]
+    """Brokers with a live directory of it."""
+    missing: tuple[int, ...]
+    """Assigned, their disks were looked at, and they hold nothing of it."""
+    excess: tuple[int, ...]
+    """They hold a live directory of it and are not assigned."""
+    is_offline: bool
+    is_under_replicated: bool
+    shares_rack: bool
+    """Two replicas stand in one rack though there are racks enough for all."""
+    unclean_elections: int
+    """As the metadata records them."""
+
+
+def place_partition(
+    report: PartitionReport, *, facts: ClusterFacts, audited: Collection[int], racks: Mapping[int, str]
+) -> Placement:
+    """The placement of a partition that was judged.
+
+    Args:
+        report: of the partition.
+        facts: what the metadata says.
+        audited: brokers whose disks were looked at.
+        racks: of brokers, as far as they are known.
+    """
+    history = facts.leaderships(report.partition, report.topic_id)
+    newest: Leadership | None = history[-1] if history else None
+    holders = tuple(
+        sorted(
+            {
+                broker
+                for one in report.replicas
+                if one.view.replica.state == "live"
+                and one.verdict != "different-topic"
+                and not isinstance(broker := one.view.replica.broker_id, Absent)
+            }
+        )
+    )
+    assigned = Absent.UNKNOWN if newest is None else newest.replicas
+    isr: tuple[int, ...] | Absent = (
+        Absent.UNKNOWN if newest is None or isinstance(newest.isr, Absent) else tuple(sorted(newest.isr))
+    )
+    # Every broker keeps a copy of the metadata log, whoever its voters are.
+    known = () if isinstance(assigned, Absent) or report.partition.topic in METADATA_TOPICS else assigned
+    return Placement(
+        assigned=assigned,
+        isr=isr,
+        holders=holders,
+        missing=tuple(sorted(set(known) & set(audited) - set(holders))),
+        excess=tuple(sorted(set(holders) - set(known))) if known else (),
+        is_offline=newest is not None and newest.leader is Absent.NOT_APPLICABLE,
+        is_under_replicated=not isinstance(isr, Absent) and len(isr) < len(known),
+        shares_rack=report.partition.topic not in METADATA_TOPICS and shares_rack(known or holders, racks),
+        unclean_elections=sum(state.unclean for state in history),
+    )
+
+
+def shares_rack(replicas: Sequence[int], racks: Mapping[int, str]) -> bool:
+    """Whether two replicas stand in one rack though the known racks would do for all of them; no where a rack is unknown."""
+    if any(broker not in racks for broker in replicas):
+        return False
+    used = Counter(racks[broker] for broker in replicas)
+    return len(used) < min(len(replicas), len(set(racks.values())))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderSpread:
+    """How evenly partitions are led."""
+
+    most: int
+    fewest: int
+    mean: float
+    by_broker: Mapping[int, int]
+
+    @property
+    def is_skewed(self) -> bool:
+        """Whether one broker leads more than 1.5 times its share, and at least ten partitions more than that share."""
+        return self.most > 1.5 * self.mean and self.most - self.mean >= 10
+
+
+def leader_spread(leaders: Sequence[int], brokers: Collection[int]) -> LeaderSpread:
+    """The spread of leaders over the brokers that could lead."""
+    counts = Counter(leaders)
+    by_broker = {broker: counts.get(broker, 0) for broker in sorted({*brokers, *counts})}
+    numbers = list(by_broker.values()) or [0]
+    return LeaderSpread(most=max(numbers), fewest=min(numbers), mean=sum(numbers) / len(numbers), by_broker=by_broker)
+
+
+def follows_assignment(
+    replicas: Sequence[Sequence[int]], brokers: Collection[int], racks: Mapping[int, str] | None = None
+) -> bool:
+    """Whether a topic lies as the rule would have laid it out: leader on i mod n, followers shifted, from any start.
+
+    Args:
+        replicas: of partitions 0 and up, the preferred leader first.
+        brokers: that there are.
+        racks: of all of them, or none.
+    """
+    factor = len(replicas[0]) if replicas else 0
+    ordered = sorted(brokers)
+    if not 0 < factor <= len(ordered) or any(len(one) != factor for one in replicas):
+        return False
+    wanted = tuple(tuple(one) for one in replicas)
+    shifts = range(len(ordered)) if factor > 1 and len(ordered) <= MOST_BROKERS_TRIED else range(1)
+    for start in range(len(ordered)):
+        for shift in shifts:
+            try:
+                first = assign_replicas(ordered, 1, factor, start_index=start, shift=shift, racks=racks)
+                if first[0] != wanted[0]:
+                    continue
+                found = assign_replicas(ordered, len(wanted), factor, start_index=start, shift=shift, racks=racks)
+            except UsageError:
+                return False
+            if found == wanted:
+                return True
+    return False

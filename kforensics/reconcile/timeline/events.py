@@ -1,0 +1,238 @@
+"""What happened, in order: log lines, recorded leaderships and truncations of all nodes as one list, each entry with what shows it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.formats.log_lines.event import FieldValue, LogEvent
+from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
+from kforensics.units import TopicPartition
+
+DetailValue = FieldValue | Absent
+Detail = Mapping[str, DetailValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineEntry:
+    """One thing that happened."""
+
+    kind: str
+    time_ms: int | Absent
+    """UTC, as far as the clocks of the logs can be aligned."""
+    broker_id: int | Absent = Absent.NOT_APPLICABLE
+    topic_partition: TopicPartition | Absent = Absent.NOT_APPLICABLE
+    leader_epoch: int | Absent = Absent.NOT_APPLICABLE
+    detail: Detail = field(default_factory=dict)
+    citations: tuple[Citation, ...] = ()
+    is_quiet: bool = False
+    """Without consequence: truncations without effect, rebuilt indexes; shown only when asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Report:
+    """How a line becomes an entry: its kind, which fields it keeps, and whether it is quiet."""
+
+    kind: str
+    fields: tuple[str, ...] = ()
+    is_quiet: bool = False
+
+
+_REPORTS = {
+    Kind.BROKER_STARTED: _Report(kind="broker-start"),
+    Kind.BROKER_STOPPED: _Report(kind="broker-stop"),
+    Kind.STOP_REQUESTED: _Report(kind="stop-requested", fields=("reason",)),
+    Kind.BROKER_HALTED: _Report(kind="broker-halted", fields=("reason",)),
+    Kind.RECOVERY_START: _Report(kind="recovery", fields=("directory",)),
+    Kind.CLEAN_START: _Report(kind="clean-start", fields=("directory",), is_quiet=True),
+    Kind.INVALID_RECORDS: _Report(kind="invalid-records", fields=("path", "position", "reason")),
+    Kind.SEGMENTS_DELETED: _Report(kind="segments-deleted", fields=("reason", "base_offset", "log_start_offset")),
+    Kind.INDEX_REBUILT: _Report(kind="index-rebuilt", fields=("path", "reason"), is_quiet=True),
+    Kind.CHECKPOINT_UNREADABLE: _Report(kind="checkpoint-unreadable", fields=("path", "directory")),
+    Kind.HIGH_WATERMARK_REGRESSION: _Report(kind="high-watermark-regression", fields=("high_watermark", "offset")),
+    Kind.STRAY_LOG: _Report(kind="stray-log", fields=("directory", "path", "reason")),
+    Kind.EPOCH_CONFLICT: _Report(kind="epoch-conflict", fields=("leader_epoch", "offset")),
+    Kind.BATCH_SKIPPED: _Report(kind="batch-skipped", fields=("leader_epoch", "previous_leader_epoch")),
+    Kind.FETCH_CORRUPTION: _Report(kind="fetch-corruption", fields=("offset",)),
+    Kind.TRUNCATION_REFUSED: _Report(kind="truncation-refused", fields=("leader", "offset", "log_end_offset")),
+    Kind.PARTITION_FAILED: _Report(kind="fetch-failed", fields=("leader",), is_quiet=True),
+    Kind.LEADER_RECOVERED: _Report(kind="leader-recovered"),
+    Kind.LOG_DIR_ERROR: _Report(kind="log-dir-error", fields=("directory", "reason")),
+    Kind.LOG_DIR_FAILED: _Report(kind="log-dir-failed", fields=("directory",)),
+    Kind.BROKER_REGISTERED: _Report(kind="broker-registered", fields=("broker", "broker_epoch", "records")),
+    Kind.BROKER_FENCED: _Report(kind="broker-fenced", fields=("broker", "broker_epoch", "reason")),
+    Kind.BROKER_UNFENCED: _Report(kind="broker-unfenced", fields=("broker",), is_quiet=True),
+    Kind.CONTROLLER_ELECTED: _Report(kind="controller-elected", fields=("controller_epoch", "offset")),
+    Kind.LOG_CREATED: _Report(kind="log-created", fields=("directory",), is_quiet=True),
+    Kind.LOG_DISCARDED: _Report(kind="log-discarded", fields=("path",), is_quiet=True),
+    Kind.LOG_START_MOVED: _Report(kind="log-start-moved", fields=("log_start_offset", "reason"), is_quiet=True),
+}
+DELETE_REQUEST = "client delete records request"
+"""What brokers since 2.6 log as the reason where a client deleted records."""
+_SUBJECT_KINDS = frozenset({Kind.BROKER_REGISTERED, Kind.BROKER_FENCED, Kind.BROKER_UNFENCED})
+
+
+def build_timeline(
+    events: Sequence[LoggedEvent],
+    truncations: Sequence[LoggedTruncation],
+    leaderships: Mapping[TopicPartition, Sequence[Leadership]],
+    *,
+    more: Iterable[TimelineEntry] = (),
+) -> tuple[TimelineEntry, ...]:
+    """All entries by time; those without a time come last.
+
+    Args:
+        events: of all log files, in order.
+        truncations: that log lines tell of, with and without effect.
+        leaderships: the recorded states of each partition.
+        more: entries found elsewhere, on the disks for one.
+    """
+    entries = [
+        *(entry for item in events if (entry := _of_event(item)) is not None),
+        *(truncation_entry(cut) for cut in truncations),
+        *(entry for partition, states in leaderships.items() for entry in leadership_entries(partition, states)),
+        *more,
+    ]
+    entries.sort(key=_order)
+    return tuple(_without_doubles(entries))
+
+
+def _order(entry: TimelineEntry) -> tuple[bool, int, str, str, int]:
+    time = entry.time_ms if isinstance(entry.time_ms, int) else 0
+    partition = "" if isinstance(entry.topic_partition, Absent) else str(entry.topic_partition)
+    broker = entry.broker_id if isinstance(entry.broker_id, int) else -1
+    return (not isinstance(entry.time_ms, int), time, partition, entry.kind, broker)
+
+
+def _of_event(item: LoggedEvent) -> TimelineEntry | None:
+    event = item.event
+    report = _REPORTS.get(event.kind)
+    if report is None:
+        return None
+    detail: dict[str, DetailValue] = {name: event.fields[name] for name in report.fields if name in event.fields}
+    if event.repeats:
+        detail["repeats"] = event.repeats
+    subject = event.number("broker") if event.kind in _SUBJECT_KINDS else item.node_id
+    return TimelineEntry(
+        kind=report.kind,
+        time_ms=item.time_ms,
+        broker_id=subject,
+        topic_partition=_partition(event),
+        leader_epoch=event.number("leader_epoch") if "leader_epoch" in report.fields else Absent.NOT_APPLICABLE,
+        detail=detail,
+        citations=(item.citation,),
+        is_quiet=report.is_quiet and event.fields.get("reason") != DELETE_REQUEST,
+    )
+
+
+def _partition(event: LogEvent) -> TopicPartition | Absent:
+    return Absent.NOT_APPLICABLE if isinstance(event.topic_partition, Absent) else event.topic_partition
+
+
+def truncation_entry(cut: LoggedTruncation) -> TimelineEntry:
+    """A cut as an entry; quiet where it had no effect."""
+    return TimelineEntry(
+        kind="truncation",
+        time_ms=cut.time_ms,
+        broker_id=cut.broker_id,
+        topic_partition=cut.topic_partition,
+        leader_epoch=cut.leader_epoch,
+        detail={
+            "from_offset": cut.from_offset,
+            "to_offset": cut.to_offset,
+            "rule": cut.rule,
+            "leader": cut.leader,
+            "effect": cut.has_effect,
+        },
+        citations=cut.citations,
+        is_quiet=cut.has_effect is not True,
+    )
+
+
+def leadership_entries(partition: TopicPartition, states: Sequence[Leadership]) -> Iterator[TimelineEntry]:
+    """What changed from each recorded state of a partition to the next: the leader, or who is in sync."""
+    before: Leadership | None = None
+    for state in states:
+        yield from _change(partition, before, state)
+        before = state
+
+
+def _change(partition: TopicPartition, before: Leadership | None, state: Leadership) -> Iterator[TimelineEntry]:
+    detail: dict[str, DetailValue] = {"leader": state.leader, "isr": _ids(state.isr)}
+    if before is not None:
+        detail["isr_before"] = _ids(before.isr)
+    if before is None or (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch):
+        detail["leader_before"] = before.leader if before is not None else Absent.NOT_APPLICABLE
+        kind = "leader-lost" if isinstance(state.leader, Absent) else "leader-change"
+        if state.unclean and not isinstance(state.leader, Absent):
+            kind = "unclean-election"
+        yield _state_entry(kind, partition, state, detail)
+    elif isinstance(before.isr, frozenset) and isinstance(state.isr, frozenset) and before.isr != state.isr:
+        kind = "isr-expand" if before.isr < state.isr else "isr-shrink"
+        yield _state_entry(kind, partition, state, detail)
+    if before is not None and _were_moved(before, state):
+        yield _state_entry(
+            "reassignment", partition, state, {"replicas_before": before.replicas, "replicas": state.replicas}
+        )
+
+
+def _were_moved(before: Leadership, state: Leadership) -> bool:
+    if isinstance(before.replicas, Absent) or isinstance(state.replicas, Absent):
+        return False
+    return frozenset(before.replicas) != frozenset(state.replicas)
+
+
+def _state_entry(kind: str, partition: TopicPartition, state: Leadership, detail: Detail) -> TimelineEntry:
+    if isinstance(state.recorded_at, int):
+        detail = {**detail, "metadata_offset": state.recorded_at}
+    return TimelineEntry(
+        kind=kind,
+        time_ms=state.time_ms,
+        broker_id=state.leader if isinstance(state.leader, int) else Absent.NOT_APPLICABLE,
+        topic_partition=partition,
+        leader_epoch=state.leader_epoch,
+        detail=detail,
+        citations=(state.citation,),
+    )
+
+
+def _ids(isr: frozenset[int] | Absent) -> tuple[int, ...] | Absent:
+    return isr if isinstance(isr, Absent) else tuple(sorted(isr))
+
+
+_SAME_LINE_MS = 2_000
+_SPOKEN_BY_ALL = frozenset({"broker-registered", "broker-fenced", "broker-unfenced"})
+
+
+def _without_doubles(entries: Iterable[TimelineEntry]) -> Iterator[TimelineEntry]:
+    """Every controller logs what it replays, and the metadata log records it: one entry with all that they say and cite."""
+    kept: list[TimelineEntry] = []
+    latest: dict[tuple[str, int | Absent], int] = {}
+    for entry in entries:
+        if entry.kind not in _SPOKEN_BY_ALL:
+            kept.append(entry)
+            continue
+        key = (entry.kind, entry.broker_id)
+        at = latest.get(key)
+        if at is not None and _is_same(kept[at], entry):
+            kept[at] = replace(
+                kept[at],
+                detail={**entry.detail, **kept[at].detail},
+                citations=(*kept[at].citations, *entry.citations),
+            )
+            continue
+        latest[key] = len(kept)
+        kept.append(entry)
+    return iter(kept)
+
+
+def _is_same(one: TimelineEntry, other: TimelineEntry) -> bool:
+    epochs = {epoch for entry in (one, other) if isinstance(epoch := entry.detail.get("broker_epoch"), int)}
+    return len(epochs) < 2 and _is_close(one.time_ms, other.time_ms)
+
+
+def _is_close(one: int | Absent, other: int | Absent) -> bool:
+    return isinstance(one, int) and isinstance(other, int) and abs(one - other) <= _SAME_LINE_MS

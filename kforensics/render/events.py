@@ -1,0 +1,191 @@
+"""What happened as sentences: one for everything that happened alike to several partitions at one moment."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.reconcile.incident.model import Truncation
+from kforensics.reconcile.timeline.events import DetailValue, TimelineEntry
+from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
+from kforensics.units import TopicPartition
+
+MOST_NAMES = 4
+_WITH_EPOCH = frozenset({"unclean-election", "leader-change"})
+
+
+GRAVE = frozenset({"unclean-election", "broker-halted", "log-dir-failed", "truncation-refused", "segments-deleted"})
+"""Kinds of entries after which an incident is not over."""
+
+
+class Told(NamedTuple):
+    """A sentence, when it was so (UTC), and what shows it."""
+
+    time_ms: int | Absent
+    words: str
+    citations: tuple[Citation, ...]
+    metadata_offset: int | Absent
+    """Of the record that tells it."""
+    kind: str
+    """Of the entries."""
+
+
+_OF_PARTITIONS = frozenset({"isr-shrink", "isr-expand", "leader-lost"})
+
+
+def told(entries: Iterable[TimelineEntry]) -> Iterator[Told]:
+    """The entries in words; those of one moment that differ in their partition only are told once."""
+    groups: dict[tuple[object, ...], list[TimelineEntry]] = {}
+    for entry in entries:
+        alike = tuple(
+            item for item in entry.detail.items() if item[0] not in {"metadata_offset", "leader", "leader_before"}
+        )
+        broker = None if entry.kind in _OF_PARTITIONS else entry.broker_id
+        where = entry.topic_partition if isinstance(entry.topic_partition, Absent) else None
+        groups.setdefault((entry.time_ms, entry.kind, broker, where, alike), []).append(entry)
+    for group in groups.values():
+        citations = tuple(dict.fromkeys(citation for one in group for citation in one.citations))
+        at = group[0].detail.get("metadata_offset")
+        is_recorded = isinstance(at, int) and not any(isinstance(one.line, int) for one in citations)
+        offset = at if is_recorded and isinstance(at, int) else Absent.NOT_APPLICABLE
+        yield Told(group[0].time_ms, sentence(group[0], _names(group)), citations, offset, group[0].kind)
+
+
+def cut_sentence(cut: Truncation, arrow: str) -> str:
+    """A truncation in words, which knows where the log ended before."""
+    return f"broker {cut.broker_id} truncates {cut.topic_partition} {cut.from_offset} {arrow} {cut.to_offset}"
+
+
+def _names(group: Sequence[TimelineEntry]) -> str:
+    names = list(
+        dict.fromkeys(_name(one, one.topic_partition) for one in group if not isinstance(one.topic_partition, Absent))
+    )
+    rest = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + rest
+
+
+def _name(entry: TimelineEntry, partition: TopicPartition | Absent) -> str:
+    if isinstance(partition, Absent):
+        return ""
+    if partition.partition == WHOLE_TOPIC:
+        return partition.topic
+    return f"{partition} (epoch {entry.leader_epoch})" if entry.kind in _WITH_EPOCH else str(partition)
+
+
+def sentence(entry: TimelineEntry, names: str) -> str:
+    """What happened.
+
+    Args:
+        entry: of the timeline.
+        names: of the partitions it happened to, empty where it concerns none.
+    """
+    words = _of_leaders(entry, names) or _of_brokers(entry) or _of_logs(entry, names)
+    return words or _plain(entry, names)
+
+
+def _of_leaders(entry: TimelineEntry, names: str) -> str:
+    detail, broker = entry.detail, _broker(entry)
+    match entry.kind:
+        case "unclean-election":
+            before = detail.get("isr_before")
+            was = f"in sync was {_ids(before)}" if before else "nobody was in sync"
+            return f"{broker} is elected uncleanly to lead {names}: {was}"
+        case "leader-change":
+            return f"{broker} leads {names}"
+        case "leader-lost":
+            return f"nobody leads {names}"
+        case "leader-recovered":
+            return f"{broker} leads {names} again after its unclean election"
+        case "isr-shrink" | "isr-expand":
+            verb = "shrinks" if entry.kind == "isr-shrink" else "grows"
+            return f"the ISR of {names} {verb} from {_ids(detail.get('isr_before'))} to {_ids(detail.get('isr'))}"
+        case "reassignment":
+            return f"{names} is reassigned from {_ids(detail.get('replicas_before'))} to {_ids(detail.get('replicas'))}"
+        case "controller-elected":
+            return f"{broker} becomes the active controller"
+    return ""
+
+
+def _of_brokers(entry: TimelineEntry) -> str:
+    detail, broker = entry.detail, _broker(entry)
+    reason = detail.get("reason")
+    because = f": {reason}" if isinstance(reason, str) else ""
+    match entry.kind:
+        case "broker-start":
+            return f"{broker} has started"
+        case "broker-stop":
+            return f"{broker} has stopped in order"
+        case "stop-requested":
+            return f"{broker} is told to stop{because}"
+        case "broker-halted":
+            return f"{broker} halts{because}"
+        case "broker-fenced":
+            return f"the controller fences {broker}{because}"
+        case "broker-unfenced":
+            return f"the controller lets {broker} serve again"
+        case "broker-registered":
+            return f"{broker} registers with the controller"
+        case "broker-unregistered":
+            return f"{broker} is taken out of the cluster"
+        case "log-dir-error":
+            return f"{broker} meets an error in {_directory(entry)}{because}"
+        case "log-dir-failed":
+            return f"{broker} stops serving {_directory(entry)}, which failed"
+        case "recovery":
+            return f"{broker} recovers {_directory(entry)}: it was not stopped in order"
+    return ""
+
+
+def _of_logs(entry: TimelineEntry, names: str) -> str:
+    detail, broker = entry.detail, _broker(entry)
+    match entry.kind:
+        case "topic-created" | "topic-deleted":
+            return f"topic {names} is {entry.kind.removeprefix('topic-')}"
+        case "setting-changed":
+            whose = f" for {names}" if names else ""
+            return f"{detail.get('name')} is set to {detail.get('value')}{whose}"
+        case "segments-deleted":
+            of = f" of {names}" if names else ""
+            return f"{broker} deletes segments{of}" + _because(detail.get("reason"))
+        case "log-created":
+            return f"{broker} begins a log of {names}"
+        case "log-discarded":
+            return f"{broker} puts its log of {names} aside to be deleted"
+        case "log-start-moved":
+            return f"{broker} moves the log start of {names} to {detail.get('log_start_offset')}" + _because(
+                detail.get("reason")
+            )
+        case "truncation-refused":
+            return (
+                f"{broker} stops rather than cut {names} from {detail.get('log_end_offset')} to {detail.get('offset')}"
+            )
+        case "truncation":
+            effect = ", without effect" if detail.get("effect") is False else ""
+            return f"{broker} truncates {names} to {detail.get('to_offset')}{effect}"
+    return ""
+
+
+def _because(reason: DetailValue | None) -> str:
+    return f": {reason}" if isinstance(reason, str) else ""
+
+
+def _plain(entry: TimelineEntry, names: str) -> str:
+    told_of = ", ".join(
+        f"{name.replace('_', ' ')} {_ids(value) if isinstance(value, tuple) else value}"
+        for name, value in entry.detail.items()
+        if not isinstance(value, Absent) and (name, value) != ("broker", entry.broker_id)
+    )
+    subject = f" of {names}" if names else ""
+    return f"{_broker(entry)}: {entry.kind.replace('-', ' ')}{subject}" + (f" ({told_of})" if told_of else "")
+
+
+def _broker(entry: TimelineEntry) -> str:
+    return f"broker {entry.broker_id}" if isinstance(entry.broker_id, int) else "a node"
+
+
+def _directory(entry: TimelineEntry) -> str:
+    return str(entry.detail.get("directory", "a log directory"))
+
+
+def _ids(value: object) -> str:
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else "unknown"

@@ -1,0 +1,1 @@
+"""Documents: what a program reads."""

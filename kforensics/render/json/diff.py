@@ -1,0 +1,136 @@
+"""The comparison of replicas as JSON: the `partitions` of the document that `docs/json.md` promises."""
+
+from typing import Any
+
+from kforensics.damage import Absent
+from kforensics.protocol.truncation import TruncationStep
+from kforensics.reconcile.committed.judge import CommittedCounts
+from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
+from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, WhatIf
+
+
+def plain_report(report: PartitionReport) -> dict[str, Any]:
+    """One partition as the promise of `docs/json.md` has it."""
+    leader = report.leader
+    return {
+        "topic": report.partition.topic,
+        "partition": report.partition.partition,
+        "topic_id": report.topic_id,
+        "leader": Absent.UNKNOWN
+        if leader is None
+        else {
+            "broker_id": leader.broker_id,
+            "leader_epoch": leader.leader_epoch,
+            "source": leader.source,
+            "reason": leader.reason,
+            "citations": leader.citations,
+        },
+        "verdict": report.verdict,
+        "replicas": [_plain_replica(replica) for replica in report.replicas],
+        "what_if": [_plain_what_if(choice) for choice in report.what_if],
+        "missing_replicas": report.missing_replicas,
+    }
+
+
+def _plain_replica(report: ReplicaReport) -> dict[str, Any]:
+    view, replica = report.view, report.view.replica
+    protocol = report.protocol
+    return {
+        "broker_id": replica.broker_id,
+        "input": replica.input,
+        "path": replica.path,
+        "state": replica.state,
+        "topic_id": replica.topic_id,
+        "log_start_offset": view.log_start_offset,
+        "local_log_start_offset": view.content_start_offset,
+        "log_end_offset": view.log_end_offset,
+        "high_watermark": _number(replica.high_watermark),
+        "recovery_point": _number(replica.recovery_point),
+        "epochs": view.batch_epochs,
+        "checkpoint_epochs": replica.checkpoint_epochs,
+        "verdict": report.verdict,
+        "protocol": protocol if isinstance(protocol, Absent) else protocol.name,
+        "protocol_reason": protocol if isinstance(protocol, Absent) else protocol.reason,
+        "expected_truncation": _plain_truncation(report.truncation),
+        "truncation_without_epoch_checkpoint": Absent.NOT_APPLICABLE
+        if report.without_file is None
+        else {"offset": report.without_file.offset, "rule": report.without_file.rule},
+        "first_divergence": Absent.NOT_APPLICABLE
+        if report.divergence is None
+        else {
+            "offset": report.divergence.offset,
+            "kind": report.divergence.kind,
+            "detail": report.divergence.detail,
+            "citations": report.divergence.citations,
+        },
+    }
+
+
+def _number(value: Any) -> Any:
+    return value if isinstance(value, Absent) else value.value
+
+
+def _plain_truncation(cut: ExpectedTruncation | None) -> Any:
+    if cut is None:
+        return Absent.NOT_APPLICABLE
+    return {
+        "offset": cut.offset,
+        "rule": cut.outcome.rule,
+        "steps": [{**_plain_step(step), "sentence": step.sentence()} for step in cut.outcome.steps],
+        "records": cut.counts.records,
+        "markers": cut.counts.markers,
+        "committed": _plain_counts(cut.counts),
+        "lost": _plain_counts(cut.lost),
+        "below_high_watermark": cut.outcome.below_high_watermark,
+        "full_restart": cut.outcome.full_restart,
+        "runs": [
+            {
+                "first_offset": run.offsets.first,
+                "last_offset": run.offsets.last,
+                "records": run.records,
+                "committed": run.certainty,
+                "reason": run.reason,
+                "citations": run.citations,
+            }
+            for run in cut.runs
+        ],
+    }
+
+
+def _plain_step(step: TruncationStep) -> dict[str, Any]:
+    names = (
+        "kind",
+        "fetch_offset",
+        "requested_epoch",
+        "answer_epoch",
+        "answer_offset",
+        "own_epoch",
+        "own_offset",
+        "log_end_offset",
+        "truncate_to",
+        "rule",
+    )
+    return {name: getattr(step, name) for name in names}
+
+
+def _plain_counts(counts: CommittedCounts) -> dict[str, int]:
+    return {"certain": counts.certain, "possible": counts.possible, "no": counts.no}
+
+
+def _plain_what_if(choice: WhatIf) -> dict[str, Any]:
+    return {
+        "leader": choice.leader.replica.broker_id,
+        "truncations": [
+            {
+                "broker_id": view.replica.broker_id,
+                "offset": cut.offset,
+                "rule": cut.outcome.rule,
+                "records": cut.counts.records,
+                "committed": _plain_counts(cut.counts),
+            }
+            for view, cut in choice.truncations
+        ],
+        "lost_certain": choice.lost_certain,
+        "lost_possible": choice.lost_possible,
+        "kept_divergent": choice.kept_divergent,
+    }

@@ -1,0 +1,207 @@
+"""What `dump` found, as JSON; the field names are a promise (`docs/json.md`)."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from kforensics.damage import Absent, Damage
+from kforensics.evidence.content.file_entries import FileEntry
+from kforensics.evidence.content.items import BatchItem, DumpItem, RecordItem
+from kforensics.evidence.content.record_meaning import MemberBlob, Message, RecordMeaning
+from kforensics.formats.log.batch_table import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+)
+from kforensics.formats.log.records import Record
+from kforensics.formats.messages.schema import Undecoded
+from kforensics.render.json.document import plain_bytes, to_plain
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+NO_TIME = -1
+NOT_APPLICABLE = {"absent": Absent.NOT_APPLICABLE.value}
+NOT_WRITTEN = {"absent": Absent.NOT_WRITTEN.value}
+UNREADABLE = {"absent": Absent.UNREADABLE.value}
+
+
+def plain_item(item: DumpItem, *, show_payload: bool, as_text: bool) -> dict[str, Any]:
+    """One object of the output."""
+    match item:
+        case BatchItem():
+            return plain_batch(item)
+        case RecordItem():
+            return plain_record(item, show_payload=show_payload, as_text=as_text)
+        case FileEntry():
+            return {"type": item.type, **to_plain(item.fields)}
+        case Damage():
+            return plain_damage(item)
+
+
+def plain_batch(batch: BatchItem) -> dict[str, Any]:
+    """A batch with the names of its header fields."""
+    attributes = batch.attributes
+    codec = attributes & CODEC_MASK
+    has_producer = batch.magic >= 2 and batch.producer_id >= 0
+    has_time = batch.magic >= 1
+    has_horizon = batch.magic >= 2 and bool(attributes & DELETE_HORIZON_BIT)
+    return {
+        "type": "batch",
+        "position": batch.position,
+        "length": batch.length,
+        "base_offset": batch.base_offset,
+        "last_offset": batch.last_offset,
+        "count": batch.record_count,
+        "magic": batch.magic,
+        "compression": CODECS[codec] if codec < len(CODECS) else UNREADABLE,
+        "partition_leader_epoch": _leader_epoch(batch.magic, batch.partition_leader_epoch),
+        "crc": batch.crc,
+        "crc_valid": batch.crc_valid,
+        "timestamp_type": ("log-append" if attributes & TIMESTAMP_TYPE_BIT else "create")
+        if has_time
+        else NOT_APPLICABLE,
+        "base_timestamp_ms": plain_time(batch.magic, batch.base_timestamp),
+        "max_timestamp_ms": plain_time(batch.magic, batch.max_timestamp),
+        "producer_id": batch.producer_id if has_producer else NOT_APPLICABLE,
+        "producer_epoch": batch.producer_epoch if has_producer else NOT_APPLICABLE,
+        "base_sequence": batch.base_sequence if has_producer and batch.base_sequence >= 0 else NOT_APPLICABLE,
+        "is_transactional": batch.magic >= 2 and bool(attributes & TRANSACTIONAL_BIT),
+        "is_control": batch.magic >= 2 and bool(attributes & CONTROL_BIT),
+        "delete_horizon_ms": batch.base_timestamp if has_horizon else NOT_APPLICABLE,
+    }
+
+
+def plain_record(item: RecordItem, *, show_payload: bool, as_text: bool) -> dict[str, Any]:
+    """A record; key, value and headers only where they were asked for."""
+    record = item.record
+    plain: dict[str, Any] = {
+        "type": "record",
+        "offset": record.offset,
+        "batch_position": record.batch_position,
+        "timestamp_ms": plain_time(record.magic, record.timestamp_ms),
+    }
+    if show_payload:
+        plain["key"] = plain_payload(record.key, as_text=as_text)
+        plain["value"] = plain_payload(record.value, as_text=as_text)
+        plain["headers"] = plain_headers(record, as_text=as_text)
+    plain["key_length"] = None if record.key is None else len(record.key)
+    plain["value_length"] = None if record.value is None else len(record.value)
+    plain["sequence"] = record.sequence if record.sequence >= 0 else NOT_APPLICABLE
+    if item.control is not None:
+        plain["control"] = item.control.value
+    if item.meaning is not None:
+        plain["decoded"] = plain_meaning(item.meaning)
+    return plain
+
+
+def plain_time(magic: int, time_ms: int) -> int | dict[str, str]:
+    """A time as on disk; magic 0 has none, and -1 says that none was given."""
+    if magic == 0:
+        return NOT_APPLICABLE
+    return NOT_WRITTEN if time_ms == NO_TIME else time_ms
+
+
+def plain_payload(payload: bytes | None, *, as_text: bool) -> Any:
+    """Bytes as base64, or as a string where that is asked for and they are UTF-8."""
+    if payload is None:
+        return None
+    if as_text:
+        try:
+            return payload.decode()
+        except UnicodeDecodeError:
+            pass
+    return plain_bytes(payload)
+
+
+def plain_headers(record: Record, *, as_text: bool) -> list[list[Any]]:
+    """Headers as pairs; a name is text in Kafka, so it is bytes only where it is no UTF-8."""
+    return [plain_header(name, value, as_text=as_text) for name, value in record.headers]
+
+
+def plain_header(name: bytes, value: bytes | None, *, as_text: bool) -> list[Any]:
+    """One header as a pair."""
+    return [plain_payload(name, as_text=True), plain_payload(value, as_text=as_text)]
+
+
+def plain_damage(damage: Damage) -> dict[str, Any]:
+    """A damaged place."""
+    plain = {
+        "type": "damage",
+        "position": damage.span.position,
+        "length": damage.span.length,
+        "kind": damage.kind.value,
+        "gravity": damage.gravity.value,
+        "expected": damage.expected,
+        "found": damage.found,
+        "offsets_lost": to_plain(damage.offsets_lost),
+        "next_good": to_plain(damage.next_good),
+        "cause": to_plain(damage.cause),
+    }
+    if not isinstance(damage.next_good, Absent):
+        plain["next_good"] = {"offset": damage.next_good[0], "position": damage.next_good[1]}
+    return plain
+
+
+def plain_meaning(meaning: RecordMeaning) -> dict[str, Any]:
+    """Key and value of a record of Kafka's own."""
+    return {
+        "key": None if meaning.key is None else plain_message(meaning.key),
+        "value": None if meaning.value is None else plain_message(meaning.value),
+    }
+
+
+def plain_message(message: Message) -> dict[str, Any]:
+    """A message by name and version, its fields as they are decoded; one that was not understood says why."""
+    plain: dict[str, Any] = {
+        "name": message.name if message.name is not None else {"absent": Absent.UNKNOWN.value},
+        "version": message.version if message.version is not None else UNREADABLE,
+    }
+    if message.api_key is not None:
+        plain["api_key"] = message.api_key
+    if isinstance(message, Undecoded):
+        return {**plain, "fields": UNREADABLE, "reason": message.reason}
+    plain["fields"] = message.fields
+    if message.trailing:
+        plain["trailing_bytes"] = message.trailing
+    return plain
+
+
+def dump_line(plain: dict[str, Any], label: str = "") -> str:
+    """One object as a line; `label` is JSON that follows its last field."""
+    try:
+        line = _ENCODER.encode(plain)
+    except ValueError:  # of numbers that JSON does not have: only a quota can hold one
+        line = _ENCODER.encode(_finite(plain))
+    return f"{line[:-1]}{label}}}\n"
+
+
+def _plain_value(value: Any) -> Any:
+    """What the encoder can't write by itself: bytes, and a member's blob with its bytes beside what they mean."""
+    if isinstance(value, MemberBlob):
+        message = plain_message(value.message)
+        fields = message.pop("fields")
+        return {**plain_bytes(value.raw), **(fields if fields != UNREADABLE else message)}
+    return to_plain(value)
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case Mapping():
+            return {name: _finite(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_finite(item) for item in value]
+        case float() if not math.isfinite(value):
+            return str(value)
+    return value
+
+
+# Made once: `json.dumps` with these options would make one for each record.
+_ENCODER = json.JSONEncoder(default=_plain_value, allow_nan=False)
+
+
+def _leader_epoch(magic: int, leader_epoch: int) -> int | dict[str, str]:
+    if magic < 2:
+        return NOT_APPLICABLE
+    return NOT_WRITTEN if leader_epoch < 0 else leader_epoch

@@ -1,0 +1,162 @@
+"""An explanation as plain values for JSON: timeline, truncations, losses and conclusion, as `docs/json.md` promises."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kforensics.commands.explain import Explanation
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.reconcile.bugs.evidence import BugTrace
+from kforensics.reconcile.incident.model import LossEntry, PartitionStory, Truncation
+from kforensics.reconcile.timeline.events import TimelineEntry
+from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
+from kforensics.render.times import utc_text
+from kforensics.units import TopicPartition
+
+
+def plain_explanation(result: Explanation) -> dict[str, Any]:
+    """The body of the document."""
+    return {
+        "timeline": [plain_entry(entry) for entry in result.timeline],
+        "truncations": [plain_truncation(cut) for story in result.stories for cut in story.truncations],
+        "losses": [plain_loss(loss) for story in result.stories for loss in story.losses],
+        "operations": [
+            {
+                "kind": one.kind,
+                **_names(one.topic_partition),
+                "time_ms": one.time_ms,
+                "meaning": one.meaning,
+                "citations": one.citations,
+            }
+            for one in result.operations
+        ],
+        "partitions": [_plain_story(story) for story in result.stories],
+        "known_bugs": [plain_bug(bug) for bug in result.broker_bugs],
+        "conclusion": list(result.conclusion),
+        "advice": list(result.advice),
+        "would_tell_more": list(result.missing),
+        "clocks": [
+            {"path": path, "shift_ms": clock.shift_ms, "skew_ms": clock.skew_ms, "source": clock.source}
+            for path, clock in result.clocks
+        ],
+        "notes": list(result.notes),
+    }
+
+
+def explanation_lines(result: Explanation) -> Iterator[dict[str, Any]]:
+    """The same, one object a line, each with its type."""
+    body = plain_explanation(result)
+    for kind, name in (("event", "timeline"), ("truncation", "truncations"), ("loss", "losses")):
+        for item in body[name]:
+            yield {"type": kind, **item}
+    for sentence in body["conclusion"]:
+        yield {"type": "conclusion", "sentence": sentence}
+
+
+def plain_entry(entry: TimelineEntry) -> dict[str, Any]:
+    """One thing that happened."""
+    return {
+        "time_ms": entry.time_ms,
+        "time_utc": _utc(entry.time_ms),
+        "kind": entry.kind,
+        "broker_id": entry.broker_id,
+        **_names(entry.topic_partition),
+        "leader_epoch": entry.leader_epoch,
+        "detail": dict(entry.detail),
+        "quiet": entry.is_quiet,
+        "citations": entry.citations,
+    }
+
+
+def plain_truncation(cut: Truncation) -> dict[str, Any]:
+    """One cut that happened."""
+    return {
+        "broker_id": cut.broker_id,
+        **_names(cut.topic_partition),
+        "time_ms": cut.time_ms,
+        "time_utc": _utc(cut.time_ms),
+        "from_offset": cut.from_offset,
+        "to_offset": cut.to_offset,
+        "rule": cut.protocol,
+        "decided_by": cut.decided_by,
+        "leader": cut.leader,
+        "leader_epoch": cut.leader_epoch,
+        "expected_offset": cut.expected_offset,
+        "agrees": cut.agrees,
+        "steps": list(cut.steps),
+        "logged": cut.is_logged,
+        "cause": cut.cause.name,
+        "cause_reason": cut.cause.reason,
+        "confidence": cut.cause.confidence,
+        "references": list(dict.fromkeys(bug.jira for bug in cut.bugs)),
+        "committed": {"certain": cut.committed.certain, "possible": cut.committed.possible, "no": cut.committed.no},
+        "citations": cut.citations,
+    }
+
+
+def plain_loss(loss: LossEntry) -> dict[str, Any]:
+    """One run of records that the final leader does not hold."""
+    return {
+        **_names(loss.topic_partition),
+        "first_offset": loss.offsets.first,
+        "last_offset": loss.offsets.last,
+        "records": loss.records,
+        "markers": loss.markers,
+        "committed": loss.committed,
+        "was_committed": loss.was_committed,
+        "replaced": loss.is_replaced,
+        "leader_epoch": loss.leader_epoch,
+        "reason": loss.reason,
+        "held_by": [
+            {"input": h.input, "path": h.path, "broker_id": h.broker_id, "in_use": h.in_use} for h in loss.held_by
+        ],
+        "cause": loss.cause,
+        "citations": loss.citations,
+    }
+
+
+def plain_bug(bug: BugTrace) -> dict[str, Any]:
+    """One known bug whose trace is there."""
+    return {
+        "reference": bug.jira,
+        "broker_id": bug.broker_id,
+        "confidence": bug.confidence,
+        "effect": bug.effect,
+        "trace": bug.trace,
+        "citations": bug.citations,
+    }
+
+
+def _plain_story(story: PartitionStory) -> dict[str, Any]:
+    return {
+        **_names(story.partition),
+        "leader": story.leader,
+        "log_start_offset": story.log_start_offset,
+        "log_end_offset": story.log_end_offset,
+        "groups": [
+            {"group": group.group, "offset": group.offset, "kind": group.kind, "citations": [group.citation]}
+            for group in story.groups
+        ],
+        "stays_different": [
+            {"broker_id": one.broker_id, "from_offset": one.offset, "rule": one.protocol, "citations": one.citations}
+            for one in story.residuals
+        ],
+        "known_bugs": [plain_bug(bug) for bug in story.bugs],
+        "torn_transactions": list(story.tears.transactions),
+        "producers_set_back": list(story.tears.producers),
+        "other_topics": [{"input": one.input, "path": one.path} for one in story.other_topics],
+    }
+
+
+def _names(partition: TopicPartition | Absent) -> dict[str, Any]:
+    if isinstance(partition, Absent):
+        return {"topic": partition, "partition": partition}
+    whole = partition.partition == WHOLE_TOPIC
+    return {"topic": partition.topic, "partition": Absent.NOT_APPLICABLE if whole else partition.partition}
+
+
+def _utc(time_ms: int | Absent) -> str | Absent:
+    return time_ms if isinstance(time_ms, Absent) else utc_text(time_ms)
+
+
+__all__ = ["Citation", "explanation_lines", "plain_entry", "plain_explanation", "plain_loss", "plain_truncation"]

@@ -1,0 +1,72 @@
+"""`verify` as rows of JSON: the elements of `files`, and counts over all of them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from kforensics.damage import Absent, Cause, Damage
+from kforensics.evidence.checks.consistency import Verification
+from kforensics.evidence.checks.context import FileKind, FileReport, FileState
+from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
+from kforensics.units import OffsetRange
+
+
+def file_row(report: FileReport, intact: IntactReplicas) -> dict[str, Any]:
+    """One element of `files`."""
+    owner = intact.owner(report.input, report.path) if report.kind is FileKind.SEGMENT else None
+    return {
+        "input": report.input,
+        "path": report.path,
+        "kind": report.kind,
+        "bytes": report.length,
+        "state": report.state,
+        "batches": report.batches,
+        "records": report.records,
+        "damage": [_place_row(place, () if owner is None else intact.holders(owner, place)) for place in report.damage],
+    }
+
+
+def _place_row(place: Damage, holders: Sequence[Holder]) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "position": place.span.position,
+        "length": place.span.length,
+        "kind": place.kind,
+        "gravity": place.gravity,
+        "expected": place.expected,
+        "found": place.found,
+        "offsets_lost": place.offsets_lost,
+        "next_good": place.next_good
+        if isinstance(place.next_good, Absent)
+        else {"offset": place.next_good[0], "position": place.next_good[1]},
+        "cause": _cause_row(place.cause),
+        "checksums": place.checksums
+        if isinstance(place.checksums, Absent)
+        else {"stored": place.checksums[0], "computed": place.checksums[1]},
+    }
+    if not isinstance(place.offsets_lost, OffsetRange):
+        row["intact_on"] = row["intact_in"] = Absent.NOT_APPLICABLE
+    else:
+        row["intact_on"] = [holder.broker_id for holder in holders if not isinstance(holder.broker_id, Absent)]
+        row["intact_in"] = [{"input": holder.input, "path": holder.path} for holder in holders]
+    return row
+
+
+def _cause_row(cause: Cause | Absent) -> Any:
+    if isinstance(cause, Absent):
+        return cause
+    row: dict[str, Any] = {"kind": cause.kind, "detail": cause.detail}
+    if cause.flip is not None:
+        row |= cause.flip._asdict()
+    return row
+
+
+def totals(verification: Verification) -> dict[str, Any]:
+    """Counts over all files."""
+    states = Counter(report.state for report in verification.files)
+    return {
+        "files": len(verification.files),
+        "bytes": sum(report.length for report in verification.files),
+        "batches": sum(report.batches for report in verification.files if isinstance(report.batches, int)),
+        "records": sum(report.records for report in verification.files if isinstance(report.records, int)),
+        "states": {state: states[state] for state in FileState},
+    }

@@ -1,0 +1,1 @@
+"""Screens: what a person reads in a terminal."""

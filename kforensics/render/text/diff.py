@@ -1,0 +1,297 @@
+"""The comparison of replicas as text: a block for each partition that needs attention."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.text import Text
+
+from kforensics.commands.diff import DiffResult
+from kforensics.damage import Absent
+from kforensics.evidence.model import Input, Problem
+from kforensics.findings.model import Finding
+from kforensics.formats.log.records import Record
+from kforensics.reconcile.logs.loaded_log import LogView
+from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
+from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
+from kforensics.render.escape import escape_text
+from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane, scale_of
+from kforensics.render.text.diff_answer import answer_lines
+from kforensics.render.text.screen import INDENT, Style, counted, wrapped
+from kforensics.units import TopicPartition
+
+_LANE_WIDTH = 36
+_QUIET = frozenset({Verdict.LEADER, Verdict.CONSISTENT, Verdict.BEHIND})
+
+_WORDS = {
+    Verdict.SILENT_DIVERGENCE: "SILENT DIVERGENCE",
+    Verdict.WILL_TRUNCATE: "WILL TRUNCATE",
+    Verdict.LOST: "LOST",
+    Verdict.DIFFERENT_TOPIC: "DIFFERENT TOPIC",
+    Verdict.UNREADABLE: "not compared",
+    Verdict.BEHIND: "behind",
+    Verdict.CONSISTENT: "consistent",
+    Verdict.LEADER: "one replica",
+}
+
+
+def diff_screen(result: DiffResult, *, verbose: bool, steps: bool, width: int, unicode: bool) -> Iterator[Text | str]:
+    """The screen: the answer, what to do, a block for each partition that needs attention, and the rest counted."""
+    yield from answer_lines(result, width)
+    for one in result.partitions:
+        if one.report is not None:
+            yield ""
+            yield from _block(one.report, one.findings, steps=steps, width=width, unicode=unicode)
+            yield from _legend(one.report, result.inputs, width)
+    yield from _loose_findings(result.findings, width)
+    yield from _closing(result, verbose=verbose, width=width)
+
+
+def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
+    """The answer and one entry a finding, the gravest first."""
+    yield from answer_lines(result, width)
+    for item in result.findings:
+        yield from wrapped(
+            f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
+        )
+
+
+def problem_lines(problems: Sequence[Problem], inputs: Sequence[Input], width: int) -> list[Text | str]:
+    """What could not be read, and where."""
+    lines: list[Text | str] = [""] if problems else []
+    for problem in problems:
+        where = escape_text(inputs[problem.input].path) if problem.input < len(inputs) else ""
+        path = "" if problem.path == "." else f"/{escape_text(problem.path)}"
+        lines += wrapped(
+            f"not read: {where}{path}: {escape_text(problem.message)}", width=width, indent=INDENT * 2, first=INDENT
+        )
+    return lines
+
+
+def record_lines(
+    goners: Iterable[tuple[TopicPartition, str, Iterable[Record]]], *, show_payload: bool
+) -> Iterator[Text | str]:
+    """The records that would go, one a line: offset and key, and the value where payloads were asked for."""
+    for partition, owner, records in goners:
+        yield ""
+        yield Text(f"{escape_text(str(partition))}: records that {owner} would cut", style=Style.HEADING)
+        for record in records:
+            key = "null" if record.key is None else escape_text(record.key)
+            value = ""
+            if show_payload:
+                value = "  null" if record.value is None else f"  {escape_text(record.value)}"
+            yield Text(f"{INDENT}{record.offset}  {key}{value}")
+
+
+def _block(
+    report: PartitionReport, findings: Sequence[Finding], *, steps: bool, width: int, unicode: bool
+) -> Iterator[Text]:
+    name = escape_text(str(report.partition))
+    leader = report.leader
+    led = "no live replica"
+    if leader is not None:
+        epoch = "" if isinstance(leader.leader_epoch, Absent) else f", epoch {leader.leader_epoch}"
+        led = f"leader {_short(leader.view)}{epoch}"
+    verdict = _WORDS[report.verdict]
+    head = f"{name}  {led}"
+    yield Text(f"{head}{' ' * max(width - len(head) - len(verdict), 2)}{verdict}", style=Style.HEADING)
+    if leader is not None:
+        origin = {
+            "option": "as given",
+            "metadata": f"from the {leader.reason}",
+            "inferred": f"inferred: {leader.reason}",
+        }
+        yield from wrapped(f"leader {origin[leader.source]}", width=width, indent=INDENT * 2, first=INDENT)
+    lanes = [_lane(replica) for replica in report.replicas]
+    drawn = [
+        lane
+        for lane, replica in zip(lanes, report.replicas, strict=True)
+        if replica.verdict is not Verdict.DIFFERENT_TOPIC
+    ]
+    scale = scale_of(drawn, _LANE_WIDTH)
+    marks = UNICODE_MARKS if unicode else ASCII_MARKS
+    numbers = max((len(str(v)) for lane in lanes for v in (lane.start, lane.end)), default=1)
+    if scale.first > min((lane.start for lane in drawn), default=0):
+        yield Text(f"{INDENT}(drawn from offset {scale.first} on: below, all hold the same)", style=Style.QUIET)
+    for replica, lane in zip(report.replicas, lanes, strict=True):
+        yield from _lane_line(replica, draw_lane(lane, scale, marks=marks), lane, numbers, report)
+    for replica in report.replicas:
+        yield from _explained(replica, steps=steps, width=width)
+    yield from _other_leaders(report, width)
+    for item in findings:
+        if item.code not in {"KF201", "KF202", "KF203", "KF204"}:
+            yield from wrapped(
+                f"{item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
+            )
+
+
+def _legend(report: PartitionReport, inputs: Sequence[Input], width: int) -> Iterator[Text]:
+    """Which path an input is, where no broker id names a replica."""
+    for replica in report.replicas:
+        directory = replica.view.replica
+        if isinstance(directory.broker_id, Absent):
+            yield from _labelled(directory.owner, escape_text(inputs[directory.input].path), width)
+
+
+def _lane(replica: ReplicaReport) -> Lane:
+    view = replica.view
+    cut = replica.truncation.offset if replica.truncation else None
+    differs = replica.divergence.offset if replica.divergence and replica.verdict is Verdict.SILENT_DIVERGENCE else None
+    return Lane(
+        start=view.content_start_offset,
+        end=view.log_end_offset,
+        epochs=view.batch_epochs,
+        cut_from=cut,
+        differs_from=differs,
+    )
+
+
+def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, report: PartitionReport) -> Iterator[Text]:
+    view = replica.view
+    name = view.replica.owner
+    if view.replica.state != "live":
+        name += f" ({view.replica.state})"
+    recorded = view.replica.high_watermark
+    mark = "none" if isinstance(recorded, Absent) else str(recorded.value)
+    role = "  leader" if report.leader is not None and view is report.leader.view else ""
+    if replica.verdict is Verdict.DIFFERENT_TOPIC:
+        yield Text(f"{INDENT}{name:<11} another topic of this name: id {escape_text(str(view.replica.topic_id))}")
+        return
+    style = Style.ANSWER_WARNING if replica.verdict not in _QUIET else Style.PLAIN
+    yield Text(
+        f"{INDENT}{name:<11} {lane.start:>{numbers}} {drawn} {lane.end:<{numbers}}  HW {mark}{role}", style=style
+    )
+
+
+def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[Text]:
+    who = replica.view.replica.owner
+    if replica.view.replica.state == "future":
+        who += "'s future replica"
+    cut = replica.truncation
+    if cut is not None:
+        records = counted(cut.counts.records, "record")
+        if cut.counts.markers:
+            records += f" and {counted(cut.counts.markers, 'transaction marker')}"
+        yield from _labelled(
+            "cut", f"{who} at {cut.offset}: {records} ({cut.dropped.first}..{cut.dropped.last})", width
+        )
+        for run in cut.runs:
+            if run.records or run.markers:
+                certainty = {"certain": "certainly committed", "possible": "possibly committed", "no": "not committed"}[
+                    run.certainty
+                ]
+                yield from _labelled(
+                    "",
+                    f"{run.records} {certainty} ({run.offsets.first}..{run.offsets.last}): {escape_text(run.reason)}",
+                    width,
+                )
+        if cut.lost.records < cut.counts.records:
+            yield from _labelled(
+                "", f"the leader holds {cut.counts.records - cut.lost.records} of them: they are copied again", width
+            )
+        yield from _labelled("rule", f"{cut.protocol.name} ({cut.protocol.reason}), {cut.outcome.rule}", width)
+        if not steps and cut.outcome.steps:
+            deciding = [s for s in cut.outcome.steps if not isinstance(s.truncate_to, Absent)]
+            for step in deciding[-1:]:
+                yield from _labelled("", step.sentence(), width)
+    if replica.without_file is not None:
+        offset = replica.without_file.offset
+        words = "cuts nothing" if isinstance(offset, Absent) else f"cuts at {offset} ({replica.without_file.rule})"
+        yield from _labelled(
+            "no file",
+            f"{who} has no usable leader-epoch-checkpoint: epochs are from its batches here; a broker that starts without the file {words}",
+            width,
+        )
+    if steps and replica.outcome is not None:
+        for number, step in enumerate(replica.outcome.steps, 1):
+            yield from _labelled("steps" if number == 1 else "", f"{number}. {who}: {step.sentence()}", width)
+    if replica.divergence is not None and replica.verdict is Verdict.SILENT_DIVERGENCE:
+        yield from _labelled(
+            "differs",
+            f"{who} from offset {replica.divergence.offset} on ({replica.divergence.kind}): {escape_text(replica.divergence.detail)}",
+            width,
+        )
+    if replica.past_end is not None:
+        yield from _labelled(
+            "missing", f"{who} recorded high watermark {replica.past_end.value}, past the end of every log", width
+        )
+
+
+def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
+    interesting = [w for w in report.what_if if w.truncations or w.kept_divergent]
+    if not interesting or report.leader is None:
+        return
+    for choice in report.what_if:
+        if choice.leader is report.leader.view:
+            continue
+        parts = [_cut_words(view, cut) for view, cut in choice.truncations]
+        if choice.kept_divergent:
+            parts.append(f"{counted(choice.kept_divergent, 'replica')} would keep other content")
+        yield from _labelled("if led by", f"{_short(choice.leader)}: {'; '.join(parts) or 'nothing is cut'}", width)
+    best = min(report.what_if, key=_loss_of)
+    worst = max(report.what_if, key=_loss_of)
+    if _loss_of(worst)[:2] != (0, 0):
+        losses = ", ".join(
+            f"{_short(w.leader)} loses {w.lost_certain} certain and {w.lost_possible} possible"
+            for w in sorted(report.what_if, key=_loss_of)
+        )
+        equal = _loss_of(best)[:3] == _loss_of(worst)[:3]
+        yield from _labelled(
+            "least",
+            losses
+            if not equal
+            else f"every leader loses the same: {best.lost_certain} certain, {best.lost_possible} possible",
+            width,
+        )
+
+
+def _cut_words(view: LogView, cut: ExpectedTruncation) -> str:
+    counts = cut.lost if cut.lost.records else cut.counts
+    certain = f" ({counts.certain} certainly committed)" if counts.certain else ""
+    return f"{view.replica.owner} would cut {counted(cut.counts.records, 'record')} at {cut.offset}{certain}"
+
+
+def _loss_of(choice: WhatIf) -> tuple[int, int, int, str]:
+    return (choice.lost_certain, choice.lost_possible, choice.kept_divergent, str(choice.leader.replica.broker_id))
+
+
+def _labelled(label: str, words: str, width: int) -> list[Text]:
+    lead = f"{INDENT}{label:<11} "
+    return wrapped(words, width=width, indent=" " * len(lead), first=lead)
+
+
+def _loose_findings(findings: Sequence[Finding], width: int) -> Iterator[Text | str]:
+    loose = [f for f in findings if isinstance(f.topic, Absent)]
+    if loose:
+        yield ""
+    for item in loose:
+        yield from wrapped(
+            f"{item.severity}: {escape_text(item.statement)}. {escape_text(item.advice)}", width=width, indent=INDENT
+        )
+
+
+def _closing(result: DiffResult, *, verbose: bool, width: int) -> Iterator[Text | str]:
+    quiet = [one for one in result.partitions if one.report is None]
+    if not quiet or verbose:
+        return
+    count = Counter(r.verdict for r in quiet)
+    parts = [
+        f"{count[v]} {w}"
+        for v, w in (
+            (Verdict.CONSISTENT, "consistent"),
+            (Verdict.BEHIND, "behind and catching up"),
+            (Verdict.LEADER, "with one replica here"),
+        )
+        if count[v]
+    ]
+    yield ""
+    yield from wrapped(
+        f"{counted(len(quiet), 'partition needs', 'partitions need')} nothing: {', '.join(parts)} (-v lists them).",
+        width=width,
+        style=Style.QUIET,
+    )
+
+
+def _short(view: LogView) -> str:
+    """The broker's id, or the input where no broker is known."""
+    broker_id = view.replica.broker_id
+    return view.replica.owner if isinstance(broker_id, Absent) else str(broker_id)

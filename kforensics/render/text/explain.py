@@ -1,0 +1,301 @@
+"""An explanation as text: the conclusion first, then what happened, what is lost, why, and what more would tell."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from kforensics.commands.explain import Explanation
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation, Input
+from kforensics.findings.model import Severity
+from kforensics.reconcile.incident.model import LossEntry, PartitionStory, Truncation
+from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
+from kforensics.reconcile.timeline.events import TimelineEntry
+from kforensics.render.escape import escape_text
+from kforensics.render.events import GRAVE, cut_sentence, told
+from kforensics.render.text.screen import INDENT, Style, columns, counted, wrapped
+from kforensics.render.times import utc_text
+
+MOST_ENTRIES = 40
+MOST_LOSSES = 60
+
+# What a person has to know to follow an incident; the rest is told with -v.
+_TOLD = frozenset(
+    {
+        "broker-start",
+        "broker-stop",
+        "broker-halted",
+        "broker-fenced",
+        "recovery",
+        "unclean-election",
+        "isr-shrink",
+        "leader-lost",
+        "log-dir-failed",
+        "truncation-refused",
+        "segments-deleted",
+        "topic-deleted",
+    }
+)
+
+AFTERMATH_MS = 1_000
+"""How long after the last grave event the telling goes on."""
+
+
+def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: bool) -> Iterator[Text | str]:
+    """The screen, laid out for `width` columns."""
+    yield from _answer(result, width)
+    cuts = [cut for story in result.stories for cut in story.truncations]
+    entries = told_entries(result.timeline, result.stories, verbose=verbose)
+    if entries:
+        yield ""
+        yield Text("What happened", style=Style.HEADING)
+        yield from _happened(entries, cuts, result.inputs, verbose=verbose, width=width, unicode=unicode)
+    if cuts:
+        yield ""
+        yield Text("What was cut", style=Style.HEADING)
+        for cut in cuts:
+            yield from _cut_lines(cut, result.inputs, verbose=verbose, width=width, unicode=unicode)
+    losses = [
+        loss
+        for story in result.stories
+        for loss in story.losses
+        if verbose or story.partition.topic not in METADATA_TOPICS
+    ]
+    if losses:
+        yield ""
+        yield Text("What the final leaders do not hold", style=Style.HEADING)
+        yield from _loss_lines(losses, result.inputs, width=width)
+    groups = [(story, group) for story in result.stories for group in story.groups]
+    if groups:
+        yield ""
+        yield Text("Consumer groups that stand on it", style=Style.HEADING)
+        for story, group in groups:
+            where = "past the log end" if group.kind == "ahead" else "inside offsets that hold other records now"
+            yield from wrapped(
+                f"{escape_text(group.group)} committed {group.offset} of {escape_text(str(story.partition))}, {where}"
+                f" {story.log_end_offset if group.kind == 'ahead' else ''}",
+                width=width,
+                indent=INDENT * 2,
+                first=INDENT,
+            )
+    yield from _tears(result.stories, width)
+    yield from _closing(result, verbose=verbose, width=width)
+
+
+def _answer(result: Explanation, width: int) -> Iterator[Text | str]:
+    worst = max((item.severity.rank for item in result.findings), default=0)
+    style = Style.ANSWER_GOOD
+    if worst >= Severity.ERROR.rank:
+        style = Style.ANSWER_BAD
+    elif worst >= Severity.WARNING.rank:
+        style = Style.ANSWER_WARNING
+    for at, sentence in enumerate(result.conclusion):
+        yield from wrapped(escape_text(sentence), width=width, style=style if at == 0 else Style.PLAIN)
+    for sentence in result.advice:
+        yield from wrapped(escape_text(sentence), width=width)
+
+
+def told_entries(
+    timeline: Sequence[TimelineEntry], stories: Sequence[PartitionStory], *, verbose: bool
+) -> list[TimelineEntry]:
+    """What a person has to know to follow the incident: nothing where nothing happened, all where `verbose`."""
+    if verbose:
+        return list(timeline)
+    eventful = {story.partition for story in stories if story.truncations or story.losses}
+    if not eventful:
+        return []
+    about = [
+        entry
+        for entry in timeline
+        if not entry.is_quiet
+        and entry.kind in _TOLD
+        and (isinstance(entry.topic_partition, Absent) or entry.topic_partition in eventful)
+    ]
+    times = [cut.time_ms for story in stories for cut in story.truncations if isinstance(cut.time_ms, int)]
+    times += [entry.time_ms for entry in about if entry.kind in GRAVE and isinstance(entry.time_ms, int)]
+    end = max(times, default=None)
+    begin = _first_creation(stories)
+    return [entry for entry in _restarts_only(about) if _is_within(entry, begin, end)]
+
+
+def _is_within(entry: TimelineEntry, begin: int, end: int | None) -> bool:
+    if not isinstance(entry.time_ms, int):
+        return True
+    return begin <= entry.time_ms and (end is None or entry.time_ms <= end + AFTERMATH_MS)
+
+
+def _first_creation(stories: Sequence[PartitionStory]) -> int:
+    """When the first of the partitions that something happened to was made, 0 where that is not known: before, the cluster came up."""
+    first = [story.leaderships[0] for story in stories if (story.truncations or story.losses) and story.leaderships]
+    made = [state.time_ms for state in first if state.leader_epoch == 0 and isinstance(state.time_ms, int)]
+    return min(made) if len(made) == len(first) and made else 0
+
+
+def _restarts_only(entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
+    """Without the first start of each broker: how the cluster once came up tells nothing."""
+    seen: set[int | Absent] = set()
+    for entry in entries:
+        if entry.kind == "broker-start" and entry.broker_id not in seen:
+            seen.add(entry.broker_id)
+            continue
+        seen.add(entry.broker_id)
+        yield entry
+
+
+def _happened(
+    entries: Sequence[TimelineEntry],
+    cuts: Sequence[Truncation],
+    inputs: Sequence[Input],
+    *,
+    verbose: bool,
+    width: int,
+    unicode: bool,
+) -> Iterator[Text | str]:
+    shown = [entry for entry in entries if entry.kind != "truncation" or (verbose and entry.is_quiet)]
+    rows = [
+        (
+            one.time_ms,
+            escape_text(one.words),
+            _cited(one.citations, inputs)
+            if isinstance(one.metadata_offset, Absent)
+            else f"metadata offset {one.metadata_offset}",
+        )
+        for one in told(shown)
+    ]
+    arrow = "→" if unicode else "->"
+    rows += [(cut.time_ms, escape_text(cut_sentence(cut, arrow)), _cited(cut.citations, inputs)) for cut in cuts]
+    rows.sort(key=lambda row: (not isinstance(row[0], int), row[0] if isinstance(row[0], int) else 0))
+    hidden = 0 if verbose else max(0, len(rows) - MOST_ENTRIES)
+    for time_ms, words, source in rows[: None if verbose else MOST_ENTRIES]:
+        time = utc_text(time_ms)[11:23] if isinstance(time_ms, int) else "time unknown"
+        text = f"{words} [{source}]" if source else words
+        yield from wrapped(text, width=width, indent=INDENT + " " * 14, first=f"{INDENT}{time:<12}  ")
+    if hidden:
+        yield Text(f"{INDENT}{hidden:,} more (-v lists them)", style=Style.QUIET)
+
+
+def _cited(citations: Sequence[Citation], inputs: Sequence[Input]) -> str:
+    if not citations:
+        return ""
+    first = citations[0]
+    place = ""
+    if isinstance(first.line, int):
+        place = f":{first.line}"
+    elif not isinstance(first.span, Absent):
+        place = f" byte {first.span.position}"
+    name = first.path if first.path != "." else inputs[first.input].path
+    short = "/".join(name.split("/")[-2:])
+    if "/" not in short and first.input < len(inputs):
+        short = f"{inputs[first.input].path.rstrip('/').rsplit('/', 1)[-1]}/{short}"
+    return escape_text(short + place)
+
+
+def _cut_lines(
+    cut: Truncation, inputs: Sequence[Input], *, verbose: bool, width: int, unicode: bool
+) -> Iterator[Text | str]:
+    arrow = "→" if unicode else "->"
+    head = f"{escape_text(str(cut.topic_partition))}  broker {cut.broker_id}  {cut.from_offset} {arrow} {cut.to_offset}  {cut.cause.name}, {cut.cause.confidence}"
+    yield Text(INDENT + head)
+    yield from wrapped(escape_text(cut.cause.reason), width=width, indent=INDENT * 3)
+    for bug in cut.bugs:
+        yield from wrapped(
+            escape_text(f"{bug.confidence} {bug.jira}: {bug.effect}"), width=width, indent=INDENT * 4, first=INDENT * 3
+        )
+    if isinstance(cut.agrees, bool):
+        verdict = "as the broker did" if cut.agrees else "not what the broker did"
+        yield from wrapped(
+            f"recomputed by {cut.protocol}: {cut.expected_offset}, {verdict}", width=width, indent=INDENT * 3
+        )
+        if verbose:
+            for step in cut.steps:
+                yield from wrapped(escape_text(step), width=width, indent=INDENT * 5, first=INDENT * 4)
+    elif not cut.is_logged:
+        yield from wrapped("no line tells of it: a snapshot shows what was there", width=width, indent=INDENT * 3)
+    if verbose:
+        for citation in cut.citations:
+            yield from wrapped(_cited([citation], inputs), width=width, indent=INDENT * 4)
+
+
+def _loss_lines(losses: Sequence[LossEntry], inputs: Sequence[Input], *, width: int) -> Iterator[Text | str]:
+    rows = []
+    for loss in losses[:MOST_LOSSES]:
+        certainty = {"certain": "committed", "possible": "maybe committed", "no": "not committed"}[loss.was_committed]
+        state = "other records there now" if loss.is_replaced else "nothing there now"
+        rows.append(
+            (
+                escape_text(str(loss.topic_partition)),
+                f"{loss.offsets.first}..{loss.offsets.last}",
+                counted(loss.records, "record"),
+                certainty,
+                state,
+            )
+        )
+    yield from columns(rows)
+    if len(losses) > MOST_LOSSES:
+        yield Text(f"{INDENT}{len(losses) - MOST_LOSSES:,} more runs (--format json has each)", style=Style.QUIET)
+    holders: dict[str, None] = {}
+    for loss in losses:
+        for holder in loss.held_by:
+            place = f"{inputs[holder.input].path.rstrip('/')}/{holder.path}"
+            holders[place + (" (in use)" if holder.in_use else "")] = None
+    if holders:
+        names = [escape_text(place) for place in holders]
+        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        yield from wrapped(f"still held by: {shown}", width=width, indent=INDENT * 2, first=INDENT)
+    for reason in list(dict.fromkeys(loss.reason for loss in losses))[:6]:
+        yield from wrapped(f"counted so because {escape_text(reason)}", width=width, indent=INDENT * 2, first=INDENT)
+
+
+_TORN_WORDS = {
+    "marker-lost": "its data is there and its end marker is gone: read_committed consumers stop there",
+    "data-lost": "its end marker is there and data is gone",
+    "partly-lost": "a part of its data is gone, with its end: read_committed consumers stop there",
+}
+
+
+def _tears(stories: Sequence[PartitionStory], width: int) -> Iterator[Text | str]:
+    torn = [(story.partition, one) for story in stories for one in story.tears.transactions]
+    set_back = [(story.partition, one) for story in stories for one in story.tears.producers]
+    if torn:
+        yield ""
+        yield Text("Transactions torn", style=Style.HEADING)
+    for partition, one in torn[:MOST_LOSSES]:
+        words = f"{escape_text(str(partition))}  producer {one.producer_id} epoch {one.producer_epoch}, {one.lost.first}..{one.lost.last}: {_TORN_WORDS[one.kind]}"
+        yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
+    if set_back:
+        yield ""
+        yield Text("Producers whose sequence the leader no longer knows", style=Style.HEADING)
+    for partition, back in set_back[:MOST_LOSSES]:
+        kept = f"ends at {back.kept_sequence}" if back.kept_sequence >= 0 else "holds none of it"
+        words = f"{escape_text(str(partition))}  producer {back.producer_id} epoch {back.producer_epoch}: had reached sequence {back.lost_sequence}, the leader {kept}"
+        yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
+
+
+def _closing(result: Explanation, *, verbose: bool, width: int) -> Iterator[Text | str]:
+    quiet = sum(entry.is_quiet for entry in result.timeline)
+    without_effect = sum(e.kind == "truncation" and e.detail.get("effect") is False for e in result.timeline)
+    for heading, lines in (("About what was given", result.notes), ("What would tell more", result.missing)):
+        if lines:
+            yield ""
+            yield Text(heading, style=Style.HEADING)
+        for sentence in lines:
+            yield from wrapped(escape_text(sentence), width=width, indent=INDENT * 2, first=INDENT)
+    if not verbose and quiet:
+        noise = (
+            counted(without_effect, "truncation") + " without effect"
+            if without_effect
+            else counted(quiet, "event") + " of no consequence"
+        )
+        yield ""
+        yield Text(f"{noise} left out (-v lists all {len(result.timeline):,} events).", style=Style.QUIET)
+    if result.problems:
+        yield ""
+        for problem in result.problems:
+            path = "" if problem.path == "." else f"/{problem.path}"
+            where = result.inputs[problem.input].path if problem.input < len(result.inputs) else ""
+            yield from wrapped(
+                f"not read: {escape_text(where + path)}: {escape_text(problem.message)}",
+                width=width,
+                indent=INDENT * 2,
+                first=INDENT,
+            )

@@ -1,0 +1,155 @@
+"""The audit of a fleet as text."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from kforensics.commands.fleet_summary import FleetSummary
+from kforensics.damage import Absent
+from kforensics.render.escape import escape_text
+from kforensics.render.fleet_words import fleet_answer, placement_words, totals_words, verdict_counts
+from kforensics.render.text.screen import INDENT, Style, byte_count, columns, counted, wrapped
+
+_SHOWN_PARTITIONS = 20
+_SHOWN_FINDINGS = 20
+_SHOWN_NODES = 10
+
+
+def fleet_screen(summary: FleetSummary, *, verbose: bool, width: int) -> Iterator[Text | str]:
+    """The screen: the answer, what to do, the worst partitions, brokers, disks, placement, and where the rest stands."""
+    yield from _answer(summary, width)
+    yield ""
+    yield from wrapped(totals_words(summary), width=width)
+    yield from _verdict_lines(summary)
+    yield from _partition_lines(summary, width, most=None if verbose else _SHOWN_PARTITIONS)
+    yield from _broker_lines(summary, width, verbose=verbose)
+    yield from _placement_lines(summary, width)
+    yield from _finding_lines(summary, width, most=None if verbose else _SHOWN_FINDINGS)
+    yield from _problem_lines(summary, width, most=None if verbose else _SHOWN_NODES)
+    yield ""
+    yield from wrapped(f"Tables: {escape_text(summary.tables)}", width=width, style=Style.QUIET)
+
+
+def _answer(summary: FleetSummary, width: int) -> Iterator[Text]:
+    answer = fleet_answer(summary)
+    yield from wrapped(answer.sentence, width=width, style=answer.style)
+    for line in answer.rest:
+        yield from wrapped(line, width=width)
+
+
+def _verdict_lines(summary: FleetSummary) -> Iterator[Text | str]:
+    rows = [(str(one.partitions), one.words) for one in verdict_counts(summary)]
+    if rows:
+        yield ""
+        yield Text("Partitions by verdict", style=Style.HEADING)
+        yield from columns(rows, right=frozenset({0}))
+
+
+def _partition_lines(summary: FleetSummary, width: int, *, most: int | None) -> Iterator[Text | str]:
+    worst = summary.worst[:most]
+    if not worst:
+        return
+    yield ""
+    yield Text("Worst first", style=Style.HEADING)
+    rows = []
+    for one in worst:
+        loss = (
+            f"{one.lost_certain} certain, {one.lost_possible} possible" if one.lost_certain or one.lost_possible else ""
+        )
+        rows.append((escape_text(f"{one.topic}-{one.partition}"), one.verdict, loss))
+    yield from columns(rows)
+    if summary.not_consistent > len(worst):
+        yield from wrapped(
+            f"and {summary.not_consistent - len(worst)} more (--most, -v, or the table partitions)",
+            width=width,
+            indent=INDENT,
+        )
+
+
+def _broker_lines(summary: FleetSummary, width: int, *, verbose: bool) -> Iterator[Text | str]:
+    health = Counter(one.health for one in summary.brokers)
+    if not health:
+        return
+    yield ""
+    yield Text("Nodes by health", style=Style.HEADING)
+    words = {"sound": "sound", "findings": "with findings", "damaged": "with damage", "unreadable": "not read whole"}
+    parts = [f"{health[one]} {words[one]}" for one in ("unreadable", "damaged", "findings", "sound") if health[one]]
+    yield from wrapped(", ".join(parts), width=width, indent=INDENT, first=INDENT)
+    order = {"unreadable": 0, "damaged": 1, "findings": 2, "sound": 3}
+    ailing = sorted(
+        (one for one in summary.brokers if verbose or one.health != "sound"),
+        key=lambda one: (order[one.health], -one.damaged_places, -one.grave_findings, one.input),
+    )
+    shown = ailing if verbose else ailing[:_SHOWN_NODES]
+    yield from columns(
+        [
+            (
+                f"node {_id(one.node_id)}",
+                one.health,
+                counted(one.replicas, "replica"),
+                byte_count(one.bytes),
+                counted(one.grave_findings, "finding") if one.grave_findings else "",
+                counted(one.damaged_places, "damaged place") if one.damaged_places else "",
+            )
+            for one in shown
+        ]
+    )
+    if len(ailing) > len(shown):
+        yield Text(f"{INDENT}and {len(ailing) - len(shown)} more (-v)")
+    for disk in summary.damage_by_disk[:_SHOWN_NODES]:
+        where = escape_text(f"{disk.path}/{disk.log_dir}".rstrip("/"))
+        yield from wrapped(
+            f"{counted(disk.damaged_places, 'damaged place')} in {counted(disk.replicas, 'replica')} on {where} (node {_id(disk.node_id)})",
+            width=width,
+            indent=INDENT * 2,
+            first=INDENT,
+        )
+
+
+def _placement_lines(summary: FleetSummary, width: int) -> Iterator[Text | str]:
+    lines = placement_words(summary)
+    if lines:
+        yield ""
+        yield Text("Placement", style=Style.HEADING)
+    for line in lines:
+        yield from wrapped(line, width=width, indent=INDENT * 2, first=INDENT)
+
+
+def _finding_lines(summary: FleetSummary, width: int, *, most: int | None) -> Iterator[Text | str]:
+    if not summary.finding_count:
+        return
+    yield ""
+    by_severity = ", ".join(f"{count} {severity}" for severity, count in summary.findings_by_severity.items())
+    yield Text(f"Findings: {by_severity}", style=Style.HEADING)
+    shown = [one for one in summary.findings if one.severity.value != "note"][:most]
+    for item in shown:
+        yield from wrapped(
+            f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
+        )
+    grave = sum(count for severity, count in summary.findings_by_severity.items() if severity != "note")
+    if grave > len(shown):
+        yield from wrapped(f"and {grave - len(shown)} more (-v, or the table findings)", width=width, indent=INDENT)
+
+
+def _problem_lines(summary: FleetSummary, width: int, *, most: int | None) -> Iterator[Text | str]:
+    shown = summary.problems[:most]
+    if shown:
+        yield ""
+    for problem in shown:
+        where = summary.inputs[problem.input].path if problem.input < len(summary.inputs) else ""
+        path = "" if problem.path == "." else f"/{problem.path}"
+        yield from wrapped(
+            f"not read: {escape_text(where + path)}: {escape_text(problem.message)}",
+            width=width,
+            indent=INDENT * 2,
+            first=INDENT,
+        )
+    if summary.problem_count > len(shown):
+        yield from wrapped(
+            f"and {summary.problem_count - len(shown)} more (the table problems)", width=width, indent=INDENT
+        )
+
+
+def _id(node_id: int | Absent) -> str:
+    return "?" if isinstance(node_id, Absent) else str(node_id)

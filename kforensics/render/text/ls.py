@@ -1,0 +1,207 @@
+"""The screen of `kforensics ls`: what is here, node by node."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from kforensics.damage import Absent
+from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
+from kforensics.evidence.model import Input
+from kforensics.findings.model import Finding, Severity
+from kforensics.render.escape import escape_text, shorten
+from kforensics.render.text.screen import INDENT, Style, byte_count, columns, counted, listed, wrapped
+
+NUMBERS = frozenset({1, 2, 3, 4, 5, 6, 7})
+"""Columns of the partition table that hold numbers."""
+
+HEADINGS = ("partition", "epoch", "start", "HW", "recovery", "end", "segs", "bytes")
+MOST_ALIKE = 5
+NODE_NAMES = {"broker": "broker", "controller": "controller", "combined": "combined node"}
+
+
+def inventory_screen(
+    inventory: Inventory, inputs: Sequence[Input], findings: Sequence[Finding], *, width: int, verbose: bool = False
+) -> Iterator[Text]:
+    """The answer, then what is odd, then a table a node."""
+    grave = [one for one in findings if one.severity.rank >= Severity.WARNING.rank]
+    style = Style.ANSWER_WARNING if grave or inventory.problems else Style.ANSWER_GOOD
+    yield from wrapped(_answer(inventory, inputs), width=width, style=style)
+    yield from wrapped(_second_line(inventory), width=width)
+    yield from _odd(inventory, findings, inputs, width=width, verbose=verbose)
+    partitions: dict[int, list[ListedPartition]] = {}
+    for one in inventory.partitions:
+        partitions.setdefault(one.input, []).append(one)
+    nodes = {node.input: node for node in inventory.nodes}
+    for index, described in enumerate(inputs):
+        if index in nodes or index in partitions:
+            yield Text()
+            yield from _heading(described, nodes.get(index), width=width)
+            yield from _tables(partitions.get(index, []), nodes.get(index), width=width, verbose=verbose)
+    yield Text()
+    yield from wrapped(_files(inventory), width=width)
+
+
+def _answer(inventory: Inventory, inputs: Sequence[Input]) -> str:
+    total = sum(one.count for one in inventory.files)
+    if not inventory.nodes and not inventory.partitions:
+        return f"{counted(total, 'file')}, no data directory."
+    nodes = {
+        (node.kind, node.cluster_id, node.node_id if not isinstance(node.node_id, Absent) else f"input {node.input}")
+        for node in inventory.nodes
+    }
+    kinds = Counter(kind for kind, _, _ in nodes)
+    parts = [counted(kinds[kind], name) for kind, name in NODE_NAMES.items() if kinds[kind]]
+    if len(nodes) < len(inventory.nodes):
+        parts[-1] += f" in {len(inventory.nodes)} copies"
+    loose = sum(1 for one in inputs if one.kind == "partition")
+    if loose:
+        parts.append(counted(loose, "single partition directory", "single partition directories"))
+    clusters = {node.cluster_id for node in inventory.nodes if not isinstance(node.cluster_id, Absent)}
+    of_cluster = ""
+    if len(clusters) == 1:
+        of_cluster = f" of cluster {escape_text(next(iter(clusters)))}"
+    elif clusters:
+        of_cluster = f" of {len(clusters)} clusters"
+    replicas = counted(len(inventory.partitions), "replica")
+    named = {(one.topic, one.partition) for one in inventory.partitions}
+    size = byte_count(sum(one.bytes for one in inventory.files if one.kind == "segment"))
+    return (
+        f"{listed(parts)}{of_cluster}: {replicas} of {counted(len(named), 'partition')}, "
+        f"{size} of log, {counted(total, 'file')}."
+    )
+
+
+def _second_line(inventory: Inventory) -> str:
+    brokers = [node for node in inventory.nodes if node.kind != "controller"]
+    unclean = [node for node in brokers if not node.clean_shutdown]
+    if not brokers:
+        return ""
+    if not unclean:
+        if len(brokers) == 1:
+            return "Stopped cleanly."
+        what = "brokers" if len({node.node_id for node in brokers}) == len(brokers) else "broker directories"
+        return f"{'Both' if len(brokers) == 2 else f'All {len(brokers)}'} {what} stopped cleanly."
+    names = [_node_name(node.node_id) for node in unclean]
+    if len(brokers) == 1:
+        who = "The broker"
+    elif len(set(names)) < len(names):
+        who = f"{len(unclean)} of {len(brokers)} broker directories"
+    else:
+        who = f"{'Brokers' if len(names) > 1 else 'Broker'} {listed(names)}"
+    return (
+        f"{who} left no clean-shutdown marker: killed, or running when this was copied; a start would recover the logs."
+    )
+
+
+def _odd(
+    inventory: Inventory, findings: Sequence[Finding], inputs: Sequence[Input], *, width: int, verbose: bool
+) -> Iterator[Text]:
+    lines: list[Text] = []
+    for problem in inventory.problems:
+        place = f"{inputs[problem.input].path}/{problem.path}".removesuffix("/.")
+        lines += wrapped(
+            f"{escape_text(place)}: {escape_text(problem.message)}", width=width, indent=INDENT * 2, first=INDENT
+        )
+    if lines:
+        yield Text()
+        yield Text("Could not be read", style=Style.HEADING)
+        yield from lines
+    shown = [one for one in findings if verbose or one.severity.rank >= Severity.WARNING.rank]
+    if shown:
+        yield Text()
+        yield Text("Worth a look", style=Style.HEADING)
+        for code in dict.fromkeys(one.code for one in shown):
+            alike = [one for one in shown if one.code == code]
+            for one in alike[: None if verbose else MOST_ALIKE]:
+                words = f"{one.severity}: {escape_text(one.statement)}"
+                yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
+            if len(alike) > MOST_ALIKE and not verbose:
+                yield Text(f"{INDENT}and {len(alike) - MOST_ALIKE} more like these (-v lists them)")
+            meaning = f"{alike[0].meaning} {alike[0].advice}"
+            yield from wrapped(meaning, width=width, indent=INDENT * 2, style=Style.QUIET)
+
+
+def _heading(described: Input, node: ListedNode | None, *, width: int) -> Iterator[Text]:
+    if node is None:
+        yield Text(f"{described.kind} {escape_text(described.path)}", style=Style.HEADING)
+        return
+    yield Text(
+        f"{node.kind} {_node_name(node.node_id)}  {shorten(escape_text(described.path), width - 24)}",
+        style=Style.HEADING,
+    )
+    facts = []
+    if not isinstance(node.kafka_version_hint, Absent):
+        facts.append(f"Kafka {node.kafka_version_hint}")
+    if node.kind != "controller":
+        facts.append("stopped cleanly" if node.clean_shutdown else "no clean stop")
+    facts += [f"broker epoch {one.broker_epoch}" for one in node.log_dirs if not isinstance(one.broker_epoch, Absent)][
+        :1
+    ]
+    yield from wrapped(" · ".join(facts), width=width, indent=INDENT)
+
+
+def _tables(
+    partitions: Sequence[ListedPartition], node: ListedNode | None, *, width: int, verbose: bool
+) -> Iterator[Text]:
+    """One table a log directory, under its path where that is not the node's own."""
+    by_log_dir: dict[str, list[ListedPartition]] = {}
+    for one in partitions:
+        by_log_dir.setdefault(one.log_dir, []).append(one)
+    clean = {one.path: one.clean_shutdown for one in node.log_dirs} if node else {}
+    rows = {log_dir: [_row(one, log_dir) for one in inside] for log_dir, inside in by_log_dir.items()}
+    every = [HEADINGS, *(row for some in rows.values() for row in some)]
+    fixed = [max(len(row[place]) for row in every) for place in range(1, len(HEADINGS))]
+    room = max(width - len(INDENT) - sum(fixed) - 2 * len(fixed), 16)
+    names = max(min(len(row[0]), room) for row in every)
+    for log_dir, inside in by_log_dir.items():
+        if log_dir:
+            differs = len(set(clean.values())) > 1
+            state = (", stopped cleanly" if clean.get(log_dir) else ", no clean stop") if differs else ""
+            yield Text(f"{INDENT}log directory {escape_text(log_dir)}{state}")
+        table = [HEADINGS, *((shorten(row[0], room), *row[1:]) for row in rows[log_dir])]
+        yield from columns(table, right=NUMBERS, least=(names, *fixed))
+        if verbose:
+            ids = [(one, one.topic_id) for one in inside if not isinstance(one.topic_id, Absent)]
+            yield from (Text(f"{INDENT}topic id {topic_id}  {escape_text(one.path)}") for one, topic_id in ids)
+
+
+def _row(one: ListedPartition, log_dir: str) -> tuple[str, ...]:
+    if isinstance(one.topic, Absent) or (one.state == "live" and one.path != "."):
+        name = one.path[len(log_dir) :].lstrip("/")
+    else:
+        name = f"{one.topic}-{one.partition}" + (f" {one.state}" if one.state != "live" else "")
+    return (
+        escape_text(name),
+        _number(one.last_leader_epoch),
+        _number(one.log_start_offset),
+        _number(one.high_watermark),
+        _number(one.recovery_point),
+        _number(one.log_end_offset),
+        f"{one.segments}+{one.deleted_segments} del" if one.deleted_segments else str(one.segments),
+        byte_count(one.bytes),
+    )
+
+
+def _number(value: int | Absent) -> str:
+    if value is Absent.UNREADABLE:
+        return "unreadable"
+    return "-" if isinstance(value, Absent) else str(value)
+
+
+def _node_name(node_id: int | Absent) -> str:
+    return "of unknown id" if isinstance(node_id, Absent) else str(node_id)
+
+
+def _files(inventory: Inventory) -> str:
+    kinds = Counter[str]()
+    for one in inventory.files:
+        kinds[one.kind.replace("-", " ") + (f" ({one.suffix})" if one.suffix else "")] += one.count
+    total = sum(kinds.values())
+    told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    unknown = len(inventory.unknown)
+    if total == 1:
+        known = "known" if not unknown else "not one that a broker writes"
+    else:
+        known = "all of them known" if not unknown else f"{unknown} of them not a broker's"
+    return f"{counted(total, 'file')}, {known}: {told}." if total else "No file."

@@ -1,0 +1,129 @@
+"""What metadata logs hold for people: which is the newest, and the partitions and brokers at one offset."""
+
+from collections.abc import Iterator
+
+from kforensics.damage import Absent
+from kforensics.evidence.metadata.compare import ComparedLog, LogComparison
+from kforensics.evidence.metadata.state import BrokerState, MetadataState, PartitionState
+from kforensics.render.escape import escape_text
+from kforensics.render.text.screen import column_lines, counted, listed
+
+
+def comparison_lines(comparison: LogComparison) -> Iterator[str]:
+    """Which log is the newest, and how the others stand to it."""
+    newest = comparison.newest
+    version = newest.metadata_version
+    feature = "" if isinstance(version, Absent) else f", metadata.version {version}"
+    logs = "" if len(comparison.logs) == 1 else f" (the newest of {len(comparison.logs)} logs)"
+    yield (
+        f"Metadata log of {_node(newest.node_id)}{logs}: offsets {newest.start_offset}..{newest.end_offset - 1}, "
+        f"leader epoch {newest.last_epoch}{feature}."
+    )
+    tails = [log for log in comparison.logs if not isinstance(log.tail, Absent)]
+    if tails:
+        yield (
+            f"{counted(len(tails), 'node')} of {len(comparison.logs)} {'holds' if len(tails) == 1 else 'hold'} "
+            "records that the newest log does not hold: never committed, cut when the node follows the leader."
+        )
+    if len(comparison.voters) > 1:
+        yield _majority_line(comparison)
+    if len(comparison.logs) > 1:
+        yield ""
+        yield from _log_rows(comparison)
+
+
+def _majority_line(comparison: LogComparison) -> str:
+    voters = listed([str(voter) for voter in comparison.voters], most=9)
+    end = comparison.majority_end_offset
+    if isinstance(end, Absent):
+        return f"Voters are {voters}; too few of their logs are here to say what a majority holds."
+    rest = comparison.newest.end_offset - end
+    if rest > 0:
+        return (
+            f"A majority of the voters {voters} holds everything below {end}; the last {counted(rest, 'record')} of the "
+            "newest log can't be shown to be committed."
+        )
+    return f"A majority of the voters {voters} holds everything below {end}."
+
+
+def _log_rows(comparison: LogComparison) -> Iterator[str]:
+    rows = []
+    for log in comparison.logs:
+        history = log.history
+        rows.append(
+            (
+                _node(history.node_id),
+                f"{history.start_offset}..{history.end_offset - 1}",
+                f"leader epoch {history.last_epoch}",
+                _standing(log, comparison),
+            )
+        )
+    yield from column_lines(rows)
+
+
+def _standing(log: ComparedLog, comparison: LogComparison) -> str:
+    if log.history is comparison.newest:
+        return "newest"
+    behind = f"behind by {counted(log.behind, 'record')}" if log.behind else "the same"
+    if isinstance(log.tail, Absent):
+        return behind
+    return f"{log.tail.first_offset}..{log.tail.last_offset} differ (leader epoch {log.tail.raft_epoch})"
+
+
+def _node(node_id: int | Absent) -> str:
+    return "a node" if isinstance(node_id, Absent) else f"node {node_id}"
+
+
+def state_lines(state: MetadataState, *, topic: str | None = None, partition: int | None = None) -> Iterator[str]:
+    """The partitions and brokers at one offset."""
+    partitions = [
+        one
+        for one in sorted(state.partitions.values(), key=lambda one: (one.topic, one.partition))
+        if (topic is None or one.topic == topic) and (partition is None or one.partition == partition)
+    ]
+    yield f"At metadata offset {state.offset}"
+    if partitions:
+        yield from column_lines([partition_row(one) for one in partitions])
+    else:
+        yield "  no such partition" if topic is not None else "  no partitions"
+    if topic is None:
+        yield ""
+        yield from column_lines([_broker_row(one) for _, one in sorted(state.brokers.items())])
+
+
+def partition_row(state: PartitionState) -> tuple[str, ...]:
+    """One partition in a table."""
+    leader = "no leader" if isinstance(state.leader, Absent) else f"leader {state.leader}"
+    marks = []
+    if state.is_recovering:
+        marks.append("elected uncleanly, recovering")
+    if state.eligible_leader_replicas:
+        marks.append(f"ELR {ids_text(state.eligible_leader_replicas)}")
+    if state.last_known_elr:
+        marks.append(f"last known {ids_text(state.last_known_elr)}")
+    if state.adding_replicas or state.removing_replicas:
+        marks.append(f"adding {ids_text(state.adding_replicas)} removing {ids_text(state.removing_replicas)}")
+    return (
+        f"{escape_text(state.topic)}-{state.partition}",
+        leader,
+        f"epoch {state.leader_epoch}",
+        f"ISR {ids_text(state.isr)}",
+        f"of {ids_text(state.replicas)}",
+        f"since {state.when.offset}",
+        ", ".join(marks),
+    )
+
+
+def _broker_row(state: BrokerState) -> tuple[str, ...]:
+    return (
+        f"broker {state.broker_id}",
+        f"broker epoch {state.broker_epoch}",
+        "fenced" if state.is_fenced else "unfenced",
+        escape_text(listed(state.end_points)),
+        f"since {state.when.offset}",
+    )
+
+
+def ids_text(ids: tuple[int, ...]) -> str:
+    """Numbers of brokers."""
+    return "[" + ",".join(map(str, ids)) + "]"

@@ -1,0 +1,185 @@
+"""Screens of `kforensics simulate`: the outcome first, then the step table, or the shortest story that breaks a model."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from kforensics.damage import Absent
+from kforensics.render.escape import escape_text
+from kforensics.render.text.screen import Style, columns, counted, listed, wrapped
+from kforensics.simulation.commit_truth import NumberedRecord
+from kforensics.simulation.explore import Exploration, Violation
+from kforensics.simulation.model_values import ModelState
+from kforensics.simulation.rows import Row
+from kforensics.simulation.scenario import Replay, Scenario
+
+_NUMBERS = ("L LEO", "remote", "L HW", "F LEO", "F HW")
+_MOST_RECORDS = 6
+
+
+def scenario_list(scenarios: Sequence[Scenario], *, width: int) -> list[Text]:
+    """The built-in scenarios with their titles."""
+    longest = max(len(scenario.name) for scenario in scenarios)
+    lines: list[Text] = []
+    for scenario in scenarios:
+        indent = " " * (longest + 4)
+        lead = f"  {scenario.name:<{longest}}  "
+        lines += wrapped(escape_text(scenario.title), width=width, indent=indent, first=lead)
+    return lines
+
+
+def replays(found: Sequence[Replay], *, width: int) -> list[Text]:
+    """One scenario under one or more protocols: what came of it, then the steps of each different course."""
+    lines = [Text(_answer(found), style=_answer_style(found))]
+    lines += wrapped(escape_text(found[0].scenario.title), width=width)
+    lines.append(Text(""))
+    heading = ("protocol", "lost committed", "lost acknowledged", "diverged at", "logs")
+    rows = [heading]
+    for one in found:
+        outcome = one.outcome
+        diverged = "-" if isinstance(outcome.diverged_at, Absent) else str(outcome.diverged_at)
+        logs = "  ".join(f"{broker}: {_log(records)}" for broker, records in sorted(outcome.logs.items()))
+        rows.append(
+            (one.protocol.value, _named(outcome.lost_committed), _named(outcome.lost_acknowledged), diverged, logs)
+        )
+    lines += _table(rows)
+    courses: dict[tuple[str, ...], tuple[list[str], list[Text]]] = {}
+    for one in found:
+        table = step_table(one, width=width)
+        courses.setdefault(tuple(line.plain for line in table), ([], table))[0].append(one.protocol.value)
+    for protocols, table in courses.values():
+        lines += [Text(""), Text(listed(protocols), style=Style.HEADING), *table]
+    return lines
+
+
+def step_table(one: Replay, *, width: int) -> list[Text]:
+    """A row a step: with two brokers the five numbers of the textbooks, with more each broker's log end and HW."""
+    two = len(one.scenario.brokers) <= 2
+    brokers = sorted(one.scenario.brokers)
+    heading = ["step", "leader", *(_NUMBERS if two else [f"b{broker} LEO/HW" for broker in brokers]), "ISR"]
+    rows = [tuple(heading)]
+    steps = [row for row in one.rows if not row.is_story]
+    for row in steps:
+        leader = "-" if isinstance(row.leader, Absent) else f"{row.leader} e{row.leader_epoch}"
+        numbers = _five_numbers(row) if two else [_standing(row, broker) for broker in brokers]
+        event = row.event if two else row.event.replace("follower", f"broker {row.broker_id}", 1)
+        rows.append((escape_text(event), leader, *numbers, ",".join(map(str, row.isr))))
+    drawn = iter(_table(rows))
+    lines = [next(drawn)]
+    for row in one.rows:
+        if row.is_story:
+            lines += wrapped(escape_text(row.event), width=width, indent="    ", first="  ~ ", style=Style.QUIET)
+        else:
+            lines.append(next(drawn))
+    return lines
+
+
+def exploration(found: Exploration, *, width: int) -> list[Text]:
+    """What a search found: the broken invariant with its story, or how many states hold it."""
+    size = found.size
+    configuration = (
+        f"{counted(size.replicas, 'replica')}, logs of at most {size.max_log}, "
+        f"{counted(size.max_records, 'record')}, epochs 0 to {size.max_epoch}"
+    )
+    visited = (
+        f"{counted(found.distinct_states, 'state')} visited, {counted(found.depth, 'level')} deep; {configuration}"
+    )
+    if isinstance(found.violation, Absent):
+        if found.complete:
+            first = Text(f"{found.model}: nothing breaks in any reachable state.", style=Style.ANSWER_GOOD)
+        else:
+            first = Text(f"{found.model}: nothing found, but the search stopped at its limit.", Style.ANSWER_WARNING)
+        return [first, *wrapped(visited, width=width)]
+    return [*_story(found, found.violation, width=width), Text(""), *wrapped(visited, width=width)]
+
+
+def _story(found: Exploration, violation: Violation, *, width: int) -> list[Text]:
+    states = len(violation.trace)
+    lines = [
+        Text(
+            f"{found.model} breaks {violation.invariant}: the shortest way has {counted(states, 'state')}.", "bold red"
+        )
+    ]
+    for number, step in enumerate(violation.trace):
+        lines.append(Text(""))
+        lines += wrapped(step.action, width=width, indent=" " * 6, first=f"{number:>4}  ")
+        lines += _state_lines(step.state)
+    return lines
+
+
+def _state_lines(state: ModelState) -> list[Text]:
+    rows = []
+    for index, replica in enumerate(state.replicas):
+        log = " ".join(f"{record.record_id}@e{record.leader_epoch}" for record in replica.log)
+        believes = "follows nobody yet"
+        if replica.leader == index:
+            isr = ",".join(map(str, sorted(replica.isr)))
+            believes = f"leads in epoch {replica.leader_epoch}, ISR {isr}"
+        elif replica.leader >= 0:
+            believes = f"follows {replica.leader} in epoch {replica.leader_epoch}"
+        rows.append((f"replica {index}", f"[{log}]", f"HW {replica.high_watermark}", believes))
+    controller = state.controller
+    leader = "nobody" if controller.leader < 0 else str(controller.leader)
+    epoch = "no epoch yet" if controller.leader_epoch < 0 else f"epoch {controller.leader_epoch}"
+    isr = ",".join(map(str, sorted(controller.isr))) or "empty"
+    lines = columns(rows, indent=" " * 6)
+    lines.append(Text(f"      controller  leader {leader}, {epoch}, ISR {isr}", style=Style.QUIET))
+    return lines
+
+
+def _answer(found: Sequence[Replay]) -> str:
+    name = escape_text(found[0].scenario.name)
+    losing = [one.protocol.value for one in found if one.outcome.lost_committed]
+    diverging = [one.protocol.value for one in found if not isinstance(one.outcome.diverged_at, Absent)]
+    parts = []
+    if losing:
+        parts.append(f"committed records are lost under {listed(losing)}")
+    if diverging:
+        parts.append(f"replicas differ for ever under {listed(diverging)}")
+    if not parts:
+        told = any(one.outcome.lost_acknowledged for one in found)
+        parts.append("nothing committed is lost, but a producer was told otherwise" if told else "nothing is lost")
+    return f"{name}: {'; '.join(parts)}."
+
+
+def _answer_style(found: Sequence[Replay]) -> str:
+    bad = any(one.outcome.lost_committed or not isinstance(one.outcome.diverged_at, Absent) for one in found)
+    return Style.ANSWER_BAD if bad else Style.ANSWER_GOOD
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[Text]:
+    lines = columns(rows)
+    lines[0].stylize(Style.QUIET)
+    return lines
+
+
+def _five_numbers(row: Row) -> list[str]:
+    leader, follower = row.replica(row.leader), row.replica(row.follower)
+    remote = "-" if isinstance(row.remote_log_end_offset, Absent) else str(row.remote_log_end_offset)
+    return [
+        str(leader.log_end_offset) if leader else "-",
+        remote,
+        str(leader.high_watermark) if leader else "-",
+        str(follower.log_end_offset) if follower else "-",
+        str(follower.high_watermark) if follower else "-",
+    ]
+
+
+def _standing(row: Row, broker: int) -> str:
+    replica = row.replica(broker)
+    if replica is None:
+        return "-"
+    return f"{replica.log_end_offset}/{replica.high_watermark}{'' if replica.is_running else ' down'}"
+
+
+def _named(records: Sequence[NumberedRecord]) -> str:
+    if not records:
+        return "-"
+    shown = [f"{escape_text(record)} at {offset}" for offset, record in records[:2]]
+    return ", ".join(shown) + (f" and {len(records) - 2} more" if len(records) > 2 else "")
+
+
+def _log(records: Sequence[str]) -> str:
+    if len(records) > _MOST_RECORDS:
+        return counted(len(records), "record")
+    return "[" + " ".join(escape_text(record) for record in records) + "]"

@@ -1,0 +1,177 @@
+"""`verify` as a screen: the verdict, what to do and not to do, then the evidence."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from kforensics.damage import Absent, Cause, Gravity
+from kforensics.evidence.checks.consistency import Verification
+from kforensics.evidence.checks.context import FileReport, FileState
+from kforensics.evidence.model import Input, Problem
+from kforensics.findings.model import Finding, Severity
+from kforensics.findings.verify import who
+from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
+from kforensics.render.escape import escape_text
+from kforensics.render.json.verify import totals
+from kforensics.render.text.screen import Style, counted, wrapped
+from kforensics.units import OffsetRange
+
+MOST_FILES = 20
+"""Damaged files that the screen shows in full."""
+
+MOST_PLACES = 5
+"""Damaged places of one file that the screen shows in full."""
+
+
+def verify_screen(
+    verification: Verification,
+    intact: IntactReplicas,
+    inputs: Sequence[Input],
+    findings: Sequence[Finding],
+    *,
+    level: str,
+    width: int,
+) -> Iterator[Text | str]:
+    """The verdict, what to do, then the evidence."""
+    damaged = [report for report in verification.files if report.state is FileState.DAMAGED]
+    yield from _verdict(verification, damaged, findings, level=level, width=width)
+    for report in damaged[:MOST_FILES]:
+        yield ""
+        yield from _file_lines(report, intact, inputs, width=width)
+    if len(damaged) > MOST_FILES:
+        yield ""
+        yield f"… and {counted(len(damaged) - MOST_FILES, 'more damaged file')} in --format json."
+    histories = [one for one in findings if one.code == "KF113"]
+    for one in histories:
+        yield ""
+        yield from _wrapped(f"{escape_text(one.statement)}. {one.meaning}", width)
+    yield from _notes(findings, width)
+    yield from _problems(verification.problems, inputs, width)
+
+
+def _verdict(
+    verification: Verification, damaged: Sequence[FileReport], findings: Sequence[Finding], *, level: str, width: int
+) -> Iterator[Text | str]:
+
+    count = totals(verification)
+    total = counted(count["files"], "file")
+    if damaged:
+        is_one = len(damaged) == 1
+        lost = _lost_words(damaged)
+        line = f"{len(damaged)} of {total} {'is' if is_one else 'are'} damaged{lost}."
+        yield Text(line, style=Style.ANSWER_BAD)
+        if verification.problems:
+            yield f"Incomplete: {counted(len(verification.problems), 'thing')} could not be read, see the end."
+        worst = next((one for one in findings if one.severity.rank >= Severity.WARNING.rank), None)
+        if worst is not None:
+            yield from _wrapped(f"{worst.advice} {worst.meaning}", width)
+    elif verification.problems:
+        yield Text(
+            f"Incomplete: {counted(len(verification.problems), 'thing')} could not be read; {_rest_words(count)}.",
+            style=Style.ANSWER_WARNING,
+        )
+    else:
+        depth = {"headers": "headers only", "crc": "checksums, not records", "records": "every record looked at"}[level]
+        contents = (
+            f"{counted(count['batches'], 'batch', 'batches')} and {counted(count['records'], 'record')}"
+            if count["batches"]
+            else "no batches"
+        )
+        unchecked = count["states"][FileState.UNCHECKED]
+        rest = f"; {counted(unchecked, 'file')} of other kinds not checked" if unchecked else ""
+        yield Text(f"Sound: {total} with {contents} ({depth}){rest}.", style=Style.ANSWER_GOOD)
+
+
+def _rest_words(count: Mapping[str, Any]) -> str:
+    """What holds for the files that were read, where nothing of them is damaged."""
+    states = count["states"]
+    sound = states[FileState.INTACT] + states[FileState.TORN_TAIL]
+    unchecked = states[FileState.UNCHECKED]
+    rest = f"; {counted(unchecked, 'file')} of other kinds not checked" if unchecked else ""
+    return f"{counted(sound, 'file')} of {count['files']:,} {'is' if sound == 1 else 'are'} sound{rest}"
+
+
+def _lost_words(damaged: Sequence[FileReport]) -> str:
+    ranges = [
+        (report, place.offsets_lost)
+        for report in damaged
+        for place in report.damage
+        if place.gravity is Gravity.DAMAGE and isinstance(place.offsets_lost, OffsetRange)
+    ]
+    if not ranges:
+        return ""
+    total = sum(lost.count for _, lost in ranges)
+    if len(ranges) > 1:
+        return f": {total:,} offsets in {len(ranges)} places can't be read"
+    report, lost = ranges[0]
+    of = escape_text(report.path.rpartition("/")[0] or report.path)
+    return f": {total:,} {'offset' if total == 1 else 'offsets'} ({lost.first}..{lost.last}) of {of} can't be read"
+
+
+def _file_lines(
+    report: FileReport, intact: IntactReplicas, inputs: Sequence[Input], *, width: int
+) -> Iterator[Text | str]:
+
+    owner = intact.owner(report.input, report.path)
+    yield Text(f"{escape_text(report.path)}  {escape_text(who(inputs[report.input]))}", style=Style.HEADING)
+    places = [place for place in report.damage if place.gravity is Gravity.DAMAGE]
+    for place in places[:MOST_PLACES]:
+        lost = place.offsets_lost
+        offsets = f", offsets {lost.first}..{lost.last}" if isinstance(lost, OffsetRange) else ""
+        yield f"  byte {place.span.position}, {place.span.length} bytes{offsets}"
+        yield from _field("expected", escape_text(place.expected), width)
+        yield from _field("found", escape_text(place.found), width)
+        if isinstance(place.cause, Cause):
+            flip = place.cause.flip
+            where = "" if flip is None else f"; byte {flip.position}, bit {flip.bit}"
+            yield from _field("cause", f"{escape_text(place.cause.detail)}{where}", width)
+        if not isinstance(place.next_good, Absent):
+            yield from _field("next good", f"offset {place.next_good[0]} at byte {place.next_good[1]}", width)
+        holders = () if owner is None else intact.holders(owner, place)
+        if holders:
+            yield from _field("intact on", ", ".join(_holder(holder) for holder in holders), width)
+        elif isinstance(lost, OffsetRange):
+            yield from _field("intact on", "none of the replicas among the inputs", width)
+    if len(places) > MOST_PLACES:
+        yield f"  … and {counted(len(places) - MOST_PLACES, 'more place')}"
+
+
+def _holder(holder: Holder) -> str:
+    path = escape_text(holder.path)
+    return path if isinstance(holder.broker_id, Absent) else f"broker {holder.broker_id} ({path})"
+
+
+def _field(name: str, words: str, width: int) -> Iterator[Text | str]:
+
+    yield from wrapped(words, width=width, indent=" " * 14, first=f"  {name:<12}")
+
+
+def _notes(findings: Sequence[Finding], width: int) -> Iterator[Text | str]:
+
+    torn = sum(1 for one in findings if one.code == "KF110")
+    notes = [one.statement for one in findings if one.severity is Severity.NOTE and one.code != "KF110"]
+    if torn:
+        notes.insert(
+            0,
+            f"{counted(torn, 'log')} end{'s' if torn == 1 else ''} unfinished, as a running or killed broker leaves it: recovery cuts there",
+        )
+    if notes:
+        yield ""
+        for note in notes:
+            yield from _wrapped(f"Normal: {escape_text(note)}.", width)
+
+
+def _problems(problems: Sequence[Problem], inputs: Sequence[Input], width: int) -> Iterator[Text | str]:
+    if problems:
+        yield ""
+    for problem in problems[:MOST_FILES]:
+        where = f"{inputs[problem.input].path}/{problem.path}".removesuffix("/.")
+        yield from _wrapped(f"Not read: {escape_text(where)}: {escape_text(problem.message)}", width)
+    if len(problems) > MOST_FILES:
+        yield f"… and {len(problems) - MOST_FILES} more in --format json."
+
+
+def _wrapped(words: str, width: int) -> Iterator[Text | str]:
+
+    yield from wrapped(words, width=width, indent="", first="")

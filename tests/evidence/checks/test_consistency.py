@@ -1,0 +1,259 @@
+"""Every file of recorded directories against its neighbours: nothing wrong where nothing is, and each kind of damage where it was made."""
+
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from kforensics.damage import DamageKind, Gravity
+from kforensics.evidence import parallel
+from kforensics.evidence.checks import consistency, splitting
+from kforensics.evidence.checks.consistency import Verification, verify_inputs
+from kforensics.evidence.checks.context import FileReport, FileState
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
+from kforensics.formats.index.producer_snapshot import encode_producers, parse_producer_snapshot
+from kforensics.formats.index.txn import encode_aborted_transactions, parse_txn_index
+from kforensics.formats.segment.walk import Level
+
+DAMAGED = {
+    ("power-cut-2.8", "02-after-power-loss"): {"broker-1/kafka-logs/readings-4/00000000000000000863.log"},
+    ("silent-divergence-4.x", "03-follower-tampered"): {"broker-2/audit-0/00000000000000000040.log"},
+    ("silent-divergence-4.x", "99-final"): {"audit-0/00000000000000000040.log"},
+}
+"""The only files of all recordings whose bytes are wrong; both were edited by hand."""
+
+
+def look(*paths: Path, level: Level = Level.RECORDS, jobs: int = 1) -> Verification:
+    return verify_inputs(find_inputs(paths), level=level, jobs=jobs)
+
+
+def named(verification: Verification, path: str) -> FileReport:
+    return next(report for report in verification.files if report.path == path)
+
+
+def not_intact(verification: Verification) -> dict[str, FileState]:
+    return {report.path: report.state for report in verification.files if report.state is not FileState.INTACT}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fast-failover-1.1",
+        "hw-divergence-0.10",
+        "mixed-magic-1.1",
+        "power-cut-2.8",
+        "silent-divergence-4.x",
+        "tiered-3.9",
+        "unclean-election-2.8",
+    ],
+)
+def test_only_damaged_bytes_are_called_damaged(incident, name):
+    for snapshot in sorted((incident(name) / "snapshots").iterdir()):
+        verification = look(snapshot)
+        damaged = {report.path for report in verification.files if report.state is FileState.DAMAGED}
+        assert damaged == DAMAGED.get((name, snapshot.name), set()), snapshot
+        assert verification.problems == ()
+        assert {report.state for report in verification.files} <= {
+            FileState.INTACT,
+            FileState.TORN_TAIL,
+            FileState.DAMAGED,
+        }
+
+
+@pytest.fixture
+def broker(incident, tmp_path):
+    """A cleanly stopped 4.3 broker with transactions and every codec, free to be damaged."""
+    source = incident("all-codecs-4.x") / "snapshots" / "99-final" / "broker-1"
+    target = tmp_path / "broker-1"
+    target.mkdir()
+    for path in source.iterdir():
+        if path.is_file():
+            shutil.copy(path, target)
+    for name in ("tx-0", "codec-mixed-0"):
+        shutil.copytree(source / name, target / name)
+    return target
+
+
+FIRST = "00000000000000000000"
+
+
+def rewrite(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+def patch(path: Path, position: int, data: bytes) -> None:
+    content = bytearray(path.read_bytes())
+    content[position : position + len(data)] = data
+    path.write_bytes(content)
+
+
+def test_the_broker_itself_is_sound(broker):
+    assert not_intact(look(broker)) == {}
+
+
+def test_an_index_entry_beside_every_batch(broker):
+    path = broker / "codec-mixed-0" / f"{FIRST}.index"
+    position = struct.unpack_from(">i", path.read_bytes(), 12)[0]
+    patch(path, 12, struct.pack(">i", position + 1))
+    report = named(look(broker), f"codec-mixed-0/{FIRST}.index")
+    assert [(place.span, place.kind, place.gravity) for place in report.damage] == [
+        ((8, 8), DamageKind.INDEX, Gravity.DAMAGE)
+    ]
+    (broker / ".kafka_cleanshutdown").unlink()
+    (broker / "recovery-point-offset-checkpoint").write_bytes(b"0\n0\n")
+    assert named(look(broker), f"codec-mixed-0/{FIRST}.index").state is FileState.TORN_TAIL
+
+
+def test_an_index_entry_behind_the_log(broker):
+    path = broker / "codec-mixed-0" / f"{FIRST}.index"
+    rewrite(path, path.read_bytes() + struct.pack(">ii", 5000, 500_000))
+    report = named(look(broker), f"codec-mixed-0/{FIRST}.index")
+    assert (report.state, report.damage[0].span.length) == (FileState.DAMAGED, 8)
+
+
+def test_a_time_index_entry_with_another_batch_s_time(broker):
+    path = broker / "codec-mixed-0" / f"{FIRST}.timeindex"
+    timestamp = struct.unpack_from(">q", path.read_bytes())[0]
+    patch(path, 0, struct.pack(">q", timestamp - 1))
+    report = named(look(broker), f"codec-mixed-0/{FIRST}.timeindex")
+    assert [place.span for place in report.damage] == [(0, 12)]
+    assert f"timestamp {timestamp}" in report.damage[0].expected
+
+
+def test_a_lost_index_is_no_damage(broker):
+    (broker / "codec-mixed-0" / f"{FIRST}.index").unlink()
+    verification = look(broker)
+    assert not_intact(verification) == {}
+    assert [remark.path for one in verification.partitions for remark in one.remarks] == [f"codec-mixed-0/{FIRST}.log"]
+
+
+def test_aborted_transactions_both_ways(broker):
+    path = broker / "tx-0" / f"{FIRST}.txnindex"
+    entries = parse_txn_index(path.read_bytes()).entries
+    assert entries
+    rewrite(path, encode_aborted_transactions(entries[1:]))
+    report = named(look(broker), f"tx-0/{FIRST}.txnindex")
+    assert f"aborted at offset {entries[0].last_offset}" in report.damage[0].expected
+    rewrite(
+        path, encode_aborted_transactions([entries[0]._replace(first_offset=entries[0].first_offset + 1), *entries[1:]])
+    )
+    report = named(look(broker), f"tx-0/{FIRST}.txnindex")
+    assert [place.span for place in report.damage] == [(0, 34)]
+
+
+def test_a_producer_snapshot_is_recomputed(broker):
+    path = max((broker / "tx-0").glob("*.snapshot"))
+    entries = parse_producer_snapshot(path.read_bytes()).entries
+    assert entries
+    rewrite(path, encode_producers([entries[0]._replace(last_sequence=entries[0].last_sequence + 1), *entries[1:]]))
+    report = named(look(broker), f"tx-0/{path.name}")
+    assert [(place.span, place.kind) for place in report.damage] == [((10, 46), DamageKind.MISMATCH)]
+    rewrite(path, b"")
+    assert named(look(broker), f"tx-0/{path.name}").state is FileState.TORN_TAIL
+
+
+def test_a_leader_epoch_line_that_contradicts_the_batches(broker):
+    path = broker / "tx-0" / "leader-epoch-checkpoint"
+    lines = parse_leader_epoch_checkpoint(path.read_bytes()).lines
+    assert lines[0][:2] == (0, 0)
+    rewrite(path, b"0\n2\n0 0\n1 10\n")
+    report = named(look(broker), "tx-0/leader-epoch-checkpoint")
+    assert report.state is FileState.DAMAGED
+    assert report.damage[0].found.startswith("line 4: leader epoch 1 from offset 10")
+    rewrite(path, b"0\n2\n0 0\n9 100000\n")
+    assert named(look(broker), "tx-0/leader-epoch-checkpoint").state is FileState.INTACT
+
+
+def test_a_torn_tail_is_damage_only_after_a_clean_stop(broker):
+    path = broker / "codec-mixed-0" / f"{FIRST}.log"
+    size = path.stat().st_size
+    rewrite(path, path.read_bytes()[: size - 3])
+    assert named(look(broker), f"codec-mixed-0/{FIRST}.log").state is FileState.DAMAGED
+    (broker / ".kafka_cleanshutdown").unlink()
+    (broker / "recovery-point-offset-checkpoint").write_bytes(b"0\n0\n")
+    verification = look(broker)
+    assert not_intact(verification) == {f"codec-mixed-0/{FIRST}.log": FileState.TORN_TAIL}
+
+
+def test_preallocated_zeros_of_a_killed_broker(broker):
+    (broker / ".kafka_cleanshutdown").unlink()
+    (broker / "recovery-point-offset-checkpoint").write_bytes(b"0\n0\n")
+    path = broker / "codec-mixed-0" / f"{FIRST}.log"
+    rewrite(path, path.read_bytes() + bytes(1 << 20))
+    (place,) = named(look(broker), f"codec-mixed-0/{FIRST}.log").damage
+    assert (place.kind, place.gravity) == (DamageKind.ZEROS, Gravity.TORN_TAIL)
+
+
+def test_a_segment_under_a_wrong_name(broker):
+    folder = broker / "codec-mixed-0"
+    (folder / f"{FIRST}.log").rename(folder / "00000000000000000005.log")
+    report = named(look(broker), "codec-mixed-0/00000000000000000005.log")
+    assert DamageKind.NAME in {place.kind for place in report.damage}
+
+
+def test_a_checkpoint_above_the_log_end(broker):
+    (broker / "recovery-point-offset-checkpoint").write_bytes(b"0\n1\ncodec-mixed-0 0 7\n")
+    assert not_intact(look(broker)) == {}
+    (broker / "recovery-point-offset-checkpoint").write_bytes(b"0\n1\ncodec-mixed 0 99999\n")
+    report = named(look(broker), "recovery-point-offset-checkpoint")
+    assert report.damage[0].found == "line 3: recovery point 99999"
+    assert report.state is FileState.DAMAGED
+
+
+def test_what_a_malformed_small_file_is(broker):
+    for name, content in {
+        "meta.properties": b"\0" * 20,
+        "tx-0/partition.metadata": b"version: 9\n",
+        "cleaner-offset-checkpoint": b"zero",
+    }.items():
+        rewrite(broker / name, content)
+    verification = look(broker)
+    assert {path for path, state in not_intact(verification).items() if state is FileState.DAMAGED} == {
+        "meta.properties",
+        "tx-0/partition.metadata",
+        "cleaner-offset-checkpoint",
+    }
+
+
+def test_a_metadata_snapshot_without_its_end(broker):
+    path = broker / "bootstrap.checkpoint"
+    rewrite(path, path.read_bytes()[:-20])
+    assert named(look(broker), "bootstrap.checkpoint").state is FileState.DAMAGED
+    data = (broker / "tx-0" / f"{FIRST}.log").read_bytes()
+    rewrite(path, data)
+    assert "snapshot-header" in named(look(broker), "bootstrap.checkpoint").damage[0].expected
+
+
+def test_a_file_that_can_t_be_read_is_a_problem(broker):
+    path = broker / "tx-0" / f"{FIRST}.index"
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+    verification = look(broker)
+    assert [problem.path for problem in verification.problems] == [f"tx-0/{FIRST}.index"]
+
+
+def test_processes_and_parts_change_nothing(incident, monkeypatch):
+    snapshot = incident("power-cut-2.8") / "snapshots" / "02-after-power-loss"
+    alone = look(snapshot)
+    monkeypatch.setattr(parallel, "WORTH_A_PROCESS", 1)
+    assert look(snapshot, jobs=3).files == alone.files
+    monkeypatch.setattr(consistency, "SPLIT_LENGTH", 1)
+    monkeypatch.setattr(splitting, "SMALLEST_PART", 4096)
+    assert look(snapshot, jobs=3).files == alone.files
+
+
+@pytest.mark.parametrize("level", Level)
+def test_every_level_counts_the_same_records(broker, level):
+    counts = {report.path: (report.batches, report.records) for report in look(broker).files}
+    assert {report.path: (report.batches, report.records) for report in look(broker, level=level).files} == counts
+
+
+def test_a_single_file_and_a_lone_partition(broker):
+    assert [(report.kind, report.state) for report in look(broker / "tx-0" / f"{FIRST}.log").files] == [
+        ("segment", FileState.INTACT)
+    ]
+    assert not_intact(look(broker / "tx-0")) == {}
+    lone = broker / "tx-0" / "leader-epoch-checkpoint"
+    assert [report.state for report in look(lone).files] == [FileState.INTACT]

@@ -1,0 +1,261 @@
+import errno
+import os
+import shutil
+
+import pytest
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.discovery.quorum_voters import quorum_voters
+from kforensics.evidence.model import Input
+from kforensics.source.walk import FoundFile, Obstacle
+
+CLUSTER = "6It1kTHbTjKY3LNflMZizQ"
+
+
+def log_dir(path, node_id=1, *, directory_id="", partitions=("orders-0",)):
+    path.mkdir(parents=True)
+    text = f"version=1\nnode.id={node_id}\ncluster.id={CLUSTER}\n"
+    (path / "meta.properties").write_text(text + (f"directory.id={directory_id}\n" if directory_id else ""))
+    (path / "replication-offset-checkpoint").write_text("0\n0\n")
+    for name in partitions:
+        (path / name).mkdir()
+    return path
+
+
+def described(*paths, **options):
+    return [(one.path, one.kind, one.broker_id) for one in find_inputs(paths, **options).described]
+
+
+def test_a_parent_of_nodes_is_one_input_a_node(fixtures):
+    tree = fixtures / "unclean-election"
+
+    found = find_inputs([tree])
+
+    assert found.problems == ()
+    assert found.described[0] == Input(
+        path=f"{tree}/broker-1",
+        kind="broker",
+        broker_id=1,
+        cluster_id=CLUSTER,
+        kafka_version_hint="3.7 or later (directory.id)",
+    )
+    assert [(one.kind, one.broker_id) for one in found.described] == [
+        ("broker", 1),
+        ("broker", 2),
+        ("broker", 3),
+        ("controller", 100),
+    ]
+    assert [one.log_dir_paths for one in found.found] == [("",)] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "snapshot", "kinds", "log_dirs", "version"),
+    [
+        ("hw-loss-0.10", "99-final", "broker broker", ("kafka-logs",), "0.10.1"),
+        ("kip101-saves-0.11", "99-final", "broker broker", ("kafka-logs",), "0.11"),
+        ("reassignment-jbod-2.8", "99-final", "broker broker broker", ("disk-a", "disk-b"), "2.8"),
+        ("epoch-truncate-2.8", "99-final", "broker broker broker controller", ("",), "2.8"),
+        ("all-codecs-4.x", "99-final", "combined", ("broker-1",), "3.7"),
+    ],
+)
+def test_recordings(incident, name, snapshot, kinds, log_dirs, version):
+    found = find_inputs([incident(name) / "snapshots" / snapshot])
+
+    assert " ".join(one.kind for one in found.described) == kinds
+    assert {one.log_dir_paths for one in found.found} == {log_dirs}
+    hint = found.described[0].kafka_version_hint
+    assert not isinstance(hint, Absent)
+    assert hint.startswith(f"{version} or later")
+
+
+def test_snapshots_of_one_node_are_not_its_disks(incident):
+    root = incident("kraft-quorum-3x") / "snapshots"
+
+    found = find_inputs([root])
+
+    assert len(found.found) == len(list(root.glob("*/*")))
+    assert {one.path for one in found.described} == {str(path) for path in root.glob("*/*")}
+
+
+def test_copies_are_told_from_disks(tmp_path):
+    log_dir(tmp_path / "copies" / "monday", partitions=("a-0", "b-0", "c-0"))
+    log_dir(tmp_path / "copies" / "tuesday", partitions=("a-0", "b-0", "d-0"))
+    log_dir(tmp_path / "disks" / "disk-a", partitions=("a-0", "b-0", "c-0"))
+    log_dir(tmp_path / "disks" / "disk-b", partitions=("a-0", "d-0", "e-0"))
+    log_dir(tmp_path / "same" / "one", directory_id="vQJh2GyhL3rVa4H9GeSaWQ", partitions=())
+    log_dir(tmp_path / "same" / "two", directory_id="vQJh2GyhL3rVa4H9GeSaWQ", partitions=())
+
+    assert [path for path, _, _ in described(tmp_path / "copies")] == [
+        f"{tmp_path}/copies/monday",
+        f"{tmp_path}/copies/tuesday",
+    ]
+    assert described(tmp_path / "disks") == [(f"{tmp_path}/disks", "broker", 1)]
+    assert len(described(tmp_path / "same")) == 2
+
+
+def test_disks_of_several_nodes_side_by_side(tmp_path):
+    for node in (1, 2):
+        for disk in "ab":
+            log_dir(tmp_path / f"b{node}-{disk}", node, partitions=(f"{disk}-0",))
+
+    found = find_inputs([tmp_path]).found
+
+    assert [(one.described.broker_id, one.log_dir_paths) for one in found] == [
+        (1, ("b1-a", "b1-b")),
+        (2, ("b2-a", "b2-b")),
+    ]
+
+
+def test_directories_that_say_nothing_stay_apart(tmp_path):
+    for name in ("x", "y"):
+        log_dir(tmp_path / name)
+        (tmp_path / name / "meta.properties").write_bytes(b"\xff\x00")
+
+    found = find_inputs([tmp_path]).found
+
+    assert len(found) == 2
+    assert found[0].described.broker_id is Absent.UNKNOWN
+
+
+def test_single_things(fixtures):
+    broker = fixtures / "unclean-election" / "broker-1"
+    names = (
+        "orders-0",
+        "orders-0/00000000000000000000.log",
+        "orders-0/leader-epoch-checkpoint",
+        "replication-offset-checkpoint",
+        "meta.properties",
+    )
+
+    kinds = [one.kind for one in find_inputs([broker / name for name in names]).described]
+
+    assert kinds == ["partition", "segment", "checkpoint", "checkpoint", "meta-properties"]
+
+
+def test_a_text_log_of_any_name_is_a_server_log(tmp_path):
+    (tmp_path / "kubectl-output.txt").write_text("")
+    (tmp_path / "picture").write_text("")
+
+    assert [kind for _, kind, _ in described(tmp_path / "kubectl-output.txt", tmp_path / "picture")] == [
+        "log-file",
+        "unknown",
+    ]
+
+
+def test_a_link_to_a_file_keeps_the_name_that_tells(fixtures, tmp_path):
+    segment = fixtures / "unclean-election" / "broker-1" / "orders-0" / "00000000000000000000.log"
+    (tmp_path / "00000000000000000007.log").symlink_to(segment)
+    (tmp_path / "current").symlink_to(segment)
+
+    (by_name,) = find_inputs([tmp_path / "00000000000000000007.log"]).found[0].walk()
+    (by_target,) = find_inputs([tmp_path / "current"]).found[0].walk()
+
+    assert isinstance(by_name, FoundFile)
+    assert isinstance(by_target, FoundFile)
+    assert (by_name.path, by_name.name.base_offset, by_name.length) == (".", 7, segment.stat().st_size)
+    assert by_target.name.base_offset == 0
+
+
+def test_server_logs_are_inputs_where_they_are_asked_for(incident):
+    root = incident("hw-loss-0.10")
+
+    without = described(root)
+    with_logs = described(root, with_server_logs=True)
+
+    assert {kind for _, kind, _ in without} == {"broker"}
+    assert {path for path, kind, _ in with_logs if kind == "log-files"} == {f"{root}/logs/broker-{n}" for n in (1, 2)}
+
+
+def test_a_named_file_that_cannot_be_opened_is_no_input(fixtures, tmp_path, monkeypatch):
+    named = tmp_path / "00000000000000000000.log"
+    named.touch()
+    real = os.open
+
+    def refuse(path, *arguments, **options):
+        if str(path) == str(named):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+
+    found = find_inputs([named, fixtures / "unclean-election" / "broker-1"])
+
+    assert [one.kind for one in found.described] == ["unreadable", "broker"]
+    assert [one.message.partition(";")[0] for one in found.problems] == ["no permission to read it"]
+    with pytest.raises(EvidenceUnreadable):
+        find_inputs([named])
+
+
+def test_one_bad_path_does_not_stop_the_others(fixtures, tmp_path):
+    good = fixtures / "unclean-election" / "broker-1"
+
+    found = find_inputs([tmp_path / "gone", good])
+
+    assert [one.kind for one in found.described] == ["unreadable", "broker"]
+    assert [(one.input, one.message.partition(";")[0]) for one in found.problems] == [
+        (0, "there is no such file or directory")
+    ]
+    assert list(found.found[0].walk()) == []
+    with pytest.raises(EvidenceNotFound):
+        find_inputs([tmp_path / "gone", tmp_path / "gone too"])
+
+
+def test_the_same_thing_twice_is_one_input(fixtures, tmp_path):
+    good = fixtures / "unclean-election" / "broker-1"
+    (tmp_path / "link").symlink_to(good)
+
+    assert len(find_inputs([good, good / ".", tmp_path / "link"]).found) == 1
+
+
+def test_what_is_met_on_the_way_is_told(tmp_path, monkeypatch):
+    log_dir(tmp_path / "deep" / "broker-1", 1)
+    log_dir(tmp_path / "deep" / "broker-2", 2)
+    (tmp_path / "deep" / "zzz").mkdir()
+    real = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("zzz"):
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr("kforensics.source.walk.os.scandir", refuse)
+
+    met = [one for one in find_inputs([tmp_path]).found[0].walk() if isinstance(one, Obstacle)]
+
+    assert [(one.path, one.message) for one in met] == [
+        ("../../deep/zzz", "the directory can't be listed: Permission denied")
+    ]
+
+
+def test_a_file_that_goes_after_it_was_named(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(b"")
+    found = find_inputs([path]).found[0]
+    path.unlink()
+
+    (met,) = found.walk()
+
+    assert isinstance(met, Obstacle)
+
+
+@pytest.mark.parametrize("node", [101, 102, 103])
+def test_voters_with_broker_files_are_combined_nodes(incident, tmp_path, node):
+    copy = tmp_path / "node"
+    shutil.copytree(incident("kraft-quorum-3x") / "snapshots" / "99-final" / f"controller-{node}", copy)
+    assert described(copy) == [(str(copy), "controller", node)]
+
+    (copy / "replication-offset-checkpoint").write_text("0\n0\n")
+    assert described(copy) == [(str(copy), "combined", node)]
+
+    for snapshot in (copy / "__cluster_metadata-0").glob("*.checkpoint"):
+        snapshot.write_bytes(snapshot.read_bytes()[:40])
+    assert described(copy)[0][1] == ("broker" if node == 101 else "combined")  # 101 neither led nor voted last
+
+
+def test_the_newest_snapshot_names_the_voters(incident):
+    root = incident("kraft-quorum-3x") / "snapshots" / "99-final"
+
+    assert quorum_voters(root / "broker-1", "__cluster_metadata-0") == frozenset({101, 102, 103})
+    assert quorum_voters(root / "broker-1", "nowhere") is Absent.NOT_WRITTEN

@@ -1,0 +1,105 @@
+"""Metadata logs made to cost as much as possible: the time stays in proportion to their length."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
+
+TOPIC_ID = "utqilf0YTC25ZZCcD1bqxw"
+KEYS = {table.name: key for key, table in METADATA_TABLES.items()}
+MANY = 8_000
+ENOUGH_SECONDS = 1.5
+"""Of processor time; where a step looked at all that came before, any of these took two or more times as long."""
+
+
+def record(name: str, version: int | None = None, /, **fields: Any) -> bytes:
+    newest = max(METADATA_TABLES[KEYS[name]].versions)
+    return encode_metadata_record(KEYS[name], newest if version is None else version, fields)
+
+
+def partition(number: int) -> bytes:
+    replicas = {"replicas": (1, 2, 3), "isr": (1, 2), "leader": 1, "eligible_leader_replicas": (3,)}
+    return record("PartitionRecord", partition_id=number, topic_id=TOPIC_ID, **replicas)
+
+
+def change(version: int, **fields: Any) -> bytes:
+    return record("PartitionChangeRecord", version, partition_id=0, topic_id=TOPIC_ID, **fields)
+
+
+def batch(offset: int, *values: bytes) -> bytes:
+    built = build_record_batch(offset, [(1_000, None, value) for value in values], partition_leader_epoch=1)
+    return encode_record_batch(built)
+
+
+TOPIC = record("TopicRecord", name="t", topic_id=TOPIC_ID)
+
+
+def history_of(tmp_path: Path, *batches: bytes) -> MetadataHistory:
+    target = tmp_path / "__cluster_metadata-0"
+    target.mkdir()
+    (target / "00000000000000000000.log").write_bytes(b"".join(batches))
+    (files,) = find_metadata_logs(find_inputs([target]))
+    started = time.process_time()
+    history = read_metadata_log(files)
+    assert time.process_time() - started < ENOUGH_SECONDS
+    return history
+
+
+def test_gaps_before_every_record(tmp_path: Path) -> None:
+    one = batch(0, change(0, isr=(1,)))
+    # The checksum does not cover the base offset.
+    gapped = b"".join((10 + 2 * at).to_bytes(8) + one[8:] for at in range(MANY))
+    history = history_of(tmp_path, batch(0, TOPIC, partition(0)), gapped)
+    assert len(history.gaps) == MANY
+    assert history.gaps[:2] == ((2, 9), (11, 11))
+    assert len(history.partition_states("t", 0)) == 1 + MANY
+
+
+def test_versions_that_alternate_over_many_statuses(tmp_path: Path) -> None:
+    statuses = [change(0, isr=(at,)) for at in range(MANY)]
+    alternating = [change(at % 2, isr=(1,)) for at in range(MANY)]
+    history = history_of(tmp_path, batch(0, TOPIC, partition(0)), batch(2, *statuses), batch(2 + MANY, *alternating))
+    states = history.partition_states("t", 0)
+    assert len(states) == 1 + 2 * MANY
+    assert [one.isr for one in states[MANY - 1 : MANY + 2]] == [(MANY - 2,), (MANY - 1,), (1,)]
+
+
+@pytest.mark.parametrize("name", ["other", "t", ""])
+def test_many_partitions_whose_elr_is_cleared_often(tmp_path: Path, name: str) -> None:
+    partitions = [partition(at) for at in range(MANY)]
+    clears = [record("ClearElrRecord", topic_name=name) for _ in range(MANY)]
+    history = history_of(tmp_path, batch(0, TOPIC, *partitions), batch(1 + MANY, *clears))
+    expected = 1 if name == "other" else 2
+    assert {len(states) for states in history.partitions.values()} == {expected}
+
+
+def test_an_elr_is_cleared_wherever_it_came_from(tmp_path: Path) -> None:
+    def elr(*brokers: int) -> bytes:
+        return change(2, eligible_leader_replicas=brokers)
+
+    clear, clear_other = record("ClearElrRecord", topic_name="t"), record("ClearElrRecord", topic_name="other")
+    history = history_of(
+        tmp_path,
+        batch(0, TOPIC, partition(0), clear, elr(2), clear_other, clear, elr(3), elr(), clear, elr(1)),
+        batch(10, record("ClearElrRecord", topic_name=""), elr(2)),
+        batch(12, record("RemoveTopicRecord", topic_id=TOPIC_ID), clear),
+    )
+    told = [one.eligible_leader_replicas for one in history.partition_states("t", 0)]
+    assert told == [(3,), (), (2,), (), (3,), (), (1,), (), (2,)]
+
+
+def test_a_snapshot_named_by_an_epoch_that_no_log_reaches(tmp_path: Path) -> None:
+    target = tmp_path / "__cluster_metadata-0"
+    target.mkdir()
+    for epoch in (2**31 - 1, 2**31, 9_999_999_999):
+        (target / f"00000000000000000059-{epoch:010}.checkpoint").write_bytes(batch(0, TOPIC, partition(0)))
+    (files,) = find_metadata_logs(find_inputs([target]))
+    assert [epoch for _, epoch, _ in files.snapshots] == [2**31 - 1]
+    assert [one.raft_epoch for one in read_metadata_log(files).snapshots] == [2**31 - 1]

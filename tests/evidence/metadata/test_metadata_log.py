@@ -1,0 +1,362 @@
+"""The history that a metadata log tells: recorded clusters, and logs made for the rare cases."""
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kforensics.damage import Absent
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.metadata.compare import LogComparison, MetadataTail, compare_metadata_logs
+from kforensics.evidence.metadata.events import EventKind, change_events
+from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
+from kforensics.formats.log.record_batch import RecordBatch, build_record_batch, encode_record_batch
+from kforensics.formats.messages.control import ControlType, encode_control_record
+from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
+
+Incident = Callable[[str], Path]
+TOPIC_ID = "utqilf0YTC25ZZCcD1bqxw"
+KEYS = {table.name: key for key, table in METADATA_TABLES.items()}
+
+
+def read(*paths: Path) -> list[MetadataHistory]:
+    return [read_metadata_log(files) for files in find_metadata_logs(find_inputs(paths))]
+
+
+def kinds(history: MetadataHistory, topic: str, partition: int) -> list[tuple[int, str]]:
+    return [
+        (event.when.offset, event.kind.value)
+        for event in change_events(history)
+        if (event.topic, event.partition) == (topic, partition)
+    ]
+
+
+def test_an_unclean_election(incident: Incident) -> None:
+    history = read(incident("unclean-election-4.x") / "snapshots/99-final/controller-100")[0]
+
+    assert (history.problems, history.damage, history.unapplied, history.gaps) == ((), (), (), ())
+    assert (history.start_offset, history.end_offset, history.metadata_version) == (0, 160, 27)
+    states = history.partition_states("orders", 0)
+    assert [(one.leader, one.leader_epoch, one.isr, one.when.offset) for one in states[:4]] == [
+        (1, 0, (1, 2, 3), 22),
+        (1, 0, (1, 3), 51),
+        (1, 0, (1,), 60),
+        (2, 1, (2,), 82),
+    ]
+    assert states[3].is_recovering
+    assert states[3].when.citation.path == "__cluster_metadata-0/00000000000000000000.log"
+    assert [one for one in kinds(history, "orders", 0) if one[1] == "unclean-election"] == [(82, "unclean-election")]
+    unclean = [event for event in change_events(history) if event.kind is EventKind.UNCLEAN_ELECTION]
+    assert sorted((event.topic, event.partition, event.leader_epoch) for event in unclean) == [
+        ("orders", 0, 1),
+        ("orders", 1, 3),
+        ("orders", 2, 2),
+        ("orders", 3, 1),
+    ]
+
+
+def test_the_state_at_an_offset(incident: Incident) -> None:
+    history = read(incident("unclean-election-4.x") / "snapshots/99-final/controller-100")[0]
+
+    before, after = history.at(81).partition("orders", 0), history.at(82).partition("orders", 0)
+    assert before is not None
+    assert after is not None
+    assert (before.leader, after.leader) == (1, 2)
+    assert history.at(17).partition("orders", 0) is None
+    assert {broker_id: broker.is_fenced for broker_id, broker in history.at(90).brokers.items()} == {
+        1: True,
+        2: False,
+        3: False,
+    }
+    config = history.latest().configs[2, "orders", "unclean.leader.election.enable"]
+    assert (config.value, config.when.offset) == ("true", 20)
+    newest = history.newest(after.topic_id, 0)
+    assert newest is not None
+    assert newest == history.partition_at(after.topic_id, 0, 10_000)
+    assert newest.leader is Absent.NOT_APPLICABLE
+    assert history.newest("nobody", 0) is None
+
+
+def test_the_preview_of_kraft(incident: Incident) -> None:
+    histories = read(incident("epoch-truncate-2.8") / "snapshots/99-final")
+
+    assert [one.node_id for one in histories] == [1, 2, 3, 100]
+    history = histories[3]
+    assert history.metadata_version is Absent.NOT_WRITTEN
+    assert (history.problems, history.unapplied) == ((), ())
+    assert [one.leader for one in history.partition_states("trades", 0)[:4]] == [1, 2, 2, 1]
+    assert EventKind.UNCLEAN_ELECTION not in {event.kind for event in change_events(history)}
+
+
+def test_logs_of_a_quorum_are_compared(incident: Incident) -> None:
+    root = incident("kraft-quorum-3x") / "snapshots"
+    killed = compare(read(root / "02-active-controller-killed"))
+    assert killed.majority_end_offset == 87
+    assert {log.history.node_id: log.behind for log in killed.logs} == {1: 0, 2: 0, 101: 0, 102: 6, 103: 6}
+
+    later = compare(read(root / "03-old-controller-down-live"))
+    tails = {log.history.node_id: log.tail for log in later.logs if not isinstance(log.tail, Absent)}
+    assert tails == {101: MetadataTail(88, 92, 2)}
+    assert next(log.common_end_offset for log in later.logs if log.history.node_id == 101) == 88
+    assert later.majority_end_offset == 98
+    assert later.voters == (101, 102, 103)
+    assert later.newest.node_id in {102, 103}
+
+    assert compare(read(root / "99-final" / "controller-101")).majority_end_offset is Absent.UNKNOWN
+    assert compare_metadata_logs([]) is None
+    assert newest_log([]) is None
+
+
+def compare(histories: Sequence[MetadataHistory]) -> LogComparison:
+    comparison = compare_metadata_logs(histories)
+    assert comparison is not None
+    return comparison
+
+
+def test_snapshots_alone(incident: Incident, tmp_path: Path) -> None:
+    source = incident("kraft-quorum-3x") / "snapshots/99-final/controller-101/__cluster_metadata-0"
+    whole = read(source)[0]
+    target = tmp_path / "__cluster_metadata-0"
+    target.mkdir()
+    shutil.copy(source / "00000000000000000176-0000000003.checkpoint", target)
+    alone = read(target)[0]
+
+    assert (alone.start_offset, alone.end_offset) == (176, 176)
+    told, known = whole.at(175), alone.latest()
+    assert told.topics.keys() == known.topics.keys()
+    for key, state in told.partitions.items():
+        assert known.partitions[key]._replace(when=state.when, partition_epoch=state.partition_epoch) == state
+        assert known.partitions[key].partition_epoch == state.partition_epoch
+        assert known.partitions[key].when.from_snapshot
+    assert {key: one.value for key, one in told.configs.items()} == {
+        key: one.value for key, one in known.configs.items()
+    }
+    assert told.features == known.features
+    assert {event.kind for event in change_events(alone)} <= {
+        EventKind.SNAPSHOT,
+        EventKind.CONFIG_CHANGE,
+        EventKind.FEATURE_CHANGE,
+        EventKind.BROKER_REGISTERED,
+        EventKind.CONTROLLER_REGISTERED,
+    }
+    single = read(target / "00000000000000000176-0000000003.checkpoint")[0]
+    assert single.latest().partitions.keys() == known.partitions.keys()
+
+
+def test_a_damaged_part_is_closed_by_a_snapshot(incident: Incident, tmp_path: Path) -> None:
+    source = incident("kraft-quorum-3x") / "snapshots/99-final/controller-101/__cluster_metadata-0"
+    whole = read(source)[0]
+    target = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(source, target)
+    log = target / "00000000000000000000.log"
+    data = bytearray(log.read_bytes())
+    place = int(whole.batches["position"][whole.batches["base_offset"] <= 120][-1])
+    data[place + 70] ^= 1
+    log.write_bytes(data)
+
+    history = read(target)[0]
+
+    assert len(history.damage) == 1
+    assert len(history.gaps) == 1
+    first, last = history.gaps[0]
+    assert 100 < first <= 120 <= last
+    assert "a snapshot tells the state behind it" in history.problems[0].message
+    told, known = whole.latest(), history.latest()
+    assert told.partitions.keys() == known.partitions.keys()
+    assert [one._replace(when=None) for one in told.partitions.values()] == [  # type: ignore[arg-type]
+        known.partitions[key]._replace(when=None)  # type: ignore[arg-type]
+        for key in told.partitions
+    ]
+
+
+def batch(offset: int, *records: tuple[str, dict[str, Any]], epoch: int = 1) -> bytes:
+    values = [
+        (1_000 + offset, None, encode_metadata_record(KEYS[name], max(METADATA_TABLES[KEYS[name]].versions), fields))
+        for name, fields in records
+    ]
+    return encode_record_batch(build_record_batch(offset, values, partition_leader_epoch=epoch))
+
+
+def leader_change(offset: int, leader: int, voters: Sequence[int]) -> bytes:
+    named = tuple({"voter_id": voter} for voter in voters)
+    key, value = encode_control_record(
+        ControlType.LEADER_CHANGE, {"leader_id": leader, "voters": named, "granting_voters": named}
+    )
+    built: RecordBatch = build_record_batch(offset, [(5, key, value)], partition_leader_epoch=1, attributes=0x20)
+    return encode_record_batch(built)
+
+
+TOPIC = ("TopicRecord", {"name": "t", "topic_id": TOPIC_ID})
+PARTITION = (
+    "PartitionRecord",
+    {
+        "partition_id": 0,
+        "topic_id": TOPIC_ID,
+        "replicas": (1, 2, 3),
+        "isr": (1, 2),
+        "leader": 1,
+        "leader_epoch": 0,
+        "partition_epoch": 0,
+        "eligible_leader_replicas": (3,),
+    },
+)
+
+
+def change(**fields: Any) -> tuple[str, dict[str, Any]]:
+    return "PartitionChangeRecord", {"partition_id": 0, "topic_id": TOPIC_ID, **fields}
+
+
+def history_of(tmp_path: Path, *batches: bytes) -> MetadataHistory:
+    target = tmp_path / "__cluster_metadata-0"
+    target.mkdir(exist_ok=True)
+    (target / "00000000000000000000.log").write_bytes(b"".join(batches))
+    return read(target)[0]
+
+
+def test_transactions_count_when_they_end(tmp_path: Path) -> None:
+    history = history_of(
+        tmp_path,
+        batch(0, ("BeginTransactionRecord", {"name": "create"}), TOPIC, PARTITION),
+        batch(3, ("EndTransactionRecord", {})),
+        batch(4, ("BeginTransactionRecord", {}), change(leader=2), ("AbortTransactionRecord", {"reason": "no"})),
+        batch(7, ("BeginTransactionRecord", {}), change(leader=3)),
+    )
+
+    assert [one.leader for one in history.partition_states("t", 0)] == [1]
+    assert [(one.first_offset, one.last_offset, one.reason) for one in history.aborted] == [
+        (4, 6, "no"),
+        (7, 8, "the log ends inside the transaction"),
+    ]
+
+
+def test_epochs_rise_with_every_record_that_names_a_leader(tmp_path: Path) -> None:
+    history = history_of(
+        tmp_path,
+        leader_change(0, 100, [100]),
+        batch(1, TOPIC, PARTITION),
+        batch(3, change(leader=1)),
+        batch(4, change(isr=(1, 2, 3), eligible_leader_replicas=())),
+        batch(5, change(leader=-1, isr=())),
+        batch(6, change(leader=3, isr=(3,), leader_recovery_state=1)),
+        batch(7, change(leader_recovery_state=0)),
+        batch(8, change(replicas=(3, 4), adding_replicas=(4,), removing_replicas=(1,))),
+        batch(9, change(directories=(TOPIC_ID, TOPIC_ID))),
+        batch(10, ("RemoveTopicRecord", {"topic_id": TOPIC_ID})),
+    )
+
+    states = history.partition_states("t", 0)
+    assert [one.leader_epoch for one in states] == [0, 1, 1, 2, 3, 3, 3, 3]
+    assert [one.partition_epoch for one in states] == list(range(8))
+    assert [kind for _, kind in kinds(history, "t", 0)] == [
+        "partition-created",
+        "leader-epoch-bump",
+        "isr-expand",
+        "elr-change",
+        "leader-change",
+        "isr-shrink",
+        "unclean-election",
+        "isr-expand",
+        "leader-recovered",
+        "reassignment",
+        "directory-change",
+    ]
+    assert not history.latest().partitions
+    assert history.at(9).partition("t", 0) is not None
+    assert [one.leader_id for one in history.quorum] == [100]
+
+
+def test_a_leader_out_of_the_elr_is_clean(tmp_path: Path) -> None:
+    history = history_of(tmp_path, batch(0, TOPIC, PARTITION), batch(2, change(leader=3, isr=(3,))))
+    assert EventKind.UNCLEAN_ELECTION not in {event.kind for event in change_events(history)}
+
+    history = history_of(
+        tmp_path,
+        batch(0, TOPIC, PARTITION),
+        batch(2, ("ClearElrRecord", {"topic_name": "t"})),
+        batch(3, change(leader=3, isr=(3,))),
+    )
+    assert [kind for _, kind in kinds(history, "t", 0)][1:3] == ["elr-change", "unclean-election"]
+    assert history.partition_states("t", 0)[1].partition_epoch == 1
+
+
+def test_brokers(tmp_path: Path) -> None:
+    registration = {
+        "broker_id": 1,
+        "broker_epoch": 0,
+        "end_points": ({"name": "PLAIN", "host": "h", "port": 9, "security_protocol": 0},),
+    }
+    history = history_of(
+        tmp_path,
+        batch(0, ("RegisterBrokerRecord", registration)),
+        batch(1, ("BrokerRegistrationChangeRecord", {"broker_id": 1, "fenced": -1})),
+        batch(2, ("BrokerRegistrationChangeRecord", {"broker_id": 1, "in_controlled_shutdown": 1})),
+        batch(3, ("BrokerRegistrationChangeRecord", {"broker_id": 1, "fenced": 1})),
+        batch(4, ("BrokerRegistrationChangeRecord", {"broker_id": 1, "log_dirs": (TOPIC_ID,)})),
+        batch(5, ("UnfenceBrokerRecord", {"id": 1})),
+        batch(6, ("RegisterBrokerRecord", registration | {"broker_epoch": 6, "rack": "r"})),
+        batch(7, ("UnregisterBrokerRecord", {"broker_id": 1})),
+        batch(8, ("FenceBrokerRecord", {"id": 9})),
+    )
+
+    assert [event.kind.value for event in change_events(history)] == [
+        "broker-registered",
+        "broker-unfenced",
+        "broker-controlled-shutdown",
+        "broker-fenced",
+        "broker-log-dirs",
+        "broker-unfenced",
+        "broker-registered",
+        "broker-unregistered",
+    ]
+    assert history.brokers[1][0].end_points == ("PLAIN://h:9",)
+    assert not history.latest().brokers
+    assert [name for name, _ in history.unapplied] == ["FenceBrokerRecord"]
+
+
+def test_configurations_and_features(tmp_path: Path) -> None:
+    config = {"resource_type": 2, "resource_name": "t", "name": "retention.ms"}
+    history = history_of(
+        tmp_path,
+        batch(0, ("FeatureLevelRecord", {"name": "metadata.version", "feature_level": 20})),
+        batch(1, ("ConfigRecord", config | {"value": "1"})),
+        batch(2, ("ConfigRecord", config | {"value": None})),
+        batch(3, ("FeatureLevelRecord", {"name": "metadata.version", "feature_level": 21})),
+    )
+
+    assert history.at(2).metadata_version == 20
+    assert history.metadata_version == 21
+    assert history.at(1).configs[2, "t", "retention.ms"].value == "1"
+    assert not history.latest().configs
+
+
+def test_records_that_are_not_understood_are_named(tmp_path: Path) -> None:
+    odd = encode_record_batch(build_record_batch(0, [(1, None, b"\x01\x63\x00"), (1, None, None)]))
+    history = history_of(tmp_path, odd, batch(2, change(leader=2)))
+
+    assert [one.message for one in history.problems] == [
+        "offset 0: a record is not understood: record type 99 is not known",
+        "offset 1: a record is not understood: there is no value",
+    ]
+    assert [name for name, _ in history.unapplied] == ["PartitionChangeRecord"]
+
+
+def test_a_log_that_starts_late_without_a_snapshot(tmp_path: Path) -> None:
+    history = history_of(tmp_path, batch(40, TOPIC, PARTITION))
+
+    assert history.start_offset == 40
+    assert history.gaps == ((0, 39),)
+    assert "no snapshot covers them" in history.problems[0].message
+
+
+@pytest.mark.parametrize("name", ["power-loss-4.x", "tiered-3.9", "consumer-ahead-4.x"])
+def test_every_recorded_log_is_understood(incident: Incident, name: str) -> None:
+    histories = read(incident(name) / "snapshots/99-final")
+
+    assert len(histories) >= 3
+    for history in histories:
+        assert (history.problems, history.damage, history.unapplied, history.gaps) == ((), (), (), ())
+        counted = Counter(event.kind for event in change_events(history))
+        assert counted[EventKind.PARTITION_CREATED] == len(history.partitions)

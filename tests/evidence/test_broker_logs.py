@@ -1,0 +1,116 @@
+"""Log files as evidence: recognised by content, rotated, gzipped, damaged, and with their node."""
+
+import gzip
+
+import pytest
+
+from kforensics.damage import Absent, Span
+from kforensics.errors import EvidenceNotFound
+from kforensics.evidence import broker_logs
+from kforensics.evidence.broker_logs import read_log_file
+from kforensics.formats.log_lines.event import LogEventKind
+
+LINE = b"[2024-05-01 12:00:00,123] INFO [Log partition=t-0, dir=/d] Truncating to offset %d (kafka.log.Log)\n"
+NAMED = b"[2024-05-01 12:00:00,100] INFO [KafkaServer id=7] started (kafka.server.KafkaServer)\n"
+
+
+def test_every_log_of_a_recording_names_its_node(incident, untouched):
+    root = incident("power-loss-4.x") / "logs"
+    with untouched(root):
+        files = {
+            path: read_log_file(root, str(path.relative_to(root)), input_index=3) for path in sorted(root.rglob("*.*"))
+        }
+
+    for path, file in files.items():
+        if path.suffix == ".properties":
+            assert file is None
+            continue
+        assert file is not None
+        assert int(path.parent.name.rpartition("-")[2]) == file.node_id
+        assert file.problems == ()
+        assert file.events_dropped == 0
+    server = files[root / "broker-1" / "server.log"]
+    assert server is not None
+    cut = next(e for e in server.events if e.kind is LogEventKind.TRUNCATION)
+    citation = server.cite(cut)
+    assert isinstance(citation.line, int)
+    assert isinstance(citation.span, Span)
+    raw = (root / "broker-1" / "server.log").read_bytes()
+    assert b"Truncating to offset" in raw.splitlines()[citation.line - 1]
+    assert raw[citation.span.position : citation.span.end].rstrip() == raw.splitlines()[citation.line - 1]
+
+
+def test_gzip_of_any_name_in_members(tmp_path):
+    (tmp_path / "old").write_bytes(gzip.compress(NAMED + LINE % 5) + gzip.compress(LINE % 4))
+
+    file = read_log_file(tmp_path, "old", input_index=0)
+
+    assert file is not None
+    assert file.is_compressed
+    assert (file.node_id, [e.number("offset") for e in file.events if e.kind is LogEventKind.TRUNCATION]) == (7, [5, 4])
+    assert file.problems == ()
+    assert file.census.lines == 3
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip"])
+def test_a_damaged_gzip_gives_what_it_still_holds(tmp_path, damage):
+    whole = gzip.compress(b"".join(LINE % number for number in range(20_000)), mtime=0)
+    middle = len(whole) // 2
+    bad = whole[:middle] if damage == "cut" else whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :]
+    (tmp_path / "server.log.gz").write_bytes(bad)
+
+    file = read_log_file(tmp_path, "server.log.gz", input_index=0)
+
+    assert file is not None
+    assert len(file.problems) == 1
+    assert 0 < len(file.events) <= 20_000
+
+
+def test_what_is_left_out_is_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(broker_logs, "EVENTS_KEPT", 10)
+    (tmp_path / "broker-9").mkdir()
+    (tmp_path / "broker-9" / "x").write_bytes(b"".join(LINE % number for number in range(50)))
+
+    file = read_log_file(tmp_path, "broker-9/x", input_index=0)
+
+    assert file is not None
+    assert (len(file.events), file.events_dropped, file.node_id) == (20, 30, 9)
+    assert "30 events of 50" in file.problems[0].message
+
+
+def test_other_files_and_missing_ones(tmp_path):
+    (tmp_path / "00000000000000000000.log").write_bytes(b"\x00" * 100)
+    (tmp_path / "bomb.gz").write_bytes(b"\x1f\x8b" + b"\xff" * 50)
+
+    assert read_log_file(tmp_path, "00000000000000000000.log", input_index=0) is None
+    assert read_log_file(tmp_path, "bomb.gz", input_index=0) is None
+    with pytest.raises(EvidenceNotFound):
+        read_log_file(tmp_path, "gone", input_index=0)
+
+
+def test_a_log_without_a_node_says_so(tmp_path):
+    (tmp_path / "x").write_bytes(LINE % 1)
+
+    file = read_log_file(tmp_path / "x", ".", input_index=0)
+
+    assert file is not None
+    assert file.first_time_ms == file.last_time_ms == 1_714_564_800_123
+    assert file.node_id is Absent.UNKNOWN
+
+
+def test_ranges_of_a_file_tell_what_the_whole_does(incident, monkeypatch):
+    root = incident("epoch-truncate-3.9") / "logs" / "broker-1"
+    whole = broker_logs.read_log_file(root, "server.log", input_index=0)
+    monkeypatch.setattr(broker_logs, "RANGE_LENGTH", 7_001)
+    parts = broker_logs.read_log_file(root, "server.log", input_index=0)
+
+    assert whole is not None
+    assert parts is not None
+    assert [(e.kind, e.line, e.span) for e in whole.events if not e.repeats and not _is_folded(e)] == [
+        (e.kind, e.line, e.span) for e in parts.events if not e.repeats and not _is_folded(e)
+    ]
+    assert (whole.census.lines, whole.node_id) == (parts.census.lines, parts.node_id)
+
+
+def _is_folded(event):
+    return event.kind in {LogEventKind.TRUNCATION_WITHOUT_EFFECT, LogEventKind.PARTITION_FAILED}

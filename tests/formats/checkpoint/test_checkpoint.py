@@ -1,0 +1,97 @@
+import contextlib
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kforensics.damage import DamageKind
+from kforensics.errors import FormatError, UnsupportedFormat
+from kforensics.formats.checkpoint.offset import (
+    Checkpoint,
+    CheckpointEntry,
+    encode_checkpoint,
+    parse_checkpoint,
+    span_of_line,
+)
+from kforensics.formats.primitives.text_lines import MOST_DAMAGE
+
+TOPICS = st.text("abcXYZ019._-", min_size=1, max_size=40)
+ENTRIES = st.lists(
+    st.builds(CheckpointEntry, TOPICS, st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)), max_size=20
+)
+
+
+@given(ENTRIES)
+def test_round_trip_keeps_entries_and_numbers_their_lines(entries):
+    parsed = parse_checkpoint(encode_checkpoint(Checkpoint(entries=tuple(entries))))
+    assert parsed.damage == ()
+    assert [entry[:3] for entry in parsed.entries] == [entry[:3] for entry in entries]
+    assert [entry.line for entry in parsed.entries] == list(range(3, 3 + len(entries)))
+
+
+@pytest.mark.parametrize("data", [b"", b"0\n", b"0\n0\n", b"0"])
+def test_an_empty_list_has_many_forms(data):
+    assert parse_checkpoint(data) == Checkpoint()
+
+
+def test_a_bad_line_costs_only_itself():
+    data = b"0\n3\norders 0 12\norders one 3\npayments 2 99\n"
+    parsed = parse_checkpoint(data)
+    assert [entry.topic for entry in parsed.entries] == ["orders", "payments"]
+    (place,) = parsed.damage
+    assert place.kind is DamageKind.TEXT
+    assert data[place.span.position : place.span.end] == b"orders one 3"
+    assert place.found == "line 4: 'orders one 3'"
+    assert span_of_line(data, 4) == place.span
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"orders 0", b"orders 0 1 2", b"orders 0 -1", b"or/ders 0 1", b"orders 0 9223372036854775808", b"", b"\xff 0 1"],
+)
+def test_lines_no_broker_writes(line):
+    parsed = parse_checkpoint(b"0\n1\n" + line + b"\n")
+    assert parsed.entries == ()
+    assert [place.kind for place in parsed.damage] == [DamageKind.TEXT]
+
+
+def test_a_wrong_count_is_named_and_the_lines_are_kept():
+    parsed = parse_checkpoint(b"0\n5\na 0 1\nb 0 2\n")
+    assert len(parsed.entries) == 2
+    assert [(place.kind, place.span.position) for place in parsed.damage] == [(DamageKind.COUNT, 2)]
+
+
+def test_an_entry_in_the_place_of_the_count_is_not_lost():
+    parsed = parse_checkpoint(b"0\na 0 1\nb 0 2\n")
+    assert [entry.topic for entry in parsed.entries] == ["a", "b"]
+    assert len(parsed.damage) == 1
+
+
+def test_what_is_no_checkpoint_at_all():
+    with pytest.raises(FormatError):
+        parse_checkpoint(bytes(64))
+    with pytest.raises(UnsupportedFormat):
+        parse_checkpoint(b"1\n0\n")
+
+
+def test_carriage_returns_end_lines_as_in_java():
+    assert len(parse_checkpoint(b"0\r\n2\r\na 0 1\r\nb 0 2\r\n").entries) == 2
+
+
+def test_damage_is_bounded_and_a_million_lines_take_seconds():
+    lines = b"orders 0 1\n" * 500_000
+    begun = time.process_time()
+    parsed = parse_checkpoint(b"0\n500000\n" + lines)
+    assert time.process_time() - begun < 5
+    assert len(parsed.entries) == 500_000
+    bad = parse_checkpoint(b"0\n1000\n" + b"x\n" * 1000)
+    assert len(bad.damage) == MOST_DAMAGE + 1
+    assert bad.damage[-1].found == "900 more damaged places"
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_end_in_a_value_or_a_format_error(data):
+    for candidate in (data, b"0\n" + data, b"0\n3\n" + data):
+        with contextlib.suppress(FormatError):
+            parse_checkpoint(candidate)

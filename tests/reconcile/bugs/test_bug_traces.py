@@ -1,0 +1,65 @@
+"""Traces of known bugs: versions decide whether they are named, and which recorded high watermarks are doubted."""
+
+import pytest
+
+from kforensics.damage import Absent, Span
+from kforensics.evidence.model import Citation
+from kforensics.protocol.versions import parse_version
+from kforensics.reconcile.bugs.evidence import BrokerVersions
+from kforensics.reconcile.bugs.traces import doubted_marks
+from kforensics.reconcile.observed.broker_log_facts import BrokerLife, LoggedFacts
+from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
+from kforensics.units import TopicPartition
+
+
+def cut(to_offset, high_watermark):
+    return LoggedTruncation(
+        broker_id=1,
+        topic_partition=TopicPartition("orders", 0),
+        time_ms=1,
+        from_offset=100,
+        is_exact=True,
+        to_offset=to_offset,
+        rule="epoch",
+        leader=2,
+        leader_epoch=3,
+        high_watermark=high_watermark,
+        is_full=False,
+        citations=(Citation(input=0, path="server.log", span=Span(0, 1), line=1),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "line", "ordinary", "doubted"),
+    [
+        ("3.4.0", cut(60, 70), (), {1: 60}),
+        ("2.7.1", cut(60, 70), (), {1: 60}),
+        ("3.5.0", cut(60, 70), (), {}),
+        ("3.4.0", cut(60, 60), (), {}),
+        ("3.4.0", cut(60, Absent.UNKNOWN), (), {}),
+        ("3.4.0", cut(60, 70), (60,), {}),
+    ],
+)
+def test_a_mark_that_was_raised_over_what_was_cut_is_doubted(version, line, ordinary, doubted):
+    versions = BrokerVersions(by_broker={1: parse_version(version)})
+
+    assert doubted == doubted_marks([line], versions, frozenset(ordinary))
+
+
+def test_a_version_that_only_the_metadata_bounds_is_no_more_than_possible():
+    versions = BrokerVersions(by_broker={1: parse_version("1.1.0")}, at_least=parse_version("3.0"))
+
+    assert "likely" == versions.confidence(1, "KAFKA-6361")
+    assert "possible" == versions.confidence(2, "KAFKA-14704")
+    assert versions.confidence(2, "KAFKA-6361") is None
+    assert BrokerVersions().confidence(1, "KAFKA-14704") is None
+
+
+def test_a_broker_is_unbroken_only_where_its_lines_reach_back_far_enough():
+    facts = LoggedFacts(metadata=NoFacts(), lives={1: BrokerLife(first_ms=10, unclean_starts=(20,))})
+
+    assert facts.is_unbroken(1, 21, 30)
+    assert not facts.is_unbroken(1, 15, 30)
+    assert not facts.is_unbroken(1, 5, 8)
+    assert not facts.is_unbroken(2, 21, 30)

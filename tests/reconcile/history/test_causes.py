@@ -1,0 +1,67 @@
+"""Which election a cut is blamed on, where several passed before the replica came back."""
+
+from dataclasses import replace
+
+import pytest
+
+from kforensics.damage import Absent
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.history.causes import CauseEvidence, CauseName, cause_of, election_behind
+from kforensics.reconcile.history.replacements import Replacement
+from kforensics.reconcile.history.topic_incarnations import Incarnation
+from kforensics.reconcile.history.truncations import Cut
+from kforensics.units import TopicPartition
+from tests.reconcile.history.test_logged_losses import cut, term
+from tests.reconcile.logs import HERE
+
+CLEAN = term(2, 2, {2})
+UNCLEAN = replace(term(3, 4, {3}), unclean=True)
+ELECTIONS = (term(1, 0, {1, 2, 3}), term(1, 1, {1, 2}), CLEAN, UNCLEAN)
+
+
+@pytest.mark.parametrize(("epoch", "election"), [(2, CLEAN), (4, UNCLEAN)])
+def test_the_epoch_that_took_the_place_tells_the_election(epoch, election):
+    assert election is election_behind(replace(cut(33, 20), replacement=Replacement(0, epoch)), ELECTIONS[2:])
+
+
+def test_without_a_later_log_the_leaders_epoch_tells_it():
+    assert UNCLEAN is election_behind(replace(cut(33, 20), leader_epoch=4), ELECTIONS)
+
+
+def why(one: Cut, *elections):
+    evidence = CauseEvidence(leaderships=elections, cuts=(one,), incarnation=Incarnation())
+    return cause_of(one, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
+
+
+def test_a_leader_cuts_nothing():
+    lost = replace(cut(44, 24, logged=False), leader=1, replacement=Replacement(1, 4))
+
+    assert CauseName.POWER_LOSS is why(lost, term(1, 1, {1}), term(1, 4, {1})).name
+
+
+def test_what_the_leader_had_written_itself_it_had_lost():
+    told = replace(cut(30, 24, broker=2), leader=1, replacement=Replacement(0, 2))
+
+    assert CauseName.UNCOMMITTED_TAIL is not why(told, term(1, 0, {1, 2}), term(1, 2, {1})).name
+    assert CauseName.UNCOMMITTED_TAIL is why(told, term(2, 0, {1, 2}), term(1, 2, {1})).name
+
+
+def test_without_elections_a_tail_that_others_replaced_was_not_merely_lost():
+    gone = Cut(
+        broker_id=1,
+        topic_partition=TopicPartition("t", 0),
+        time_ms=Absent.UNKNOWN,
+        from_offset=33,
+        to_offset=20,
+        rule="unknown",
+        leader=Absent.UNKNOWN,
+        leader_epoch=Absent.UNKNOWN,
+        is_full=False,
+        is_logged=False,
+        is_shortened=False,
+        before=None,
+        citations=(HERE,),
+    )
+
+    assert CauseName.POWER_LOSS is why(gone).name
+    assert CauseName.UNKNOWN is why(replace(gone, replacement=Replacement(0, 4))).name

@@ -1,0 +1,77 @@
+import pytest
+
+from kforensics.commands.cluster_evidence import gather_facts
+from kforensics.damage import Absent
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.discovery.partition_dirs import find_places
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.units import TopicPartition
+
+
+def gathered(*paths):
+    inputs = find_inputs(paths, with_server_logs=True)
+    return gather_facts(inputs, find_places(inputs))
+
+
+def test_metadata_tells_of_unclean_elections(fixtures):
+    facts = gathered(fixtures / "unclean-election").facts
+    states = facts.leaderships(TopicPartition("orders", 0), facts.topic_id("orders"))
+
+    assert [(2, 1)] == [(s.leader, s.leader_epoch) for s in states if s.unclean]
+    assert frozenset({1}) in [s.isr for s in states]
+    assert facts.has_metadata_log()
+    assert 1 == facts.needed_in_sync("orders")
+    assert 2 == facts.needed_in_sync("payments")
+    assert Absent.UNKNOWN is facts.topic_id("no-such-topic")
+
+
+def test_the_metadata_quorum_has_its_own_leaders(incident):
+    facts = gathered(incident("kraft-quorum-3x") / "snapshots" / "99-final").facts
+    states = facts.leaderships(TopicPartition("__cluster_metadata", 0), Absent.UNKNOWN)
+
+    assert {(101, 102, 103)} == {tuple(sorted(s.replicas)) for s in states}
+    assert sorted(s.leader_epoch for s in states) == [s.leader_epoch for s in states]
+
+
+def test_logs_tell_where_there_is_no_metadata(incident):
+    root = incident("unclean-election-2.8")
+    found = gathered(root / "snapshots" / "99-final", root / "logs")
+
+    assert found.facts.leaderships(TopicPartition("orders", 0), Absent.UNKNOWN)
+    assert {1: ProtocolName.KIP_595, 2: ProtocolName.KIP_595, 3: ProtocolName.KIP_595} == found.protocol_hints
+    assert not found.facts.has_metadata_log()
+
+
+def test_old_brokers_speak_old_protocols(incident):
+    assert {ProtocolName.KIP_101} == set(
+        gathered(
+            incident("fast-failover-1.1") / "snapshots" / "99-final", incident("fast-failover-1.1") / "logs"
+        ).protocol_hints.values()
+    )
+
+
+NOTHING_COMMITS_ALONE = "min.insync.replicas=2\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "log", "needed"),
+    [
+        (None, None, Absent.UNKNOWN),
+        ("log.dirs=/data\n", None, Absent.UNKNOWN),
+        (NOTHING_COMMITS_ALONE, None, 2),
+        ("min.insync.replicas=1\n" + NOTHING_COMMITS_ALONE, None, 2),
+        (NOTHING_COMMITS_ALONE, "Kafka version: 3.6.2", 1),
+        (NOTHING_COMMITS_ALONE, "Kafka version: 3.7.0", 2),
+        (None, "Kafka version: 3.6.2", 1),
+    ],
+)
+def test_how_many_must_be_in_sync_is_known_from_settings_and_versions_only(settings, log, needed, tmp_path):
+    folder = tmp_path / "broker-1"
+    folder.mkdir()
+    if settings is not None:
+        (folder / "server.properties").write_text(settings)
+    line = f"[2024-05-01 12:00:00,123] INFO {log} (org.apache.kafka.common.utils.AppInfoParser)\n" if log else ""
+    start = "[2024-05-01 12:00:01,123] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n"
+    (folder / "server.log").write_text(line + start)
+
+    assert needed == gathered(tmp_path).facts.needed_in_sync("orders")

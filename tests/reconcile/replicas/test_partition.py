@@ -1,0 +1,246 @@
+from dataclasses import dataclass
+
+import pytest
+
+from kforensics.damage import Absent
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.committed.judge import CommitJudge
+from kforensics.reconcile.logs.divergence import agreed_until
+from kforensics.reconcile.logs.loaded_log import view_replica
+from kforensics.reconcile.observed.facts import GroupCommit, Leadership, NoFacts
+from kforensics.reconcile.replicas.partition import Verdict, reconcile_partition
+from kforensics.units import OffsetRange
+from tests.reconcile.logs import HERE, MemoryReader, batch, record, replica
+
+
+@dataclass(frozen=True)
+class Facts(NoFacts):
+    states: tuple = ()
+    groups: tuple = ()
+    unclean: tuple = ()
+    minimum: int = 1
+
+    def leaderships(self, partition, topic_id):
+        return self.states
+
+    def commits(self, partition):
+        return self.groups
+
+    def unclean_restarts(self, broker_id):
+        return self.unclean
+
+    def needed_in_sync(self, topic):
+        return self.minimum
+
+
+def leadership(leader, epoch, isr, at, *, unclean=False):
+    return Leadership(
+        leader=leader,
+        leader_epoch=epoch,
+        isr=frozenset(isr),
+        replicas=(1, 2),
+        unclean=unclean,
+        recorded_at=at,
+        time_ms=at,
+        citation=HERE,
+    )
+
+
+def judge(*replicas, facts=None, records=None, **options):
+    return reconcile_partition(replicas, reader=MemoryReader(records or {}), facts=facts or NoFacts(), **options)
+
+
+def report_of(report, broker):
+    return next(r for r in report.replicas if r.view.replica.broker_id == broker)
+
+
+OLD_LEADER = replica(1, [batch(0, 59, 0), batch(60, 102, 0, 7)], high_watermark=60)
+NEW_LEADER = replica(2, [batch(0, 59, 0), batch(60, 84, 1, 8)], high_watermark=85)
+
+
+def test_the_old_leader_is_cut_where_the_new_one_began():
+    report = judge(OLD_LEADER, NEW_LEADER)
+
+    assert 2 == report.leader.broker_id
+    assert "inferred" == report.leader.source
+    assert Verdict.WILL_TRUNCATE is report.verdict
+    cut = report_of(report, 1).truncation
+    assert (60, 43) == (cut.offset, cut.counts.records)
+    assert (0, 43, 0) == (cut.counts.certain, cut.counts.possible, cut.counts.no)
+    assert report_of(report, 2).truncation is None
+
+
+def test_what_each_leader_would_lose():
+    by_leader = {w.leader.replica.broker_id: w for w in judge(OLD_LEADER, NEW_LEADER).what_if}
+
+    assert (25, 0) == (by_leader[1].lost_certain, by_leader[1].lost_possible)
+    assert (0, 43) == (by_leader[2].lost_certain, by_leader[2].lost_possible)
+
+
+def test_a_leader_alone_in_sync_committed_what_it_wrote():
+    facts = Facts(
+        states=(leadership(1, 0, {1, 2}, 10), leadership(1, 0, {1}, 20), leadership(2, 1, {2}, 30, unclean=True))
+    )
+
+    cut = report_of(judge(OLD_LEADER, NEW_LEADER, facts=facts), 1).truncation
+
+    assert (43, 0, 0) == (cut.counts.certain, cut.counts.possible, cut.counts.no)
+    assert "alone" in cut.runs[0].reason
+
+
+def test_a_leader_alone_commits_nothing_where_more_replicas_are_required():
+    facts = Facts(states=(leadership(1, 0, {1}, 20), leadership(2, 1, {2}, 30, unclean=True)), minimum=2)
+
+    assert 0 == report_of(judge(OLD_LEADER, NEW_LEADER, facts=facts), 1).truncation.counts.certain
+
+
+def test_a_clean_successor_proves_that_the_tail_was_never_committed():
+    facts = Facts(states=(leadership(1, 0, {1, 2}, 10), leadership(2, 1, {2}, 30)))
+
+    cut = report_of(judge(OLD_LEADER, NEW_LEADER, facts=facts), 1).truncation
+
+    assert (0, 0, 43) == (cut.counts.certain, cut.counts.possible, cut.counts.no)
+
+
+def test_a_successor_that_lost_its_disk_cache_proves_nothing():
+    facts = Facts(states=(leadership(1, 0, {1, 2}, 10), leadership(2, 1, {2}, 30)), unclean=(25,))
+
+    assert 43 == report_of(judge(OLD_LEADER, NEW_LEADER, facts=facts), 1).truncation.counts.possible
+
+
+def test_a_group_that_read_in_the_same_epoch_proves_commitment():
+    commit = GroupCommit(group="g", offset=70, leader_epoch=0, time_ms=0, citation=HERE)
+    in_other_epoch = GroupCommit(group="g", offset=80, leader_epoch=1, time_ms=0, citation=HERE)
+
+    cut = report_of(judge(OLD_LEADER, NEW_LEADER, facts=Facts(groups=(commit, in_other_epoch))), 1).truncation
+
+    assert (10, 33, 0) == (cut.counts.certain, cut.counts.possible, cut.counts.no)
+
+
+def test_a_commit_marker_proves_the_transaction_before_it():
+    old = replica(
+        1,
+        [
+            batch(0, 59, 0),
+            batch(60, 69, 0, 7, attributes=16, producer=5),
+            batch(70, 70, 0, 9, attributes=48, producer=5),
+            batch(71, 80, 0),
+        ],
+        high_watermark=60,
+    )
+    marker = record(70, b"\x00\x00\x00\x01", b"\x00" * 6, control=True, transactional=True, producer=5)
+
+    cut = report_of(judge(old, NEW_LEADER, records={"b1/t-0": [marker]}), 1).truncation
+
+    assert (10, 10, 1) == (cut.counts.certain, cut.counts.possible, cut.counts.markers)
+
+
+def test_a_cut_to_the_high_watermark_leaves_divergence_behind():
+    one = replica(1, [batch(0, 0, -1, 1, magic=1), batch(1, 1, -1, 2, magic=1)], high_watermark=2, checkpoint=())
+    other = replica(2, [batch(0, 0, -1, 1, magic=1), batch(1, 1, -1, 3, magic=1)], high_watermark=2, checkpoint=())
+    records = {
+        "b1/t-0": [record(0, b"m0", magic=1), record(1, b"m1", magic=1)],
+        "b2/t-0": [record(0, b"m0", magic=1), record(1, b"m2", magic=1)],
+    }
+
+    report = judge(one, other, records=records)
+
+    assert Verdict.SILENT_DIVERGENCE is report.verdict
+    assert {ProtocolName.HW} == {r.protocol.name for r in report.replicas if r.verdict is not Verdict.LEADER}
+    assert 1 == next(r.divergence.offset for r in report.replicas if r.divergence)
+
+
+def test_a_topic_of_another_id_is_never_compared():
+    old = replica(1, [batch(0, 9, 0, 5)], topic_id="A" * 21 + "x")
+    report = judge(
+        old, replica(2, [batch(0, 3, 0, 6)], topic_id="B" * 22), replica(3, [batch(0, 3, 0, 6)], topic_id="B" * 22)
+    )
+
+    assert Verdict.DIFFERENT_TOPIC is report_of(report, 1).verdict
+    assert Verdict.CONSISTENT is report_of(report, 3).verdict or Verdict.LEADER is report_of(report, 3).verdict
+    assert all(r.divergence is None and r.truncation is None for r in report.replicas)
+
+
+def test_a_high_watermark_past_every_end_is_loss():
+    report = judge(replica(1, [batch(0, 58, 0)], high_watermark=72), replica(2, [batch(0, 58, 0)], high_watermark=59))
+
+    assert Verdict.LOST is report.verdict
+    assert 72 == report_of(report, 1).past_end.value
+
+
+def test_a_future_replica_follows_its_own_broker():
+    current = replica(1, [batch(0, 9, 0), batch(10, 19, 0)])
+    moving = replica(1, [batch(0, 9, 0)], state="future")
+
+    report = judge(current, moving, replica(2, [batch(0, 9, 0), batch(10, 19, 0)]))
+
+    future = next(r for r in report.replicas if r.view.replica.state == "future")
+    assert Verdict.BEHIND is future.verdict
+    assert 1 == future.compared_with.replica.broker_id
+    assert {1, 2} == {w.leader.replica.broker_id for w in report.what_if}
+
+
+def test_deleted_and_stray_directories_are_set_aside():
+    report = judge(replica(1, [batch(0, 9, 0)]), replica(2, [batch(0, 9, 0, 77)], state="deleted"))
+
+    assert Verdict.LEADER is report.verdict
+    assert ["deleted"] == [r.state for r in report.set_aside]
+
+
+@pytest.mark.parametrize("wanted", [1, 2])
+def test_the_leader_can_be_given(wanted):
+    report = judge(OLD_LEADER, NEW_LEADER, wanted_leader=wanted)
+
+    assert (wanted, "option") == (report.leader.broker_id, report.leader.source)
+
+
+def test_a_missing_checkpoint_is_rebuilt_from_batches():
+    from dataclasses import replace
+
+    report = judge(replace(OLD_LEADER, checkpoint_epochs=Absent.NOT_WRITTEN), NEW_LEADER)
+
+    assert "batches" == report_of(report, 1).view.epochs_from
+    assert 60 == report_of(report, 1).truncation.offset
+
+
+def test_without_a_leader_the_next_of_the_isr_is_taken():
+    facts = Facts(states=(leadership(1, 0, {1, 2}, 10), leadership(Absent.NOT_APPLICABLE, 1, {1}, 20)))
+
+    leader = judge(OLD_LEADER, NEW_LEADER, facts=facts).leader
+
+    assert (1, "metadata") == (leader.broker_id, leader.source)
+    assert "names no leader" in leader.reason
+
+
+def test_a_leader_that_is_not_here_is_said():
+    leader = judge(OLD_LEADER, NEW_LEADER, wanted_leader=77).leader
+
+    assert (2, "inferred") == (leader.broker_id, leader.source)
+    assert "broker 77 holds no replica here" in leader.reason
+
+
+def test_a_high_watermark_of_a_log_without_a_common_offset_proves_nothing():
+    behind = view_replica(replica(1, [batch(0, 49, 0)], high_watermark=40))
+    ahead = view_replica(replica(2, [batch(60, 99, 1)], high_watermark=100))
+
+    judge_of_both = CommitJudge(
+        [behind, ahead], lambda one, other: agreed_until(one, other, None), NoFacts(), MemoryReader({})
+    )
+    runs = judge_of_both.runs(behind, OffsetRange(30, 49))
+
+    assert [((30, 39), "certain"), ((40, 49), "possible")] == [(run.offsets, run.certainty) for run in runs]
+
+
+def test_a_clean_successor_after_an_unclean_election_proves_nothing_of_terms_before_it():
+    first = replica(1, [batch(0, 59, 0), batch(60, 102, 0, 7)], high_watermark=60)
+    second = replica(2, [batch(0, 59, 0), batch(60, 79, 1, 8), batch(80, 84, 2, 9)], high_watermark=60)
+    states = (
+        leadership(1, 0, {1, 2}, 10),
+        leadership(3, 1, {3}, 20, unclean=True),
+        leadership(3, 1, {2, 3}, 30),
+        leadership(2, 2, {2, 3}, 40),
+    )
+
+    cut = report_of(judge(first, second, facts=Facts(states=states)), 1).truncation
+
+    assert (0, 43, 0) == (cut.counts.certain, cut.counts.possible, cut.counts.no)

@@ -1,0 +1,224 @@
+"""The order of events, the clocks behind it, and truncations told by log lines, against recordings and made-up logs."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kforensics.damage import Absent
+from kforensics.evidence.broker_logs import LogFile, read_log_file
+from kforensics.formats.log_lines.event import LineCensus
+from kforensics.formats.log_lines.scan import scan_log
+from kforensics.reconcile.observed.broker_log_facts import facts_from_logs, logged_leaderships
+from kforensics.reconcile.observed.clocks import choose_clocks, clocks_that_disagree
+from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.logged_events import order_events
+from kforensics.reconcile.observed.logged_truncations import logged_truncations
+from kforensics.reconcile.observed.time_zones import parse_zone
+from kforensics.reconcile.timeline.events import build_timeline
+from kforensics.units import TopicPartition
+
+HOUR_MS = 3_600_000
+ORDERS = TopicPartition("orders", 0)
+TRUNCATED_BY_LINES = (
+    "consumer-ahead-4.x",
+    "epoch-truncate-2.8",
+    "epoch-truncate-3.9",
+    "fast-failover-1.1",
+    "fast-failover-2.x",
+    "hw-loss-0.10",
+    "power-loss-4.x",
+    "reassignment-jbod-2.8",
+    "unclean-election-2.8",
+    "unclean-election-4.x",
+)
+
+
+def read_logs(root: Path) -> list[LogFile]:
+    found = (
+        read_log_file(root, str(path.relative_to(root)), input_index=0)
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    )
+    return [file for file in found if file is not None]
+
+
+def log(*lines: str, node: int = 1, mtime_ns: int = 0) -> LogFile:
+    text = "".join(f"[2024-05-01 {line} (x)\n" for line in lines).encode()
+    events = [event for window in scan_log([text]) for event in window.events]
+    assert len(lines) == sum(1 + event.repeats for event in events)
+    return LogFile(
+        input=0,
+        path=f"{node}.log",
+        is_compressed=False,
+        node_id=node,
+        events=tuple(events),
+        census=LineCensus(),
+        events_dropped=0,
+        problems=(),
+        mtime_ns=mtime_ns,
+    )
+
+
+def cuts_of(*files: LogFile):
+    return logged_truncations(order_events(files, choose_clocks(files, {})))
+
+
+@pytest.mark.parametrize("name", TRUNCATED_BY_LINES)
+def test_every_truncation_of_a_recording_with_both_its_offsets(name, incident):
+    root: Path = incident(name)
+    checks = json.loads((root / "checks.json").read_text())["explain"]
+    cuts = cuts_of(*read_logs(root / "logs"))
+
+    wanted = {
+        (t["broker_id"], (t["topic"], t["partition"]), t["from_offset"], t["to_offset"]) for t in checks["truncations"]
+    }
+    found = {
+        (cut.broker_id, cut.topic_partition, cut.from_offset, cut.to_offset) for cut in cuts if cut.has_effect is True
+    }
+    assert wanted == found
+
+
+@pytest.mark.parametrize("name", ["fast-failover-1.1", "unclean-election-2.8", "unclean-election-4.x", "hw-loss-0.10"])
+def test_unclean_elections_show_in_the_logs_of_any_era(name, incident):
+    root: Path = incident(name)
+    truth = json.loads((root / "incident.json").read_text())["truth"]["unclean_elections"]
+    files = read_logs(root / "logs")
+    states = logged_leaderships(order_events(files, choose_clocks(files, {})))
+    timeline = build_timeline((), (), states)
+
+    elected = {
+        (entry.topic_partition, entry.leader_epoch, entry.broker_id)
+        for entry in timeline
+        if entry.kind == "unclean-election"
+    }
+    assert {
+        ((e["topic"], e["partition"]), e.get("leader_epoch", e.get("epoch")), e.get("leader", e.get("new_leader")))
+        for e in truth
+    } == elected
+
+
+def test_a_recording_where_nothing_happened_has_no_truncation(incident):
+    files = read_logs(incident("benign-rolling-restart-4.x") / "logs")
+    events = order_events(files, choose_clocks(files, {}))
+    cuts = logged_truncations(events)
+    timeline = build_timeline(events, cuts, facts_from_logs(events, NoFacts()).by_partition)
+
+    assert [] == [cut for cut in cuts if cut.has_effect is True]
+    assert [] == [
+        entry for entry in timeline if entry.kind in {"truncation", "unclean-election"} and not entry.is_quiet
+    ]
+    assert 23 == sum(cut.has_effect is False for cut in cuts)
+    times = [entry.time_ms for entry in timeline if isinstance(entry.time_ms, int)]
+    assert sorted(times) == times
+
+
+def test_a_line_without_effect_and_one_whose_effect_is_unknown():
+    [no_effect] = cuts_of(
+        log(
+            "12:00:00,000] INFO Completed load of log orders-0 with 1 log segments and log end offset 60 in 28 ms",
+            "12:00:01,000] INFO Truncating log orders-0 to offset 60.",
+        )
+    )
+    [unknown] = cuts_of(log("12:00:01,000] INFO Truncating log orders-0 to offset 60."))
+
+    assert (False, Absent.UNKNOWN) == (no_effect.has_effect, unknown.has_effect)
+
+
+def test_two_cuts_within_a_moment_are_two():
+    cuts = cuts_of(
+        log(
+            "12:00:00,000] INFO Completed load of log orders-0 with 1 log segments and log end offset 60 in 28 ms",
+            "12:00:01,000] INFO Truncating log orders-0 to offset 58.",
+            "12:00:01,004] WARN [ReplicaFetcherThread-0-2], Replica 1 for partition [orders,0] reset its fetch offset from 58"
+            " to current leader 2's latest offset 45",
+            "12:00:01,004] INFO Truncating log orders-0 to offset 45.",
+        )
+    )
+
+    assert [(60, 58), (58, 45)] == [(cut.from_offset, cut.to_offset) for cut in cuts]
+    assert ("leader-end", 2) == (cuts[1].rule, cuts[1].leader)
+
+
+def test_a_full_truncation_starts_anew_above():
+    [cut] = cuts_of(
+        log(
+            "12:00:00,000] WARN [ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] Truncate fully and reset fetch offset"
+            " for partition orders-0 from 100 to the current leader's start offset 150 because the local replica's end"
+            " offset is smaller than the current leader's start offsets."
+        )
+    )
+
+    assert (100, 150, True, True) == (cut.from_offset, cut.to_offset, cut.is_full, cut.has_effect)
+
+
+LEADS = "INFO [Broker id={0}] Leader orders-0 starts at leader epoch {1} from offset 0 with high watermark 0 ISR [1] addingReplicas [] removingReplicas []. Previous leader epoch was 0."
+
+
+def test_the_zone_of_a_log_comes_from_epochs_that_the_metadata_dates():
+    file = log(*(f"{11 + epoch}:00:00,500] " + LEADS.format(1, epoch) for epoch in range(1, 4)))
+    noon_utc = 1_714_564_800_000
+    dated = {(ORDERS, epoch): noon_utc + (epoch - 1) * HOUR_MS - 2 * HOUR_MS for epoch in range(1, 4)}
+    [clock] = choose_clocks([file], dated)
+
+    assert (-2 * HOUR_MS, "metadata", 0) == (clock.shift_ms, clock.source, clock.skew_ms)
+    assert noon_utc - 2 * HOUR_MS + 500 == clock.utc_ms(file.events[0])
+
+
+def test_a_clock_that_disagrees_is_aligned_and_named():
+    lines = [f"{hour}:00:00,000] " for hour in range(12, 16)]
+    good = log(*(line + LEADS.format(1, number) for number, line in enumerate(lines)))
+    late = log(
+        *(line.replace(":00:00,000", ":01:00,000") + LEADS.format(2, number) for number, line in enumerate(lines)),
+        node=2,
+    )
+    dated = {
+        (ORDERS, number): event.time_ms for number, event in enumerate(good.events) if isinstance(event.time_ms, int)
+    }
+    clocks = choose_clocks([good, late], dated)
+
+    assert [0, -60_000] == [clock.shift_ms for clock in clocks]
+    assert {2: -60_000} == clocks_that_disagree([good, late], clocks)
+
+
+def test_the_option_outranks_all_evidence_and_utc_is_assumed_without_any():
+    file = log("12:00:01,000] INFO Truncating log orders-0 to offset 60.")
+
+    assert ("assumed", 0) == (choose_clocks([file], {})[0].source, choose_clocks([file], {})[0].shift_ms)
+    assert -HOUR_MS == choose_clocks([file], {}, zone=parse_zone("+01:00"))[0].shift_ms
+
+
+def test_file_times_tell_the_zone_where_most_files_agree():
+    noon_ns = 1_714_564_800_000_000_000
+    files = [
+        log(
+            "12:00:01,000] INFO Truncating log orders-0 to offset 60.",
+            node=node,
+            mtime_ns=noon_ns - 3_600_000_000_000 + 2_000_000_000,
+        )
+        for node in range(3)
+    ]
+
+    assert {("file-time", -HOUR_MS)} == {(clock.source, clock.shift_ms) for clock in choose_clocks(files, {})}
+    assert {"assumed"} == {clock.source for clock in choose_clocks([replace(files[0])], {})}
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.sampled_from("LFTRN")), max_size=30))
+def test_no_order_of_lines_breaks_the_reading(steps):
+    texts = {
+        "L": "INFO Completed load of log orders-0 with 1 log segments and log end offset {1} in 2 ms",
+        "F": "INFO [Broker id={0}] Follower orders-0 starts at leader epoch {0} from offset {1} with high watermark 0. Previous leader epoch was 0.",
+        "T": "INFO Truncating log orders-0 to offset {1}.",
+        "R": "WARN Corruption found in segment 0 of log orders-0, truncating to offset {1}",
+        "N": "INFO Truncating orders-0 to {1} has no effect as the largest offset in the log is {0}.",
+    }
+    file = log(*(f"12:00:00,000] {texts[kind].format(node, offset)}" for node, offset, kind in steps))
+    cuts = cuts_of(file)
+    events = order_events([file], choose_clocks([file], {}))
+
+    for cut in cuts:
+        assert cut.has_effect is not True or (isinstance(cut.from_offset, int) and cut.from_offset > cut.to_offset)
+    assert len(build_timeline(events, cuts, logged_leaderships(events))) >= len(cuts)

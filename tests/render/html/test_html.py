@@ -1,0 +1,365 @@
+"""Pages: hostile texts change nothing in them but texts, and the same values give the same bytes."""
+
+import html.parser
+from dataclasses import replace
+
+import pytest
+
+from kforensics.commands.cited import CitedFile
+from kforensics.commands.explain import Explanation
+from kforensics.damage import Absent, Span
+from kforensics.errors import MissingExtra
+from kforensics.evidence.model import Citation, Input, Problem
+from kforensics.findings.model import Severity, finding
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.bugs.evidence import BugTrace
+from kforensics.reconcile.committed.judge import CommittedCounts
+from kforensics.reconcile.history.causes import Cause, CauseName
+from kforensics.reconcile.history.outline import LogOutline
+from kforensics.reconcile.history.residual_divergence import Residual
+from kforensics.reconcile.history.torn_transactions import Tears
+from kforensics.reconcile.incident.model import GroupAtRisk, Holder, LossEntry, PartitionStory, Truncation
+from kforensics.reconcile.incident.operations import Operation
+from kforensics.reconcile.observed.clocks import Clock
+from kforensics.reconcile.timeline.events import TimelineEntry
+from kforensics.render.html.explain_page import explain_html
+from kforensics.render.html.lanes import _ticks, draw_figure
+from kforensics.units import EpochEntry, OffsetRange, TopicPartition
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "</style><style>*{display:none}</style>",
+    "</title></head><body onload=alert(1)>",
+    "javascript:alert(1)",
+    "<!-- --><svg/onload=alert(1)>",
+    "&lt;script&gt;&#x3c;img&#62;",
+    "{{ 7 * 7 }}{% raw %}",
+    "]]><![CDATA[<a href=x>",
+    "\x00\x1b[2J\u202eevil\u2028\n",
+    "\udcff\ud800 \\ back",
+]
+
+
+class Outline(html.parser.HTMLParser):
+    """The elements of a page, each with its attributes' names, and the values of those that can act."""
+
+    ACTING = frozenset({"href", "src", "style", "class", "id", "http-equiv", "content", "role", "x", "y", "width", "d"})
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.elements = []
+        self.words = []
+        self.others = []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, [(name, value if name in self.ACTING else None) for name, value in attrs]))
+
+    def handle_endtag(self, tag):
+        self.elements.append(f"/{tag}")
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    def handle_comment(self, data):
+        self.others.append(data)
+
+    handle_pi = unknown_decl = handle_comment
+
+
+def outline(page):
+    parser = Outline()
+    parser.feed(page)
+    parser.close()
+    return parser
+
+
+def explanation(word):
+    """An explanation in which `word` stands wherever a text can come from evidence: 20 fields."""
+    partition = TopicPartition(f"topic{word}", 0)
+    cited = Citation(input=0, path=f"dir/{word}.log", span=Span(3, 4))
+    line = Citation(input=1, path=".", line=7)
+    cause = Cause(name=CauseName.UNCLEAN_ELECTION, confidence="proven", reason=f"reason{word}", citations=(cited,))
+    cut = Truncation(
+        broker_id=1,
+        topic_partition=partition,
+        time_ms=1_795_243_212_042,
+        from_offset=103,
+        to_offset=60,
+        protocol="kip-595",
+        decided_by="epoch",
+        leader=2,
+        leader_epoch=1,
+        expected_offset=60,
+        agrees=True,
+        steps=(f"step{word}",),
+        is_logged=True,
+        cause=cause,
+        committed=CommittedCounts(certain=43, possible=0, no=0, markers=0),
+        citations=(line, cited),
+    )
+    loss = LossEntry(
+        topic_partition=partition,
+        offsets=OffsetRange(60, 102),
+        records=43,
+        markers=1,
+        committed="certain",
+        was_committed="certain",
+        is_replaced=True,
+        leader_epoch=0,
+        reason=f"because{word}",
+        cause=CauseName.UNCLEAN_ELECTION,
+        held_by=(Holder(input=0, path=f"held{word}", broker_id=1, is_final=False, in_use=False),),
+        citations=(cited,),
+    )
+
+    def log(rank, end, epochs, *, broker_id=1):
+        return LogOutline(
+            input=0,
+            path=f"held{word}",
+            broker_id=broker_id,
+            rank=rank,
+            is_final=rank == 1,
+            is_remnant=False,
+            state=f"state{word}" if broker_id == 3 else "live",
+            log_start_offset=0,
+            log_end_offset=end,
+            epochs=epochs,
+            high_watermark=60,
+        )
+
+    story = PartitionStory(
+        partition=partition,
+        leader=2,
+        log_start_offset=0,
+        log_end_offset=93,
+        leaderships=(),
+        truncations=(cut,),
+        losses=(loss,),
+        groups=(GroupAtRisk(group=f"group{word}", offset=120, kind="ahead", citation=cited),),
+        tears=Tears(),
+        other_topics=(),
+        copies=3,
+        logs=(
+            log(0, 103, (EpochEntry(0, 0),)),
+            log(1, 93, (EpochEntry(0, 0), EpochEntry(1, 60))),
+            log(1, 93, (EpochEntry(0, 0), EpochEntry(1, 60)), broker_id=3),
+        ),
+        residuals=(
+            Residual(broker_id=3, offset=58, protocol=ProtocolName.KIP_595, old_format=False, citations=(cited,)),
+        ),
+    )
+    entries = (
+        TimelineEntry(
+            kind="broker-halted",
+            time_ms=1_795_243_200_000,
+            broker_id=1,
+            detail={"reason": f"halt{word}"},
+            citations=(line,),
+        ),
+        TimelineEntry(
+            kind=f"kind{word}",
+            time_ms=Absent.UNKNOWN,
+            topic_partition=partition,
+            detail={"directory": f"/var/{word}"},
+            citations=(cited,),
+        ),
+    )
+    return Explanation(
+        inputs=(
+            Input(path=f"input{word}", kind="broker", broker_id=1, cluster_id=f"cluster{word}"),
+            Input(path=f"log{word}", kind="log-file", kafka_version_hint=f"version{word}"),
+        ),
+        timeline=entries,
+        stories=(story,),
+        partitions=1,
+        clocks=((f"clock{word}", Clock(shift_ms=1000, source="assumed")),),
+        conclusion=(f"43 records are gone from topic{word}.", f"more{word}"),
+        advice=(f"Do not start {word}.", f"Keep {word}."),
+        missing=(f"missing{word}",),
+        notes=(f"note{word}",),
+        findings=(
+            finding(
+                "KF301",
+                severity=Severity.CRITICAL,
+                statement=f"statement{word}",
+                topic_partition=partition,
+                citations=(cited,),
+            ),
+        ),
+        problems=(Problem(input=0, path=f"bad{word}", message=f"message{word}"),),
+        operations=(
+            Operation(
+                kind="reassignment",
+                topic_partition=partition,
+                time_ms=Absent.UNKNOWN,
+                meaning=f"moved{word}",
+                citations=(cited,),
+            ),
+        ),
+        broker_bugs=(
+            BugTrace(
+                jira="KAFKA-13315",
+                broker_id=1,
+                confidence="likely",
+                effect="effect",
+                trace=f"trace{word}",
+                citations=(line,),
+            ),
+        ),
+    )
+
+
+def page(word, **options):
+    files = (
+        CitedFile(input=0, path=f"dir/{word}.log", length=10, sha256="ab" * 32),
+        CitedFile(input=1, path=".", length=Absent.UNREADABLE, sha256=Absent.UNREADABLE),
+    )
+    return explain_html(explanation(word), files, exit_code=1, **options)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_texts_change_no_element_and_no_attribute(hostile):
+    harmless, attacked = outline(page("abc")), outline(page(hostile))
+
+    assert harmless.elements == attacked.elements
+    assert len(harmless.elements) > 200
+    assert [] == attacked.others
+    assert "".join(attacked.words).count("alert(1)") >= (12 if "alert(1)" in hostile else 0)
+
+
+def test_no_character_steers_the_reader():
+    text = page("\x00\x1b[2J\u202e\u2066\u2028\udcff")
+
+    assert text.isprintable() or not {c for c in text if not c.isprintable()} - {"\n"}
+    text.encode()
+
+
+def test_there_is_nothing_to_run_and_nothing_to_load():
+    parsed = outline(page("abc"))
+    tags = {element[0] for element in parsed.elements if isinstance(element, tuple)}
+    links = [
+        value
+        for element in parsed.elements
+        if isinstance(element, tuple)
+        for name, value in element[1]
+        if name == "href"
+    ]
+
+    assert not tags & {"script", "link", "img", "iframe", "object", "embed", "form", "base", "use", "image"}
+    assert all(link.startswith("#") for link in links)
+    assert (
+        "meta",
+        [("http-equiv", "Content-Security-Policy"), ("content", "default-src 'none'; style-src 'unsafe-inline'")],
+    ) in parsed.elements
+    assert "url(http" not in page("abc")
+    assert not any(
+        name.startswith("on") for element in parsed.elements if isinstance(element, tuple) for name, _ in element[1]
+    )
+
+
+def test_every_link_leads_somewhere_and_ids_are_unique():
+    elements = [element for element in outline(page("abc")).elements if isinstance(element, tuple)]
+    ids = [value for _, attributes in elements for name, value in attributes if name == "id"]
+    links = [value[1:] for _, attributes in elements for name, value in attributes if name == "href"]
+
+    assert len(ids) == len(set(ids))
+    assert set(links) <= set(ids)
+    assert {"file-1", "file-2", "losses", "timeline"} <= set(links)
+
+
+def test_elements_are_closed_in_order():
+    void = {"meta", "br", "rect", "path", "circle"}
+    stack = []
+    for element in outline(page("abc")).elements:
+        if isinstance(element, tuple):
+            if element[0] not in void:
+                stack.append(element[0])
+        elif element[1:] not in void:
+            assert stack.pop() == element[1:]
+    assert [] == stack
+
+
+def test_the_same_values_give_the_same_bytes():
+    assert page("abc") == page("abc")
+
+
+def test_bugs_operations_and_what_stays_open_have_sections_of_their_own():
+    words = " ".join(" ".join(outline(page("")).words).split())
+    headings = ("Done on purpose", "Known bugs of Kafka", "Replicas that stay different", "Findings", "What stays open")
+
+    places = [words.rindex(heading) for heading in headings]
+    assert sorted(places) == places
+    assert "KAFKA-13315" in words[places[1] : places[2]]
+    assert "moved" in words[places[0] : places[1]]
+
+
+def test_verdict_and_advice_come_first():
+    words = " ".join(" ".join(outline(page("")).words).split())
+
+    assert words.index("Committed records are gone") < words.index("43 records are gone from topic")
+    assert (
+        words.index("What not to do")
+        < words.index("Do not start")
+        < words.index("What to do")
+        < words.index("Ledger of losses")
+    )
+    assert "as the broker did" in words
+    assert "ab" * 32 in words
+    assert "not readable" in words
+    assert "pseudonyms" not in words
+    assert "pseudonyms" in page("", is_redacted=True)
+
+
+def test_a_calm_explanation_makes_a_calm_page():
+    calm = replace(
+        explanation(""),
+        timeline=(),
+        stories=(),
+        findings=(),
+        problems=(),
+        advice=(),
+        missing=(),
+        notes=(),
+        clocks=(),
+        conclusion=("Nothing that was committed is missing in 9 partitions.",),
+    )
+
+    text = explain_html(calm, (), exit_code=0)
+
+    assert "No committed record is missing" in text
+    assert "tone-good" in text
+    assert "Ledger of losses" not in text
+    assert "<figure" not in text
+
+
+def test_pictures_say_in_words_what_they_show():
+    story = explanation("").stories[0]
+
+    figure = draw_figure(story, explanation("").inputs)
+
+    assert ["Before: input", "Now"] == [moment.name for moment in figure.moments]
+    assert "the leader lacks 60 to 102 (committed)" in figure.description
+    before = figure.moments[0].lanes[0]
+    assert "end 103, HW 60, leader lacks 43" == before.ends
+    assert ["certain"] == [piece.kind for piece in before.gone]
+    assert 0 == figure.left_out
+    last = before.gone[0]
+    assert last.x + last.width == pytest.approx(before.pieces[-1].x + before.pieces[-1].width, abs=0.2)
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 1), (0, 103), (59, 79), (0, 2**63 - 1), (10**12, 10**12 + 7)])
+def test_ticks_are_few_and_in_order(first, last):
+    ticks = _ticks(first, last)
+
+    assert ticks == sorted(set(ticks))
+    assert (first, last) == (ticks[0], ticks[-1])
+    assert len(ticks) <= 9
+
+
+def test_without_jinja_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr("kforensics.render.html.pages.find_spec", lambda _: None)
+
+    with pytest.raises(MissingExtra, match=r"kforensics\[html\]"):
+        page("abc")

@@ -1,0 +1,163 @@
+import base64
+import json
+import os
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kforensics import __version__
+from kforensics.damage import Absent, BitFlip, Damage, DamageKind, Span
+from kforensics.evidence.model import Citation, Input, Problem
+from kforensics.findings.model import Severity, finding
+from kforensics.render.json.document import document, document_pieces, json_line, to_plain
+from kforensics.units import EpochEntry, OffsetRange, TopicPartition
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Absent.NOT_WRITTEN, {"absent": "not-written"}),
+        (None, None),
+        (True, True),
+        (2**63, 2**63),
+        (1.5, 1.5),
+        ("orders", "orders"),
+        (b"\x00\xff", {"base64": "AP8="}),
+        (bytearray(b"a"), {"base64": "YQ=="}),
+        (memoryview(b"a"), {"base64": "YQ=="}),
+        (Severity.NOTE, "note"),
+        (Level.HIGH, 3),
+        (Path("a/b"), "a/b"),
+        (EpochEntry(3, 60), [3, 60]),
+        (OffsetRange(1, 2), {"first": 1, "last": 2}),
+        (BitFlip(200, 3, 0xE8, 0xEC), {"position": 200, "bit": 3, "found": 232, "expected": 236}),
+        (np.int64(7), 7),
+        (np.bool_(True), True),
+        (np.array([1, 2]), [1, 2]),
+        (frozenset({3, 1}), [1, 3]),
+        ((1, (2,)), [1, [2]]),
+        ({TopicPartition("a", 1): 2, "b": b""}, {'{"topic": "a", "partition": 1}': 2, "b": {"base64": ""}}),
+        (iter([1]), [1]),
+        (
+            Citation(input=0, path="orders-0", span=Span(8192, 61)),
+            {"input": 0, "path": "orders-0", "position": 8192, "length": 61, "line": {"absent": "not-applicable"}},
+        ),
+        (
+            Problem(input=1, path="x", message="gone"),
+            {"input": 1, "path": "x", "position": {"absent": "not-applicable"}, "message": "gone"},
+        ),
+    ],
+)
+def test_forms(value, plain):
+    assert to_plain(value) == plain
+
+
+def test_a_dataclass_is_its_fields():
+    damage = Damage(span=Span(1, 2), kind=DamageKind.CRC, expected="a", found="b")
+
+    plain = to_plain(damage)
+
+    assert plain["span"] == {"position": 1, "length": 2}
+    assert plain["kind"] == "crc"
+    assert plain["offsets_lost"] == {"absent": "not-applicable"}
+
+
+def test_a_name_that_is_no_text_keeps_its_bytes():
+    raw = b"caf\xe9\x1b.log"
+
+    assert to_plain(os.fsdecode(raw)) == {"base64": base64.b64encode(raw).decode()}
+    assert to_plain("\ud800") == {"base64": base64.b64encode(b"\xed\xa0\x80").decode()}
+
+
+@given(
+    st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.binary()),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_lines_are_ascii_and_lose_nothing(value):
+    line = json_line(value)
+
+    assert line.isascii()
+    assert line.count("\n") == 1
+    assert "\x1b" not in line
+    assert json.loads(line) == to_plain(value)
+
+
+def test_what_has_no_form_is_a_defect():
+    with pytest.raises(TypeError, match="object"):
+        to_plain(object())
+
+
+def test_the_document():
+    found = finding(
+        "KF502",
+        severity=Severity.ERROR,
+        statement="orders-0 stands twice",
+        topic_partition=TopicPartition("orders", 0),
+        citations=(Citation(input=0, path="orders-0"),),
+    )
+
+    text = document(
+        "ls",
+        inputs=(Input(path="b1", kind="broker", broker_id=1),),
+        findings=(found,),
+        problems=(),
+        exit_code=1,
+        partitions=[],
+    )
+
+    whole = json.loads(text)
+    assert list(whole) == ["schema", "tool_version", "inputs", "partitions", "findings", "problems", "exit_code"]
+    assert whole["schema"] == "kforensics/ls/1"
+    assert whole["tool_version"] == __version__
+    assert whole["inputs"] == [
+        {
+            "path": "b1",
+            "kind": "broker",
+            "broker_id": 1,
+            "cluster_id": {"absent": "unknown"},
+            "kafka_version_hint": {"absent": "unknown"},
+        }
+    ]
+    assert whole["findings"][0]["code"] == "KF502"
+    assert whole["findings"][0]["offsets"] == {"absent": "not-applicable"}
+    assert whole["exit_code"] == 1
+    assert text.endswith("}\n")
+
+
+def test_a_document_in_pieces_is_the_document():
+    problem = Problem(input=0, path="x", message="gone")
+    one = Input(path="b1", kind="broker")
+
+    pieces = document_pieces(
+        "dump",
+        inputs=(one,),
+        findings=(),
+        problems=(problem,),
+        exit_code=3,
+        streams={"items": (json_line({"offset": n}).rstrip() for n in range(3)), "none": ()},
+        level="crc",
+    )
+
+    whole = json.loads("".join(pieces))
+    assert whole == json.loads(
+        document(
+            "dump",
+            inputs=(one,),
+            findings=(),
+            problems=(problem,),
+            exit_code=3,
+            level="crc",
+            items=[{"offset": n} for n in range(3)],
+            none=[],
+        )
+    )
