@@ -14,21 +14,21 @@ from kforensics import schema
 from kforensics.cli.app import COMMANDS, run
 from kforensics.cli.fleet import fleet
 from kforensics.cli.verify import VerifyLevel
+from kforensics.commands.sealing.signature import SignatureState
+from kforensics.commands.snapshots import SNAPSHOT_KIND, UNUSED_KIND
 from kforensics.damage import Absent, DamageKind, Gravity
 from kforensics.evidence.checks.context import FileState
-from kforensics.evidence.metadata_events import EventKind
-from kforensics.evidence.seal import Change, Kind
+from kforensics.evidence.metadata.events import EventKind
+from kforensics.evidence.seal.state import Change, Kind
 from kforensics.findings.model import Confidence, Severity
-from kforensics.formats.control_record import ControlType
-from kforensics.pipeline.signature import SignatureState
-from kforensics.pipeline.snapshots import SNAPSHOT_KIND, UNUSED_KIND
+from kforensics.formats.messages.control import ControlType
 from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationRule
-from kforensics.reconcile.causes import CauseName
-from kforensics.reconcile.committed import Certainty
-from kforensics.reconcile.divergence import DivergenceKind
-from kforensics.reconcile.partition import Verdict
-from kforensics.render import jsonout, record_lines
-from kforensics.render.dump import CODECS
+from kforensics.reconcile.committed.judge import Certainty
+from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.logs.divergence import DivergenceKind
+from kforensics.reconcile.replicas.partition import Verdict
+from kforensics.render.json import document, record_lines
+from kforensics.render.json.dump import CODECS
 from kforensics.simulation.explore import Invariant
 from kforensics.simulation.models import MODELS
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix
@@ -261,7 +261,7 @@ def test_the_depth_is_one_of_two(samples):
 def test_what_a_command_prints_in_a_test_is_held_against_its_schema(fixtures, monkeypatch, capsys, tmp_path):
     tree = str(fixtures / "unclean-election" / "broker-1")
     assert run(["ls", tree, "--format", "json"]) == 0
-    monkeypatch.setattr(jsonout, "__version__", 1)
+    monkeypatch.setattr(document, "__version__", 1)
 
     with pytest.raises(SchemaMismatch, match=r"\$\.tool_version"):
         run(["ls", tree, "--format", "json"])
