@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from kforensics.damage import Absent, Damage, DamageKind, Gravity
 from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileKind, FileReport, PartitionContext
+from kforensics.evidence.file_kinds import row_of
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
 from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
@@ -24,16 +25,8 @@ _UNDER_A_SOUND_CHECKSUM = frozenset(
 )
 """What recovery does not see: it asks for checksums, and opens no batch."""
 
-_CODES = {
-    FileKind.OFFSET_INDEX: ("KF103", Severity.WARNING),
-    FileKind.TIME_INDEX: ("KF103", Severity.WARNING),
-    FileKind.TXN_INDEX: ("KF104", Severity.WARNING),
-    FileKind.PRODUCER_SNAPSHOT: ("KF105", Severity.WARNING),
-    FileKind.LEADER_EPOCH_CHECKPOINT: ("KF106", Severity.ERROR),
-    FileKind.OFFSET_CHECKPOINT: ("KF107", Severity.WARNING),
-    FileKind.METADATA_SNAPSHOT: ("KF109", Severity.ERROR),
-}
-_OF_SMALL_FILES = ("KF108", Severity.ERROR)
+_REBUILT = frozenset({"KF103", "KF104", "KF105", "KF107"})
+"""Damage of files that a broker can do without: a warning, not an error."""
 
 _CUT_AT_START = (
     "The broker left no clean-shutdown marker, and this place is at or above the recovery point: the next start cuts the log here "
@@ -80,7 +73,9 @@ def _file_findings(report: FileReport, intact: IntactReplicas, inputs: Sequence[
         elif report.kind is FileKind.SEGMENT:
             code, severity = ("KF102" if place.kind in _SEQUENCE_KINDS else "KF101"), Severity.ERROR
         else:
-            code, severity = _CODES.get(report.kind, _OF_SMALL_FILES)
+            code = row_of(report.kind).damage_code
+            assert not isinstance(code, Absent), f"{report.kind} is not checked"
+            severity = Severity.WARNING if code in _REBUILT else Severity.ERROR
         is_incomplete = code == "KF101" and _will_be_truncated(context, place)
         yield finding(
             code,
