@@ -71,3 +71,21 @@ def test_every_command_and_option_on_a_page_exists():
 def test_pages_show_screens_and_commands():
     assert len(SCREENS) >= 8
     assert len(list(commands_shown())) >= 40
+
+
+def test_every_file_that_a_page_names_exists():
+    pages = [
+        *PAGES,
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "SECURITY.md",
+        ROOT / "CHANGELOG.md",
+        ROOT / "fixtures" / "README.md",
+    ]
+    missing = [
+        f"{page.relative_to(ROOT)}: {path}"
+        for page in pages
+        for path in re.findall(r"`(?!/)([\w./-]+/[\w.-]+\.(?:py|md|toml|yml|txt))`", page.read_text(encoding="utf-8"))
+        if not ((ROOT / path).exists() or (ROOT / "kforensics" / path).exists())
+    ]
+
+    assert missing == []
