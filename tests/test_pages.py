@@ -4,13 +4,16 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
+import kforensics
 from kforensics.cli.app import app, run
 from tests.conftest import ROOT
 
+PACKAGE = Path(kforensics.__file__).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SCREEN = re.compile(r"^```sh\n(kforensics [^\n]+)\n```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SCREENS = [
@@ -85,7 +88,7 @@ def test_every_file_that_a_page_names_exists():
         f"{page.relative_to(ROOT)}: {path}"
         for page in pages
         for path in re.findall(r"`(?!/)([\w./-]+/[\w.-]+\.(?:py|md|toml|yml|txt))`", page.read_text(encoding="utf-8"))
-        if not ((ROOT / path).exists() or (ROOT / "kforensics" / path).exists())
+        if not any((root / path).exists() for root in (ROOT, PACKAGE.parent, PACKAGE))
     ]
 
     assert missing == []
