@@ -22,6 +22,8 @@ SCREENS = [
     for found in SCREEN.finditer(page.read_text(encoding="utf-8"))
 ]
 
+NAMED_FILE = re.compile(r"(?:(?<=`)(?!/)|(?=\b(?:tests|kforensics)/))([\w./-]+/[\w.-]+\.(?:py|md|toml|yml|txt))\b")
+
 REST = "…\n"
 """Ends a screen of which only the first paragraphs are shown."""
 
@@ -87,7 +89,7 @@ def test_every_file_that_a_page_names_exists():
     missing = [
         f"{page.relative_to(ROOT)}: {path}"
         for page in pages
-        for path in re.findall(r"`(?!/)([\w./-]+/[\w.-]+\.(?:py|md|toml|yml|txt))`", page.read_text(encoding="utf-8"))
+        for path in NAMED_FILE.findall(page.read_text(encoding="utf-8"))
         if not any((root / path).exists() for root in (ROOT, PACKAGE.parent, PACKAGE))
     ]
 
