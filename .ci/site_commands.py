@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
-"""A hook of mkdocs: puts what `--help` says of every command into docs/reference/commands.md while the site is built."""
+"""A hook of mkdocs: while the site is built it puts what `--help` says of every command into docs/reference/commands.md.
 
+Links to files outside of docs/, which work where the repository is read, become links to the repository.
+"""
+
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,10 +13,13 @@ from typer.main import get_command
 from kforensics.cli.app import PROGRAM, app
 
 PLACE = "<!-- commands -->"
+OUTSIDE = re.compile(r"\]\(\.\./((?:kforensics|tests|fixtures|man)/|[A-Z]+\.md)")
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill the place of the commands on the one page that has it."""
+def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
+    """Fill the place of the commands on the one page that has it, and turn links out of docs/ to the repository."""
+    if "/" not in page.file.src_uri:
+        markdown = OUTSIDE.sub(rf"]({config.repo_url.rstrip('/')}/blob/main/\1", markdown)
     return markdown.replace(PLACE, "\n".join(commands())) if PLACE in markdown else markdown
 
 
