@@ -111,7 +111,7 @@ def _read_directory(place: PartitionPlace, files: Sequence[FoundFile], problems:
 
 def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
     files = []
-    for found in walk_partition(place.state.root, place.path, name=Path(place.path).name):
+    for found in walk_partition(place.state.listings, place.path, name=Path(place.path).name):
         match found:
             case FoundFile():
                 files.append(found)
@@ -182,7 +182,8 @@ def changes_since(place: PartitionPlace, replica: Replica) -> tuple[Problem, ...
     try:
         with open_evidence(place.state.root / last.path) as file:
             now = (file.size, file.mtime_ns)
-        names = directory_names(place.state.root, place.path)
+        is_listed = not place.state.listings.may_have_changed(place.path)
+        names = () if is_listed else directory_names(place.state.root, place.path)
     except (EvidenceError, OSError):
         pass
     else:
