@@ -150,7 +150,6 @@ def nodes_of(inputs: Inputs) -> tuple[Node, ...]:
             node_id=found.described.broker_id,
             kind=found.described.kind,
             cluster_id=found.described.cluster_id,
-            log_dirs=(),
             version_hint=found.described.kafka_version_hint,
         )
         for index, found in enumerate(inputs.found)

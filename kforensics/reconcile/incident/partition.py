@@ -224,7 +224,14 @@ class _Teller:
         protocol = self._protocol(truncation)
         runs = self._runs_of(truncation)
         counts = CommittedCounts.of(runs)
-        again = recompute(truncation, self.copies, protocol)
+        versions = self.evidence.versions
+        again = recompute(
+            truncation,
+            self.copies,
+            protocol,
+            rules=versions.epoch_rules(truncation.broker_id, protocol),
+            leader_rules=versions.epoch_rules(truncation.leader, protocol),
+        )
         none_committed = bool(runs) and all(run.certainty == "no" for run in runs)
         cause = cause_of(
             truncation,
