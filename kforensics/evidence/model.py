@@ -60,9 +60,8 @@ class CheckpointValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
-    """The leader epochs of a replica and the offsets between which they hold (KIP-101)."""
+    """Where a replica's log begins and ends on disk."""
 
-    epochs: tuple[EpochEntry, ...]
     log_start_offset: int
     log_end_offset: int
 

@@ -198,17 +198,11 @@ def _follows(name: FileName, base_offset: int) -> bool:
 
 
 def _lineage(segments: Sequence[Segment], log_start: CheckpointValue | Absent) -> Lineage:
-    epochs: list[EpochEntry] = []
-    for segment in segments:
-        for entry in segment.epochs:
-            if not epochs or epochs[-1].leader_epoch != entry.leader_epoch:
-                epochs.append(entry)
     first = segments[0].base_offset if segments else 0
     end = first
     for segment in segments:
         end = max(end, segment.base_offset if isinstance(segment.last_offset, Absent) else segment.last_offset + 1)
     return Lineage(
-        epochs=tuple(epochs),
         log_start_offset=first if isinstance(log_start, Absent) else log_start.value,
         log_end_offset=end,
     )
