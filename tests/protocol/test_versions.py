@@ -79,7 +79,9 @@ def test_known_bugs_end_with_the_version_that_fixes_them():
     assert not is_affected(parse_version("2.7.2"), "KAFKA-13141")
     assert is_affected(parse_version("4.0.0"), "KAFKA-18723")
     assert not is_affected(parse_version("3.9.1"), "KAFKA-18723")
-    assert known_bugs(parse_version("4.1.0")) == ()
+    assert [bug.jira for bug in known_bugs(parse_version("4.1.0"))] == ["RECOVERY-IO-ERROR"]
+    assert not is_affected(parse_version("3.9.1"), "RECOVERY-IO-ERROR")
+    assert is_affected(parse_version("4.3.1"), "RECOVERY-IO-ERROR")
     assert {"KAFKA-1211", "KAFKA-3968"} <= {bug.jira for bug in known_bugs(parse_version("0.10.2.2"))}
 
 

@@ -78,7 +78,9 @@ def test_the_metadata_log_is_recovered_at_every_start():
 
     assert (12, None) == (load_log(kept).log_end_offset, load_log(kept).truncated_by_recovery)
     assert 0 == load_log(metadata).log_end_offset
-    assert Span(0, 100) == load_log(metadata).truncated_by_recovery.span
+    where = load_log(metadata).truncated_by_recovery
+    assert where is not None
+    assert Span(0, 100) == where.span
 
 
 def test_a_log_that_ends_below_its_start_begins_again_there():

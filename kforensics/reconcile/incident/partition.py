@@ -295,7 +295,9 @@ class _Teller:
 
 
 def _is_by_recovery(truncation: ObservedTruncation, cause: Cause) -> bool:
-    return truncation.is_inside or (cause.name is CauseName.POWER_LOSS and truncation.rule != "epoch")
+    return truncation.is_inside or (
+        cause.name in {CauseName.POWER_LOSS, CauseName.RECOVERY} and truncation.rule != "epoch"
+    )
 
 
 def _explains(bug: BugTrace, truncation: ExplainedTruncation) -> bool:
