@@ -67,7 +67,8 @@ def test_an_unfinished_end_behind_a_clean_shutdown_marker_stays(node, capsys, ta
     marker.unlink(missing_ok=True)
     if clean:
         marker.write_text('{"version":0,"brokerEpoch":1}')
-    (found,) = [*verify(capsys, node, "KF101"), *verify(capsys, node, "KF110")]
+    everything = verify(capsys, node, "KF101") + verify(capsys, node, "KF110")
+    (found,) = everything
 
     assert (*kind, True) == (found["code"], found["severity"], words in found["meaning"])
 
