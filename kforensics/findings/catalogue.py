@@ -186,6 +186,12 @@ CATALOGUE: dict[str, FindingKind] = {
         advice="Nothing to do.",
         references=("KIP-516",),
     ),
+    "KF216": FindingKind(
+        title="no member of the ISR holds the partition any more",
+        meaning="Disks of these brokers are among the inputs and lack the partition: a disk was replaced, emptied, is not mounted or was not given. Only members of the ISR are known to hold every committed record; what the other replicas lack may be lost.",
+        advice="Give all log directories of these brokers. Else find the old disk or a snapshot of it before these brokers are started: one that starts with an empty log leads, and the others truncate their logs to it.",
+        references=("KIP-858", "KIP-966"),
+    ),
     "KF301": FindingKind(
         title="committed records are gone",
         meaning="Producers with acks=all were told that these records were safe; the final leader does not hold them.",
