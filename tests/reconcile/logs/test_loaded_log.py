@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.model import CheckpointValue
-from kforensics.reconcile.logs.loaded_log import load_replica, load_log
+from kforensics.reconcile.logs.loaded_log import load_log, load_replica
 from kforensics.units import EpochEntry, TopicPartition
-from tests.reconcile.logs import HERE, batch, replica
+from tests.builders.logs import HERE, batch, replica
 
 
 def entries(*pairs):
