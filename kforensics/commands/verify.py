@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kforensics.evidence.checks.context import CheckedPartition, FileReport
+from kforensics.commands.processes import default_jobs
 from kforensics.evidence.checks.consistency import Verification, verify_inputs
+from kforensics.evidence.checks.context import CheckedPartition, FileReport
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.model import Finding
 from kforensics.findings.verify import verify_findings
 from kforensics.formats.segment.walk import Level
-from kforensics.commands.processes import default_jobs
 from kforensics.reconcile.replicas.intact import IntactReplicas
 
 
