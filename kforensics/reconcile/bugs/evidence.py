@@ -1,6 +1,6 @@
 """What known bugs are looked for in, and what is said of one that fits."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
@@ -96,6 +96,35 @@ class TraceEvidence:
     """By broker, a directory in use that is of another topic of the name."""
     signs: Sequence[Sign] = ()
     """In log lines, of this partition and of its brokers."""
+
+    @property
+    def replicas(self) -> Iterator[LogCopy]:
+        """The copies that are replicas now: no renamed directory, no earlier snapshot's remains."""
+        return (one for one in self.copies if not one.is_remnant and one.view.replica.state == "live")
+
+
+Rule = Callable[[TraceEvidence], Iterator[Seen]]
+
+RULES: dict[Rule, frozenset[str]] = {}
+"""Every rule that looks for traces of known bugs, with the names of the bugs that it can find."""
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Registers a rule under the names of the bugs whose traces it looks for.
+
+    Args:
+        names: keys of `BUGS`: JIRA numbers, or a name of its own where a bug has none.
+
+    Raises:
+        KeyError: a name is not in `protocol.known_bugs`.
+    """
+    known = frozenset(BUGS[name].jira for name in names)
+
+    def register(function: Rule) -> Rule:
+        RULES[function] = known
+        return function
+
+    return register
 
 
 def traced(seen: Seen, versions: BrokerVersions) -> BugTrace | None:
