@@ -303,6 +303,7 @@ def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segme
                 for place, one in zip(places, collected, strict=True)
                 for problem in changes_since(place, one.replica)
             ),
+            *shared.reader.take_lacks(),
         ),
         length=sum(place.length for place in places),
     )

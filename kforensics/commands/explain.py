@@ -254,7 +254,8 @@ def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Pro
         ),
         reader=shared.reader,
     )
-    return incident, tuple(problem for one in collected for problem in one.problems)
+    problems = (problem for one in collected for problem in one.problems)
+    return incident, (*problems, *shared.reader.take_lacks())
 
 
 def _recorded(gathered: ClusterEvidence, options: ExplainOptions) -> dict[TopicPartition, Sequence[Leadership]]:

@@ -14,6 +14,7 @@ from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
 from kforensics.formats.log_lines.scan import looks_like_broker_log, scan_log
+from kforensics.source.capture import MissingBytes
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 WINDOW_LENGTH = 1 << 20
@@ -177,6 +178,8 @@ def _plan(place: LogPlace) -> "list[_Part] | EvidenceError | None":
                 return [_Part(0, file.size, is_compressed=True)]
             starts = range(0, max(file.size, 1), RANGE_LENGTH)
             return [_Part(start, min(start + RANGE_LENGTH, file.size), is_compressed=False) for start in starts]
+    except MissingBytes:
+        return None  # a capture took all files along that are logs by name or content
     except EvidenceError as error:
         return error
 

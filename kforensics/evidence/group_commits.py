@@ -1,11 +1,11 @@
 """Offsets that consumer groups committed, from every replica of `__consumer_offsets` among the inputs."""
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError
+from kforensics.evidence.captured.reading import captured_commits
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation
 from kforensics.evidence.replica.collect import segment_paths
@@ -13,6 +13,7 @@ from kforensics.formats.log.records import Record
 from kforensics.formats.messages.group import parse_group_record
 from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.segment.walk import SegmentBytes, iter_records
+from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import open_evidence
 from kforensics.units import TopicPartition
 
@@ -63,7 +64,10 @@ def commits_in_file(
     """
     # A transaction that never ends must not hold all of a log: of its commits only those are kept that can count.
     pending: dict[int, _Highest] = {}
-    with open_evidence(Path(place.state.root) / path) as file:
+    with open_evidence(place.state.root / path) as file:
+        if isinstance(file, CapturedSegment):
+            yield from _captured_commits(file, place, path)
+            return
         for record in iter_records(wrap(file) if wrap else file):
             if not isinstance(record, Record):
                 continue
@@ -79,6 +83,19 @@ def commits_in_file(
                 _keep(pending.setdefault(record.producer_id, {}), commit)
             else:
                 yield commit
+
+
+def _captured_commits(file: CapturedSegment, place: PartitionPlace, path: str) -> Iterator[GroupCommitRecord]:
+    """The commits that a capture holds of a segment: the highest of each group, partition and leader epoch."""
+    for one in captured_commits(file):
+        yield GroupCommitRecord(
+            partition=TopicPartition(one.topic, one.partition),
+            group=one.group,
+            offset=one.offset,
+            leader_epoch=Absent.NOT_WRITTEN if one.leader_epoch is None else one.leader_epoch,
+            time_ms=one.time_ms,
+            citation=Citation(input=place.state.input, path=path, span=Span(one.position, 0)),
+        )
 
 
 def highest_commits(commits: Iterable[GroupCommitRecord]) -> Iterable[GroupCommitRecord]:

@@ -100,6 +100,8 @@ class Segment:
     """Before the first batch that fails: what recovery would keep."""
     is_thinned: bool = False
     """Some batches lack records that they were written with, as a cleaner leaves them (magic 2)."""
+    batches_from: int = 0
+    """Batches below this offset can't be read: a capture holds only digests of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +139,11 @@ class Replica:
     """Its batches can be read; else only digests of them are here."""
     has_records: bool = True
     """Its records can be read, or digests that tell which are equal."""
+
+    @property
+    def batches_from(self) -> int:
+        """The offset from which its batches can be read; below it, of some segment only digests are here."""
+        return max((segment.batches_from for segment in self.segments), default=0)
 
     @property
     def owner(self) -> str:

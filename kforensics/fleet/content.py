@@ -15,6 +15,7 @@ import pyarrow.dataset as pd
 import pyarrow.parquet as pq
 
 from kforensics.errors import EvidenceError
+from kforensics.evidence.captured.digests import control_types, digest_record
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, commits_in_file, highest_commits
 from kforensics.evidence.model import Problem
 from kforensics.fleet.plan import IS_DIRECTORY, IS_SEGMENT, LogDirTask, place_of
@@ -22,10 +23,9 @@ from kforensics.fleet.report_rows import problem_row
 from kforensics.fleet.rows import Row, known
 from kforensics.fleet.schemas import CARRIED_BATCHES, CARRIED_COMMITS, CARRIED_RECORDS
 from kforensics.fleet.tables import Tables
-from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
+from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.records import Record
-from kforensics.formats.primitives.word_buffer import read_exactly
-from kforensics.formats.segment.walk import MemoryBytes, SegmentBytes, iter_records
+from kforensics.formats.segment.walk import SegmentBytes, iter_records
 from kforensics.source.mapped import open_evidence
 
 CONTENT_TABLES = ("batches", "records", "commits")
@@ -34,10 +34,6 @@ COMPACTED_TOPICS = frozenset({OFFSETS_TOPIC, "__transaction_state"})
 """Brokers compact these whatever their settings."""
 
 ROW_GROUP = 1 << 16
-CONTROL_BATCH_LIMIT = 4_096
-"""Bytes of a control batch that are looked at; brokers write some 80."""
-
-_DIGEST_SIZE = 16
 _COPIED = tuple(
     name for name in CARRIED_BATCHES.names if name not in {"path", "control", "crc"}
 )  # columns that are in the batch table by the same name
@@ -51,18 +47,6 @@ Wrap = Callable[[Any], SegmentBytes]
 def content_part(source: str, directory: str) -> str:
     """The part that holds the content of a partition directory."""
     return f"{source}-{hashlib.sha256(directory.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
-
-
-def digest_record(record: Record) -> Record:
-    """The record with digests in the place of key, value and headers; control records, which hold nothing private, as they are."""
-    if record.is_control:
-        return record
-    headers = ((_digest(repr(record.headers).encode()), None),) if record.headers else ()
-    return record._replace(key=_digest(record.key), value=_digest(record.value), headers=headers)
-
-
-def _digest(content: bytes | None) -> Any:
-    return None if content is None else hashlib.blake2b(content, digest_size=_DIGEST_SIZE).digest()
 
 
 class ContentKeeper:
@@ -247,19 +231,8 @@ def _batch_table(batches: BatchTable, path: str, source: SegmentBytes) -> pa.Tab
     columns: dict[str, Any] = {name: np.ascontiguousarray(batches[name]) for name in _COPIED}
     columns["crc"] = batches["crc"].astype(np.int64)
     columns["path"] = pa.repeat(pa.scalar(path), len(batches))
-    columns["control"] = pa.array(_control_types(batches, source), pa.int16())
+    columns["control"] = pa.array(control_types(batches, source), pa.int16())
     return pa.table([pa.array(columns[one.name], type=one.type) for one in CARRIED_BATCHES], schema=CARRIED_BATCHES)
-
-
-def _control_types(batches: BatchTable, source: SegmentBytes) -> list[int | None]:
-    out: list[int | None] = [None] * len(batches)
-    for at in np.flatnonzero(((batches["attributes"] & CONTROL_BIT) != 0) & (batches["magic"] == 2)):
-        length = min(int(batches["length"][at]), CONTROL_BATCH_LIMIT)
-        data = read_exactly(source, int(batches["position"][at]), length)
-        record = next((one for one in iter_records(MemoryBytes(data)) if isinstance(one, Record)), None)
-        if record is not None and record.key is not None and len(record.key) >= 4:
-            out[at] = int.from_bytes(record.key[2:4], "big", signed=True)
-    return out
 
 
 def _record_row(record: Record, path: str) -> Row:

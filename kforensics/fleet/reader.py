@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
+from kforensics.evidence.captured.digests import digest_record
 from kforensics.evidence.model import BUCKET_OFFSETS, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.fleet.content import content_part, digest_record
+from kforensics.fleet.content import content_part
 from kforensics.fleet.tables import Tables
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
 from kforensics.formats.log.records import Record

@@ -192,7 +192,7 @@ class _Search:
 
 def _resolve(given: Path) -> Path:
     if isinstance(given, ForeignPath):
-        return given
+        return given.resolved()
     try:
         return Path(os.path.realpath(given, strict=True))
     except FileNotFoundError as error:

@@ -15,6 +15,7 @@ from kforensics.evidence.discovery.log_dirs import (
     version_hint,
 )
 from kforensics.evidence.model import Input, Problem
+from kforensics.source.capture import split_at_capture
 from kforensics.source.discover import Place, Shape, discover
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import (
@@ -103,7 +104,7 @@ def find_inputs(paths: Sequence[Path], *, with_server_logs: bool = False) -> Inp
     """The inputs that paths stand for; a path that can't be used is a problem beside the others.
 
     Args:
-        paths: as named by a person.
+        paths: as named by a person; a capture stands for all that it was taken of.
         with_server_logs: whether directories of server logs, named or found on the way, are inputs too.
 
     Raises:
@@ -115,7 +116,12 @@ def find_inputs(paths: Sequence[Path], *, with_server_logs: bool = False) -> Inp
     seen: set[tuple[Path, tuple[str, ...]]] = set()
     for path in paths:
         try:
-            places = _inputs_of(path, discover(path), with_server_logs=with_server_logs)
+            captured = split_at_capture(path)
+            places = [
+                place
+                for one in ((path,) if captured is None else captured.roots())
+                for place in _inputs_of(one, discover(one), with_server_logs=with_server_logs)
+            ]
         except EvidenceError as error:
             errors.append(error)
             problems.append(Problem(input=len(found), path=WHOLE_INPUT, message=_words(error)))

@@ -1,5 +1,6 @@
 """Batches and records of collected replicas, read where they were not kept."""
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -7,19 +8,28 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
+from kforensics.evidence.captured.digests import digest_record
+from kforensics.evidence.captured.reading import captured_batches, captured_records, has_records
 from kforensics.evidence.model import (
     BUCKET_OFFSETS,
+    Problem,
     Replica,
     Segment,
 )
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment
+from kforensics.source.capture import CapturedSegment, CapturePath
 from kforensics.source.mapped import EvidenceFile, open_evidence
+
+_KEPT_TABLES = 8
+"""Tables of captured segments that are kept for the next question."""
 
 
 class FileBatchReader:
-    """Batches and records of collected replicas, from what was kept of them or from their files.
+    """Batches and records of collected replicas, from what was kept of them, from their files, or from captures.
+
+    Where any input is a capture, digests stand for the content of records, of those in files too, so that the two can be compared.
 
     Args:
         roots: where each input really is, by its index.
@@ -27,6 +37,15 @@ class FileBatchReader:
 
     def __init__(self, roots: Sequence[Path]) -> None:
         self._roots = roots
+        self._has_captures = any(isinstance(root, CapturePath) for root in roots)
+        self._lacks: dict[tuple[int, str], str] = {}
+        self._captured: OrderedDict[tuple[int, str], BatchTable] = OrderedDict()
+
+    def take_lacks(self) -> tuple[Problem, ...]:
+        """What was asked for since the last call and is not in the captures, with the file on the broker that has it."""
+        lacks = tuple(Problem(input=at, path=path, message=words) for (at, path), words in self._lacks.items())
+        self._lacks.clear()
+        return lacks
 
     def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
         """Rows of every sound batch that touches the offsets, in file order; a file that vanished since gives none."""
@@ -56,15 +75,29 @@ class FileBatchReader:
             start = _start_position(segment, first_offset)
             try:
                 with self._open(replica, segment) as file:
+                    if isinstance(file, CapturedSegment):
+                        yield from self._captured_records(file, replica, segment, first_offset, last_offset)
+                        continue
                     for record in iter_records(file, start=start):
                         if not isinstance(record, Record):
                             continue
                         if first_offset <= record.offset <= last_offset:
-                            yield record
+                            yield digest_record(record) if self._has_captures else record
                         elif record.batch_base_offset > last_offset:
                             break
             except EvidenceError:
                 continue
+
+    def _captured_records(
+        self, file: CapturedSegment, replica: Replica, segment: Segment, first_offset: int, last_offset: int
+    ) -> Iterator[Record]:
+        found = False
+        for record in captured_records(file):
+            if first_offset <= record.offset <= last_offset:
+                found = True
+                yield record
+        if not found and not has_records(file):
+            self._note(file, replica, segment, "records")
 
     def _open(self, replica: Replica, segment: Segment) -> EvidenceFile:
         return open_evidence(self._roots[replica.input] / segment.path)
@@ -73,6 +106,10 @@ class FileBatchReader:
         parts = []
         try:
             with self._open(replica, segment) as file:
+                if isinstance(file, CapturedSegment):
+                    if first_offset < segment.batches_from and not isinstance(segment.first_offset, Absent):
+                        self._note(file, replica, segment, f"batches below offset {segment.batches_from}")
+                    return self._captured_rows(file, replica, segment)
                 for window in walk_segment(file, level=Level.CRC, start=_start_position(segment, first_offset)):
                     parts.append(window.batches)
                     if len(window.batches) and int(window.batches["base_offset"][-1]) > last_offset:
@@ -80,6 +117,17 @@ class FileBatchReader:
         except EvidenceError:
             pass
         return np.concatenate(parts) if parts else empty_batches()
+
+    def _captured_rows(self, file: CapturedSegment, replica: Replica, segment: Segment) -> BatchTable:
+        key = (replica.input, segment.path)
+        if key not in self._captured:
+            self._captured[key] = captured_batches(file)
+            while len(self._captured) > _KEPT_TABLES:
+                self._captured.popitem(last=False)
+        return self._captured[key]
+
+    def _note(self, file: CapturedSegment, replica: Replica, segment: Segment, what: str) -> None:
+        self._lacks[replica.input, segment.path] = f"the capture does not hold its {what}: read {file.missing().where}"
 
 
 def _touches(segment: Segment, first_offset: int, last_offset: int) -> bool:

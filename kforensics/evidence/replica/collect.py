@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.captured.reading import captured_segment, has_records
 from kforensics.evidence.discovery.partition_dirs import TEXT_LIMIT, PartitionPlace, checkpoint_value, problem_of
 from kforensics.evidence.model import (
     CheckpointValue,
@@ -19,6 +20,7 @@ from kforensics.evidence.replica.segments import scan_segment
 from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
 from kforensics.formats.segment.walk import Level
+from kforensics.source.capture import CapturedSegment, CapturePath
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
     FileKind,
@@ -57,7 +59,14 @@ def collect_replica(
     segments = _segments(place, files, FileSuffix.NONE, level, problems, scanned or {})
     deleted = _segments(place, files, FileSuffix.DELETED, level, problems, scanned or {})
     replica = stitch_replica(_read_directory(place, files, problems), segments, deleted)
+    if isinstance(place.state.root, CapturePath):
+        replica = replace(replica, has_records=all(_has_records(place, segment) for segment in segments))
     return CollectedReplica(replica=replica, problems=tuple(problems))
+
+
+def _has_records(place: PartitionPlace, segment: Segment) -> bool:
+    with open_evidence(place.state.root / segment.path) as file:
+        return not isinstance(file, CapturedSegment) or not segment.batch_count or has_records(file)
 
 
 def collect_directory(place: PartitionPlace) -> CollectedReplica:
@@ -134,11 +143,18 @@ def scan_place(place: PartitionPlace, path: str, level: Level = Level.CRC) -> Se
     name = parse_file_name(path.rpartition("/")[2])
     assert isinstance(name.base_offset, int)
     try:
-        with open_evidence(place.state.root / path) as file:
-            segment = scan_segment(file, path=path, base_offset=name.base_offset, level=level, mtime_ns=file.mtime_ns)
-            return replace(segment, changed=file.changed())
+        return _scan(place, path, name.base_offset, level)
     except EvidenceError:
         return None
+
+
+def _scan(place: PartitionPlace, path: str, base_offset: int, level: Level) -> Segment:
+    """One segment file, or what a capture holds of it."""
+    with open_evidence(place.state.root / path) as file:
+        if isinstance(file, CapturedSegment):
+            return captured_segment(file, path=path, base_offset=base_offset)
+        segment = scan_segment(file, path=path, base_offset=base_offset, level=level, mtime_ns=file.mtime_ns)
+        return replace(segment, changed=file.changed())
 
 
 CHANGED_MEANWHILE = "it changed while it was read: what is said of it may not hold"
@@ -160,11 +176,7 @@ def _segments(
         segment = scanned.get(found.path)
         if segment is None:
             try:
-                with open_evidence(place.state.root / found.path) as file:
-                    segment = scan_segment(
-                        file, path=found.path, base_offset=found.name.base_offset, level=level, mtime_ns=file.mtime_ns
-                    )
-                    segment = replace(segment, changed=file.changed())
+                segment = _scan(place, found.path, found.name.base_offset, level)
             except EvidenceError as error:
                 problems.append(problem_of(place.state.input, found.path, error))
                 continue

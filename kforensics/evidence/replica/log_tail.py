@@ -4,11 +4,13 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
+from kforensics.evidence.captured.reading import captured_tail
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
 from kforensics.formats.log.record_batch import LOG_OVERHEAD
 from kforensics.formats.segment.entries import SHORTEST_ENTRY
 from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile
 
 NEWEST_MAGIC = 2
@@ -36,12 +38,30 @@ def read_log_tail(one: FoundInput, segments: list[tuple[int, str]], indexes: dic
     last_base = max(base for base, _ in segments)
     for base_offset, path in sorted(segments, reverse=True):
         with one.open(path) as segment:
+            if isinstance(segment, CapturedSegment):
+                tail = _captured_tail(segment)
+                if tail is not None:
+                    return tail._replace(log_end_offset=max(tail.log_end_offset, last_base))
+                continue
             start = _indexed_start(one, indexes.get(base_offset), segment, base_offset) if segment.size else 0
             tail = _tail_from(segment, start) or (_tail_from(segment, 0) if start else None)
         if tail is not None:
             # An empty segment behind it was rolled at its base offset, which is then the end.
             return tail._replace(log_end_offset=max(tail.log_end_offset, last_base))
     return LogTail(last_base, Absent.NOT_APPLICABLE, Absent.NOT_APPLICABLE)
+
+
+def _captured_tail(segment: CapturedSegment) -> LogTail | None:
+    """What the last window of the walk gave when the segment was captured."""
+    tail = captured_tail(segment)
+    if tail is None:
+        return None
+    end, epoch, timestamp = tail
+    return LogTail(
+        end,
+        Absent.NOT_APPLICABLE if epoch == NO_EPOCH else epoch,
+        Absent.NOT_WRITTEN if timestamp == NO_EPOCH else timestamp,
+    )
 
 
 def _tail_from(segment: EvidenceFile, start: int) -> LogTail | None:

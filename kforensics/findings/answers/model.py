@@ -60,6 +60,7 @@ STATES: dict[str, dict[State, int]] = {
     },
     "verify": {State.DAMAGED: 1, State.UNKNOWN: 3, State.REPAIRABLE: 0, State.SOUND: 0},
     "dump": {State.DAMAGED: 1, State.UNKNOWN: 3, State.COMPLETE: 0},
+    "capture": {State.UNKNOWN: 3, State.COMPLETE: 0},
     "ls": {State.UNKNOWN: 3, State.COMPLETE: 0},
     "metadata": {State.DIVERGED: 1, State.UNKNOWN: 3, State.BEHIND: 0, State.AGREE: 0, State.COMPLETE: 0},
     "seal": {State.CHANGED: 1, State.UNKNOWN: 3, State.UNCHANGED: 0, State.COMPLETE: 0},

@@ -58,16 +58,28 @@ def first_divergence(
     if common is None:
         return None
     at_hand = one.replica.is_at_hand and other.replica.is_at_hand
-    for suspect in suspect_ranges(one, other, common):
-        if at_hand:
+    read_from = max(one.replica.batches_from, other.replica.batches_from) if at_hand else common.last + 1
+    for suspect in _split(suspect_ranges(one, other, common), read_from):
+        if suspect.first >= read_from:
             found = _compare_range(one, other, suspect, reader, undecided)
         else:
+            for view in (one, other):
+                _rows(view, suspect, reader)  # asked for so that the reader tells of what it does not have
             found = _by_digests(one, other, suspect, common)
             if found is None and undecided is not None:
                 undecided.append(suspect)
         if found is not None:
             return found
     return None
+
+
+def _split(runs: Iterator[OffsetRange], at: int) -> Iterator[OffsetRange]:
+    for run in runs:
+        if run.first < at <= run.last:
+            yield OffsetRange(run.first, at - 1)
+            yield OffsetRange(at, run.last)
+        else:
+            yield run
 
 
 def agreed_until(one: LoadedLog, other: LoadedLog, parted_at: int | None) -> int:
@@ -159,6 +171,9 @@ def _compare_range(
         if last is None:
             return _batch_divergence(one, other, offset, mine, its)
         by_record = OffsetRange(max(offset, start), last)
+        if not has_records:
+            for view in (one, other):
+                next(reader.records(view.replica, *by_record), None)  # as above: of a capture it tells what is not there
         found = _compare_records(one, other, by_record, reader) if has_records else None
         if found is not None:
             return found

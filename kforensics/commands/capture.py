@@ -1,0 +1,391 @@
+"""What `capture` does: the evidence of one node, read once in the order in which it can vanish, into one file."""
+
+import datetime as dt
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kforensics import __version__
+from kforensics.commands.capturing.container import SMALL_LENGTH, CaptureWriter
+from kforensics.commands.capturing.plan import (
+    MARGIN_OFFSETS,
+    CapturePlan,
+    FolderPlan,
+    RootPlan,
+    plan_capture,
+)
+from kforensics.commands.capturing.secrets import without_secrets
+from kforensics.commands.capturing.segments import CapturedScan, SegmentTask, capture_segment
+from kforensics.commands.processes import default_jobs
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
+from kforensics.findings.answers.model import Answer, State
+from kforensics.source.mapped import open_evidence
+from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
+from kforensics.source.walk import Entry, join
+from kforensics.units import TopicPartition
+
+TASK_BYTES = 64 << 20
+TASK_SEGMENTS = 256
+"""Bytes and segments after which what a process read is handed over."""
+
+Progress = Callable[[int, int], None]
+"""Told of bytes that were read, and of problems."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureRequest:
+    """What is to be captured, and how."""
+
+    paths: Sequence[Path]
+    out: Path
+    all_batches: bool = False
+    margin: int = MARGIN_OFFSETS
+    jobs: int | None = None
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureResult:
+    """What was captured."""
+
+    inputs: tuple[Input, ...]
+    answer: Answer
+    problems: tuple[Problem, ...]
+    capture: str
+    """The file."""
+    capture_bytes: int
+    node_id: int | Absent
+    cluster_id: str | Absent
+    replicas: int
+    segments: int
+    batches: int
+    """Rows a batch that the capture holds."""
+    files: int
+    """Taken along byte for byte."""
+    read_bytes: int
+    changed: tuple[str, ...]
+    """Files that changed while they were read, or between the beginning and the end: the broker was running."""
+    notes: tuple[str, ...] = ()
+
+
+def run(request: CaptureRequest) -> CaptureResult:
+    """Take a capture.
+
+    Raises:
+        EvidenceError: none of the paths can be used.
+        UsageError: they are of several nodes, or the file can't be written.
+    """
+    started = dt.datetime.now(dt.UTC)
+    plan = plan_capture(request.paths, all_batches=request.all_batches, margin=request.margin)
+    with CaptureWriter(request.out) as writer:
+        taking = _Taking(plan, writer, request)
+        taking.read_all()
+        length = writer.finish(taking.manifest(started))
+    node = _node(plan)
+    return CaptureResult(
+        inputs=plan.inputs,
+        answer=_answer(taking, request, length),
+        problems=tuple(taking.problems),
+        capture=str(request.out),
+        capture_bytes=length,
+        node_id=node.broker_id if node else Absent.UNKNOWN,
+        cluster_id=node.cluster_id if node else Absent.UNKNOWN,
+        replicas=len(plan.places),
+        segments=taking.segments,
+        batches=taking.batches,
+        files=taking.files,
+        read_bytes=taking.read_bytes,
+        changed=tuple(taking.changed),
+    )
+
+
+def _node(plan: CapturePlan) -> Input | None:
+    return next((one for one in plan.inputs if isinstance(one.broker_id, int)), None)
+
+
+@dataclass(slots=True)
+class _Taking:
+    plan: CapturePlan
+    writer: CaptureWriter
+    request: CaptureRequest
+    problems: list[Problem] = field(init=False)
+    changed: list[str] = field(default_factory=list)
+    segments: int = 0
+    batches: int = 0
+    files: int = 0
+    read_bytes: int = 0
+    _checkpoints: dict[Path, bytes] = field(default_factory=dict)
+    """The files of log directories that change while a broker runs, as they were before the logs were read."""
+    _after: list[dict[str, str]] = field(default_factory=list)
+    _single: list[dict[str, Any]] = field(default_factory=list)
+    """Entries of paths that are files themselves."""
+
+    def __post_init__(self) -> None:
+        self.problems = list(self.plan.problems)
+
+    def read_all(self) -> None:
+        """Checkpoints, then what may vanish, then the logs, then the checkpoints again."""
+        self._read_checkpoints()
+        folders = list(self.plan.folders())
+        first = [_Piece(folder, entry, base) for folder, entry, base in _deleted(folders)]
+        early: dict[Path, CapturedScan] = {}
+        for piece, scan in self._scan(first):
+            early[piece.path] = scan
+        for folder, scans in self._folders(folders, early):
+            self._folder(folder, scans)
+        for root in self.plan.roots:
+            if root.file is not None:
+                self._root_file(root)
+        names = [{"name": root.name, "mode": stat.S_IFDIR | 0o755, "length": 0, "mtime_ns": 0} for root in self.plan.roots if root.file is None]
+        self.writer.add_folder("", [*names, *self._single])
+        self._read_checkpoints_again()
+
+    # ------------------------------------------------------------ segments
+
+    def _scan(self, pieces: "Sequence[_Piece]") -> "Iterator[tuple[_Piece, CapturedScan]]":
+        groups = list(_groups(pieces))
+        is_small = sum(piece.entry.length for piece in pieces) < WORTH_A_PROCESS and len(pieces) < TASK_SEGMENTS
+        jobs = 1 if is_small else self.request.jobs or default_jobs()
+        results = stream(lambda group: [capture_segment(piece.task()) for piece in group], groups, jobs=jobs)
+        for group, scans in zip(groups, results, strict=True):
+            for piece, scan in zip(group, scans, strict=True):
+                self.read_bytes += scan.length
+                if self.request.progress:
+                    self.request.progress(scan.length, len(self.problems))
+                yield piece, scan
+
+    def _folders(
+        self, folders: Sequence[FolderPlan], early: dict[Path, CapturedScan]
+    ) -> Iterator[tuple[FolderPlan, dict[str, CapturedScan]]]:
+        """Every directory with its segments, in order; the segments are read ahead."""
+        pieces = [
+            _Piece(folder, entry, base)
+            for folder in folders
+            for entry, _, base in folder.segments()
+            if folder.path / entry.name not in early
+        ]
+        scans = self._scan(pieces)
+        for folder in folders:
+            own: dict[str, CapturedScan] = {}
+            for entry, _, _ in folder.segments():
+                known = early.get(folder.path / entry.name)
+                own[entry.name] = next(scans)[1] if known is None else known
+            if not folder.by_record and any(scan.is_thinned for scan in own.values()):
+                # A cleaner that left no checkpoint: batches alone decide nothing here, either.
+                folder.by_record, folder.carried_from = True, 0
+                again = [_Piece(folder, entry, base) for entry, _, base in folder.segments()]
+                own = {piece.entry.name: capture_segment(piece.task()) for piece in again}
+            yield folder, own
+
+    def _folder(self, folder: FolderPlan, scans: dict[str, CapturedScan]) -> None:
+        entries = []
+        for entry in folder.entries:
+            scan = scans.get(entry.name)
+            entries.append(self._file(folder, entry) if scan is None else self._segment(folder, entry, scan))
+        self.writer.add_folder(folder.inner, entries)
+
+    def _segment(self, folder: FolderPlan, entry: Entry, scan: CapturedScan) -> dict[str, Any]:
+        self.segments += 1
+        row = scan.content.get("segment")
+        if row is not None:
+            row["batches"] = self.writer.add_rows("batches", scan.batches)
+            self.batches += sum(run[2] for run in row["batches"])
+            if row["records"] is not None:
+                row["records"] = self.writer.add_rows("records", scan.records)
+        name = parse_file_name(entry.name)
+        if scan.problem is not None and not (name.is_transient and not (folder.path / entry.name).exists()):
+            self._problem(folder, entry.name, scan.problem)
+        if scan.changed:
+            self.changed.append(str(folder.path / entry.name))
+        length, mtime_ns = (entry.length, entry.mtime_ns) if row is None else (scan.length, scan.mtime_ns)
+        return {
+            "name": entry.name,
+            "mode": entry.mode,
+            "length": length,
+            "mtime_ns": mtime_ns,
+            "content": scan.content,
+        }
+
+    # ------------------------------------------------------------ files
+
+    def _file(self, folder: FolderPlan, entry: Entry) -> dict[str, Any]:
+        row = {"name": entry.name, "mode": entry.mode, "length": entry.length, "mtime_ns": entry.mtime_ns}
+        if entry.is_directory or not folder.takes(entry):
+            return row
+        path = folder.path / entry.name
+        kept = self._checkpoints.get(path)
+        try:
+            if kept is not None:
+                row |= {"length": len(kept), "content": self._small(f"{folder.inner}/{entry.name}", kept, entry.mtime_ns)}
+            else:
+                row |= self._copied(path, f"{folder.inner}/{entry.name}")
+        except EvidenceError as error:
+            if not parse_file_name(entry.name).is_transient:
+                self._problem(folder, entry.name, error.problem)
+            row["content"] = {"problem": error.problem}
+        return row
+
+    def _copied(self, path: Path, inner: str) -> dict[str, Any]:
+        with open_evidence(path) as file:
+            length = file.size
+            if length <= SMALL_LENGTH:
+                data = file.read(0, length)
+                if parse_file_name(path.name).kind is FileKind.SERVER_PROPERTIES:
+                    data = without_secrets(data)
+                content, length = self._small(inner, data, file.mtime_ns), len(data)
+            else:
+                content, length = self.writer.add_large(file, length)
+                self.files += 1
+            self.read_bytes += length
+            return {"length": length, "mtime_ns": file.mtime_ns, "content": content}
+
+    def _small(self, inner: str, data: bytes, mtime_ns: int) -> dict[str, Any]:
+        self.files += 1
+        return self.writer.add_small(inner, data, mtime_ns)
+
+    def _root_file(self, root: RootPlan) -> None:
+        assert root.file is not None
+        folder = FolderPlan(root=root.real.parent, relative="", inner="", entries=(), holds_logs=True)
+        status = root.file.lstat()
+        entry = Entry(root.file.name, status.st_mode, status.st_size, status.st_mtime_ns)
+        self._single.append({**self._file(folder, entry), "name": root.name})
+
+    def _problem(self, folder: FolderPlan, name: str, words: str) -> None:
+        at = next(
+            (at for at, one in enumerate(self.plan.inputs) if _is_below(folder.root, Path(one.path))), 0
+        )
+        self.problems.append(Problem(input=at, path=join(folder.relative, name), message=words))
+
+    # ------------------------------------------------------------ checkpoints
+
+    def _of_log_dirs(self) -> Iterator[tuple[FolderPlan, Entry]]:
+        for folder in self.plan.folders():
+            for entry in folder.entries:
+                name = parse_file_name(entry.name)
+                if name.kind is FileKind.OFFSET_CHECKPOINT and name.suffix is FileSuffix.NONE:
+                    yield folder, entry
+
+    def _read_checkpoints(self) -> None:
+        for folder, entry in self._of_log_dirs():
+            try:
+                with open_evidence(folder.path / entry.name) as file:
+                    self._checkpoints[folder.path / entry.name] = file.read(0, file.size)
+            except EvidenceError:
+                continue  # tried again, and named, with the other files of the directory
+
+    def _read_checkpoints_again(self) -> None:
+        for folder, entry in self._of_log_dirs():
+            path = folder.path / entry.name
+            try:
+                with open_evidence(path) as file:
+                    data = file.read(0, file.size)
+            except EvidenceError:
+                continue
+            if path in self._checkpoints and data != self._checkpoints[path]:
+                self.changed.append(str(path))
+                part = f"after/{len(self._after):06d}"
+                self.writer.add_part(part, data)
+                self._after.append({"path": f"{folder.inner}/{entry.name}", "part": part})
+
+    # ------------------------------------------------------------ manifest
+
+    def manifest(self, started: dt.datetime) -> dict[str, Any]:
+        """What the capture says of itself."""
+        node = _node(self.plan)
+        return {
+            "tool_version": __version__,
+            "started": _utc(started),
+            "ended": _utc(dt.datetime.now(dt.UTC)),
+            "node": {
+                "node_id": None if node is None else node.broker_id,
+                "cluster_id": None if node is None or isinstance(node.cluster_id, Absent) else node.cluster_id,
+                "kind": None if node is None else node.kind,
+            },
+            "roots": [{"name": root.name, "path": str(root.real)} for root in self.plan.roots],
+            "options": {"all_batches": self.request.all_batches, "margin_offsets": self.request.margin},
+            "counts": {
+                "replicas": len(self.plan.places),
+                "segments": self.segments,
+                "batches": self.batches,
+                "files": self.files,
+            },
+            "checkpoints_after": self._after,
+            "changed": self.changed,
+            "problems": [
+                {"path": one.path, "message": one.message} for one in self.problems
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    folder: FolderPlan
+    entry: Entry
+    base_offset: int
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path / self.entry.name
+
+    def task(self) -> SegmentTask:
+        place = self.folder.place
+        return SegmentTask(
+            path=self.path,
+            base_offset=self.base_offset,
+            length=self.entry.length,
+            topic_partition=TopicPartition("", 0) if place is None else place.topic_partition,
+            carried_from=0 if parse_file_name(self.entry.name).is_transient else self.folder.carried_from,
+            by_record=self.folder.by_record,
+        )
+
+
+def _deleted(folders: Sequence[FolderPlan]) -> Iterator[tuple[FolderPlan, Entry, int]]:
+    """Segments that a broker is about to remove."""
+    for folder in folders:
+        for entry, name, base in folder.segments():
+            if name.suffix is FileSuffix.DELETED:
+                yield folder, entry, base
+
+
+def _groups(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
+    group: list[_Piece] = []
+    length = 0
+    for piece in pieces:
+        group.append(piece)
+        length += piece.entry.length
+        if length >= TASK_BYTES or len(group) >= TASK_SEGMENTS:
+            yield group
+            group, length = [], 0
+    if group:
+        yield group
+
+
+def _is_below(path: Path, given: Path) -> bool:
+    real = given.resolve()
+    return path == real or real in path.parents
+
+
+def _utc(moment: dt.datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def _answer(taking: _Taking, request: CaptureRequest, length: int) -> Answer:
+    node = _node(taking.plan)
+    whose = f"node {node.broker_id}" if node else "a node without meta.properties"
+    headline = (
+        f"{request.out.name} has the evidence of {whose}: {len(taking.plan.places)} replicas, {taking.segments} segments."
+        if not taking.problems
+        else f"{request.out.name} has the evidence of {whose}, but for what could not be read ({len(taking.problems)})."
+    )
+    return Answer(
+        state=State.UNKNOWN if taking.problems else State.COMPLETE,
+        headline=headline,
+        now=(f"Bring {request.out} together with the captures of the other nodes: kforensics diff *.kfc",),
+        unknown=tuple(f"{one.path}: {one.message}" for one in taking.problems[:10]),
+    )
+

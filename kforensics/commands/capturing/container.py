@@ -1,0 +1,208 @@
+"""The file of a capture while it is written: under a temporary name until all of it is there. `source/capture.py` reads it."""
+
+import hashlib
+import json
+import os
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.errors import UsageError
+from kforensics.evidence.captured.columns import Columns, npy_of
+from kforensics.source.capture import CHUNK_LENGTH, FORMAT, MARKER, PART_LIMIT, Part, comment_of
+from kforensics.source.mapped import EvidenceFile
+
+GROUP_ROWS = 1 << 18
+"""Rows after which the columns of a group are written."""
+
+BLOCK_FOLDERS = 256
+BLOCK_BYTES = 4 << 20
+SMALL_LENGTH = 256 << 10
+"""Bytes up to which a file goes into the tar file of its block; larger ones have parts of their own."""
+
+_TIME = (1980, 1, 1, 0, 0, 0)
+_LEVEL = 6
+
+
+class CaptureWriter:
+    """Writes a capture; leaving it without `finish` removes what was written.
+
+    Args:
+        out: the name that the file gets at the end.
+
+    Raises:
+        UsageError: nothing can be written there.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.partial = out.with_name(f".{out.name}.{os.getpid()}.part")
+        try:
+            self._file = self.partial.open("xb")
+        except OSError as error:
+            raise UsageError(f"{out} can't be written: {error.strerror}") from error
+        self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)
+        self._zip.writestr(zipfile.ZipInfo(MARKER, _TIME), b"1\n", compress_type=zipfile.ZIP_STORED)
+        self._parts: list[Part] = []
+        self._tree: dict[str, int] = {}
+        self._block = 0
+        self._folders: dict[str, list[dict[str, Any]]] = {}
+        self._folder_bytes = 0
+        self._tar = bytearray()
+        self._large = 0
+        self._groups = {"batches": _Group(), "records": _Group()}
+        self._is_finished = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._is_finished:
+            self._zip.fp = None  # its directory is not to be written any more
+            self._file.close()
+            self.partial.unlink(missing_ok=True)
+
+    def add_part(self, name: str, data: bytes) -> int:
+        """Write one part; gives its number.
+
+        Raises:
+            UsageError: the disk is full, or can't be written for another reason.
+        """
+        info = zipfile.ZipInfo(name, _TIME)
+        try:
+            self._zip.writestr(info, data, compress_type=zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)
+            position = self._file.tell() - info.compress_size
+        except OSError as error:
+            raise UsageError(f"{self.out} can't be written: {error.strerror}") from error
+        self._parts.append(Part(name, position, info.compress_size, len(data), hashlib.sha256(data).hexdigest()))
+        return len(self._parts) - 1
+
+    # ------------------------------------------------------------ files
+
+    def add_small(self, path: str, data: bytes, mtime_ns: int) -> dict[str, Any]:
+        """Keep a small file in the tar file of the block; gives its content for the entry."""
+        info = tarfile.TarInfo(path)
+        info.size, info.mtime = len(data), max(mtime_ns // 1_000_000_000, 0)
+        self._tar += info.tobuf(tarfile.PAX_FORMAT, errors="surrogateescape")
+        start = len(self._tar)
+        self._tar += data
+        self._tar += b"\0" * (-len(data) % tarfile.BLOCKSIZE)
+        return {"tar": start}
+
+    def add_large(self, file: EvidenceFile, length: int) -> tuple[dict[str, Any], int]:
+        """Copy a file chunk by chunk; gives its content for the entry, and the bytes that were there."""
+        first, count, copied = len(self._parts), 0, 0
+        while copied < length or not count:
+            data = file.read(copied, min(CHUNK_LENGTH, length - copied))
+            self.add_part(f"large/{self._large:06d}/{count:06d}", data)
+            count, copied = count + 1, copied + len(data)
+            if len(data) < CHUNK_LENGTH:
+                break
+        self._large += 1
+        return {"large": [first, count]}, copied
+
+    # ------------------------------------------------------------ rows
+
+    def add_rows(self, table: str, pieces: list[Columns]) -> list[list[int]]:
+        """Keep the rows of a segment; gives the runs that they are in: group, first row, count."""
+        group, runs = self._groups[table], []
+        for columns in pieces:
+            size = len(next(iter(columns.values())))
+            if runs and runs[-1][0] == group.number:
+                runs[-1][2] += size
+            else:
+                runs.append([group.number, group.rows, size])
+            group.add(columns, size)
+            if group.rows >= GROUP_ROWS:
+                self._flush(table)
+        return runs
+
+    def _flush(self, table: str) -> None:
+        group = self._groups[table]
+        for name, pieces in group.pieces.items():
+            self.add_part(f"{table}/{group.number:06d}/{name}.npy", npy_of(_joined(pieces)))
+        self._groups[table] = _Group(group.number + 1) if group.rows else group
+
+    # ------------------------------------------------------------ the tree
+
+    def add_folder(self, path: str, entries: list[dict[str, Any]]) -> None:
+        """Keep what a directory holds."""
+        self._tree[path] = self._block
+        self._folders[path] = entries
+        self._folder_bytes += sum(len(one.get("name", "")) + 100 + 24 * _weight(one) for one in entries)
+        if len(self._folders) >= BLOCK_FOLDERS or self._folder_bytes >= BLOCK_BYTES or len(self._tar) >= BLOCK_BYTES:
+            self.end_block()
+
+    def end_block(self) -> None:
+        """Write the directories that were kept since the last block."""
+        if not self._folders and not self._tar:
+            return
+        data = json.dumps(self._folders, separators=(",", ":")).encode()
+        if len(data) > PART_LIMIT:
+            raise UsageError(f"a directory has more files than a capture can describe: {next(iter(self._folders))}")
+        if self._tar:
+            self.add_part(f"files/{self._block:06d}.tar", bytes(self._tar) + b"\0" * 1024)
+        self.add_part(f"tree/{self._block:06d}.json", data)
+        self._block += 1
+        self._folders, self._folder_bytes, self._tar = {}, 0, bytearray()
+
+    # ------------------------------------------------------------ the end
+
+    def finish(self, manifest: Mapping[str, Any]) -> int:
+        """Write the rest and the manifest, and give the file its name; gives its length.
+
+        Raises:
+            UsageError: that is not possible.
+        """
+        self.end_block()
+        for table in self._groups:
+            self._flush(table)
+        self.add_part("tree.json", json.dumps(self._tree, separators=(",", ":")).encode())
+        whole = {"schema": FORMAT, **manifest, "parts": [one._asdict() for one in self._parts]}
+        self.add_part("manifest.json", json.dumps(whole, indent=1).encode())
+        end = self._parts[-1]
+        self._zip.comment = comment_of(end.position, end.stored, end.length, end.sha256)
+        try:
+            self._zip.close()
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            length = self._file.tell()
+            self._file.close()
+            if os.path.lexists(self.out):
+                raise UsageError(f"{self.out} exists; kforensics overwrites nothing")
+            self.partial.rename(self.out)
+        except OSError as error:
+            raise UsageError(f"{self.out} can't be written: {error.strerror}") from error
+        self._is_finished = True
+        return length
+
+
+class _Group:
+    """Columns that gather until they are worth parts of their own."""
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
+        self.rows = 0
+        self.pieces: dict[str, list[NDArray[Any]]] = {}
+
+    def add(self, columns: Columns, size: int) -> None:
+        for name, values in columns.items():
+            self.pieces.setdefault(name, []).append(values)
+        self.rows += size
+
+
+def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+
+
+def _weight(entry: Mapping[str, Any]) -> int:
+    row = entry.get("content", {}).get("segment", {})
+    return sum(len(row.get(name) or ()) for name in ("digests", "epochs", "damage", "commits")) + 20 * bool(row)

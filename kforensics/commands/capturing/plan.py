@@ -1,0 +1,355 @@
+"""What a capture reads, and in which order: the directories below the paths that were named, and which of their files are taken along byte for byte."""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError, NotADataDir, UsageError
+from kforensics.evidence.broker_logs import is_log_file
+from kforensics.evidence.discovery.inputs import FoundInput, Inputs, find_inputs
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
+from kforensics.evidence.group_commits import OFFSETS_TOPIC
+from kforensics.evidence.model import BUCKET_OFFSETS, Input, Problem, Replica
+from kforensics.evidence.replica.collect import collect_directory
+from kforensics.formats.log.batch_table import BatchTable
+from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.source.discover import Shape
+from kforensics.source.mapped import open_evidence
+from kforensics.source.naming import (
+    LOST_AND_FOUND,
+    DirectoryState,
+    FileKind,
+    FileName,
+    FileSuffix,
+    parse_file_name,
+    parse_partition_directory,
+)
+from kforensics.source.walk import DEEPEST, Entry, Listings, join
+
+MARGIN_OFFSETS = BUCKET_OFFSETS
+"""Offsets below the point from which a truncation can still happen, from which batches are taken along, too."""
+
+ALWAYS_BY_RECORD = frozenset({OFFSETS_TOPIC, "__transaction_state"})
+"""Brokers compact these whatever their settings."""
+
+_BYTE_FOR_BYTE = frozenset(
+    {
+        FileKind.TXN_INDEX,
+        FileKind.PRODUCER_SNAPSHOT,
+        FileKind.LEADER_EPOCH_CHECKPOINT,
+        FileKind.OFFSET_CHECKPOINT,
+        FileKind.META_PROPERTIES,
+        FileKind.PARTITION_METADATA,
+        FileKind.QUORUM_STATE,
+        FileKind.METADATA_SNAPSHOT,
+        FileKind.CLEAN_SHUTDOWN,
+        FileKind.REMOTE_LOG_STATE,
+        FileKind.LOG_FILE,
+        FileKind.SERVER_PROPERTIES,
+    }
+)
+
+LARGEST_COPY = 4 << 30
+"""Bytes of a file that are taken along; a metadata log's segments end at 1 GiB, and longer logs are cut into files."""
+
+
+@dataclass(slots=True, kw_only=True)
+class FolderPlan:
+    """One directory: where it is, what it is in the capture, and what its listing said."""
+
+    root: Path
+    """Of the input that it belongs to."""
+    relative: str
+    """Of the directory below that root; citations use such paths."""
+    inner: str
+    """Of the directory in the capture."""
+    entries: tuple[Entry, ...]
+    place: PartitionPlace | None = None
+    is_metadata: bool = False
+    holds_logs: bool = False
+    """A directory of log files: what is a log by its content is taken along whatever its name."""
+    carried_from: int = 0
+    by_record: bool = False
+
+    @property
+    def path(self) -> Path:
+        """Where the directory is."""
+        return self.root / self.relative
+
+    def segments(self) -> Iterator[tuple[Entry, FileName, int]]:
+        """The segments that are scanned and stay where they are."""
+        if self.is_metadata:
+            return
+        for entry in self.entries:
+            name = parse_file_name(entry.name)
+            if name.kind is FileKind.SEGMENT and isinstance(name.base_offset, int) and stat.S_ISREG(entry.mode):
+                yield entry, name, name.base_offset
+
+    def takes(self, entry: Entry) -> bool:
+        """Whether a file is taken along byte for byte, by its name; of files without a known name the content decides."""
+        name = parse_file_name(entry.name)
+        if not stat.S_ISREG(entry.mode) or entry.length > LARGEST_COPY:
+            return False
+        if name.kind is FileKind.SEGMENT:
+            return self.is_metadata
+        if name.kind in _BYTE_FOR_BYTE:
+            return name.remote_segment_id is Absent.NOT_APPLICABLE
+        return name.kind is FileKind.UNKNOWN and self.holds_logs and _is_log(self.path / entry.name)
+
+
+def _is_log(path: Path) -> bool:
+    try:
+        with open_evidence(path) as file:
+            return is_log_file(file)
+    except EvidenceError:
+        return False
+
+
+@dataclass(slots=True, kw_only=True)
+class RootPlan:
+    """One of the paths that were named."""
+
+    given: Path
+    name: str
+    """In the capture."""
+    real: Path
+    folders: list[FolderPlan] = field(default_factory=list)
+    file: Path | None = None
+    """The path itself, where it is a file."""
+
+
+@dataclass(slots=True, kw_only=True)
+class CapturePlan:
+    """All that a capture reads."""
+
+    roots: list[RootPlan]
+    inputs: tuple[Input, ...]
+    problems: list[Problem]
+    places: list[PartitionPlace]
+
+    def folders(self) -> Iterator[FolderPlan]:
+        """Every directory, those first of which a broker may take content away at any time."""
+        every = [folder for root in self.roots for folder in root.folders]
+        yield from sorted(every, key=lambda folder: not _may_vanish(folder))
+
+    @property
+    def segment_bytes(self) -> int:
+        """Bytes that are scanned."""
+        return sum(entry.length for folder in self.folders() for entry, _, _ in folder.segments())
+
+
+def _may_vanish(folder: FolderPlan) -> bool:
+    name = parse_partition_directory(folder.path.name)
+    return name is not None and name.state is DirectoryState.DELETED
+
+
+def plan_capture(
+    paths: Sequence[Path], *, all_batches: bool = False, margin: int = MARGIN_OFFSETS
+) -> CapturePlan:
+    """List what is below the paths; reads names, and of partition directories the small files.
+
+    Args:
+        paths: data directories, parents of some, and directories of log files, all of one node.
+        all_batches: take a row a batch along everywhere.
+        margin: offsets below the lowest point from which a truncation can still happen.
+
+    Raises:
+        EvidenceError: none of the paths can be used.
+        UsageError: they are of more than one node.
+    """
+    roots: list[RootPlan] = []
+    inputs: list[FoundInput] = []
+    problems: list[Problem] = []
+    errors: list[EvidenceError] = []
+    for given in paths:
+        try:
+            found = _find(given)
+        except EvidenceError as error:
+            errors.append(error)
+            problems.append(Problem(input=len(inputs), path=".", message=error.problem))
+            continue
+        problems += [
+            Problem(input=one.input + len(inputs), path=one.path, message=one.message) for one in found.problems
+        ]
+        real = Path(os.path.realpath(given))
+        root = RootPlan(given=given, name=_new_name(real.name or "root", roots), real=real)
+        _plan_root(root, found.found)
+        roots.append(root)
+        inputs += found.found
+    if errors and len(errors) == len(paths):
+        raise errors[0]
+    _require_one_node(inputs)
+    places = find_places(Inputs(found=tuple(inputs)))
+    problems += places.problems
+    by_path: dict[tuple[Path, str], PartitionPlace] = {
+        (place.state.root, place.path): place for group in places.by_partition.values() for place in group
+    }
+    for root in roots:
+        for folder in root.folders:
+            folder.place = by_path.get((folder.root, folder.relative))
+            if folder.place is not None and not folder.is_metadata:
+                _decide(folder, all_batches=all_batches, margin=margin)
+    return CapturePlan(
+        roots=roots,
+        inputs=tuple(one.described for one in inputs),
+        problems=problems,
+        places=list(by_path.values()),
+    )
+
+
+def _find(given: Path) -> Inputs:
+    try:
+        return find_inputs([given], with_server_logs=True)
+    except NotADataDir:
+        if not given.is_dir():
+            raise
+        # Its files may be logs by their content; `explain` takes such a directory, too.
+        described = Input(path=str(given), kind="log-files")
+        return Inputs(found=(FoundInput(described=described, listings=Listings(given.resolve()), shape=Shape.FILES),))
+
+
+def _new_name(name: str, roots: Sequence[RootPlan]) -> str:
+    taken, number, found = {root.name for root in roots}, 2, name
+    while found in taken:
+        found, number = f"{name}-{number}", number + 1
+    return found
+
+
+def _require_one_node(inputs: Sequence[FoundInput]) -> None:
+    nodes = {
+        (one.described.cluster_id, one.described.broker_id): one.described.path
+        for one in inputs
+        if isinstance(one.described.broker_id, int)
+    }
+    if len(nodes) > 1:
+        named = ", ".join(f"node {node} in {path}" for (_, node), path in sorted(nodes.items(), key=str))
+        raise UsageError(f"a capture is of one node, and there are {len(nodes)}: {named}; capture each by itself")
+
+
+def _plan_root(root: RootPlan, found: Sequence[FoundInput]) -> None:
+    planned: dict[str, FolderPlan] = {}
+    for one in found:
+        prefix = str(one.root.relative_to(root.real)) if one.root != root.real else ""
+        match one.shape:
+            case Shape.FILE:
+                root.file = one.root
+            case Shape.PARTITION:
+                _add(planned, root, one, prefix, "", DEEPEST)
+            case Shape.FILES:
+                _add(planned, root, one, prefix, "", DEEPEST if one.root == root.real else 0, holds_logs=True)
+            case Shape.LOG_DIR | Shape.PARENT:
+                for log_dir in one.log_dir_paths:
+                    _add(planned, root, one, prefix, log_dir, DEEPEST)
+    _add_parents(planned, root)
+    root.folders = [planned[inner] for inner in sorted(planned)]
+
+
+def _add(
+    planned: dict[str, FolderPlan],
+    root: RootPlan,
+    found: FoundInput,
+    prefix: str,
+    relative: str,
+    levels: int,
+    *,
+    holds_logs: bool = False,
+) -> None:
+    inner = "/".join(part for part in (root.name, prefix, relative) if part)
+    listing = found.listings.of(relative)
+    below = [entry for entry in listing.entries if entry.is_directory]
+    name = parse_partition_directory((found.root / relative).name)
+    kept = tuple(
+        entry for entry in listing.entries if not entry.is_directory or (levels and entry.name != LOST_AND_FOUND)
+    )
+    if inner not in planned:
+        planned[inner] = FolderPlan(
+            root=found.root,
+            relative=relative,
+            inner=inner,
+            entries=kept,
+            is_metadata=name is not None and name.is_metadata,
+            holds_logs=holds_logs,
+        )
+    if levels:
+        for entry in below:
+            if entry.name != LOST_AND_FOUND:
+                path = join(relative, entry.name)
+                _add(planned, root, found, prefix, path, levels - 1, holds_logs=holds_logs)
+
+
+def _add_parents(planned: dict[str, FolderPlan], root: RootPlan) -> None:
+    """The directories between the path that was named and what was found below it, with nothing else that is in them."""
+    if root.file is not None:
+        return
+    for inner in sorted(planned):
+        parent = inner.rpartition("/")[0]
+        while parent:
+            child = inner[len(parent) + 1 :].partition("/")[0]
+            known = planned.get(parent)
+            entry = Entry(child, stat.S_IFDIR | 0o755, 0, 0)
+            if known is None:
+                relative = parent[len(root.name) + 1 :]
+                planned[parent] = FolderPlan(root=root.real, relative=relative, inner=parent, entries=(entry,))
+            elif not any(one.name == child for one in known.entries):
+                known.entries = (*known.entries, entry)
+            parent = parent.rpartition("/")[0]
+
+
+def _decide(folder: FolderPlan, *, all_batches: bool, margin: int) -> None:
+    """From which offset a row a batch is taken along, and whether digests of records are."""
+    assert folder.place is not None
+    replica = collect_directory(folder.place).replica
+    folder.by_record = (
+        not isinstance(replica.cleaner_point, Absent)
+        or replica.topic_partition.topic in ALWAYS_BY_RECORD
+        or _is_old(folder)
+    )
+    if all_batches or folder.by_record or replica.state != DirectoryState.LIVE.value:
+        return
+    folder.carried_from = stake(replica, margin)
+
+
+def stake(replica: Replica, margin: int) -> int:
+    """The offset from which a truncation can still happen, lowered by the margin to the beginning of a run of offsets that has a digest.
+
+    That is the lowest of the high watermark, the recovery point and the beginning of the last leader epoch but one; 0 where one of them is not known.
+    """
+    epochs = replica.checkpoint_epochs
+    if (
+        isinstance(replica.high_watermark, Absent)
+        or isinstance(replica.recovery_point, Absent)
+        or isinstance(epochs, Absent)
+        or not epochs
+    ):
+        return 0
+    start = epochs[max(len(epochs) - 2, 0)].start_offset
+    lowest = min(replica.high_watermark.value, replica.recovery_point.value, start)
+    return max((lowest - margin) // BUCKET_OFFSETS, 0) * BUCKET_OFFSETS
+
+
+def _is_old(folder: FolderPlan) -> bool:
+    """Whether the log begins in a format before magic 2, where conversions make batches differ while the records do not."""
+    first = next((entry for entry, name, _ in folder.segments() if name.suffix is FileSuffix.NONE and entry.length), None)
+    if first is None:
+        return False
+    try:
+        with open_evidence(folder.path / first.name) as file:
+            head = file.read(0, 17)
+    except EvidenceError:
+        return False
+    return len(head) == 17 and head[16] < 2
+
+
+def batches_of(path: Path, length: int) -> BatchTable | None:
+    """Some batches at the beginning of a segment, to estimate by; none where there are none."""
+    try:
+        with open_evidence(path) as file:
+            for window in walk_segment(file, level=Level.CRC, end=min(length, 1 << 20)):
+                if len(window.batches):
+                    return window.batches
+    except EvidenceError:
+        return None
+    return None

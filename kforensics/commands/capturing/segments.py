@@ -1,0 +1,165 @@
+"""What one segment comes to in a capture: its summary, and where it can matter a row a batch and digests of its records."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.evidence.captured.columns import NO_CONTROL, BatchPacker, Columns, RecordPacker, narrow
+from kforensics.evidence.captured.digests import control_types, digest_record
+from kforensics.evidence.captured.rows import digest_lists, segment_row
+from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
+from kforensics.evidence.group_commits import OFFSETS_TOPIC, commits_in_file, highest_commits
+from kforensics.evidence.replica.segments import scan_segment
+from kforensics.formats.log.batch_table import BatchTable
+from kforensics.formats.log.records import Record
+from kforensics.formats.segment.walk import SegmentBytes, iter_records
+from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.walk import Listings
+from kforensics.units import TopicPartition
+
+MOST_RUNS = 65_536
+"""Leader epochs, digests or damaged places of one segment that a capture describes; sound segments have some hundred."""
+
+_RECORDS_AT_A_TIME = 1 << 16
+_LEFT_OUT = frozenset({"path", "length", "base_offset", "mtime_ns", "scanned_ns", "is_deleted"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentTask:
+    """One segment to read; small enough to be sent to another process."""
+
+    path: Path
+    base_offset: int
+    length: int
+    topic_partition: TopicPartition
+    carried_from: int
+    """Batches that end at this offset or above are taken along."""
+    by_record: bool
+    """Batches alone may decide nothing: digests of the records are taken along."""
+
+
+@dataclass(slots=True, kw_only=True)
+class CapturedScan:
+    """What was found: the content of the segment's entry, and its rows."""
+
+    content: dict[str, Any]
+    length: int
+    mtime_ns: int
+    batches: list[Columns] = field(default_factory=list)
+    records: list[Columns] = field(default_factory=list)
+    problem: str | None = None
+    changed: bool = False
+
+    @property
+    def is_thinned(self) -> bool:
+        """Whether a cleaner took records out of it."""
+        return bool(self.content.get("segment", {}).get("is_thinned"))
+
+
+def capture_segment(task: SegmentTask) -> CapturedScan:
+    """Read one segment once, its records a second time where they are asked for; what can't be read becomes a problem."""
+    try:
+        with open_evidence(task.path) as file:
+            return _scanned(task, file)
+    except EvidenceError as error:
+        return CapturedScan(
+            content={"problem": error.problem}, length=task.length, mtime_ns=0, problem=error.problem
+        )
+
+
+def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
+    watch = _Watch(file, task.carried_from)
+    segment = scan_segment(file, path="", base_offset=task.base_offset, mtime_ns=file.mtime_ns, watch=watch.see)
+    too_many = max(len(segment.epochs), len(segment.digests), len(segment.damage)) > MOST_RUNS
+    if too_many:
+        words = "it has more leader epochs, runs of offsets or damaged places than a capture describes"
+        return CapturedScan(content={"problem": words}, length=file.size, mtime_ns=file.mtime_ns, problem=words)
+    records = _records(file) if task.by_record else []
+    commits = _commits(task) if task.topic_partition.topic == OFFSETS_TOPIC else None
+    segment = replace(segment, changed=file.changed())
+    row = {
+        name: value
+        for name, value in segment_row(segment, {}, is_deleted=False, scanned_ns=0).items()
+        if name not in _LEFT_OUT
+    }
+    row["digests"] = digest_lists(segment.digests)
+    row["epochs"] = [list(entry) for entry in segment.epochs]
+    row["damage"] = [{name: value for name, value in one.items() if name != "path"} for one in row["damage"]]
+    row["tail"] = watch.tail
+    row["carried_from"] = task.carried_from if watch.pieces else None
+    row["first"] = watch.packer.first
+    row["records"] = [] if task.by_record else None
+    if commits is not None:
+        row["commits"] = commits
+    return CapturedScan(
+        content={"segment": row},
+        length=file.size,
+        mtime_ns=file.mtime_ns,
+        batches=watch.pieces,
+        records=records,
+        changed=segment.changed,
+    )
+
+
+class _Watch:
+    """Sees the batches of each window, and keeps those that are taken along."""
+
+    def __init__(self, source: SegmentBytes, carried_from: int) -> None:
+        self._source = source
+        self._carried_from = carried_from
+        self.packer = BatchPacker()
+        self.pieces: list[Columns] = []
+        self.tail: list[int] | None = None
+
+    def see(self, batches: BatchTable) -> None:
+        sound = batches[batches["crc_valid"]]
+        if not len(sound):
+            return
+        last = sound[-1]
+        self.tail = [
+            int(sound["last_offset"].max()) + 1,
+            int(last["partition_leader_epoch"]),
+            int(last["max_timestamp"]),
+        ]
+        wanted = sound[sound["last_offset"] >= self._carried_from]
+        if len(wanted):
+            types = [NO_CONTROL if one is None else one for one in control_types(wanted, self._source)]
+            columns = self.packer.pack(wanted, np.array(types, dtype=np.int16))
+            self.pieces.append({name: narrow(values) for name, values in columns.items()})
+
+
+def _records(file: EvidenceFile) -> list[Columns]:
+    packer, pieces, waiting = RecordPacker(), [], []
+    for record in iter_records(file):
+        if isinstance(record, Record):
+            waiting.append(digest_record(record))
+        if len(waiting) >= _RECORDS_AT_A_TIME:
+            pieces.append(packer.pack(waiting))
+            waiting = []
+    if waiting:
+        pieces.append(packer.pack(waiting))
+    return [{name: narrow(values) for name, values in columns.items()} for columns in pieces]
+
+
+def _commits(task: SegmentTask) -> list[list[Any]]:
+    root = task.path.parent
+    state = LogDirState(
+        listings=Listings(root), input=0, log_dir="", broker_id=Absent.UNKNOWN, clean_shutdown=False
+    )
+    place = PartitionPlace(state=state, path="", topic_partition=task.topic_partition, directory_state="live")
+    return [
+        [
+            one.partition.topic,
+            one.partition.partition,
+            one.group,
+            one.offset,
+            None if isinstance(one.leader_epoch, Absent) else one.leader_epoch,
+            one.time_ms,
+            getattr(one.citation.span, "position", 0),
+        ]
+        for one in highest_commits(commits_in_file(place, task.path.name))
+    ]

@@ -1,0 +1,291 @@
+"""Batches and records as narrow columns, and back: each value as its difference from what the row before lets one expect.
+
+Most differences are zero or small, so that a row a batch takes some ten bytes once it is deflated. A column is a `.npy` file. The columns of a segment are runs of
+rows in the columns of one or more groups. All arithmetic is that of 64-bit integers, which wraps: whatever offsets a log claims come back as they were.
+"""
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable, empty_batches
+from kforensics.formats.log.records import Record
+
+Columns = dict[str, NDArray[Any]]
+
+Run = tuple[int, int, int]
+"""Group, first row and count."""
+
+DIGEST_LENGTH = 16
+NO_CONTROL = -32_768
+"""In the column `control`: not a control batch, or one whose type can't be read."""
+
+_KEY, _VALUE, _HEADERS, _TRANSACTIONAL, _CONTROL = 1, 2, 4, 8, 16
+_PLAIN = {
+    "length": "length",
+    "leader_epoch": "partition_leader_epoch",
+    "crc": "crc",
+    "magic": "magic",
+    "attributes": "attributes",
+    "producer_id": "producer_id",
+    "producer_epoch": "producer_epoch",
+}
+BATCH_COLUMNS = (
+    *_PLAIN,
+    "offset_gap",
+    "last_offset_delta",
+    "position_gap",
+    "missing_records",
+    "timestamp_gap",
+    "timestamp_span",
+    "sequence_gap",
+    "control",
+)
+RECORD_COLUMNS = (
+    "offset_gap",
+    "timestamp_gap",
+    "flags",
+    "key",
+    "value",
+    "headers",
+    "position_gap",
+    "base_offset_delta",
+    "producer_id",
+    "magic",
+)
+
+
+class BatchPacker:
+    """Turns the batches of one segment into columns, window after window."""
+
+    def __init__(self) -> None:
+        self._offset = self._position = self._timestamp = self._sequence = 0
+        self.first: dict[str, int] = {}
+        """Base offset, position and time of the first of them, which the columns begin from; empty before there is one."""
+
+    def pack(self, rows: BatchTable, controls: NDArray[np.int16]) -> Columns:
+        """The columns of some batches that follow those of the call before."""
+        if not self.first:
+            self._offset, self._position, self._timestamp = (
+                int(rows[name][0]) for name in ("base_offset", "position", "base_timestamp")
+            )
+            self.first = {"offset": self._offset, "position": self._position, "timestamp": self._timestamp}
+        base, last = rows["base_offset"], rows["last_offset"]
+        position, length = rows["position"], rows["length"].astype(np.int64)
+        stamp, sequence, count = (rows[name].astype(np.int64) for name in ("base_timestamp", "base_sequence", "count"))
+        out: Columns = {name: rows[column] for name, column in _PLAIN.items()}
+        out["offset_gap"] = base - _after(self._offset, last + 1)
+        out["last_offset_delta"] = last - base
+        out["position_gap"] = position - _after(self._position, position + length)
+        out["missing_records"] = last - base + 1 - count
+        out["timestamp_gap"] = stamp - _after(self._timestamp, stamp)
+        out["timestamp_span"] = rows["max_timestamp"] - stamp
+        out["sequence_gap"] = sequence - _after(self._sequence, sequence + count)
+        out["control"] = controls
+        self._offset, self._position = int((last[-1:] + 1)[0]), int((position + length)[-1])
+        self._timestamp, self._sequence = int(stamp[-1]), int((sequence + count)[-1])
+        return out
+
+
+def unpack_batches(columns: Mapping[str, NDArray[Any]], first: Mapping[str, int]) -> BatchTable:
+    """The batches of a segment out of its columns.
+
+    Args:
+        columns: all of `BATCH_COLUMNS`.
+        first: what the columns begin from, as `BatchPacker.first` has it.
+    """
+    size = len(columns["length"])
+    rows = empty_batches(size)
+    if not size:
+        return rows
+    wide = {name: columns[name].astype(np.int64) for name in BATCH_COLUMNS if name != "crc"}
+    for name, column in _PLAIN.items():
+        rows[column] = columns[name]
+    span = wide["last_offset_delta"]
+    rows["base_offset"] = _sums(wide["offset_gap"], span + 1, first["offset"])
+    rows["last_offset"] = rows["base_offset"] + span
+    rows["position"] = _sums(wide["position_gap"], wide["length"], first["position"])
+    count = span + 1 - wide["missing_records"]
+    rows["count"] = count
+    rows["base_timestamp"] = np.cumsum(wide["timestamp_gap"]) + np.int64(first["timestamp"])
+    rows["max_timestamp"] = rows["base_timestamp"] + wide["timestamp_span"]
+    rows["base_sequence"] = _sums(wide["sequence_gap"], count, 0)
+    rows["crc_valid"] = True
+    return rows
+
+
+def _after(first: int, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What each row is expected to begin with: the end of the one before."""
+    return np.concatenate((np.array([first], dtype=np.int64), ends[:-1]))
+
+
+def _sums(gaps: NDArray[np.int64], lengths: NDArray[np.int64], first: int) -> NDArray[np.int64]:
+    """Where each row begins, out of the gaps before rows and of their lengths."""
+    before: NDArray[np.int64] = np.cumsum(gaps) + np.cumsum(lengths) - lengths + np.int64(first)
+    return before
+
+
+class RecordPacker:
+    """Turns records whose content is digested into columns."""
+
+    def __init__(self) -> None:
+        self._last = np.zeros(3, dtype=np.int64)
+
+    def pack(self, records: Sequence[Record]) -> Columns:
+        """The columns of some records that follow those of the call before."""
+        offset, stamp, position, base = (
+            np.array([getattr(one, name) for one in records], dtype=np.int64)
+            for name in ("offset", "timestamp_ms", "batch_position", "batch_base_offset")
+        )
+        out: Columns = {
+            "offset_gap": np.diff(offset, prepend=self._last[0]),
+            "timestamp_gap": np.diff(stamp, prepend=self._last[1]),
+            "position_gap": np.diff(position, prepend=self._last[2]),
+            "base_offset_delta": offset - base,
+            "producer_id": np.array([one.producer_id for one in records], dtype=np.int64),
+            "magic": np.array([one.magic for one in records], dtype=np.int8),
+            "flags": np.array([_flags(one) for one in records], dtype=np.int8),
+            "key": _digests([one.key for one in records]),
+            "value": _digests([one.value for one in records]),
+            "headers": _digests([one.headers[0][0] if one.headers else None for one in records]),
+        }
+        self._last = np.array((offset[-1], stamp[-1], position[-1]), dtype=np.int64)
+        return out
+
+
+def _flags(one: Record) -> int:
+    return (
+        _KEY * (one.key is not None)
+        | _VALUE * (one.value is not None)
+        | _HEADERS * bool(one.headers)
+        | _TRANSACTIONAL * one.is_transactional
+        | _CONTROL * one.is_control
+    )
+
+
+def _digests(values: Sequence[Any]) -> NDArray[np.uint8]:
+    joined = b"".join((value or b"")[:DIGEST_LENGTH].ljust(DIGEST_LENGTH, b"\0") for value in values)
+    return np.frombuffer(joined, dtype=np.uint8).reshape(-1, DIGEST_LENGTH)
+
+
+def unpack_records(columns: Mapping[str, NDArray[Any]]) -> Iterator[Record]:
+    """The records of a segment out of its columns, digests in the place of keys, values and headers."""
+    sums = {
+        name: np.cumsum(columns[f"{name}_gap"].astype(np.int64)).tolist() for name in ("offset", "timestamp", "position")
+    }
+    delta, producer, magic, flags = (
+        columns[name].tolist() for name in ("base_offset_delta", "producer_id", "magic", "flags")
+    )
+    keys, values, headers = (columns[name].tobytes() for name in ("key", "value", "headers"))
+    for at, offset in enumerate(sums["offset"]):
+        flag, place = flags[at], slice(at * DIGEST_LENGTH, (at + 1) * DIGEST_LENGTH)
+        is_control = bool(flag & _CONTROL)
+        key = (keys[place][:4] if is_control else keys[place]) if flag & _KEY else None
+        yield Record(
+            offset=offset,
+            timestamp_ms=sums["timestamp"][at],
+            key=key,
+            value=values[place] if flag & _VALUE and not is_control else None,
+            headers=((headers[place], None),) if flag & _HEADERS else (),  # type: ignore[arg-type] # a digest of all of them
+            sequence=-1,
+            batch_position=sums["position"][at],
+            batch_base_offset=offset - delta[at],
+            partition_leader_epoch=-1,
+            producer_id=producer[at],
+            producer_epoch=-1,
+            magic=magic[at],
+            is_transactional=bool(flag & _TRANSACTIONAL),
+            is_control=is_control,
+        )
+
+
+def control_records(rows: BatchTable, controls: NDArray[np.int64]) -> Iterator[Record]:
+    """The control records of the batches whose type is known."""
+    for row, control in zip(rows, controls.tolist(), strict=True):
+        if control == NO_CONTROL or not int(row["attributes"]) & CONTROL_BIT:
+            continue
+        yield Record(
+            offset=int(row["base_offset"]),
+            timestamp_ms=int(row["max_timestamp"]),
+            key=b"\0\0" + int(control).to_bytes(2, "big", signed=True),
+            value=None,
+            headers=(),
+            sequence=-1,
+            batch_position=int(row["position"]),
+            batch_base_offset=int(row["base_offset"]),
+            partition_leader_epoch=int(row["partition_leader_epoch"]),
+            producer_id=int(row["producer_id"]),
+            producer_epoch=int(row["producer_epoch"]),
+            magic=int(row["magic"]),
+            is_transactional=True,
+            is_control=True,
+        )
+
+
+# ---------------------------------------------------------------- files
+
+
+def npy_of(values: NDArray[Any]) -> bytes:
+    """A column as a `.npy` file of the narrowest type that holds all of it."""
+    out = io.BytesIO()
+    npy.write_array(out, np.ascontiguousarray(narrow(values)), version=(1, 0))
+    return out.getvalue()
+
+
+def narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers in the narrowest type that holds all of them; unsigned ones as they are."""
+    if values.dtype.kind == "u" or not len(values):
+        return values
+    low, high = int(values.min()), int(values.max())
+    for kind in (np.int8, np.int16, np.int32):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return values.astype(kind)
+    return values.astype(np.int64)
+
+
+def column_of(data: bytes) -> NDArray[Any]:
+    """The column in a `.npy` file, without trusting what its head says.
+
+    Raises:
+        ValueError: it is none of the columns that a capture has.
+    """
+    file = io.BytesIO(data)
+    if npy.read_magic(file) != (1, 0):
+        raise ValueError("a column of another version")
+    shape, is_fortran, kind = npy.read_array_header_1_0(file, max_header_size=256)
+    width = DIGEST_LENGTH if len(shape) == 2 and shape[1] == DIGEST_LENGTH else 1
+    if is_fortran or kind.kind not in "iu" or kind.hasobject or (len(shape) != 1 and width == 1):
+        raise ValueError("a column of another kind")
+    rest = len(data) - file.tell()
+    if shape[0] < 0 or shape[0] * width * kind.itemsize != rest:
+        raise ValueError("a column that has not the length it claims")
+    return np.frombuffer(data, dtype=kind, offset=file.tell()).reshape(shape)
+
+
+def gather(
+    runs: Sequence[Run], names: Sequence[str], column: Callable[[int, str], NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """The columns of some runs of rows, one behind the other.
+
+    Raises:
+        ValueError: a run ends behind its column.
+    """
+    out: dict[str, NDArray[Any]] = {}
+    for name in names:
+        pieces = []
+        for group, first, count in runs:
+            whole = column(group, name)
+            if not 0 <= first <= first + count <= len(whole):
+                raise ValueError("a run of rows ends behind its column")
+            pieces.append(whole[first : first + count])
+        if len(pieces) == 1:
+            out[name] = pieces[0]
+        else:
+            wide = np.uint32 if name == "crc" else np.uint8 if name in {"key", "value", "headers"} else np.int64
+            shape = (0, DIGEST_LENGTH) if wide is np.uint8 else (0,)
+            out[name] = np.concatenate([np.zeros(shape, dtype=wide), *(piece.astype(wide) for piece in pieces)])
+    return out

@@ -1,0 +1,40 @@
+"""What stands for the content of records where the content itself stays on the broker."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
+from kforensics.formats.log.records import Record
+from kforensics.formats.primitives.word_buffer import read_exactly
+from kforensics.formats.segment.walk import MemoryBytes, SegmentBytes, iter_records
+
+CONTROL_BATCH_LIMIT = 4_096
+"""Bytes of a control batch that are looked at; brokers write some 80."""
+
+_DIGEST_SIZE = 16
+
+
+def digest_record(record: Record) -> Record:
+    """The record with digests in the place of key, value and headers; control records, which hold nothing private, as they are."""
+    if record.is_control:
+        return record
+    headers = ((_digest(repr(record.headers).encode()), None),) if record.headers else ()
+    return record._replace(key=_digest(record.key), value=_digest(record.value), headers=headers)
+
+
+def _digest(content: bytes | None) -> Any:
+    return None if content is None else hashlib.blake2b(content, digest_size=_DIGEST_SIZE).digest()
+
+
+def control_types(batches: BatchTable, source: SegmentBytes) -> list[int | None]:
+    """The type of each control batch of magic 2, none for all other batches and where it can't be read."""
+    out: list[int | None] = [None] * len(batches)
+    for at in np.flatnonzero(((batches["attributes"] & CONTROL_BIT) != 0) & (batches["magic"] == 2)):
+        length = min(int(batches["length"][at]), CONTROL_BATCH_LIMIT)
+        data = read_exactly(source, int(batches["position"][at]), length)
+        record = next((one for one in iter_records(MemoryBytes(data)) if isinstance(one, Record)), None)
+        if record is not None and record.key is not None and len(record.key) >= 4:
+            out[at] = int.from_bytes(record.key[2:4], "big", signed=True)
+    return out

@@ -1,0 +1,200 @@
+"""A captured segment becomes what a scan of its file would have given: its summary, its batches, its records."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.damage import Absent
+from kforensics.evidence.captured.columns import (
+    BATCH_COLUMNS,
+    RECORD_COLUMNS,
+    Run,
+    column_of,
+    control_records,
+    gather,
+    unpack_batches,
+    unpack_records,
+)
+from kforensics.evidence.captured.rows import segment_of
+from kforensics.evidence.model import Segment
+from kforensics.formats.log.batch_table import BatchTable, empty_batches
+from kforensics.formats.log.records import Record
+from kforensics.source.capture import Capture, CapturedSegment
+
+KEPT_BATCHES = 65_536
+"""A segment with more batches than this keeps digests only: its table is read again where it is needed."""
+
+_NUMBERS = (
+    "valid_length",
+    "batch_count",
+    "record_count",
+    "recovered_batch_count",
+    "recovered_record_count",
+)
+_OPTIONAL = ("recovered_end_offset", "first_offset", "last_offset", "max_timestamp_ms")
+_LARGEST = 2**63 - 1
+
+
+def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> Segment:
+    """What was found in a segment when it was captured.
+
+    Args:
+        file: the segment in its capture.
+        path: relative to the replica's input, for citations.
+        base_offset: from the file's name.
+
+    Raises:
+        EvidenceUnreadable: what the capture says of it can't be.
+    """
+    row = file.row
+    try:
+        _check(row)
+        segment = segment_of(
+            {
+                **{name: row[name] for name in (*_NUMBERS, *_OPTIONAL)},
+                "path": path,
+                "base_offset": base_offset,
+                "length": file.size,
+                "mtime_ns": file.mtime_ns,
+                "magics": row["magics"],
+                "is_thinned": bool(row["is_thinned"]),
+                "changed": bool(row["changed"]),
+                "damage": row["damage"],
+            },
+            row["digests"],
+            row["epochs"],
+        )
+        batches = _whole_table(file) if row["batch_count"] <= KEPT_BATCHES else Absent.NOT_WRITTEN
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise file.capture.refuse(f"what it says of {file.inner} can't be: {error!r}") from error
+    return replace(segment, batches=batches, batches_from=_batches_from(file, segment))
+
+
+def _batches_from(file: CapturedSegment, segment: Segment) -> int:
+    if not segment.batch_count or isinstance(segment.last_offset, Absent):
+        return 0
+    if sum(run[2] for run in _runs(file.row, "batches")) == segment.batch_count:
+        return 0
+    start = carried_from(file)
+    return segment.last_offset + 1 if start is None else start
+
+
+def _check(row: Mapping[str, Any]) -> None:
+    for name in _NUMBERS:
+        if isinstance(row[name], bool) or not isinstance(row[name], int) or not 0 <= row[name] <= _LARGEST:
+            raise ValueError(name)
+    for name in _OPTIONAL:
+        if row[name] is not None and not (isinstance(row[name], int) and -_LARGEST <= row[name] <= _LARGEST):
+            raise ValueError(name)
+    for name, width in (("digests", 5), ("epochs", 2)):
+        for one in row[name]:
+            if len(one) != width or not all(isinstance(value, int) and abs(value) <= _LARGEST + 1 for value in one):
+                raise ValueError(name)
+    if not all(isinstance(one, int) and 0 <= one <= 127 for one in row["magics"]):
+        raise ValueError("magics")
+
+
+def _whole_table(file: CapturedSegment) -> BatchTable | Absent:
+    if not file.row["batch_count"]:
+        return captured_batches(file)
+    whole = sum(run[2] for run in _runs(file.row, "batches")) == file.row["batch_count"]
+    return captured_batches(file) if whole else Absent.NOT_WRITTEN
+
+
+def carried_from(file: CapturedSegment) -> int | None:
+    """The first offset from which the batches of the segment were taken along, none where none were."""
+    value = file.row.get("carried_from")
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
+    """The offset behind the last sound batch, its leader epoch and its highest timestamp; none where no batch is sound."""
+    tail = file.row.get("tail")
+    if tail is None:
+        return None
+    if not isinstance(tail, list) or len(tail) != 3 or not all(isinstance(one, int) for one in tail):
+        raise file.capture.refuse(f"what it says of the end of {file.inner} can't be")
+    end, epoch, timestamp = tail
+    return end, epoch, timestamp
+
+
+class CapturedCommit(NamedTuple):
+    """The highest offset that a consumer group committed in a leader epoch of a partition, and where its batch stands."""
+
+    topic: str
+    partition: int
+    group: str
+    offset: int
+    leader_epoch: int | None
+    time_ms: int
+    position: int
+
+
+def captured_commits(file: CapturedSegment) -> Iterator[CapturedCommit]:
+    """The commits in a segment of `__consumer_offsets`."""
+    for one in file.row.get("commits") or ():
+        try:
+            commit = CapturedCommit(*one)
+        except TypeError as error:
+            raise file.capture.refuse(f"what it says of commits in {file.inner} can't be") from error
+        texts, numbers = (commit.topic, commit.group), (commit.partition, commit.offset, commit.time_ms, commit.position)
+        if not all(isinstance(text, str) for text in texts) or not all(isinstance(value, int) for value in numbers):
+            raise file.capture.refuse(f"what it says of commits in {file.inner} can't be")
+        yield commit
+
+
+def has_records(file: CapturedSegment) -> bool:
+    """Whether digests of the records of the segment were taken along."""
+    return file.row.get("records") is not None
+
+
+def captured_batches(file: CapturedSegment) -> BatchTable:
+    """The batches of the segment that were taken along, in file order."""
+    runs = _runs(file.row, "batches")
+    if not runs:
+        return empty_batches()
+    first = {name: int(file.row["first"][name]) for name in ("offset", "position", "timestamp")}
+    return unpack_batches(_gathered(file, runs, "batches", BATCH_COLUMNS), first)
+
+
+def captured_records(file: CapturedSegment) -> Iterator[Record]:
+    """The records of the segment, digested; where they were not taken along, its control records."""
+    if has_records(file):
+        if runs := _runs(file.row, "records"):
+            yield from unpack_records(_gathered(file, runs, "records", RECORD_COLUMNS))
+        return
+    if not _runs(file.row, "batches"):
+        return
+    columns = _gathered(file, _runs(file.row, "batches"), "batches", ("control",))
+    yield from control_records(captured_batches(file), columns["control"].astype(np.int64))
+
+
+def _runs(row: Mapping[str, Any], name: str) -> tuple[Run, ...]:
+    runs = []
+    for one in row.get(name) or ():
+        group, first, count = one
+        if not all(isinstance(value, int) and 0 <= value <= _LARGEST for value in (group, first, count)):
+            raise ValueError("a run of rows is none")
+        if runs and group <= runs[-1][0]:
+            raise ValueError("runs of rows that are named twice")
+        runs.append((group, first, count))
+    return tuple(runs)
+
+
+def _gathered(
+    file: CapturedSegment, runs: Sequence[Run], table: str, names: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    try:
+        return gather(runs, names, lambda group, name: _column(file.capture, group, table, name))
+    except (ValueError, TypeError) as error:
+        raise file.capture.refuse(f"its rows of {file.inner} can't be used: {error}") from error
+
+
+def _column(capture: Capture, group: int, table: str, name: str) -> NDArray[Any]:
+    data = capture.column(group, table, name)
+    if data is None:
+        raise ValueError(f"there is no column {name} in group {group}")
+    return column_of(data)

@@ -1,0 +1,134 @@
+"""Segments as rows of plain values and back, so that what was read in one place can be judged in another."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
+from kforensics.evidence.model import DIGEST_DTYPE, Segment
+from kforensics.units import EpochEntry, OffsetRange
+
+Row = dict[str, Any]
+
+_DIGEST_COLUMNS = ("bucket", "low", "high", "batches", "position")
+
+
+def known(value: Any) -> Any:
+    """The value, or none where it is absent."""
+    return None if isinstance(value, Absent) else value
+
+
+def known_or(value: Any, absent: Absent) -> Any:
+    """The value, or why it is absent."""
+    return absent if value is None else value
+
+
+# ---------------------------------------------------------------- damage
+
+
+def damage_rows(path: str, damage: Iterable[Damage]) -> list[Row]:
+    """The damaged places of a file."""
+    return [
+        {
+            "path": path,
+            "position": one.span.position,
+            "length": one.span.length,
+            "kind": one.kind.value,
+            "expected": one.expected,
+            "found": one.found,
+            "gravity": one.gravity.value,
+            "first_offset_lost": one.offsets_lost.first if isinstance(one.offsets_lost, OffsetRange) else None,
+            "last_offset_lost": one.offsets_lost.last if isinstance(one.offsets_lost, OffsetRange) else None,
+        }
+        for one in damage
+    ]
+
+
+def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
+    """The damaged places that rows tell of."""
+    return tuple(
+        Damage(
+            span=Span(row["position"], row["length"]),
+            kind=DamageKind(row["kind"]),
+            expected=row["expected"],
+            found=row["found"],
+            gravity=Gravity(row["gravity"]),
+            offsets_lost=Absent.NOT_APPLICABLE
+            if row["first_offset_lost"] is None
+            else OffsetRange(row["first_offset_lost"], row["last_offset_lost"]),
+        )
+        for row in rows or ()
+    )
+
+
+# ---------------------------------------------------------------- segments
+
+
+def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool, scanned_ns: int) -> Row:
+    """A segment; `place` gives the columns that say where it stands. Digests and lineage have tables of their own."""
+    return {
+        **place,
+        "path": segment.path,
+        "is_deleted": is_deleted,
+        "base_offset": segment.base_offset,
+        "length": segment.length,
+        "valid_length": segment.valid_length,
+        "first_offset": known(segment.first_offset),
+        "last_offset": known(segment.last_offset),
+        "recovered_end_offset": known(segment.recovered_end_offset),
+        "batch_count": segment.batch_count,
+        "record_count": segment.record_count,
+        "recovered_batch_count": segment.recovered_batch_count,
+        "recovered_record_count": segment.recovered_record_count,
+        "magics": sorted(segment.magics),
+        "max_timestamp_ms": known(segment.max_timestamp_ms),
+        "is_thinned": segment.is_thinned,
+        "changed": segment.changed,
+        "mtime_ns": segment.mtime_ns,
+        "scanned_ns": scanned_ns,
+        "damage": damage_rows(segment.path, segment.damage),
+    }
+
+
+def digest_lists(digests: NDArray[np.void]) -> list[list[int]]:
+    """The digests as numbers, the 128 bits as two signed words."""
+    signed = digests.astype(_SIGNED_DIGEST)
+    return [list(row) for row in zip(*(signed[name].tolist() for name in _DIGEST_COLUMNS), strict=True)]
+
+
+_SIGNED_DIGEST = np.dtype([(name, "<i8") for name in _DIGEST_COLUMNS])
+
+
+def digests_of(rows: Sequence[Sequence[int]]) -> Any:
+    """The digests that `digest_lists` made lists of."""
+    if not rows:
+        return np.zeros(0, dtype=DIGEST_DTYPE)
+    return np.array([tuple(row) for row in rows], dtype=_SIGNED_DIGEST).view(DIGEST_DTYPE)
+
+
+def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs: Iterable[Sequence[int]]) -> Segment:
+    """The segment that a row, its digests and its lineage tell of; batch tables are never kept."""
+    return Segment(
+        path=row["path"],
+        base_offset=row["base_offset"],
+        length=row["length"],
+        valid_length=row["valid_length"],
+        recovered_end_offset=known_or(row["recovered_end_offset"], Absent.NOT_APPLICABLE),
+        first_offset=known_or(row["first_offset"], Absent.NOT_APPLICABLE),
+        last_offset=known_or(row["last_offset"], Absent.NOT_APPLICABLE),
+        batch_count=row["batch_count"],
+        record_count=row["record_count"],
+        epochs=tuple(EpochEntry(epoch, start) for epoch, start in epochs),
+        magics=frozenset(row["magics"] or ()),
+        max_timestamp_ms=known_or(row["max_timestamp_ms"], Absent.NOT_APPLICABLE),
+        digests=digests_of(digests),
+        batches=Absent.NOT_WRITTEN,
+        damage=damage_of(row["damage"]),
+        changed=row["changed"],
+        mtime_ns=row["mtime_ns"],
+        recovered_batch_count=row["recovered_batch_count"],
+        recovered_record_count=row["recovered_record_count"],
+        is_thinned=row["is_thinned"],
+    )

@@ -1,0 +1,522 @@
+"""A capture as a tree of files: what `kforensics capture` wrote on a broker, read where it was brought to.
+
+A capture is a zip file that any zip tool opens. It is read here by its manifest, whose place the comment of the archive gives: every part has its position, its
+lengths and its sha256 in it. Nothing is unpacked to disk. Whatever a capture says of lengths, counts and names is a claim, checked before it is used:
+no part is larger than `PART_LIMIT`, no name leads out of the tree. `docs/capture.md` describes the format.
+"""
+
+import hashlib
+import json
+import os
+import re
+import stat
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable
+from kforensics.source.foreign import ForeignEntry, ForeignPath
+from kforensics.source.mapped import EvidenceFile, open_evidence
+
+FORMAT = "kforensics/capture-file/1"
+"""The schema of the manifest; another number is another layout."""
+
+ENDING = ".kfc"
+MARKER = "kforensics-capture"
+"""Name of the first member of the archive, by which a capture is known whatever its own name."""
+
+MANIFEST_LIMIT = 64 << 20
+PART_LIMIT = 32 << 20
+"""Bytes of a part once it is inflated; the writer keeps far below."""
+
+CHUNK_LENGTH = 4 << 20
+"""Bytes of a large file in one part; the last part of a file has the rest."""
+
+_KEPT_BYTES = 64 << 20
+_KEPT_BLOCKS = 8
+_LARGEST = 2**63 - 1
+
+_LOCAL_HEADER = b"PK\x03\x04"
+_END_OF_DIRECTORY = b"PK\x05\x06"
+_END_LENGTH = 22
+_COMMENT = re.compile(
+    rb"kforensics-capture ([0-9]{1,4}) ([0-9]{1,18}) ([0-9]{1,10}) ([0-9]{1,10}) ([0-9a-f]{64})", re.ASCII
+)
+COMMENT_LIMIT = 256
+
+_NO_CAPTURE = ("it was not copied completely", "the capture was interrupted", "it was altered")
+
+
+def comment_of(position: int, stored: int, length: int, sha256: str) -> bytes:
+    """The comment of the archive, which says where the manifest is."""
+    return f"kforensics-capture 1 {position} {stored} {length} {sha256}".encode()
+
+
+class Part(NamedTuple):
+    """One member of the archive, as the manifest tells of it; `position` is where its deflated bytes begin."""
+
+    name: str
+    position: int
+    stored: int
+    length: int
+    sha256: str
+
+
+class CapturedEntry(NamedTuple):
+    """One name in a captured directory; `content` says where its bytes are, or what was found in them."""
+
+    name: str
+    mode: int
+    length: int
+    mtime_ns: int
+    content: Mapping[str, Any]
+    block: int
+
+
+def is_capture(path: Path) -> bool:
+    """Whether a regular file is a capture, or has the name of one."""
+    if isinstance(path, ForeignPath):
+        return False
+    try:
+        real = Path(os.path.realpath(path, strict=True))
+        if not stat.S_ISREG(real.lstat().st_mode):
+            return False
+        with open_evidence(real) as file:
+            head = file.read(0, 30 + len(MARKER))
+    except (EvidenceError, OSError, ValueError):
+        return False
+    return (head[:4] == _LOCAL_HEADER and head[30:] == MARKER.encode()) or path.suffix == ENDING
+
+
+def split_at_capture(path: Path) -> "CapturePath | None":
+    """The path as one inside of a capture, where a part of it names one: `broker-7.kfc/data-0/orders-3`."""
+    if isinstance(path, CapturePath):
+        return path
+    if isinstance(path, ForeignPath) or os.path.lexists(path):
+        return CapturePath(path) if is_capture(path) else None
+    for parent in path.parents:
+        if is_capture(parent):
+            return CapturePath(path)
+    return None
+
+
+class Capture:
+    """One capture, open for reading; parts are inflated and checked when they are asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = open_evidence(Path(os.path.realpath(path)))
+        self.manifest = self._read_manifest()
+        self._parts = self._read_parts()
+        self._kept: OrderedDict[int, bytes] = OrderedDict()
+        self._blocks: OrderedDict[int, dict[str, dict[str, CapturedEntry]]] = OrderedDict()
+        self._folders = self._read_folders()
+
+    # ------------------------------------------------------------ parts
+
+    def part(self, number: int) -> bytes:
+        """The bytes of a part.
+
+        Raises:
+            EvidenceUnreadable: it is not as the manifest says.
+        """
+        kept = self._kept.get(number)
+        if kept is not None:
+            self._kept.move_to_end(number)
+            return kept
+        if not 0 <= number < len(self._parts):
+            raise self.refuse(f"it has no part {number}")
+        one = self._parts[number]
+        data = self._inflate(one, PART_LIMIT)
+        self._kept[number] = data
+        while sum(map(len, self._kept.values())) > _KEPT_BYTES and len(self._kept) > 1:
+            self._kept.popitem(last=False)
+        return data
+
+    def parts(self) -> tuple[Part, ...]:
+        """All parts, as the manifest tells of them."""
+        return self._parts
+
+    def part_length(self, number: int) -> int:
+        """Bytes of a part, as the manifest claims."""
+        if not 0 <= number < len(self._parts):
+            raise self.refuse(f"it has no part {number}")
+        return self._parts[number].length
+
+    def column(self, block: int, table: str, name: str) -> bytes | None:
+        """A column of a table of a block, none where the table has no rows there."""
+        number = self._numbers.get(f"{table}/{block:06d}/{name}.npy")
+        return None if number is None else self.part(number)
+
+    def refuse(self, problem: str) -> EvidenceUnreadable:
+        """The error that says what is wrong with this capture."""
+        return EvidenceUnreadable(str(self.path), f"the capture can't be used: {problem}", _NO_CAPTURE)
+
+    def _inflate(self, one: Part, limit: int) -> bytes:
+        if one.length > limit or one.stored > limit + 1024:
+            raise self.refuse(f"part {one.name} claims {one.length:,} bytes, more than any has")
+        stored = self._file.read(one.position, one.stored)
+        inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+        try:
+            data = inflater.decompress(stored, one.length + 1)
+        except zlib.error as error:
+            raise self.refuse(f"part {one.name} can't be inflated ({error})") from error
+        if len(stored) != one.stored or len(data) != one.length:
+            raise self.refuse(f"part {one.name} has not the length that the manifest says")
+        if hashlib.sha256(data).hexdigest() != one.sha256:
+            raise self.refuse(f"part {one.name} has not the sha256 that the manifest says")
+        return data
+
+    # ------------------------------------------------------------ manifest
+
+    def _read_manifest(self) -> Mapping[str, Any]:
+        reach = min(self._file.size, _END_LENGTH + COMMENT_LIMIT)
+        tail = self._file.read(self._file.size - reach, reach)
+        at = tail.rfind(_END_OF_DIRECTORY)
+        match = _COMMENT.fullmatch(tail[at + _END_LENGTH :]) if at >= 0 else None
+        if match is None:
+            raise self.refuse("its end is missing")
+        if match[1] != b"1":
+            raise EvidenceUnreadable(
+                str(self.path),
+                f"a capture of format {int(match[1])}, which this version of kforensics does not read",
+                ("it was taken by a newer version",),
+            )
+        position, stored, length = (int(match[number]) for number in (2, 3, 4))
+        manifest = self._parsed(
+            self._inflate(Part("manifest.json", position, stored, length, match[5].decode()), MANIFEST_LIMIT)
+        )
+        if not isinstance(manifest, dict) or manifest.get("schema") != FORMAT:
+            raise self.refuse("its manifest is of another kind")
+        return manifest
+
+    def _parsed(self, data: bytes) -> Any:
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise self.refuse("a part that should be JSON is not") from error
+
+    def _read_parts(self) -> tuple[Part, ...]:
+        try:
+            parts = tuple(
+                Part(
+                    str(one["name"]),
+                    _count(one["position"]),
+                    _count(one["stored"]),
+                    _count(one["length"]),
+                    str(one["sha256"]),
+                )
+                for one in self.manifest["parts"]
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise self.refuse("its manifest does not tell of its parts") from error
+        self._numbers = {one.name: number for number, one in enumerate(parts)}
+        return parts
+
+    def _read_folders(self) -> dict[str, int]:
+        """The block of each directory, by its path below the capture."""
+        number = self._numbers.get("tree.json")
+        found = {} if number is None else self._parsed(self._inflate(self._parts[number], MANIFEST_LIMIT))
+        if not isinstance(found, dict) or not all(isinstance(block, int) for block in found.values()):
+            raise self.refuse("its tree is of another kind")
+        if not all(_is_folder(path) for path in found):
+            raise self.refuse("a name in it leads out of its tree")
+        return found
+
+    # ------------------------------------------------------------ the tree
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The names of what was captured, each a data directory, a directory of log files, or a parent of some."""
+        return tuple(sorted(entry.name for entry in self.folder("").values()))
+
+    def where(self, inner: str) -> str:
+        """What a path in the capture was on the broker, and whose broker it was."""
+        name, _, rest = inner.partition("/")
+        roots = self.manifest.get("roots")
+        known = next(
+            (one for one in roots if isinstance(one, dict) and one.get("name") == name),
+            {},
+        ) if isinstance(roots, list) else {}
+        path = str(known.get("path", name)) + (f"/{rest}" if rest else "")
+        node = self.manifest.get("node")
+        node_id = node.get("node_id") if isinstance(node, dict) else None
+        return f"{path} of {'its broker' if node_id is None else f'broker {node_id}'}"
+
+    def folder(self, inner: str) -> Mapping[str, CapturedEntry]:
+        """What a directory holds, by name.
+
+        Raises:
+            KeyError: the capture has no such directory.
+            EvidenceUnreadable: what it says of it can't be used.
+        """
+        block = self._folders[inner]
+        folders = self._blocks.get(block)
+        if folders is None:
+            folders = self._blocks[block] = self._read_block(block)
+            while len(self._blocks) > _KEPT_BLOCKS:
+                self._blocks.popitem(last=False)
+        else:
+            self._blocks.move_to_end(block)
+        try:
+            return folders[inner]
+        except KeyError as error:
+            raise self.refuse(f"its tree names the directory {inner}, which its block does not have") from error
+
+    def entry(self, inner: str) -> CapturedEntry | None:
+        """What is at a path, none where nothing is."""
+        folder, _, name = inner.rpartition("/")
+        try:
+            return self.folder(folder).get(name)
+        except KeyError:
+            return None
+
+    def has_folder(self, inner: str) -> bool:
+        """Whether a directory of that path was captured."""
+        return inner in self._folders
+
+    def _read_block(self, block: int) -> dict[str, dict[str, CapturedEntry]]:
+        number = self._numbers.get(f"tree/{block:06d}.json")
+        if number is None:
+            raise self.refuse(f"it has no part tree/{block:06d}.json")
+        found = self._parsed(self.part(number))
+        try:
+            return {
+                str(path): {entry.name: entry for entry in (_entry(one, block) for one in entries)}
+                for path, entries in found.items()
+            }
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self.refuse(f"part tree/{block:06d}.json says nothing that could be: {error}") from error
+
+    def bytes_of(self, inner: str, entry: CapturedEntry) -> "CapturedFile":
+        """The file, where its bytes were taken along; else an error that says what they are."""
+        content = entry.content
+        if "tar" in content:
+            number = self._numbers.get(f"files/{entry.block:06d}.tar", -1)
+            start = _count(content["tar"])
+            if start + entry.length > self.part_length(number):
+                raise self.refuse(f"the file {inner} ends behind the part that it is in")
+            return CapturedFile(self, inner, entry, (number,), start)
+        if "large" in content:
+            first, count = (_count(one) for one in content["large"])
+            numbers = tuple(range(first, first + min(count, len(self._parts))))
+            lengths = [self.part_length(number) for number in numbers]
+            if sum(lengths) != entry.length or any(length != CHUNK_LENGTH for length in lengths[:-1]):
+                raise self.refuse(f"the parts of the file {inner} have not its length")
+            return CapturedFile(self, inner, entry, numbers, 0)
+        if "problem" in content:
+            raise EvidenceUnreadable(f"{self.path}/{inner}", str(content["problem"]))
+        raise MissingBytes(self, inner)
+
+
+class MissingBytes(EvidenceUnreadable):
+    """Something was asked for that a capture does not hold: the file on the broker has it."""
+
+    def __init__(self, capture: Capture, inner: str) -> None:
+        where = capture.where(inner)
+        super().__init__(f"{capture.path}/{inner}", f"the capture does not hold its bytes: read {where}")
+        self.where = where
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+def _is_folder(path: Any) -> bool:
+    return isinstance(path, str) and (path == "" or all(map(_is_name, path.split("/"))))
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and name not in {"", ".", ".."} and "/" not in name and "\0" not in name
+
+
+def _entry(one: Mapping[str, Any], block: int) -> CapturedEntry:
+    name, content = one["name"], one.get("content") or {}
+    if not _is_name(name):
+        raise ValueError("a name leads out of the tree")
+    if not isinstance(content, dict):
+        raise TypeError("the content of a file is no object")
+    mode, mtime_ns = _count(one["mode"]), one["mtime_ns"]
+    if not isinstance(mtime_ns, int) or not -_LARGEST <= mtime_ns <= _LARGEST:
+        raise ValueError("a time is none")
+    if stat.S_IFMT(mode) == 0 or mode > 0xFFFF:
+        raise ValueError("a mode is none")
+    return CapturedEntry(name, mode, _count(one["length"]), mtime_ns, content, block)
+
+
+_opened: dict[str, Capture] = {}
+
+
+def open_capture(path: Path) -> Capture:
+    """The capture at a path, opened once in a process.
+
+    Raises:
+        EvidenceError: it can't be read, or is none.
+    """
+    key = str(path)
+    if key not in _opened:
+        _opened[key] = Capture(path)
+    return _opened[key]
+
+
+class CapturePath(ForeignPath):
+    """A path whose first parts name a capture, and whose others name something in it."""
+
+    def place(self) -> tuple[Capture, str]:
+        """The capture, and the path in it; empty for the capture itself."""
+        text = str(self)
+        parts = text.split("/")
+        for at in range(len(parts), 0, -1):
+            capture = _opened.get("/".join(parts[:at]))
+            if capture is not None:
+                return capture, "/".join(parts[at:])
+        whole = Path(text)
+        for one in (whole, *whole.parents):
+            if is_capture(one):
+                return open_capture(one), "/".join(parts[len(str(one).split("/")) :])
+        raise EvidenceNotFound(text, "there is no such capture")
+
+    def roots(self) -> tuple["CapturePath", ...]:
+        """What was captured, where the path names the capture itself; else the path."""
+        capture, inner = self.place()
+        return tuple(self / name for name in capture.roots) if not inner else (self,)
+
+    def resolved(self) -> "CapturePath":
+        """The same path by the real path of the capture."""
+        capture, inner = self.place()
+        real = Path(os.path.realpath(capture.path))
+        open_capture(real)
+        return CapturePath(real, inner) if inner else CapturePath(real)
+
+    def resolve(self, strict: bool = False) -> "CapturePath":  # noqa: ARG002, FBT001, FBT002 - as pathlib has it
+        """The same path by the real path of the capture."""
+        return self.resolved()
+
+    def _entry(self) -> CapturedEntry:
+        capture, inner = self.place()
+        entry = capture.entry(inner)
+        if entry is None:
+            raise FileNotFoundError(2, "there is no such file or directory", str(self))
+        return entry
+
+    def mode(self) -> int:
+        """What it was on the broker; a `FileNotFoundError` where nothing was captured there."""
+        capture, inner = self.place()
+        if not inner or capture.has_folder(inner):
+            return stat.S_IFDIR | 0o755
+        return self._entry().mode
+
+    def lstat(self) -> os.stat_result:
+        """Mode, length and time of change, as they were on the broker."""
+        mode = self.mode()
+        if stat.S_ISDIR(mode):
+            return os.stat_result((mode, 0, 0, 1, 0, 0, 0, 0, 0, 0))
+        entry = self._entry()
+        seconds = entry.mtime_ns // 1_000_000_000
+        numbers = (entry.mode, 0, 0, 1, 0, 0, entry.length, 0, seconds, 0)
+        return os.stat_result(numbers, {"st_mtime_ns": entry.mtime_ns, "st_mtime": entry.mtime_ns / 1e9})
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - captures follow no links
+        """Whether a directory was captured there."""
+        try:
+            return stat.S_ISDIR(self.mode())
+        except OSError:
+            return False
+
+    def entries(self) -> Iterator[ForeignEntry]:
+        """What was in the directory."""
+        capture, inner = self.place()
+        try:
+            found = capture.folder(inner)
+        except KeyError:
+            raise FileNotFoundError(2, "it is not in the capture", str(self)) from None
+        except EvidenceError as error:
+            raise OSError(None, error.problem) from error
+        for entry in found.values():
+            yield ForeignEntry(entry.name, entry.mode, entry.length, entry.mtime_ns)
+
+    def open_as_evidence(self) -> EvidenceFile:
+        """The file, with its bytes or with what was found in them."""
+        capture, inner = self.place()
+        entry = capture.entry(inner)
+        if entry is None:
+            raise EvidenceNotFound(str(self), "there is no such file in the capture")
+        if not stat.S_ISREG(entry.mode):
+            raise EvidenceUnreadable(str(self), "not a regular file")
+        if "segment" in entry.content:
+            return CapturedSegment(capture, inner, entry)
+        try:
+            return capture.bytes_of(inner, entry)
+        except (KeyError, TypeError, ValueError) as error:
+            raise capture.refuse(f"what it says of the file {inner} can't be: {error}") from error
+
+
+class CapturedFile(EvidenceFile):
+    """A file whose bytes a capture holds."""
+
+    def __init__(
+        self, capture: Capture, inner: str, entry: CapturedEntry, parts: tuple[int, ...], start: int
+    ) -> None:
+        self.path = CapturePath(str(capture.path), inner)
+        self.size = entry.length
+        self.mtime_ns = entry.mtime_ns
+        self.capture = capture
+        self._parts = parts
+        self._start = start
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        """Fill the buffer from the position on; returns the bytes read, fewer than fit only at the end of the file."""
+        filled = 0
+        while filled < len(buffer) and position + filled < self.size:
+            at = self._start + position + filled
+            number, within = (0, at) if self._start or len(self._parts) == 1 else divmod(at, CHUNK_LENGTH)
+            data = self.capture.part(self._parts[number])
+            piece = memoryview(data)[within : within + min(len(buffer) - filled, self.size - position - filled)]
+            if not len(piece):
+                break
+            buffer[filled : filled + len(piece)] = piece
+            filled += len(piece)
+        return filled
+
+    def changed(self) -> bool:
+        """Never: a capture is what it is."""
+        return False
+
+    def close(self) -> None:
+        """Nothing is to be given back: the capture stays open."""
+
+
+class CapturedSegment(EvidenceFile):
+    """A segment of which a capture holds what a scan found, and no bytes."""
+
+    def __init__(self, capture: Capture, inner: str, entry: CapturedEntry) -> None:
+        self.path = CapturePath(str(capture.path), inner)
+        self.size = entry.length
+        self.mtime_ns = entry.mtime_ns
+        self.capture = capture
+        self.inner = inner
+        self.block = entry.block
+        self.row: Mapping[str, Any] = entry.content["segment"] if isinstance(entry.content["segment"], dict) else {}
+
+    def missing(self) -> MissingBytes:
+        """The error that says where the bytes are."""
+        return MissingBytes(self.capture, self.inner)
+
+    def read_into(self, position: int, buffer: memoryview) -> int:  # noqa: ARG002 - whatever is asked for
+        """Not possible: the bytes stayed on the broker."""
+        raise self.missing()
+
+    def read(self, position: int, length: int) -> bytes:  # noqa: ARG002 - whatever is asked for
+        """Not possible: the bytes stayed on the broker."""
+        raise self.missing()
+
+    def changed(self) -> bool:
+        """Whether it changed while it was captured."""
+        return bool(self.row.get("changed"))
+
+    def close(self) -> None:
+        """Nothing is to be given back: the capture stays open."""
