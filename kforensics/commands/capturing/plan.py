@@ -12,6 +12,8 @@ from kforensics.evidence.broker_logs import is_log_file
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs, find_inputs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
+from kforensics.evidence.metadata.events import TOPIC_RESOURCE
+from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
 from kforensics.evidence.model import BUCKET_OFFSETS, Input, Problem, Replica
 from kforensics.evidence.replica.collect import collect_directory
 from kforensics.formats.log.batch_table import BatchTable
@@ -182,6 +184,7 @@ def plan_capture(
     if errors and len(errors) == len(paths):
         raise errors[0]
     _require_one_node(inputs)
+    compacted = ALWAYS_BY_RECORD | _compacted_topics(Inputs(found=tuple(inputs)))
     places = find_places(Inputs(found=tuple(inputs)))
     problems += places.problems
     by_path: dict[tuple[Path, str], PartitionPlace] = {
@@ -191,7 +194,7 @@ def plan_capture(
         for folder in root.folders:
             folder.place = by_path.get((folder.root, folder.relative))
             if folder.place is not None and not folder.is_metadata:
-                _decide(folder, all_batches=all_batches, margin=margin)
+                _decide(folder, compacted, all_batches=all_batches, margin=margin)
     return CapturePlan(
         roots=roots,
         inputs=tuple(one.described for one in inputs),
@@ -298,13 +301,27 @@ def _add_parents(planned: dict[str, FolderPlan], root: RootPlan) -> None:
             parent = parent.rpartition("/")[0]
 
 
-def _decide(folder: FolderPlan, *, all_batches: bool, margin: int) -> None:
+def _compacted_topics(inputs: Inputs) -> frozenset[str]:
+    """Topics that may be compacted by their settings, as far as the metadata log tells; the cleaner's checkpoint tells of the others."""
+    policies: dict[str, str | None] = {}
+    for files in find_metadata_logs(inputs):
+        try:
+            history = read_metadata_log(files)
+        except EvidenceError:
+            continue
+        for one in history.configs:
+            if one.resource_type == TOPIC_RESOURCE and one.name == "cleanup.policy":
+                policies[one.resource_name] = one.value
+    return frozenset(topic for topic, policy in policies.items() if policy is not None and "compact" in policy)
+
+
+def _decide(folder: FolderPlan, compacted: frozenset[str], *, all_batches: bool, margin: int) -> None:
     """From which offset a row a batch is taken along, and whether digests of records are."""
     assert folder.place is not None
     replica = collect_directory(folder.place).replica
     folder.by_record = (
         not isinstance(replica.cleaner_point, Absent)
-        or replica.topic_partition.topic in ALWAYS_BY_RECORD
+        or replica.topic_partition.topic in compacted
         or _is_old(folder)
     )
     if all_batches or folder.by_record or replica.state != DirectoryState.LIVE.value:

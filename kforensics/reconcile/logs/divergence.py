@@ -13,7 +13,7 @@ import numpy as np
 
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Citation
-from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
+from kforensics.formats.log.batch_table import CODEC_MASK, DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT, BatchTable
 from kforensics.formats.log.records import Record
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog
@@ -171,6 +171,8 @@ def _compare_range(
         if last is None:
             return _batch_divergence(one, other, offset, mine, its)
         by_record = OffsetRange(max(offset, start), last)
+        if not has_records and (told := _by_first_times(one, other, mine, its)) is not None:
+            return told
         if not has_records:
             for view in (one, other):
                 next(reader.records(view.replica, *by_record), None)  # as above: of a capture it tells what is not there
@@ -198,6 +200,42 @@ def _last_to_compare_by_record(
     if len(rows) == 2 and (len(codecs), len(epochs), len(bases)) == (2, 1, 1):
         return min(end, max(int(row["last_offset"]) for row in rows))
     return None
+
+
+def _by_first_times(
+    one: LoadedLog, other: LoadedLog, mine: np.void | None, its: np.void | None
+) -> Divergence | None:
+    """What the headers of two whole batches prove of their first records, whose times they have: that these differ."""
+    if mine is None or its is None or min(int(mine["magic"]), int(its["magic"])) < 2:
+        return None
+    offset = int(mine["base_offset"])
+    is_whole = all(row["count"] == row["last_offset"] - row["base_offset"] + 1 for row in (mine, its))
+    times = [_first_time(row) for row in (mine, its)]
+    if offset != int(its["base_offset"]) or not is_whole or None in times or times[0] == times[1]:
+        return None
+    citations = tuple(
+        Citation(
+            input=view.replica.input,
+            path=view.replica.segments[int(row["segment"])].path,
+            span=Span(int(row["position"]), 0),
+        )
+        for view, row in ((one, mine), (other, its))
+    )
+    return Divergence(
+        offset=offset, kind="record", detail=f"the record at offset {offset} differs", citations=citations
+    )
+
+
+def _first_time(row: np.void) -> int | None:
+    """The time of a batch's first record, none where its header does not say it."""
+    attributes = int(row["attributes"])
+    if attributes & TIMESTAMP_TYPE_BIT:
+        time = int(row["max_timestamp"])
+    elif attributes & DELETE_HORIZON_BIT:
+        return None
+    else:
+        time = int(row["base_timestamp"])
+    return time if time >= 0 else None
 
 
 def _rows(view: LoadedLog, offsets: OffsetRange, reader: BatchReader) -> BatchTable:

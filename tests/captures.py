@@ -1,0 +1,119 @@
+"""What commands say of captures, held against what they say of the directories that the captures were taken of.
+
+`python -m tests.captures RECORDINGS...` does so for every snapshot of every recording below the directories.
+"""
+
+import contextlib
+import io
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from kforensics.cli.app import run
+from kforensics.commands.capture import CaptureRequest
+from kforensics.commands.capture import run as capture
+
+
+def take(paths: Sequence[Path], out: Path, **options: Any) -> Path:
+    """A capture of the paths."""
+    capture(CaptureRequest(paths=paths, out=out, **options))
+    return out
+
+
+def document(command: str, paths: Sequence[Path | str], *options: str) -> tuple[dict[str, Any], int]:
+    """What a command prints as JSON, and its exit code; paths of inputs are left out."""
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        code = run([command, *map(str, paths), *options, "--format", "json"])
+    if not out.getvalue():
+        return {"error": errors.getvalue()}, code
+    found = json.loads(out.getvalue())
+    given = {str(one) for one in (*paths, *options)}
+    names = sorted({one["path"] for one in found.get("inputs", ())} | given, key=len, reverse=True)
+    text = json.dumps(found, sort_keys=True)
+    for name in (name for name in names if "/" in name):
+        text = text.replace(json.dumps(name)[1:-1], "INPUT")
+    return json.loads(text), code
+
+
+def differences(one: Any, other: Any, place: str = "$") -> Iterator[str]:
+    """Where two documents are not the same."""
+    if type(one) is not type(other):
+        yield f"{place}: {one!r} and {other!r}"
+    elif isinstance(one, dict):
+        for key in sorted(one.keys() | other.keys()):
+            yield from differences(one.get(key), other.get(key), f"{place}.{key}")
+    elif isinstance(one, list):
+        if len(one) != len(other):
+            yield f"{place}: {len(one)} and {len(other)} elements: {json.dumps(one)[:300]} and {json.dumps(other)[:300]}"
+        for at, (mine, its) in enumerate(zip(one, other, strict=False)):
+            yield from differences(mine, its, f"{place}[{at}]")
+    elif one != other:
+        yield f"{place}: {one!r} and {other!r}"
+
+
+def nodes_of(snapshot: Path) -> list[Path]:
+    """The directories of nodes in a snapshot of a recording."""
+    return sorted(one for one in snapshot.iterdir() if one.is_dir())
+
+
+def compare_recording(recording: Path, work: Path) -> Iterator[str]:
+    """Where `diff` and `explain` say something else of captures than of the directories of a recording."""
+    snapshots = sorted(one for one in (recording / "snapshots").iterdir() if one.is_dir())
+    captured: dict[Path, list[Path]] = {}
+    for snapshot in snapshots:
+        folder = work / recording.name / snapshot.name
+        folder.mkdir(parents=True)
+        captured[snapshot] = [take([node], folder / f"{node.name}.kfc") for node in nodes_of(snapshot)]
+        yield from _compare("diff", nodes_of(snapshot), captured[snapshot], snapshot)
+        mixed = [*nodes_of(snapshot)[:1], *captured[snapshot][1:]]
+        yield from _compare("diff", nodes_of(snapshot), mixed, snapshot, what="mixed")
+    logs = sorted((recording / "logs").iterdir()) if (recording / "logs").is_dir() else []
+    of_logs = [take([one], work / recording.name / f"logs-{one.name}.kfc") for one in logs]
+    *earlier, final = snapshots
+    there = [word for one in earlier for node in nodes_of(one) for word in ("--before", str(node))]
+    here = [word for one in earlier for file in captured[one] for word in ("--before", str(file))]
+    yield from _compare("explain", [*nodes_of(final), *logs], [*captured[final], *of_logs], final)
+    yield from _compare(
+        "explain", [*nodes_of(final), *logs], [*captured[final], *of_logs], final, options=(there, here), what="before"
+    )
+
+
+def _compare(
+    command: str,
+    directories: Sequence[Path],
+    captures: Sequence[Path],
+    snapshot: Path,
+    *,
+    options: tuple[Sequence[str], Sequence[str]] = ((), ()),
+    what: str = "",
+) -> Iterator[str]:
+    one, code = document(command, directories, *options[0])
+    other, its_code = document(command, captures, *options[1])
+    label = f"{snapshot.parent.parent.name}/{snapshot.name}: {command} {what}".rstrip()
+    if code != its_code:
+        yield f"{label}: exit code {code} and {its_code}"
+    yield from (f"{label}: {line}" for line in differences(one, other))
+
+
+def main(places: Sequence[str]) -> int:
+    """Compare all recordings; 1 where anything differs."""
+    failed = 0
+    for place in places:
+        for recording in sorted(Path(place).iterdir() if not (Path(place) / "snapshots").is_dir() else [Path(place)]):
+            if not (recording / "snapshots").is_dir():
+                continue
+            with tempfile.TemporaryDirectory() as work:
+                lines = list(compare_recording(recording, Path(work)))
+            print(f"{recording.name}: {len(lines)} differences", flush=True)  # noqa: T201 - a program of its own
+            for line in lines[:12]:
+                print(f"    {line[:600]}")  # noqa: T201
+            failed += bool(lines)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
