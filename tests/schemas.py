@@ -114,7 +114,7 @@ def _watched(run: Callable[[Sequence[str]], int]) -> Callable[[Sequence[str]], i
         kind = _printed_kind(arguments) if _Watch.on else None
         if kind is None:
             return run(arguments)
-        target = _option(arguments, "--out", "-o")
+        target = None if arguments[0] == "capture" else _option(arguments, "--out", "-o")  # its output is no document
         before = None if target else _length(sys.stdout)
         code = run(arguments)
         if code in FINISHED:

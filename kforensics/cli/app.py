@@ -13,6 +13,7 @@ import typer
 from typer.main import get_command
 
 from kforensics import __version__
+from kforensics.cli.capture import capture
 from kforensics.cli.diff import diff
 from kforensics.cli.dump import dump
 from kforensics.cli.exits import ExitCode
@@ -33,7 +34,7 @@ GARBAGE_THRESHOLD = 50_000
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
-COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, diff, explain, verify, seal, simulate, metadata)
+COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, capture, diff, explain, verify, seal, simulate, metadata)
 
 app = typer.Typer(
     name=PROGRAM,

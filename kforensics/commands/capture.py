@@ -9,6 +9,7 @@ from typing import Any
 
 from kforensics import __version__
 from kforensics.commands.capturing.container import SMALL_LENGTH, CaptureWriter
+from kforensics.commands.capturing.estimate import CaptureEstimate, estimate
 from kforensics.commands.capturing.plan import (
     MARGIN_OFFSETS,
     CapturePlan,
@@ -23,7 +24,9 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
-from kforensics.findings.answers.model import Answer, State
+from kforensics.findings.answers.capture import capture_answer
+from kforensics.findings.answers.model import Answer
+from kforensics.findings.model import Finding
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
 from kforensics.source.walk import Entry, join
@@ -42,11 +45,31 @@ class CaptureRequest:
     """What is to be captured, and how."""
 
     paths: Sequence[Path]
-    out: Path
+    out: Path | None
+    """None where only the plan is asked for."""
     all_batches: bool = False
     margin: int = MARGIN_OFFSETS
     jobs: int | None = None
+    rate: int | None = None
+    """Bytes a second that the caller limits reading to, for the estimate."""
     progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCapture:
+    """The file that was written, and what is in it."""
+
+    path: str
+    bytes: int
+    replicas: int
+    segments: int
+    batches: int
+    """Rows a batch that it holds."""
+    files: int
+    """Taken along byte for byte."""
+    read_bytes: int
+    changed: tuple[str, ...]
+    """Files that changed while they were read, or between the beginning and the end: the broker was running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,25 +79,18 @@ class CaptureResult:
     inputs: tuple[Input, ...]
     answer: Answer
     problems: tuple[Problem, ...]
-    capture: str
-    """The file."""
-    capture_bytes: int
     node_id: int | Absent
     cluster_id: str | Absent
-    replicas: int
-    segments: int
-    batches: int
-    """Rows a batch that the capture holds."""
-    files: int
-    """Taken along byte for byte."""
-    read_bytes: int
-    changed: tuple[str, ...]
-    """Files that changed while they were read, or between the beginning and the end: the broker was running."""
-    notes: tuple[str, ...] = ()
+    plan: CaptureEstimate
+    """What was expected before."""
+    capture: WrittenCapture | Absent
+    """Absent where only the plan was asked for."""
+    findings: tuple[Finding, ...] = ()
+    """A capture draws no conclusions: always empty."""
 
 
 def run(request: CaptureRequest) -> CaptureResult:
-    """Take a capture.
+    """Take a capture, or say what it would take.
 
     Raises:
         EvidenceError: none of the paths can be used.
@@ -82,26 +98,37 @@ def run(request: CaptureRequest) -> CaptureResult:
     """
     started = dt.datetime.now(dt.UTC)
     plan = plan_capture(request.paths, all_batches=request.all_batches, margin=request.margin)
-    with CaptureWriter(request.out) as writer:
-        taking = _Taking(plan, writer, request)
-        taking.read_all()
-        length = writer.finish(taking.manifest(started))
+    expected = estimate(plan, rate=request.rate)
+    written: WrittenCapture | Absent = Absent.NOT_WRITTEN
+    problems = plan.problems
+    if request.out is not None:
+        with CaptureWriter(request.out) as writer:
+            taking = _Taking(plan, writer, request)
+            taking.read_all()
+            length = writer.finish(taking.manifest(started))
+        written, problems = taking.written(request.out, length), taking.problems
     node = _node(plan)
     return CaptureResult(
         inputs=plan.inputs,
-        answer=_answer(taking, request, length),
-        problems=tuple(taking.problems),
-        capture=str(request.out),
-        capture_bytes=length,
+        answer=capture_answer(
+            node.broker_id if node else Absent.UNKNOWN,
+            Path(written.path).name if isinstance(written, WrittenCapture) else None,
+            [_where(plan, one) for one in problems],
+            changed=len(written.changed) if isinstance(written, WrittenCapture) else 0,
+            seconds=expected.seconds,
+            capture_bytes=expected.capture_bytes,
+        ),
+        problems=tuple(problems),
         node_id=node.broker_id if node else Absent.UNKNOWN,
         cluster_id=node.cluster_id if node else Absent.UNKNOWN,
-        replicas=len(plan.places),
-        segments=taking.segments,
-        batches=taking.batches,
-        files=taking.files,
-        read_bytes=taking.read_bytes,
-        changed=tuple(taking.changed),
+        plan=expected,
+        capture=written,
     )
+
+
+def _where(plan: CapturePlan, one: Problem) -> str:
+    given = plan.inputs[one.input].path if one.input < len(plan.inputs) else ""
+    return f"{given}/{one.path}: {one.message}" if one.path != "." else f"{given}: {one.message}"
 
 
 def _node(plan: CapturePlan) -> Input | None:
@@ -294,6 +321,19 @@ class _Taking:
 
     # ------------------------------------------------------------ manifest
 
+    def written(self, out: Path, length: int) -> WrittenCapture:
+        """What was written."""
+        return WrittenCapture(
+            path=str(out),
+            bytes=length,
+            replicas=len(self.plan.places),
+            segments=self.segments,
+            batches=self.batches,
+            files=self.files,
+            read_bytes=self.read_bytes,
+            changed=tuple(self.changed),
+        )
+
     def manifest(self, started: dt.datetime) -> dict[str, Any]:
         """What the capture says of itself."""
         node = _node(self.plan)
@@ -372,20 +412,3 @@ def _is_below(path: Path, given: Path) -> bool:
 
 def _utc(moment: dt.datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
-
-
-def _answer(taking: _Taking, request: CaptureRequest, length: int) -> Answer:
-    node = _node(taking.plan)
-    whose = f"node {node.broker_id}" if node else "a node without meta.properties"
-    headline = (
-        f"{request.out.name} has the evidence of {whose}: {len(taking.plan.places)} replicas, {taking.segments} segments."
-        if not taking.problems
-        else f"{request.out.name} has the evidence of {whose}, but for what could not be read ({len(taking.problems)})."
-    )
-    return Answer(
-        state=State.UNKNOWN if taking.problems else State.COMPLETE,
-        headline=headline,
-        now=(f"Bring {request.out} together with the captures of the other nodes: kforensics diff *.kfc",),
-        unknown=tuple(f"{one.path}: {one.message}" for one in taking.problems[:10]),
-    )
-

@@ -89,7 +89,7 @@ def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
     row["digests"] = digest_lists(segment.digests)
     row["epochs"] = [list(entry) for entry in segment.epochs]
     row["damage"] = [{name: value for name, value in one.items() if name != "path"} for one in row["damage"]]
-    row["tail"] = watch.tail
+    row["tail"], row["extent"] = watch.tail, watch.extent
     row["carried_from"] = task.carried_from if watch.pieces else None
     row["first"] = watch.packer.first
     row["records"] = [] if task.by_record else None
@@ -114,12 +114,17 @@ class _Watch:
         self.packer = BatchPacker()
         self.pieces: list[Columns] = []
         self.tail: list[int] | None = None
+        self.extent: list[int] | None = None
+        """Position and length of the first sound batch, and the position behind the last."""
 
     def see(self, batches: BatchTable) -> None:
         sound = batches[batches["crc_valid"]]
         if not len(sound):
             return
-        last = sound[-1]
+        first, last = sound[0], sound[-1]
+        if self.extent is None:
+            self.extent = [int(first["position"]), int(first["length"]), 0]
+        self.extent[2] = int(last["position"]) + int(last["length"])
         self.tail = [
             int(sound["last_offset"].max()) + 1,
             int(last["partition_leader_epoch"]),

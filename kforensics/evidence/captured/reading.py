@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.damage import Absent
+from kforensics.damage import Absent, Span
 from kforensics.evidence.captured.columns import (
     BATCH_COLUMNS,
     RECORD_COLUMNS,
@@ -119,6 +119,16 @@ def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
         raise file.capture.refuse(f"what it says of the end of {file.inner} can't be")
     end, epoch, timestamp = tail
     return end, epoch, timestamp
+
+
+def captured_extent(file: CapturedSegment) -> tuple[Span, int]:
+    """Where the first sound batch stands, and the position behind the last one; zeros where no batch is sound."""
+    extent = file.row.get("extent")
+    if extent is None:
+        return Span(0, 0), 0
+    if not isinstance(extent, list) or len(extent) != 3 or not all(isinstance(one, int) and one >= 0 for one in extent):
+        raise file.capture.refuse(f"what it says of the sound part of {file.inner} can't be")
+    return Span(extent[0], extent[1]), extent[2]
 
 
 class CapturedCommit(NamedTuple):

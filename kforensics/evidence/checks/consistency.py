@@ -1,7 +1,7 @@
 """Everything below the inputs against its format and its neighbours on the same disk: what `verify` says, before it is judged across replicas."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,6 +18,7 @@ from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.checkpoint.offset import iter_checkpoint
 from kforensics.formats.primitives.text_lines import DamageList
 from kforensics.formats.segment.walk import Level
+from kforensics.source.capture import CapturePath
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle
 from kforensics.units import TopicPartition
@@ -31,6 +32,8 @@ _CHECKPOINT_FIELDS = {
     "log-start-offset-checkpoint": "log_start",
     "cleaner-offset-checkpoint": "cleaner_point",
 }
+
+_LEFT_ON_THE_BROKER = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX})
 
 Checkpoints = Mapping[str, Mapping[TopicPartition, CheckpointValue]]
 """Per field of a partition's context, what a log directory's checkpoint says."""
@@ -71,9 +74,28 @@ def verify_inputs(inputs: Inputs, *, level: Level, jobs: int, progress: Progress
         for one in checked
         for path, message in one.problems
     ]
+    problems += _not_in_captures(inputs, files)
     files.sort(key=lambda report: (report.input, report.path))
     problems.sort(key=lambda problem: (problem.input, problem.path, problem.message))
     return Verification(partitions=tuple(checked), files=tuple(files), problems=tuple(problems))
+
+
+def _not_in_captures(inputs: Inputs, files: Sequence[FileReport]) -> Iterator[Problem]:
+    """What can be checked only where a capture was taken, one problem for each input."""
+    for index, found in enumerate(inputs.found):
+        if not isinstance(found.root, CapturePath):
+            continue
+        capture, inner = found.root.place()
+        count = sum(report.input == index and report.kind in _LEFT_ON_THE_BROKER for report in files)
+        if count:
+            yield Problem(
+                input=index,
+                path=WHOLE_INPUT,
+                message=(
+                    f"of a capture: segments are reported as their checksums were when it was taken; {count} index files and the content of records "
+                    f"stayed in {capture.where(inner)}: run verify there to check them"
+                ),
+            )
 
 
 def segment_bytes(inputs: Inputs) -> int:

@@ -31,6 +31,7 @@ from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata
 from kforensics.formats.checkpoint.quorum_state import QuorumState
 from kforensics.formats.index.producer_snapshot import ProducerEntry, ProducerSnapshot
 from kforensics.formats.segment.walk import Level
+from kforensics.source.capture import MissingBytes
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileSuffix
 from kforensics.source.walk import FoundFile
@@ -95,6 +96,8 @@ class _Findings:
     values: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     unreadable: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
+    """Files whose bytes a capture does not hold."""
     problems: list[tuple[str, str]] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
 
@@ -119,11 +122,14 @@ class _PartitionCheck:
         segments = self._scan_segments()
         for file in self._context.files:
             self._read_alone(file)
-        segments = self._settle_raised_offsets(segments)
-        self._check_segments(segments)
-        self._check_indexes(segments)
-        self._check_producers(segments)
-        self._check_epochs(segments)
+        if any(segment.scan.is_captured for segment in segments):
+            self._check_segments(segments)
+        else:
+            segments = self._settle_raised_offsets(segments)
+            self._check_segments(segments)
+            self._check_indexes(segments)
+            self._check_producers(segments)
+            self._check_epochs(segments)
         elsewhere = () if not segments else check_checkpoints(self._context, segments)
         ranges = [found for segment in segments if (found := sound_range(segment)) is not None]
         return CheckedPartition(
@@ -175,6 +181,8 @@ class _PartitionCheck:
                 self._found.add(file.path, scan.damage)
             elif kind is FileKind.LOCK:
                 self._found.add(file.path, lock_damage(file.length))
+        except MissingBytes:
+            self._found.missing.add(file.path)  # told once for all files of a capture
         except EvidenceError as error:
             if not file.name.is_transient:
                 self._found.fail(file.path, error)
@@ -338,7 +346,7 @@ class _PartitionCheck:
         damage = tuple(sorted(self._found.damage.get(path, ()), key=lambda place: place.span))
         if path in self._found.unreadable:
             state = FileState.UNREADABLE
-        elif row_of(kind).parse is not None or kind in _CHECKED or path in self._found.counts:
+        elif self._is_checked(path, kind):
             state = state_of(damage)
         else:
             state = FileState.UNCHECKED
@@ -353,6 +361,12 @@ class _PartitionCheck:
             records=Absent.NOT_APPLICABLE if records is None else records,
             damage=damage,
         )
+
+
+    def _is_checked(self, path: str, kind: FileKind) -> bool:
+        if path in self._found.missing:
+            return False
+        return row_of(kind).parse is not None or kind in _CHECKED or path in self._found.counts
 
 
 _CHECKED = frozenset({FileKind.LOCK})

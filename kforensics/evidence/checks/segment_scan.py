@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.damage import Damage, DamageKind, Span
+from kforensics.damage import Absent, Damage, DamageKind, Span
 from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.captured.reading import captured_extent, captured_segment
 from kforensics.evidence.checks.index_lookups import NO_BATCH, OffsetLookups, PositionLookups
 from kforensics.evidence.checks.producer_events import ProducerEvent, ProducerEvents, parse_marker
 from kforensics.formats.index.offset import parse_offset_index
@@ -17,6 +18,7 @@ from kforensics.formats.index.time import parse_time_index
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.record_batch import iter_batch_records
 from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.units import OffsetRange
 
@@ -96,6 +98,8 @@ class SegmentScan:
     """A batch without records, as compaction leaves it."""
     tail: tuple[TailBatch, ...] = ()
     """The last sound batches, two at most; none where messages of magic 0 or 1 are among them."""
+    is_captured: bool = False
+    """It is what a capture holds of the segment: checked by checksums when it was taken, and nothing beside it can be held against it."""
 
     @property
     def claimed_last_offset(self) -> int | None:
@@ -120,11 +124,49 @@ def scan_segment_file(task: ScanTask, progress: Callable[[int], None] = lambda _
         EvidenceError: the segment can't be opened or read; an index that can't be is left out here.
     """
     with open_evidence(task.path) as file:
+        if isinstance(file, CapturedSegment):
+            return _captured_scan(file, task.base_offset)
         collector = _Collector(task, file)
         for window in walk_segment(file, level=task.level, start=task.start, end=task.end):
             collector.add(window.batches, window.damage, window.record_count, window.span)
             progress(window.span.length)
         return collector.finish(changed=file.changed())
+
+
+def _captured_scan(file: CapturedSegment, base_offset: int) -> SegmentScan:
+    """What was found in the segment when it was captured."""
+    segment = captured_segment(file, path=file.inner, base_offset=base_offset)
+    first_span, valid_end = captured_extent(file)
+    starts = [entry.start_offset for entry in segment.epochs]
+    last = None if isinstance(segment.last_offset, Absent) else segment.last_offset
+    ends = [start - 1 for start in starts[1:]] + ([last] if last is not None else [])
+    nothing = np.zeros(0, dtype=np.int64)
+    return SegmentScan(
+        start=0,
+        stop=file.size,
+        size=file.size,
+        mtime_ns=file.mtime_ns,
+        changed=segment.changed,
+        batch_count=segment.batch_count,
+        record_count=segment.record_count,
+        first_offset=None if isinstance(segment.first_offset, Absent) else segment.first_offset,
+        first_span=first_span,
+        last_offset=last,
+        valid_end=valid_end,
+        magics=segment.magics,
+        epoch_runs=tuple(
+            EpochRun(entry.leader_epoch, entry.start_offset, end, 0, 0)
+            for entry, end in zip(segment.epochs, ends, strict=False)
+        ),
+        damage=segment.damage[:MOST_DAMAGE],
+        index_base_offsets=nothing,
+        time_found=nothing,
+        time_highest=nothing,
+        highest_timestamp=-1 if isinstance(segment.max_timestamp_ms, Absent) else segment.max_timestamp_ms,
+        producer_events=(),
+        has_empty_batch=False,
+        is_captured=True,
+    )
 
 
 def _index_positions(path: Path | None) -> NDArray[np.int64]:

@@ -1,0 +1,67 @@
+"""The answer of `capture`: what the file has, and what could not be read."""
+
+from collections.abc import Sequence
+
+from kforensics.damage import Absent
+from kforensics.findings.answers.model import Answer, State
+
+MOST_NAMED = 5
+_MB = 1_000_000
+
+
+def capture_answer(
+    node_id: int | Absent,
+    name: str | None,
+    unread: Sequence[str],
+    *,
+    changed: int,
+    seconds: int,
+    capture_bytes: int,
+) -> Answer:
+    """What a capture, or the plan of one, comes to.
+
+    Args:
+        node_id: whose evidence it is.
+        name: of the file; none where only the plan was asked for.
+        unread: what could not be read, with where it is.
+        changed: files that changed meanwhile.
+        seconds: that the capture will take, for a plan.
+        capture_bytes: that it will have, for a plan.
+    """
+    whose = "a node without meta.properties" if isinstance(node_id, Absent) else f"node {node_id}"
+    state = State.UNKNOWN if unread else State.COMPLETE
+    missing = tuple(unread[:MOST_NAMED])
+    if len(unread) > MOST_NAMED:
+        missing += (f"{len(unread) - MOST_NAMED} more could not be read",)
+    if name is None:
+        size = f"{capture_bytes / _MB:.1f} MB" if capture_bytes >= _MB else f"{max(capture_bytes // 1000, 1)} KB"
+        return Answer(
+            state=state,
+            headline=f"A capture of {whose} will take about {_duration(seconds)} and about {size}.",
+            now=("Take it: the same command with -o FILE instead of --plan",),
+            unknown=missing,
+        )
+    if unread:
+        count = "1 thing" if len(unread) == 1 else f"{len(unread)} things"
+        headline = f"{name} lacks {count} of {whose} that could not be read; the rest is in it."
+    else:
+        headline = f"{name} has the evidence of {whose}."
+    return Answer(
+        state=state,
+        headline=headline,
+        now=("Bring it together with the captures of the other nodes: kforensics diff *.kfc",),
+        unknown=(*missing, *_changed(changed)),
+    )
+
+
+def _changed(count: int) -> tuple[str, ...]:
+    if not count:
+        return ()
+    files = "1 file" if count == 1 else f"{count} files"
+    return (f"{files} changed meanwhile, as on a running broker: the logs are not of one moment",)
+
+
+def _duration(seconds: int) -> str:
+    if seconds < 120:
+        return f"{max(seconds, 1)} s"
+    return f"{seconds // 60} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,46 @@
+"""What `capture` shows: the answer, and what is in the file."""
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from kforensics.commands.capture import CaptureResult, WrittenCapture
+from kforensics.render.escape import escape_text
+from kforensics.render.text.answer import answer_lines
+from kforensics.render.text.screen import INDENT, byte_count, counted, wrapped
+
+
+def capture_screen(result: CaptureResult, width: int, *, verbose: bool = False) -> Iterator[Text | str]:
+    """The answer first, then figures; with `verbose` all that could not be read, and what changed meanwhile."""
+    yield from answer_lines(result.answer, command="capture", width=width, most=10_000 if verbose else 12)
+    yield ""
+    one = result.capture
+    if isinstance(one, WrittenCapture):
+        yield from wrapped(
+            f"{escape_text(one.path)}: {byte_count(one.bytes)}, out of {byte_count(one.read_bytes)} that were read: "
+            f"{counted(one.replicas, 'replica')}, {counted(one.segments, 'segment')} with {counted(one.batches, 'row')} of batches, "
+            f"{counted(one.files, 'file')} byte for byte.",
+            width=width,
+        )
+        yield from wrapped("No key, value or header of a record of a topic of yours is in it.", width=width)
+        if verbose:
+            for path in one.changed:
+                yield from wrapped(f"changed meanwhile: {escape_text(path)}", width=width, indent=INDENT * 2, first=INDENT)
+    else:
+        plan = result.plan
+        speed = f", at {byte_count(plan.bytes_per_second)} a second" if plan.bytes_per_second else ""
+        yield from wrapped(
+            f"{byte_count(plan.read_bytes)} to read{speed}: {counted(plan.replicas, 'replica')}, {counted(plan.segments, 'segment')}, "
+            f"{counted(plan.files, 'file')} byte for byte.",
+            width=width,
+        )
+    if verbose:
+        for problem in result.problems:
+            where = result.inputs[problem.input].path if problem.input < len(result.inputs) else ""
+            path = "" if problem.path == "." else f"/{problem.path}"
+            yield from wrapped(
+                f"not read: {escape_text(where + path)}: {escape_text(problem.message)}",
+                width=width,
+                indent=INDENT * 2,
+                first=INDENT,
+            )
