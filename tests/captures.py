@@ -60,25 +60,40 @@ def nodes_of(snapshot: Path) -> list[Path]:
     return sorted(one for one in snapshot.iterdir() if one.is_dir())
 
 
-def compare_recording(recording: Path, work: Path) -> Iterator[str]:
-    """Where `diff` and `explain` say something else of captures than of the directories of a recording."""
+def _place(snapshot: Path) -> Path:
+    """The snapshot, or the directory of its only node, which is what is captured: citations are relative to it."""
+    nodes = nodes_of(snapshot)
+    return nodes[0] if len(nodes) == 1 else snapshot
+
+
+def compare_recording(recording: Path, work: Path, *, of_every_moment: bool = True) -> Iterator[str]:
+    """Where `diff` and `explain` say something else of captures, one of each node, than of the directories of a recording.
+
+    Args:
+        recording: with `snapshots` and perhaps `logs` in it.
+        work: where captures are written.
+        of_every_moment: compare each snapshot by itself, too, not only the last one with all before it.
+    """
     snapshots = sorted(one for one in (recording / "snapshots").iterdir() if one.is_dir())
-    captured: dict[Path, list[Path]] = {}
-    for snapshot in snapshots:
-        folder = work / recording.name / snapshot.name
-        folder.mkdir(parents=True)
-        captured[snapshot] = [take([node], folder / f"{node.name}.kfc") for node in nodes_of(snapshot)]
-        yield from _compare("diff", nodes_of(snapshot), captured[snapshot], snapshot)
-        mixed = [*nodes_of(snapshot)[:1], *captured[snapshot][1:]]
-        yield from _compare("diff", nodes_of(snapshot), mixed, snapshot, what="mixed")
-    logs = sorted((recording / "logs").iterdir()) if (recording / "logs").is_dir() else []
-    of_logs = [take([one], work / recording.name / f"logs-{one.name}.kfc") for one in logs]
     *earlier, final = snapshots
-    there = [word for one in earlier for node in nodes_of(one) for word in ("--before", str(node))]
-    here = [word for one in earlier for file in captured[one] for word in ("--before", str(file))]
-    yield from _compare("explain", [*nodes_of(final), *logs], [*captured[final], *of_logs], final)
+    folders: dict[Path, Path] = {}
+    for snapshot in snapshots:
+        folder = folders[snapshot] = work / recording.name / snapshot.name
+        folder.mkdir(parents=True)
+        captures = [take([node], folder / f"{node.name}.kfc") for node in nodes_of(snapshot)]
+        if of_every_moment or snapshot is final:
+            yield from _compare("diff", [_place(snapshot)], [folder], snapshot)
+            mixed = [*nodes_of(snapshot)[:1], *captures[1:]]
+            yield from _compare("diff", nodes_of(snapshot), mixed, snapshot, what="mixed")
+    logs = [recording / "logs"] if (recording / "logs").is_dir() else []
+    of_logs = [take(logs, work / recording.name / "logs.kfc")] if logs else []
+    there = [word for one in earlier for word in ("--before", str(_place(one)))]
+    here = [word for one in earlier for word in ("--before", str(folders[one]))]
+    if of_every_moment:
+        yield from _compare("explain", [_place(final), *logs], [folders[final], *of_logs], final)
+    options = (there, here)
     yield from _compare(
-        "explain", [*nodes_of(final), *logs], [*captured[final], *of_logs], final, options=(there, here), what="before"
+        "explain", [_place(final), *logs], [folders[final], *of_logs], final, options=options, what="before"
     )
 
 
@@ -108,9 +123,9 @@ def main(places: Sequence[str]) -> int:
                 continue
             with tempfile.TemporaryDirectory() as work:
                 lines = list(compare_recording(recording, Path(work)))
-            print(f"{recording.name}: {len(lines)} differences", flush=True)  # noqa: T201 - a program of its own
+            print(f"{recording.name}: {len(lines)} differences", flush=True)
             for line in lines[:12]:
-                print(f"    {line[:600]}")  # noqa: T201
+                print(f"    {line[:600]}")
             failed += bool(lines)
     return 1 if failed else 0
 

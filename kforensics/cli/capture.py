@@ -82,9 +82,7 @@ def capture(
     if not normal_priority:
         lower_priority()
     with byte_progress(quiet=quiet or not sys.stderr.isatty()) as progress:
-        request = CaptureRequest(
-            paths=paths, out=out, all_batches=all_batches, jobs=jobs, rate=rate, progress=progress
-        )
+        request = CaptureRequest(paths=paths, out=out, all_batches=all_batches, jobs=jobs, rate=rate, progress=progress)
         result = run(request)
     code = exit_code("capture", result.answer, result.findings, result.problems)
     if not quiet:

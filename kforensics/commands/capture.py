@@ -168,7 +168,11 @@ class _Taking:
         for root in self.plan.roots:
             if root.file is not None:
                 self._root_file(root)
-        names = [{"name": root.name, "mode": stat.S_IFDIR | 0o755, "length": 0, "mtime_ns": 0} for root in self.plan.roots if root.file is None]
+        names = [
+            {"name": root.name, "mode": stat.S_IFDIR | 0o755, "length": 0, "mtime_ns": 0}
+            for root in self.plan.roots
+            if root.file is None
+        ]
         self.writer.add_folder("", [*names, *self._single])
         self._read_checkpoints_again()
 
@@ -248,7 +252,10 @@ class _Taking:
         kept = self._checkpoints.get(path)
         try:
             if kept is not None:
-                row |= {"length": len(kept), "content": self._small(f"{folder.inner}/{entry.name}", kept, entry.mtime_ns)}
+                row |= {
+                    "length": len(kept),
+                    "content": self._small(f"{folder.inner}/{entry.name}", kept, entry.mtime_ns),
+                }
             else:
                 row |= self._copied(path, f"{folder.inner}/{entry.name}")
         except EvidenceError as error:
@@ -283,9 +290,7 @@ class _Taking:
         self._single.append({**self._file(folder, entry), "name": root.name})
 
     def _problem(self, folder: FolderPlan, name: str, words: str) -> None:
-        at = next(
-            (at for at, one in enumerate(self.plan.inputs) if _is_below(folder.root, Path(one.path))), 0
-        )
+        at = next((at for at, one in enumerate(self.plan.inputs) if _is_below(folder.root, Path(one.path))), 0)
         self.problems.append(Problem(input=at, path=join(folder.relative, name), message=words))
 
     # ------------------------------------------------------------ checkpoints
@@ -356,9 +361,7 @@ class _Taking:
             },
             "checkpoints_after": self._after,
             "changed": self.changed,
-            "problems": [
-                {"path": one.path, "message": one.message} for one in self.problems
-            ],
+            "problems": [{"path": one.path, "message": one.message} for one in self.problems],
         }
 
 

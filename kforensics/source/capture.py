@@ -12,13 +12,14 @@ import re
 import stat
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable
 from kforensics.source.foreign import ForeignEntry, ForeignPath
 from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.walk import Entry
 
 FORMAT = "kforensics/capture-file/1"
 """The schema of the manifest; another number is another layout."""
@@ -100,6 +101,14 @@ def split_at_capture(path: Path) -> "CapturePath | None":
         if is_capture(parent):
             return CapturePath(path)
     return None
+
+
+def captures_in(folder: Path, entries: Iterable[Entry]) -> "tuple[CapturePath, ...]":
+    """The captures in a directory whose entries these are, by name."""
+    if isinstance(folder, ForeignPath):
+        return ()
+    names = (one.name for one in entries if one.name.endswith(ENDING) and not one.name.startswith("."))
+    return tuple(CapturePath(folder, name) for name in names if is_capture(folder / name))
 
 
 class Capture:
@@ -236,10 +245,14 @@ class Capture:
         """What a path in the capture was on the broker, and whose broker it was."""
         name, _, rest = inner.partition("/")
         roots = self.manifest.get("roots")
-        known = next(
-            (one for one in roots if isinstance(one, dict) and one.get("name") == name),
-            {},
-        ) if isinstance(roots, list) else {}
+        known = (
+            next(
+                (one for one in roots if isinstance(one, dict) and one.get("name") == name),
+                {},
+            )
+            if isinstance(roots, list)
+            else {}
+        )
         path = str(known.get("path", name)) + (f"/{rest}" if rest else "")
         node = self.manifest.get("node")
         node_id = node.get("node_id") if isinstance(node, dict) else None
@@ -392,7 +405,7 @@ class CapturePath(ForeignPath):
         open_capture(real)
         return CapturePath(real, inner) if inner else CapturePath(real)
 
-    def resolve(self, strict: bool = False) -> "CapturePath":  # noqa: ARG002, FBT001, FBT002 - as pathlib has it
+    def resolve(self, strict: bool = False) -> "CapturePath":  # noqa: ARG002 - as pathlib has it
         """The same path by the real path of the capture."""
         return self.resolved()
 
@@ -458,9 +471,7 @@ class CapturePath(ForeignPath):
 class CapturedFile(EvidenceFile):
     """A file whose bytes a capture holds."""
 
-    def __init__(
-        self, capture: Capture, inner: str, entry: CapturedEntry, parts: tuple[int, ...], start: int
-    ) -> None:
+    def __init__(self, capture: Capture, inner: str, entry: CapturedEntry, parts: tuple[int, ...], start: int) -> None:
         self.path = CapturePath(str(capture.path), inner)
         self.size = entry.length
         self.mtime_ns = entry.mtime_ns

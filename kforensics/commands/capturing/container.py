@@ -6,6 +6,7 @@ import os
 import tarfile
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -48,7 +49,6 @@ class CaptureWriter:
         except OSError as error:
             raise UsageError(f"{out} can't be written: {error.strerror}") from error
         self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)
-        self._zip.writestr(zipfile.ZipInfo(MARKER, _TIME), b"1\n", compress_type=zipfile.ZIP_STORED)
         self._parts: list[Part] = []
         self._tree: dict[str, int] = {}
         self._block = 0
@@ -60,15 +60,24 @@ class CaptureWriter:
         self._is_finished = False
 
     def __enter__(self) -> Self:
+        try:
+            self._zip.writestr(zipfile.ZipInfo(MARKER, _TIME), b"1\n", compress_type=zipfile.ZIP_STORED)
+        except OSError as error:
+            self._discard()
+            raise UsageError(f"{self.out} can't be written: {error.strerror or error}") from error
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._is_finished:
-            self._zip.fp = None  # its directory is not to be written any more
+            self._discard()
+
+    def _discard(self) -> None:
+        self._zip.fp = None  # its directory is not to be written any more
+        with suppress(OSError):  # what was not written yet does not fit, either
             self._file.close()
-            self.partial.unlink(missing_ok=True)
+        self.partial.unlink(missing_ok=True)
 
     def add_part(self, name: str, data: bytes) -> int:
         """Write one part; gives its number.
@@ -113,7 +122,8 @@ class CaptureWriter:
 
     def add_rows(self, table: str, pieces: list[Columns]) -> list[list[int]]:
         """Keep the rows of a segment; gives the runs that they are in: group, first row, count."""
-        group, runs = self._groups[table], []
+        group = self._groups[table]
+        runs: list[list[int]] = []
         for columns in pieces:
             size = len(next(iter(columns.values())))
             if runs and runs[-1][0] == group.number:

@@ -148,9 +148,7 @@ def _may_vanish(folder: FolderPlan) -> bool:
     return name is not None and name.state is DirectoryState.DELETED
 
 
-def plan_capture(
-    paths: Sequence[Path], *, all_batches: bool = False, margin: int = MARGIN_OFFSETS
-) -> CapturePlan:
+def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: int = MARGIN_OFFSETS) -> CapturePlan:
     """List what is below the paths; reads names, and of partition directories the small files.
 
     Args:
@@ -320,9 +318,7 @@ def _decide(folder: FolderPlan, compacted: frozenset[str], *, all_batches: bool,
     assert folder.place is not None
     replica = collect_directory(folder.place).replica
     folder.by_record = (
-        not isinstance(replica.cleaner_point, Absent)
-        or replica.topic_partition.topic in compacted
-        or _is_old(folder)
+        not isinstance(replica.cleaner_point, Absent) or replica.topic_partition.topic in compacted or _is_old(folder)
     )
     if all_batches or folder.by_record or replica.state != DirectoryState.LIVE.value:
         return
@@ -349,7 +345,9 @@ def stake(replica: Replica, margin: int) -> int:
 
 def _is_old(folder: FolderPlan) -> bool:
     """Whether the log begins in a format before magic 2, where conversions make batches differ while the records do not."""
-    first = next((entry for entry, name, _ in folder.segments() if name.suffix is FileSuffix.NONE and entry.length), None)
+    first = next(
+        (entry for entry, name, _ in folder.segments() if name.suffix is FileSuffix.NONE and entry.length), None
+    )
     if first is None:
         return False
     try:

@@ -2,7 +2,9 @@
 
 import re
 
-_SECRET = re.compile(rb"(?im)^([^\S\n]*[^#!\s=:]*(?:password|secret|jaas|credential|token|\.key\b|private)[^\s=:]*[^\S\n]*[=:]?[^\S\n]*)((?:\\\r?\n|[^\n])*)")
+_SECRET = re.compile(
+    rb"(?im)^([^\S\n]*[^#!\s=:]*(?:password|secret|jaas|credential|token|\.key\b|private)[^\s=:]*[^\S\n]*[=:]?[^\S\n]*)((?:\\\r?\n|[^\n])*)"
+)
 
 
 def without_secrets(data: bytes) -> bytes:

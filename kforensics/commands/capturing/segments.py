@@ -66,9 +66,7 @@ def capture_segment(task: SegmentTask) -> CapturedScan:
         with open_evidence(task.path) as file:
             return _scanned(task, file)
     except EvidenceError as error:
-        return CapturedScan(
-            content={"problem": error.problem}, length=task.length, mtime_ns=0, problem=error.problem
-        )
+        return CapturedScan(content={"problem": error.problem}, length=task.length, mtime_ns=0, problem=error.problem)
 
 
 def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
@@ -152,9 +150,7 @@ def _records(file: EvidenceFile) -> list[Columns]:
 
 def _commits(task: SegmentTask) -> list[list[Any]]:
     root = task.path.parent
-    state = LogDirState(
-        listings=Listings(root), input=0, log_dir="", broker_id=Absent.UNKNOWN, clean_shutdown=False
-    )
+    state = LogDirState(listings=Listings(root), input=0, log_dir="", broker_id=Absent.UNKNOWN, clean_shutdown=False)
     place = PartitionPlace(state=state, path="", topic_partition=task.topic_partition, directory_state="live")
     return [
         [

@@ -175,7 +175,8 @@ def _digests(values: Sequence[Any]) -> NDArray[np.uint8]:
 def unpack_records(columns: Mapping[str, NDArray[Any]]) -> Iterator[Record]:
     """The records of a segment out of its columns, digests in the place of keys, values and headers."""
     sums = {
-        name: np.cumsum(columns[f"{name}_gap"].astype(np.int64)).tolist() for name in ("offset", "timestamp", "position")
+        name: np.cumsum(columns[f"{name}_gap"].astype(np.int64)).tolist()
+        for name in ("offset", "timestamp", "position")
     }
     delta, producer, magic, flags = (
         columns[name].tolist() for name in ("base_offset_delta", "producer_id", "magic", "flags")
@@ -190,7 +191,7 @@ def unpack_records(columns: Mapping[str, NDArray[Any]]) -> Iterator[Record]:
             timestamp_ms=sums["timestamp"][at],
             key=key,
             value=values[place] if flag & _VALUE and not is_control else None,
-            headers=((headers[place], None),) if flag & _HEADERS else (),  # type: ignore[arg-type] # a digest of all of them
+            headers=((headers[place], None),) if flag & _HEADERS else (),
             sequence=-1,
             batch_position=sums["position"][at],
             batch_base_offset=offset - delta[at],

@@ -68,17 +68,21 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> S
             row["epochs"],
         )
         batches = _whole_table(file) if row["batch_count"] <= KEPT_BATCHES else Absent.NOT_WRITTEN
+        return replace(segment, batches=batches, batches_from=_batches_from(file, segment))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise file.capture.refuse(f"what it says of {file.inner} can't be: {error!r}") from error
-    return replace(segment, batches=batches, batches_from=_batches_from(file, segment))
 
 
 def _batches_from(file: CapturedSegment, segment: Segment) -> int:
     if not segment.batch_count or isinstance(segment.last_offset, Absent):
         return 0
-    if sum(run[2] for run in _runs(file.row, "batches")) == segment.batch_count:
+    held = sum(run[2] for run in _runs(file.row, "batches"))
+    if held == segment.batch_count:
         return 0
     start = carried_from(file)
+    first = segment.first_offset
+    if held > segment.batch_count or (start is not None and isinstance(first, int) and start <= first):
+        raise ValueError(f"{held} rows of {segment.batch_count} batches from offset {start}")
     return segment.last_offset + 1 if start is None else start
 
 
@@ -150,7 +154,10 @@ def captured_commits(file: CapturedSegment) -> Iterator[CapturedCommit]:
             commit = CapturedCommit(*one)
         except TypeError as error:
             raise file.capture.refuse(f"what it says of commits in {file.inner} can't be") from error
-        texts, numbers = (commit.topic, commit.group), (commit.partition, commit.offset, commit.time_ms, commit.position)
+        texts, numbers = (
+            (commit.topic, commit.group),
+            (commit.partition, commit.offset, commit.time_ms, commit.position),
+        )
         if not all(isinstance(text, str) for text in texts) or not all(isinstance(value, int) for value in numbers):
             raise file.capture.refuse(f"what it says of commits in {file.inner} can't be")
         yield commit
@@ -183,7 +190,7 @@ def captured_records(file: CapturedSegment) -> Iterator[Record]:
 
 
 def _runs(row: Mapping[str, Any], name: str) -> tuple[Run, ...]:
-    runs = []
+    runs: list[Run] = []
     for one in row.get(name) or ():
         group, first, count = one
         if not all(isinstance(value, int) and 0 <= value <= _LARGEST for value in (group, first, count)):
@@ -194,9 +201,7 @@ def _runs(row: Mapping[str, Any], name: str) -> tuple[Run, ...]:
     return tuple(runs)
 
 
-def _gathered(
-    file: CapturedSegment, runs: Sequence[Run], table: str, names: Sequence[str]
-) -> dict[str, NDArray[Any]]:
+def _gathered(file: CapturedSegment, runs: Sequence[Run], table: str, names: Sequence[str]) -> dict[str, NDArray[Any]]:
     try:
         return gather(runs, names, lambda group, name: _column(file.capture, group, table, name))
     except (ValueError, TypeError) as error:

@@ -362,7 +362,6 @@ class _PartitionCheck:
             damage=damage,
         )
 
-
     def _is_checked(self, path: str, kind: FileKind) -> bool:
         if path in self._found.missing:
             return False

@@ -6,7 +6,6 @@ from dataclasses import replace
 from kforensics.errors import EvidenceError
 from kforensics.evidence.checks.segment_scan import ScanTask
 from kforensics.formats.segment.resync import Expectation, SoundBatch, find_sound_batch
-from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 SMALLEST_PART = 24 << 20
@@ -34,8 +33,6 @@ def split_task(task: ScanTask, length: int, jobs: int) -> Iterator[ScanTask]:
 def _places(task: ScanTask, length: int, count: int) -> list[int]:
     places: list[int] = []
     with open_evidence(task.path) as file:
-        if isinstance(file, CapturedSegment):
-            return [task]
         for part in range(1, count):
             wished = length * part // count
             batch = _batch_behind(file, wished, length, task.base_offset)

@@ -1,11 +1,11 @@
 """What the paths on a command line stand for: one input a node, with who it is and all of its log directories."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError
+from kforensics.errors import EvidenceError, NotADataDir
 from kforensics.evidence.discovery.log_dirs import (
     SMALL_FILE_LIMIT,
     FoundLogDir,
@@ -15,7 +15,7 @@ from kforensics.evidence.discovery.log_dirs import (
     version_hint,
 )
 from kforensics.evidence.model import Input, Problem
-from kforensics.source.capture import split_at_capture
+from kforensics.source.capture import CapturePath, captures_in, split_at_capture
 from kforensics.source.discover import Place, Shape, discover
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import (
@@ -27,6 +27,7 @@ from kforensics.source.walk import (
     FoundFile,
     Listings,
     Obstacle,
+    list_directory,
     walk_files,
     walk_log_dir,
     walk_partition,
@@ -116,12 +117,7 @@ def find_inputs(paths: Sequence[Path], *, with_server_logs: bool = False) -> Inp
     seen: set[tuple[Path, tuple[str, ...]]] = set()
     for path in paths:
         try:
-            captured = split_at_capture(path)
-            places = [
-                place
-                for one in ((path,) if captured is None else captured.roots())
-                for place in _inputs_of(one, discover(one), with_server_logs=with_server_logs)
-            ]
+            places = _places_at(path, with_server_logs=with_server_logs)
         except EvidenceError as error:
             errors.append(error)
             problems.append(Problem(input=len(found), path=WHOLE_INPUT, message=_words(error)))
@@ -139,6 +135,31 @@ def find_inputs(paths: Sequence[Path], *, with_server_logs: bool = False) -> Inp
     if errors and len(errors) == len(found):
         raise errors[0]
     return Inputs(found=tuple(found), problems=tuple(problems))
+
+
+def _places_at(path: Path, *, with_server_logs: bool) -> list[FoundInput]:
+    """The inputs at a path; a capture stands for what it was taken of, and a directory for the captures in it, too."""
+
+    def of_captures(captures: Iterable[CapturePath]) -> list[FoundInput]:
+        return [
+            one
+            for capture in captures
+            for root in capture.roots()
+            for one in _inputs_of(root, discover(root), with_server_logs=with_server_logs)
+        ]
+
+    captured = split_at_capture(path)
+    if captured is not None:
+        return of_captures([captured])
+    try:
+        place = discover(path)
+    except NotADataDir:
+        inside = captures_in(path, list_directory(path, "").entries)
+        if not inside:
+            raise
+        return of_captures(inside)
+    inside = () if place.shape is Shape.FILE else captures_in(path, place.listings.of("").entries)
+    return [*of_captures(inside), *_inputs_of(path, place, with_server_logs=with_server_logs)]
 
 
 def _words(error: EvidenceError) -> str:

@@ -85,8 +85,8 @@ class FileBatchReader:
                             yield digest_record(record) if self._has_captures else record
                         elif record.batch_base_offset > last_offset:
                             break
-            except EvidenceError:
-                continue
+            except EvidenceError as error:
+                self._note_error(replica, segment, error)
 
     def _captured_records(
         self, file: CapturedSegment, replica: Replica, segment: Segment, first_offset: int, last_offset: int
@@ -114,8 +114,8 @@ class FileBatchReader:
                     parts.append(window.batches)
                     if len(window.batches) and int(window.batches["base_offset"][-1]) > last_offset:
                         break
-        except EvidenceError:
-            pass
+        except EvidenceError as error:
+            self._note_error(replica, segment, error)
         return np.concatenate(parts) if parts else empty_batches()
 
     def _captured_rows(self, file: CapturedSegment, replica: Replica, segment: Segment) -> BatchTable:
@@ -125,6 +125,11 @@ class FileBatchReader:
             while len(self._captured) > _KEPT_TABLES:
                 self._captured.popitem(last=False)
         return self._captured[key]
+
+    def _note_error(self, replica: Replica, segment: Segment, error: EvidenceError) -> None:
+        """A file that vanished since its scan is told of as a change; what a capture holds was never looked at before."""
+        if isinstance(self._roots[replica.input], CapturePath):
+            self._lacks[replica.input, segment.path] = error.problem
 
     def _note(self, file: CapturedSegment, replica: Replica, segment: Segment, what: str) -> None:
         self._lacks[replica.input, segment.path] = f"the capture does not hold its {what}: read {file.missing().where}"

@@ -175,7 +175,9 @@ def _compare_range(
             return told
         if not has_records:
             for view in (one, other):
-                next(reader.records(view.replica, *by_record), None)  # as above: of a capture it tells what is not there
+                next(
+                    reader.records(view.replica, *by_record), None
+                )  # as above: of a capture it tells what is not there
         found = _compare_records(one, other, by_record, reader) if has_records else None
         if found is not None:
             return found
@@ -202,9 +204,7 @@ def _last_to_compare_by_record(
     return None
 
 
-def _by_first_times(
-    one: LoadedLog, other: LoadedLog, mine: np.void | None, its: np.void | None
-) -> Divergence | None:
+def _by_first_times(one: LoadedLog, other: LoadedLog, mine: np.void | None, its: np.void | None) -> Divergence | None:
     """What the headers of two whole batches prove of their first records, whose times they have: that these differ."""
     if mine is None or its is None or min(int(mine["magic"]), int(its["magic"])) < 2:
         return None

@@ -25,7 +25,9 @@ def capture_screen(result: CaptureResult, width: int, *, verbose: bool = False) 
         yield from wrapped("No key, value or header of a record of a topic of yours is in it.", width=width)
         if verbose:
             for path in one.changed:
-                yield from wrapped(f"changed meanwhile: {escape_text(path)}", width=width, indent=INDENT * 2, first=INDENT)
+                yield from wrapped(
+                    f"changed meanwhile: {escape_text(path)}", width=width, indent=INDENT * 2, first=INDENT
+                )
     else:
         plan = result.plan
         speed = f", at {byte_count(plan.bytes_per_second)} a second" if plan.bytes_per_second else ""

@@ -1,0 +1,333 @@
+"""Captures: what commands say of them, what standard tools make of them, and what a forged one can't do."""
+
+import errno
+import hashlib
+import io
+import json
+import os
+import shutil
+import stat
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+
+from kforensics.cli.app import run
+from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.source import capture as container
+from kforensics.source.capture import CapturePath, comment_of, open_capture
+from kforensics.source.mapped import open_evidence
+from tests.captures import compare_recording, document, take
+from tests.conftest import FIXTURES, tree_state
+
+RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "incidents").glob("*.tar.xz"))
+BROKER = FIXTURES / "unclean-election" / "broker-1"
+
+
+@pytest.fixture
+def taken(tmp_path):
+    return take([BROKER], tmp_path / "broker-1.kfc")
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_commands_say_of_captures_what_they_say_of_the_directories(name, incident, tmp_path):
+    assert [] == list(compare_recording(incident(name), tmp_path, of_every_moment=False))
+
+
+def test_nothing_below_the_input_changes_and_nothing_else_is_left(tmp_path):
+    source = tmp_path / "broker-1"
+    shutil.copytree(BROKER, source)
+    before = tree_state(source)
+    code = run(["capture", str(source), "--out", str(tmp_path / "out.kfc"), "--normal-priority", "--quiet"])
+
+    assert 0 == code
+    assert before == tree_state(source)
+    assert ["broker-1", "out.kfc"] == sorted(path.name for path in tmp_path.iterdir())
+
+
+def test_the_document_says_what_is_in_the_file(tmp_path, capsys):
+    out = tmp_path / "out.kfc"
+    arguments = ["capture", str(BROKER), "--normal-priority", "--format", "json"]
+    assert 0 == run([*arguments, "--out", str(out)])
+    taken = json.loads(capsys.readouterr().out)
+    assert 0 == run([*arguments, "--plan"])
+    planned = json.loads(capsys.readouterr().out)
+
+    assert "complete" == taken["answer"]["state"]
+    assert out.stat().st_size == taken["capture"]["bytes"]
+    assert taken["plan"]["segments"] == planned["plan"]["segments"] == taken["capture"]["segments"] > 0
+    assert {"absent": "not-written"} == planned["capture"]
+    assert [] == taken["capture"]["changed"] == taken["problems"]
+
+
+def test_standard_tools_open_it(taken):
+    with zipfile.ZipFile(taken) as archive:
+        assert archive.testzip() is None
+        manifest = json.loads(archive.read("manifest.json"))
+        for part in manifest["parts"]:
+            data = archive.read(part["name"])
+            assert (part["length"], part["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+        with tarfile.open(fileobj=io.BytesIO(archive.read("files/000000.tar"))) as small:
+            held = {one.name: small.extractfile(one).read() for one in small}
+    columns = np.load(taken, allow_pickle=False)
+    rows = len(columns["batches/000000/crc"])
+
+    for path in ("meta.properties", "replication-offset-checkpoint", "orders-0/leader-epoch-checkpoint"):
+        assert (BROKER / path).read_bytes() == held[f"broker-1/{path}"]
+    assert rows == manifest["counts"]["batches"] > 0
+
+
+def test_no_byte_of_a_record_is_in_it(taken):
+    """Every value that the recording's producer wrote is looked for in every part."""
+    values = [b"value", b"order", b"payload"]
+    log = (BROKER / "orders-0" / "00000000000000000000.log").read_bytes()
+    sample = log[200:260]
+    with zipfile.ZipFile(taken) as archive:
+        for name in archive.namelist():
+            assert sample not in archive.read(name), name
+    assert any(value in log for value in values) or len(log) > 300
+
+
+def test_small_files_are_dumped_out_of_it(taken, capsys):
+    path = "orders-0/leader-epoch-checkpoint"
+    assert 0 == run(["dump", str(BROKER / path)])
+    there = capsys.readouterr().out
+    assert 0 == run(["dump", f"{taken}/broker-1/{path}"])
+
+    assert there == capsys.readouterr().out
+
+
+def test_bytes_that_it_lacks_are_asked_for_by_file_and_broker(taken, capsys):
+    assert 3 == run(["dump", "--records", f"{taken}/broker-1/orders-0/00000000000000000000.log"])
+
+    err = " ".join(capsys.readouterr().err.split())
+    assert "does not hold its bytes" in err
+    assert f"{BROKER.resolve()}/orders-0/00000000000000000000.log of broker 1" in err
+
+
+@pytest.mark.parametrize("command", ["ls", "metadata"])
+def test_other_commands_take_it(command, taken):
+    one, code = document(command, [BROKER])
+    other, its_code = document(command, [taken])
+
+    assert one == other
+    assert code == its_code
+
+
+def test_verify_says_what_was_found_and_that_the_rest_is_on_the_broker(incident, tmp_path):
+    node = incident("silent-divergence-4.x") / "snapshots" / "99-final" / "broker-2"
+    taken = take([node], tmp_path / "broker-2.kfc")
+    there, _ = document("verify", [node])
+    here, code = document("verify", [taken])
+
+    def damaged(found):
+        return [(one["path"], one["state"]) for one in found["files"] if one["state"] == "damaged"]
+
+    def spans(found):
+        return [(d["position"], d["length"]) for one in found["files"] for d in one["damage"]]
+
+    assert damaged(there) == damaged(here) != []
+    assert spans(there) == spans(here)
+    assert 3 == code
+    assert ["index files"] == [
+        words for one in here["problems"] for words in ("index files",) if words in one["message"]
+    ]
+
+
+def test_two_nodes_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="capture each by itself"):
+        take([FIXTURES / "unclean-election"], tmp_path / "all.kfc")
+
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_passwords_in_settings_are_not_taken_along(tmp_path):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    text = b'broker.id=1\nssl.keystore.password=hunter2\nlistener.sasl.jaas.config=a \\\n  password="x";\nmin.insync.replicas=2\n'
+    (logs / "server.properties").write_bytes(text)
+    (logs / "server.log").write_text("[2026-01-01 00:00:00,000] INFO starting (kafka.server.KafkaServer)\n")
+    taken = take([logs], tmp_path / "logs.kfc")
+    with open_evidence(CapturePath(taken) / "logs" / "server.properties") as file:
+        data = file.read_all(1000)
+
+    assert b"hunter2" not in data
+    assert b"x" not in data.replace(b"", b"").split(b"jaas")[1].split(b"min")[0]
+    assert len(text) == len(data)
+    assert b"min.insync.replicas=2" in data
+
+
+def test_a_file_that_can_not_be_read_is_named(tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root reads everything")
+    source = tmp_path / "broker-1"
+    shutil.copytree(BROKER, source)
+    (source / "orders-0" / "00000000000000000000.log").chmod(0)
+    out = tmp_path / "out.kfc"
+
+    assert 3 == run(["capture", str(source), "--out", str(out), "--normal-priority", "--quiet"])
+    assert 3 == run(["diff", str(out), "--quiet"])
+
+
+def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
+    def full(*_arguments, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
+    with pytest.raises(UsageError, match="No space left"):
+        take([BROKER], tmp_path / "out.kfc")
+
+    assert [] == list(tmp_path.iterdir())
+
+
+# ---------------------------------------------------------------- forged captures
+
+
+def rewritten(taken, tmp_path, change):
+    """The capture with some of its parts changed, its manifest made to fit unless it is what is changed."""
+    with zipfile.ZipFile(taken) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(contents.pop("manifest.json"))
+    contents.pop(container.MARKER)
+    change(contents)
+    out = tmp_path / "forged.kfc"
+    parts = []
+    with out.open("wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo(container.MARKER), b"1\n", compress_type=zipfile.ZIP_STORED)
+
+        def add(name, data):
+            info = zipfile.ZipInfo(name)
+            archive.writestr(info, data, compress_type=zipfile.ZIP_DEFLATED)
+            part = {"name": name, "position": file.tell() - info.compress_size, "stored": info.compress_size}
+            parts.append({**part, "length": len(data), "sha256": hashlib.sha256(data).hexdigest()})
+
+        for name, data in contents.items():
+            add(name, data)
+        change_manifest = getattr(change, "manifest", lambda _: None)
+        whole = {**manifest, "parts": list(parts)}
+        change_manifest(whole)
+        add("manifest.json", json.dumps(whole).encode())
+        end = parts[-1]
+        archive.comment = comment_of(end["position"], end["stored"], end["length"], end["sha256"])
+    return out
+
+
+def tree_change(edit):
+    def change(contents):
+        tree = json.loads(contents["tree/000000.json"])
+        edit(tree)
+        contents["tree/000000.json"] = json.dumps(tree).encode()
+
+    return change
+
+
+def segment_of(tree):
+    return next(one for one in tree["broker-1/orders-0"] if one["name"].endswith(".log"))
+
+
+def _edit(edit):
+    return tree_change(lambda tree: edit(segment_of(tree)))
+
+
+def _rename(name):
+    return tree_change(lambda tree: tree["broker-1/orders-0"][0].update(name=name))
+
+
+FORGED = {
+    "a name that leads upwards": _rename(".."),
+    "a name with a slash": _rename("../../etc/passwd"),
+    "an absolute name": _rename("/etc/passwd"),
+    "a length below zero": _edit(lambda one: one.update(length=-1)),
+    "a length that is none": _edit(lambda one: one.update(length="many")),
+    "a time beyond all times": _edit(lambda one: one.update(mtime_ns=2**70)),
+    "rows that are not there": _edit(lambda one: one["content"]["segment"].update(batches=[[0, 0, 2**40]])),
+    "a group that is not there": _edit(lambda one: one["content"]["segment"].update(batches=[[77, 0, 1]])),
+    "rows named again and again": _edit(lambda one: one["content"]["segment"].update(batches=[[0, 0, 5]] * 100_000)),
+    "counts below zero": _edit(lambda one: one["content"]["segment"].update(batch_count=-5)),
+    "epochs that are none": _edit(lambda one: one["content"]["segment"].update(epochs=[[1]])),
+    "digests beyond 64 bits": _edit(lambda one: one["content"]["segment"].update(digests=[[0, 2**80, 0, 1, 0]])),
+    "no row": _edit(lambda one: one["content"].update(segment=None)),
+    "damage of no kind": _edit(lambda one: one["content"]["segment"].update(damage=[{"kind": "none"}])),
+    "a file behind its part": tree_change(
+        lambda tree: [one.update(content={"tar": 2**50}) for one in tree["broker-1"] if "tar" in one.get("content", {})]
+    ),
+    "a file in parts that are not there": tree_change(
+        lambda tree: [one.update(content={"large": [0, 2**60]}) for one in tree["broker-1"] if one.get("content")]
+    ),
+    "a tree that is a list": lambda contents: contents.update({"tree/000000.json": b"[]"}),
+    "a tree that is deep": lambda contents: contents.update({"tree/000000.json": b"[" * 1_000_000}),
+    "a tree that is missing": lambda contents: contents.pop("tree/000000.json"),
+    "a column that lies": lambda contents: contents.update(
+        {"batches/000000/crc.npy": contents["batches/000000/crc.npy"].replace(b"'shape': (", b"'shape': (9999")}
+    ),
+    "a column of objects": lambda contents: contents.update(
+        {"batches/000000/crc.npy": contents["batches/000000/crc.npy"].replace(b"'<u4'", b"'|O'")}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_capture_is_refused_or_read_in_bounds(name, taken, tmp_path):
+    forged = rewritten(taken, tmp_path, FORGED[name])
+
+    for command in ("diff", "verify", "explain"):
+        found, code = document(command, [forged])
+        assert 3 == code, (command, found)
+    assert document("ls", [forged])[1] in {0, 3}  # which needs no rows of segments
+
+
+def test_a_link_in_a_capture_is_not_followed(taken, tmp_path):
+    def link(one):
+        one.update(mode=stat.S_IFLNK | 0o777)
+
+    found, code = document("ls", [rewritten(taken, tmp_path, _edit(link))])
+
+    assert 3 == code
+    assert any("symbolic link" in one["message"] for one in found["problems"])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_a_truncated_capture_is_refused(share, taken, tmp_path):
+    data = taken.read_bytes()
+    cut = tmp_path / "cut.kfc"
+    cut.write_bytes(data[: int(len(data) * share)])
+
+    with pytest.raises(EvidenceUnreadable, match="the capture can't be used"):
+        find_inputs([cut])
+
+
+def test_a_flipped_bit_is_found(taken, tmp_path):
+    """Every part is under the manifest's sha256, and the manifest under the one in the comment."""
+    data = bytearray(taken.read_bytes())
+    for part in open_capture(taken).parts():
+        data[part.position + part.stored // 2] ^= 1
+    flipped = tmp_path / "flipped.kfc"
+    flipped.write_bytes(data)
+
+    with pytest.raises(EvidenceError, match="the capture can't be used"):
+        find_inputs([flipped])
+
+
+def test_a_part_that_inflates_to_more_than_it_says_is_refused_in_bounds(taken, tmp_path):
+    def bomb(contents):
+        contents["tree/000000.json"] = b" " * (200 << 20)
+
+    forged = rewritten(taken, tmp_path, bomb)
+
+    assert 3 == document("ls", [forged])[1]
+
+    def lie(contents):
+        contents["tree/000000.json"] = b" " * (20 << 20)
+
+    lie.manifest = lambda whole: [one.update(length=100) for one in whole["parts"] if one["name"] == "tree/000000.json"]
+    assert 3 == document("ls", [rewritten(taken, tmp_path, lie)])[1]
+
+
+def test_a_capture_of_a_later_format_says_so(taken, tmp_path):
+    newer = tmp_path / "newer.kfc"
+    newer.write_bytes(taken.read_bytes().replace(b"kforensics-capture 1 ", b"kforensics-capture 2 "))
+
+    with pytest.raises(EvidenceUnreadable, match="format 2"):
+        find_inputs([newer])
