@@ -83,6 +83,7 @@ def compare_recording(recording: Path, work: Path, *, of_every_moment: bool = Tr
         captures = [take([node], folder / f"{node.name}.kfc") for node in nodes_of(snapshot)]
         if of_every_moment or snapshot is final:
             yield from _compare("diff", [_place(snapshot)], [folder], snapshot)
+        if of_every_moment:
             mixed = [*nodes_of(snapshot)[:1], *captures[1:]]
             yield from _compare("diff", nodes_of(snapshot), mixed, snapshot, what="mixed")
     logs = [recording / "logs"] if (recording / "logs").is_dir() else []

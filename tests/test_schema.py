@@ -1,8 +1,10 @@
 """The schemas that are shipped: each is one, says what the code says, and refuses what is not promised."""
 
+import io
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import redirect_stdout
 from copy import deepcopy
 from enum import Enum
 from typing import Any, get_args
@@ -186,6 +188,13 @@ def samples(tmp_path_factory):
     (damaged / "more").touch()
     assert run(["seal", "--check", str(seal), "--format", "json", "--out", str(folder / "check.json")]) == 1
     found["seal-check"] = [_thinned(json.loads((folder / "check.json").read_text()))]
+    found["capture"] = []
+    for at, arguments in enumerate((["--out", str(folder / "node.kfc")], ["--plan"])):
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            assert run(["capture", str(damaged), *arguments, "--normal-priority", "--format", "json"]) == 0
+        found["capture"].append(_thinned(json.loads(printed.getvalue())))
+        assert ("path" in found["capture"][at]["capture"]) is (at == 0)
     found["simulate"] = []
     explored = ["--explore", "hw", "--replicas", "2", "--max-log", "2", "--max-records", "2", "--max-epoch", "1"]
     for at, arguments in enumerate((["one-produce", "--protocol", "hw"], ["hw-loss"], explored, ["--list"])):

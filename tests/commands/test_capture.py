@@ -19,6 +19,7 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.source import capture as container
 from kforensics.source.capture import CapturePath, comment_of, open_capture
 from kforensics.source.mapped import open_evidence
+from tests import schemas
 from tests.captures import compare_recording, document, take
 from tests.conftest import FIXTURES, tree_state
 
@@ -33,7 +34,19 @@ def taken(tmp_path):
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_commands_say_of_captures_what_they_say_of_the_directories(name, incident, tmp_path):
+    schemas.switch(
+        on=False
+    )  # such documents are held against the schemas elsewhere, which takes longer than to make them
+
     assert [] == list(compare_recording(incident(name), tmp_path, of_every_moment=False))
+
+
+def test_captures_and_directories_are_mixed_freely(tmp_path):
+    nodes = sorted(one for one in (FIXTURES / "unclean-election").iterdir() if one.is_dir())
+    mixed = [take([node], tmp_path / f"{node.name}.kfc") if at % 2 else node for at, node in enumerate(nodes)]
+
+    assert document("diff", nodes) == document("diff", mixed)
+    assert document("explain", nodes) == document("explain", mixed)
 
 
 def test_nothing_below_the_input_changes_and_nothing_else_is_left(tmp_path):
