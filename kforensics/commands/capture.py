@@ -284,7 +284,7 @@ class _Taking:
 
     def _root_file(self, root: RootPlan) -> None:
         assert root.file is not None
-        folder = FolderPlan(root=root.real.parent, relative="", inner="", entries=(), holds_logs=True)
+        folder = FolderPlan(root=root.real.parent, relative="", inner="", holds_logs=True)
         status = root.file.lstat()
         entry = Entry(root.file.name, status.st_mode, status.st_size, status.st_mtime_ns)
         self._single.append({**self._file(folder, entry), "name": root.name})
@@ -297,6 +297,8 @@ class _Taking:
 
     def _of_log_dirs(self) -> Iterator[tuple[FolderPlan, Entry]]:
         for folder in self.plan.folders():
+            if folder.place is not None:
+                continue
             for entry in folder.entries:
                 name = parse_file_name(entry.name)
                 if name.kind is FileKind.OFFSET_CHECKPOINT and name.suffix is FileSuffix.NONE:

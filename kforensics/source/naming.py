@@ -17,6 +17,7 @@ After `org.apache.kafka.storage.internals.log.LocalLog` (4.3), and `kafka.log.Lo
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from kforensics.damage import Absent
 from kforensics.units import METADATA_TOPICS, TopicPartition
@@ -193,6 +194,7 @@ def parse_partition_directory(name: str) -> PartitionDirectoryName | None:
     )
 
 
+@lru_cache(maxsize=1 << 12)  # most directories have files of the same names
 def parse_file_name(name: str) -> FileName:
     """What a file is by its name; anything that a broker does not write is `unknown`."""
     suffixed = _SUFFIXED.fullmatch(name)

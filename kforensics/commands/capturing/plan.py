@@ -68,7 +68,11 @@ class FolderPlan:
     """Of the directory below that root; citations use such paths."""
     inner: str
     """Of the directory in the capture."""
-    entries: tuple[Entry, ...]
+    listings: Listings | None = None
+    """Of the root; none of a directory of which only what leads to data is taken along."""
+    with_directories: bool = True
+    children: dict[str, Entry] = field(default_factory=dict)
+    """Directories in it that its listing does not give, or that are all that is taken along."""
     place: PartitionPlace | None = None
     is_metadata: bool = False
     holds_logs: bool = False
@@ -80,6 +84,15 @@ class FolderPlan:
     def path(self) -> Path:
         """Where the directory is."""
         return self.root / self.relative
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What is in it, as far as it is taken along; listings are kept packed, since there may be a million of these."""
+        if self.listings is None:
+            return tuple(self.children.values())
+        found = self.listings.of(self.relative).entries
+        kept = (one for one in found if not one.is_directory or (self.with_directories and one.name != LOST_AND_FOUND))
+        return (*kept, *self.children.values())
 
     def segments(self) -> Iterator[tuple[Entry, FileName, int]]:
         """The segments that are scanned and stay where they are."""
@@ -262,15 +275,13 @@ def _add(
     listing = found.listings.of(relative)
     below = [entry for entry in listing.entries if entry.is_directory]
     name = parse_partition_directory((found.root / relative).name)
-    kept = tuple(
-        entry for entry in listing.entries if not entry.is_directory or (levels and entry.name != LOST_AND_FOUND)
-    )
     if inner not in planned:
         planned[inner] = FolderPlan(
             root=found.root,
             relative=relative,
             inner=inner,
-            entries=kept,
+            listings=found.listings,
+            with_directories=bool(levels),
             is_metadata=name is not None and name.is_metadata,
             holds_logs=holds_logs,
         )
@@ -289,13 +300,12 @@ def _add_parents(planned: dict[str, FolderPlan], root: RootPlan) -> None:
         parent = inner.rpartition("/")[0]
         while parent:
             child = inner[len(parent) + 1 :].partition("/")[0]
-            known = planned.get(parent)
-            entry = Entry(child, stat.S_IFDIR | 0o755, 0, 0)
-            if known is None:
+            if parent not in planned:
                 relative = parent[len(root.name) + 1 :]
-                planned[parent] = FolderPlan(root=root.real, relative=relative, inner=parent, entries=(entry,))
-            elif not any(one.name == child for one in known.entries):
-                known.entries = (*known.entries, entry)
+                planned[parent] = FolderPlan(root=root.real, relative=relative, inner=parent)
+            known = planned[parent]
+            if known.listings is None or not known.with_directories:
+                known.children[child] = Entry(child, stat.S_IFDIR | 0o755, 0, 0)
             parent = parent.rpartition("/")[0]
 
 
