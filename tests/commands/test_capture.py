@@ -9,6 +9,7 @@ import shutil
 import stat
 import tarfile
 import zipfile
+from random import Random
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.source import capture as container
 from kforensics.source.capture import CapturePath, comment_of, open_capture
 from kforensics.source.mapped import open_evidence
@@ -195,6 +197,61 @@ def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
     assert [] == list(tmp_path.iterdir())
 
 
+def _write_log_dir(folder, node_id, data, end):
+    """A log directory of one partition whose high watermark and recovery point are the end of its log."""
+    partition = folder / "orders-0"
+    partition.mkdir(parents=True)
+    (partition / f"{0:020}.log").write_bytes(data)
+    (partition / "leader-epoch-checkpoint").write_text(f"0\n1\n3 {end - 10_000}\n")
+    (folder / "meta.properties").write_text(f"version=1\nnode.id={node_id}\ncluster.id=6It1kTHbTjKY3LNflMZizQ\n")
+    for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
+        (folder / name).write_text(f"0\n1\norders 0 {end}\n")
+
+
+def _long_log(marked=None):
+    """Twenty batches of 10,000 records; the records of the batch that is marked have another value."""
+    return b"".join(
+        encode_record_batch(
+            build_record_batch(
+                number * 10_000,
+                [(1_700_000_000_000, None, b"b" if number == marked else b"a")] * 10_000,
+                partition_leader_epoch=3,
+            )
+        )
+        for number in range(20)
+    )
+
+
+def test_rows_far_below_the_end_are_left_out_and_what_they_would_tell_is_unknown(tmp_path):
+    """Batches differ far below the point from which a truncation can still happen: digests show it, and nothing more is claimed."""
+    nodes = [tmp_path / "broker-1", tmp_path / "broker-2"]
+    for number, node in enumerate(nodes):
+        _write_log_dir(node, number + 1, _long_log(marked=2 if number else None), 200_000)
+    there, code = document("diff", nodes)
+    taken = [take([node], tmp_path / f"{node.name}.kfc") for node in nodes]
+    here, its_code = document("diff", taken)
+    whole = [take([node], tmp_path / f"all-{node.name}.kfc", all_batches=True) for node in nodes]
+
+    assert 1 == code
+    assert 3 == its_code
+    assert [1, 2] == sorted(int(one["message"].rpartition(" ")[2]) for one in here["problems"])
+    assert all("does not hold its batches below offset 65536" in one["message"] for one in here["problems"])
+    assert "silent-divergence" == there["partitions"][0]["verdict"] == here["partitions"][0]["verdict"]
+    assert (there, code) == document("diff", whole)
+
+
+def test_equal_digests_prove_what_rows_are_left_out_of(tmp_path):
+    nodes = [tmp_path / "broker-1", tmp_path / "broker-2"]
+    data = _long_log()
+    for number, node in enumerate(nodes):
+        _write_log_dir(node, number + 1, data, 200_000)
+    taken = [take([node], tmp_path / f"{node.name}.kfc") for node in nodes]
+
+    assert document("diff", nodes) == document("diff", taken)
+    with zipfile.ZipFile(taken[0]) as archive:
+        assert 14 == json.loads(archive.read("manifest.json"))["counts"]["batches"]
+
+
 # ---------------------------------------------------------------- forged captures
 
 
@@ -289,6 +346,30 @@ def test_a_forged_capture_is_refused_or_read_in_bounds(name, taken, tmp_path):
         found, code = document(command, [forged])
         assert 3 == code, (command, found)
     assert document("ls", [forged])[1] in {0, 3}  # which needs no rows of segments
+
+
+def _leaves(value, path=()):
+    """Every number, word and list in a document, as the container and the key that hold it."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in list(pairs):
+        yield value, key
+        yield from _leaves(item, (*path, key))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_any_value_of_a_tree_may_be_wrong(seed, taken, tmp_path):
+    """A command ends with a result or with words, never with a defect."""
+    random = Random(seed)
+
+    def spoil(tree):
+        for holder, key in random.sample(list(_leaves(tree)), 3):
+            holder[key] = random.choice([None, -1, 2**63, 2**64, 1.5, "", "..", [], [[]], {}, {"tar": -1}, True])
+
+    forged = rewritten(taken, tmp_path, tree_change(spoil))
+
+    for command in ("diff", "verify"):
+        found, code = document(command, [forged])
+        assert code in {0, 1, 3}, found
 
 
 def test_a_link_in_a_capture_is_not_followed(taken, tmp_path):
