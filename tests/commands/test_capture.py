@@ -5,8 +5,11 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import stat
+import subprocess
+import sys
 import tarfile
 import zipfile
 from random import Random
@@ -23,7 +26,7 @@ from kforensics.source.capture import CapturePath, comment_of, open_capture
 from kforensics.source.mapped import open_evidence
 from tests import schemas
 from tests.captures import compare_recording, document, take
-from tests.conftest import FIXTURES, tree_state
+from tests.conftest import FIXTURES, ROOT, tree_state
 
 RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "incidents").glob("*.tar.xz"))
 BROKER = FIXTURES / "unclean-election" / "broker-1"
@@ -62,6 +65,28 @@ def test_nothing_below_the_input_changes_and_nothing_else_is_left(tmp_path):
     assert ["broker-1", "out.kfc"] == sorted(path.name for path in tmp_path.iterdir())
 
 
+@pytest.mark.process
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_no_system_call_tries_to_write_below_an_input(tmp_path):
+    source, log = tmp_path / "broker-1", tmp_path / "trace"
+    shutil.copytree(BROKER, source)
+    traced = ["strace", "-f", "-qq", "-y", "-s", "4096", "-e", "trace=%file,%desc", "-o", str(log)]
+    command = ["-m", "kforensics", "capture", str(source), "--out", str(tmp_path / "out.kfc"), "--quiet"]
+    result = subprocess.run([*traced, sys.executable, *command], capture_output=True, text=True, check=False, cwd=ROOT)
+    if not log.exists() or "ptrace" in result.stderr:
+        pytest.skip("processes can't be traced here")
+
+    inside = [line for line in log.read_text(errors="replace").splitlines() if f"{source}" in line]
+    opened = [line for line in inside if "openat(" in line or "open(" in line]
+    writing = re.compile(
+        r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND|\b(write|pwrite64|pwritev|ftruncate|fallocate|unlink|unlinkat|rename|renameat2?|"
+        r"mkdir|mkdirat|utimensat|fchmod|fchmodat|fchown|flock)\("
+    )
+    assert 0 == result.returncode
+    assert len(opened) > 20
+    assert [] == [line for line in inside if writing.search(line)]
+
+
 def test_the_document_says_what_is_in_the_file(tmp_path, capsys):
     out = tmp_path / "out.kfc"
     arguments = ["capture", str(BROKER), "--normal-priority", "--format", "json"]
@@ -85,7 +110,7 @@ def test_standard_tools_open_it(taken):
             data = archive.read(part["name"])
             assert (part["length"], part["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
         with tarfile.open(fileobj=io.BytesIO(archive.read("files/000000.tar"))) as small:
-            held = {one.name: small.extractfile(one).read() for one in small}
+            held = {one.name: file.read() for one in small if (file := small.extractfile(one)) is not None}
     columns = np.load(taken, allow_pickle=False)
     rows = len(columns["batches/000000/crc"])
 
@@ -255,7 +280,7 @@ def test_equal_digests_prove_what_rows_are_left_out_of(tmp_path):
 # ---------------------------------------------------------------- forged captures
 
 
-def rewritten(taken, tmp_path, change):
+def rewritten(taken, tmp_path, change, change_manifest=lambda _: None):
     """The capture with some of its parts changed, its manifest made to fit unless it is what is changed."""
     with zipfile.ZipFile(taken) as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}
@@ -275,7 +300,6 @@ def rewritten(taken, tmp_path, change):
 
         for name, data in contents.items():
             add(name, data)
-        change_manifest = getattr(change, "manifest", lambda _: None)
         whole = {**manifest, "parts": list(parts)}
         change_manifest(whole)
         add("manifest.json", json.dumps(whole).encode())
@@ -415,8 +439,10 @@ def test_a_part_that_inflates_to_more_than_it_says_is_refused_in_bounds(taken, t
     def lie(contents):
         contents["tree/000000.json"] = b" " * (20 << 20)
 
-    lie.manifest = lambda whole: [one.update(length=100) for one in whole["parts"] if one["name"] == "tree/000000.json"]
-    assert 3 == document("ls", [rewritten(taken, tmp_path, lie)])[1]
+    def shorten(manifest):
+        next(one for one in manifest["parts"] if one["name"] == "tree/000000.json").update(length=100)
+
+    assert 3 == document("ls", [rewritten(taken, tmp_path, lie, shorten)])[1]
 
 
 def test_a_capture_of_a_later_format_says_so(taken, tmp_path):

@@ -25,7 +25,7 @@ COMPUTED = {"crc_valid", "segment"}
 @st.composite
 def tables(draw):
     rows = empty_batches(draw(st.integers(1, 12)))
-    for name in set(BATCH_DTYPE.names) - COMPUTED:
+    for name in set(BATCH_DTYPE.names or ()) - COMPUTED:
         limits = np.iinfo(BATCH_DTYPE[name])
         values = st.integers(int(limits.min), int(limits.max))
         rows[name] = draw(st.lists(values, min_size=len(rows), max_size=len(rows)))
