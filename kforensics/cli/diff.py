@@ -203,7 +203,7 @@ def _text(
     import sys
 
     from kforensics.cli.sealed import with_seal_lines
-    from kforensics.commands.diff import records_to_go
+    from kforensics.commands.diff import records_left_behind, records_to_go
     from kforensics.render.text.diff import diff_screen, finding_lines, problem_lines, record_lines
     from kforensics.render.text.screen import render_screen, screen_width, speaks_unicode, wants_colour
 
@@ -212,7 +212,9 @@ def _text(
         lines = list(finding_lines(result, width))
     else:
         lines = list(diff_screen(result, verbose=verbose, steps=explain_steps, width=width, unicode=speaks_unicode()))
+    problems = result.problems
     if show_records:
+        problems = (*problems, *records_left_behind(result, inputs))
         goners = records_to_go(result, inputs)
         if pseudonyms:
             from kforensics.commands.redaction.records import redact_record
@@ -220,5 +222,5 @@ def _text(
             hide = partial(redact_record, pseudonyms=pseudonyms)
             goners = ((partition, owner, map(hide, records)) for partition, owner, records in goners)
         lines += record_lines(goners, show_payload=show_payload)
-    lines += problem_lines(result.problems, result.inputs, width)
+    lines += problem_lines(problems, result.inputs, width)
     return render_screen(with_seal_lines(lines, sealed, width), colour=coloured and wants_colour(sys.stdout))

@@ -8,7 +8,7 @@ import numpy as np
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.commands.processes import default_jobs, in_chunks, spread
 from kforensics.damage import Absent
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
@@ -20,6 +20,7 @@ from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.partition import PartitionReport, Verdict, reconcile_partition
+from kforensics.source.capture import CapturePath
 from kforensics.source.naming import FileKind
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
@@ -325,14 +326,35 @@ def judge_partition(
 
 
 def records_to_go(result: DiffResult, inputs: Inputs) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
-    """For each expected truncation: the partition, whose replica, and the records it would cut."""
-    reader = FileBatchReader([one.root for one in inputs.found])
+    """For each expected truncation: the partition, whose replica, and the records it would cut, of replicas whose files are here."""
+    reader = FileBatchReader([one.root for one in inputs.found if not isinstance(one.root, CapturePath)])
+    numbers = {
+        at: number for number, at in enumerate(at for at, one in enumerate(inputs.found) if not _is_captured(one))
+    }
     for report in result.reports:
         for replica in report.replicas:
-            if replica.truncation is not None:
+            if replica.truncation is not None and replica.view.replica.input in numbers:
                 first, last = replica.truncation.dropped
                 directory = replica.view.replica
-                yield report.partition, directory.owner, reader.records(directory, first, last)
+                here = replace(directory, input=numbers[directory.input])
+                yield report.partition, directory.owner, reader.records(here, first, last)
+
+
+def records_left_behind(result: DiffResult, inputs: Inputs) -> Iterator[Problem]:
+    """The replicas whose records an expected truncation would cut, and of which there is only a capture."""
+    for report in result.reports:
+        for replica in report.replicas:
+            directory = replica.view.replica
+            root = inputs.found[directory.input].root
+            if replica.truncation is not None and isinstance(root, CapturePath):
+                capture, inner = root.place()
+                where = capture.where(f"{inner}/{directory.path}")
+                words = f"the capture does not hold the records that would be truncated: read {where}"
+                yield Problem(input=directory.input, path=directory.path, message=words)
+
+
+def _is_captured(found: FoundInput) -> bool:
+    return isinstance(found.root, CapturePath)
 
 
 def without_batches(report: PartitionReport) -> PartitionReport:

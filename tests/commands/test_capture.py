@@ -147,6 +147,22 @@ def test_bytes_that_it_lacks_are_asked_for_by_file_and_broker(taken, capsys):
     assert f"{BROKER.resolve()}/orders-0/00000000000000000000.log of broker 1" in err
 
 
+def test_records_that_would_be_truncated_are_shown_of_directories_and_asked_for_of_captures(incident, tmp_path, capsys):
+    snapshots = incident("unclean-election-4.x") / "snapshots"
+    killed, others = snapshots / "02-old-leader-killed" / "broker-1", snapshots / "03-old-leader-down-live"
+    options = ["--show-records", "--show-payload"]
+    assert 1 == run(["diff", str(killed), str(others / "broker-2"), str(others / "broker-3"), *options])
+    there = capsys.readouterr().out
+    taken = take([killed], tmp_path / "broker-1.kfc")
+    run(["diff", str(taken), str(others / "broker-2"), str(others / "broker-3"), *options])
+    here = capsys.readouterr().out
+
+    assert "placed" in there
+    assert "does not hold the records that would be truncated" in " ".join(here.split())
+    assert "does not hold" not in there
+    assert "placed" not in here
+
+
 @pytest.mark.parametrize("command", ["ls", "metadata"])
 def test_other_commands_take_it(command, taken):
     one, code = document(command, [BROKER])
