@@ -54,6 +54,23 @@ def diff(
             show_default=False,
         ),
     ] = None,
+    replicas: Annotated[
+        str | None,
+        typer.Option(
+            "--replicas",
+            metavar="ID,ID,…",
+            help="The brokers that every partition is assigned to, such as 1,2,3, where no metadata log tells it: without it, replicas that agree "
+            "are not known to be all.",
+            show_default=False,
+        ),
+    ] = None,
+    stopped: Annotated[
+        bool,
+        typer.Option(
+            "--stopped",
+            help="No broker ran when its directories were copied: ends of logs that differ are not explained by the copying.",
+        ),
+    ] = False,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     only_findings: Annotated[
@@ -88,13 +105,13 @@ def diff(
     import sys
     from dataclasses import replace
 
-    from kforensics.cli.exits import ExitCode, exit_code_of
     from kforensics.cli.output import check_out, write_result
     from kforensics.cli.progress import byte_progress
     from kforensics.cli.sealed import add_seal, checked_seal
     from kforensics.commands.diff import DiffOptions, compare
     from kforensics.errors import UsageError
     from kforensics.evidence.discovery.inputs import find_inputs
+    from kforensics.findings.answers.model import exit_code
     from kforensics.protocol.truncation import ProtocolName
 
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
@@ -110,6 +127,8 @@ def diff(
         protocol=ProtocolName(protocol.value) if protocol else None,
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
+        replicas=_brokers(replicas),
+        is_stopped=stopped,
         rename_group=pseudonyms.group if pseudonyms else str,
     )
     as_text = output_format is OutputFormat.TEXT
@@ -126,7 +145,7 @@ def diff(
         result = replace(
             result, findings=add_seal(result.findings, sealed), problems=(*result.problems, *sealed.problems)
         )
-    code = exit_code_of(result.findings, result.problems) if result.partitions else ExitCode.INCOMPLETE
+    code = exit_code("diff", result.answer, result.findings, result.problems)
     pieces: str | Iterator[str]
     if as_text:
         pieces = _text(
@@ -142,27 +161,41 @@ def diff(
             coloured=out is None,
         )
     else:
-        pieces = _json(result, sealed, int(code), lines=output_format is OutputFormat.JSONL)
+        pieces = _json(result, sealed, code, lines=output_format is OutputFormat.JSONL)
     write_result(pieces, out)
     raise typer.Exit(code)
 
 
-def _flatten(report: object) -> bytes:
+def _brokers(listed: str | None) -> tuple[int, ...]:
+    from kforensics.errors import UsageError
+
+    if listed is None:
+        return ()
+    parts = listed.split(",")
+    if not all(part.strip().isascii() and part.strip().isdecimal() and len(part) < 12 for part in parts):
+        raise UsageError(f"--replicas {listed} is no list of broker ids such as 1,2,3")
+    return tuple(dict.fromkeys(int(part) for part in parts))
+
+
+def _flatten(report: object, state: object) -> bytes:
     import json
     import zlib
 
+    from kforensics.findings.answers.model import State
     from kforensics.reconcile.replicas.partition import PartitionReport
     from kforensics.render.json.diff import plain_report
     from kforensics.render.json.document import to_plain
 
     assert isinstance(report, PartitionReport)
-    return zlib.compress(json.dumps(to_plain(plain_report(report))).encode(), 1)
+    assert isinstance(state, State)
+    return zlib.compress(json.dumps(to_plain(plain_report(report, state))).encode(), 1)
 
 
 def _json(result: "DiffResult", sealed: "CheckedSeal | None", code: int, *, lines: bool) -> "Iterator[str]":
     import zlib
 
     from kforensics.cli.sealed import seal_part
+    from kforensics.render.json.answer import plain_answer
     from kforensics.render.json.document import document_pieces, json_line
 
     items = (zlib.decompress(one.plain).decode() for one in result.partitions if one.plain is not None)
@@ -172,6 +205,7 @@ def _json(result: "DiffResult", sealed: "CheckedSeal | None", code: int, *, line
             inputs=result.inputs,
             findings=result.findings,
             problems=result.problems,
+            answer=plain_answer(result.answer),
             exit_code=code,
             **seal_part(sealed),
             streams={"partitions": items},

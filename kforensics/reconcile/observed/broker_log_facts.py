@@ -70,6 +70,10 @@ class BrokerLogFacts:
             return False
         return not any(since_ms <= start <= until_ms for start in life.unclean_starts)
 
+    def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
+        """From the metadata log."""
+        return self.metadata.registered_directories(broker_id)
+
     def has_metadata_log(self) -> bool:
         """Whether the cluster keeps its metadata in a log of its own."""
         return self.metadata.has_metadata_log()

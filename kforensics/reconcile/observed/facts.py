@@ -21,6 +21,8 @@ class Leadership:
     """Out of the ISR, and known to hold all that was committed (KIP-966)."""
     unclean: bool
     """The leader was not in the ISR before, or the record says that it has to recover."""
+    directories: tuple[tuple[int, str], ...] = ()
+    """By replica, the id of the log directory that is to hold it, since 3.7."""
     recorded_at: int | Absent
     """The offset in the metadata log."""
     time_ms: int | Absent
@@ -61,6 +63,10 @@ class ClusterFacts(Protocol):
         """Whether the broker's log lines begin before `since_ms` and tell of no start without a clean stop up to `until_ms`."""
         ...
 
+    def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
+        """The ids of the log directories that the broker registered last; unknown before 3.7 and without a metadata log."""
+        ...
+
     def has_metadata_log(self) -> bool:
         """Whether the cluster keeps its metadata in a log of its own (KRaft)."""
         ...
@@ -98,6 +104,10 @@ class NoFacts:
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
         """Unknown, so no."""
         return False
+
+    def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:  # noqa: ARG002
+        """Unknown."""
+        return Absent.UNKNOWN
 
     def has_metadata_log(self) -> bool:
         """Unknown, so no."""

@@ -64,6 +64,12 @@ class MetadataFacts:
         """Only log lines tell."""
         return False
 
+    def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
+        """As the broker registered last."""
+        states = self._history.brokers.get(broker_id, ()) if self._history is not None else ()
+        registered = [state for state in states if state.is_registered]
+        return frozenset(registered[-1].log_dirs) if registered and registered[-1].log_dirs else Absent.UNKNOWN
+
     def has_metadata_log(self) -> bool:
         """Whether the cluster keeps its metadata in a log of its own (KRaft)."""
         return self._history is not None
@@ -97,6 +103,7 @@ def _leadership(before: PartitionState | None, state: PartitionState) -> Leaders
         isr=frozenset(state.isr),
         eligible=frozenset(state.eligible_leader_replicas),
         replicas=state.replicas,
+        directories=tuple(zip(state.replicas, state.directories, strict=False)),
         unclean=is_unclean(before, state),
         recorded_at=state.when.offset,
         time_ms=state.when.timestamp_ms,
