@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.model import Input, Problem, Replica
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.model import Finding
 from kforensics.reconcile.committed.judge import CommittedCounts
@@ -109,7 +109,15 @@ def partition_state(report: PartitionReport, problems: Sequence[Problem] = ()) -
 
 
 def _concerns(report: PartitionReport) -> Iterator[Concern]:
+    if report.is_deleted:
+        # No replica is expected anywhere; of a topic created again under that name none is given.
+        if report.is_replaced:
+            yield _concern(report, State.UNKNOWN, Kind.OTHER_TOPIC, (one.view for one in report.replicas))
+        return
     live = [one for one in report.replicas if _is_replica(one)]
+    if report.is_quorum and not isinstance(report.assigned, Absent):
+        # Observers copy the metadata log and have no part in what is committed.
+        live = [one for one in live if one.view.replica.broker_id in report.assigned]
     yield from _emptied(report, live)
     yield from _not_compared(report, live)
     yield from _sole_holders(report, live)
@@ -139,8 +147,12 @@ def _guess(report: PartitionReport) -> str:
     return f"guessed: {leader.reason}"
 
 
+def _owner(report: PartitionReport, replica: Replica) -> str:
+    return replica.owner.replace("broker", "controller") if report.is_quorum else replica.owner
+
+
 def _leader_words(report: PartitionReport) -> str:
-    return report.leader.view.replica.owner if report.leader is not None else ""
+    return _owner(report, report.leader.view.replica) if report.leader is not None else ""
 
 
 def _concern(  # noqa: PLR0913 - one place that fills in what most concerns share
@@ -157,7 +169,7 @@ def _concern(  # noqa: PLR0913 - one place that fills in what most concerns shar
     return Concern(
         state=state,
         kind=kind,
-        owners=tuple(dict.fromkeys(replica.owner for replica in replicas)),
+        owners=tuple(dict.fromkeys(_owner(report, replica) for replica in replicas)),
         inputs=tuple(dict.fromkeys(replica.input for replica in replicas)),
         certain=counts.certain if counts else 0,
         possible=counts.possible if counts else 0,
@@ -172,6 +184,9 @@ def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator
     has_records = not live or any(one.view.log_end_offset > 0 for one in live)
     for one in report.emptied:
         detail = f"{one.reason} and {f'the ISR is [{one.broker_id}]' if one.is_sole else 'it can be elected'}"
+        if not live and not one.is_certain:
+            # A partition that was created after its brokers were copied has no directory anywhere.
+            continue
         if one.is_electable and has_records:
             state = State.AT_RISK if one.is_certain else State.MAYBE_AT_RISK
             yield Concern(state=state, kind=Kind.EMPTIED, owners=(f"broker {one.broker_id}",), detail=detail)
@@ -188,13 +203,14 @@ def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
     if strangers and isinstance(report.assigned, Absent):
         yield _concern(report, State.UNKNOWN, Kind.OTHER_TOPIC, (one.view for one in strangers))
     if report.missing_replicas:
-        names = tuple(f"broker {broker}" for broker in report.missing_replicas)
+        kind = "controller" if report.is_quorum else "broker"
+        names = tuple(f"{kind} {broker}" for broker in report.missing_replicas)
         electable = () if isinstance(report.electable, Absent) else report.electable
         needed = [broker for broker in report.missing_replicas if broker in electable]
         detail = ", ".join(map(str, needed))
         yield Concern(state=State.UNKNOWN, kind=Kind.MISSING, owners=names, detail=detail)
     if not live:
-        if not report.emptied:
+        if not report.emptied and not report.missing_replicas:
             yield _concern(report, State.UNKNOWN, Kind.NO_REPLICA)
         return
     if isinstance(report.assigned, Absent):
@@ -288,7 +304,8 @@ def _discarded(report: PartitionReport, losing: Sequence[ReplicaReport], led: Wh
         state = State.AT_RISK if is_sure and not is_tail else State.MAYBE_AT_RISK
         yield _concern(report, state, Kind.TAIL if is_tail else Kind.DISCARD, views, counts)
     elif is_tail and (counts.possible or report.is_quorum):
-        yield _concern(report, State.UNKNOWN, Kind.TAIL, views, counts)
+        state = State.UNKNOWN if report.is_quorum else State.MAYBE_AT_RISK
+        yield _concern(report, state, Kind.TAIL, views, counts)
     elif counts.possible:
         yield _concern(report, State.MAYBE_AT_RISK, Kind.DISCARD, views, counts)
     elif is_sure:
@@ -537,15 +554,20 @@ class _Words:
 
     def _missing(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
-        are = "is" if owners.count("broker") == 1 and "," not in owners and " and " not in owners else "are"
+        are = "are" if " and " in owners else "is"
         return f"{owners} {are} not among the inputs and should hold {_partitions(items)}."
 
     def _alone(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         return f"nothing was compared: of {_partitions(items)} one replica is given."
 
     def _tail(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
         records = max(one.records for _, one in items)
-        return f"copied while brokers ran, or after a power loss: the last {_count(records, 'record')} at most of {_partitions(items)} can't be judged."
+        if _sum(items, "certain"):
+            held = _what(_sum(items, "certain"), _sum(items, "possible"))
+            return f"{owners} alone {'hold' if ' and ' in owners else 'holds'} {held} of {_partitions(items)}, or others were copied earlier while they ran."
+        ends = f"the last records of {_partitions(items)} on {owners}, up to {records:,} of one"
+        return f"copied while brokers ran, or after a power loss: {ends}, can't be judged."
 
     def _leader(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         return f"replicas of {_partitions(items)} end differently, and no input tells who leads."
@@ -567,6 +589,11 @@ class _Words:
         return f"files of {_partitions(items)} could not be read."
 
     def _assignment(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        due = self.of(Kind.COPIED_AGAIN, State.UNCOMMITTED_ONLY)
+        if {tp for tp, _ in due} & {tp for tp, _ in items}:
+            leaders = _and(dict.fromkeys(one.leader for _, one in due))
+            stay = f"{leaders} must stay up, if it leads, until what others truncate is copied again"
+            return f"no input tells which brokers {_partitions(items)} are assigned to; {stay}."
         return f"the replicas given of {_partitions(items)} agree, and no input tells whether they are all."
 
     def _copied_again(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
@@ -580,7 +607,7 @@ class _Words:
 
     def _behind(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
-        return f"No replica will truncate; {owners} {'lacks' if owners.count('broker') == 1 and ' and ' not in owners else 'lack'} records of {_partitions(items)} of {len(self.judged)} that the leader and others hold."
+        return f"No replica will truncate; {owners} {'lack' if ' and ' in owners else 'lacks'} records of {_partitions(items)} of {len(self.judged)} that others hold."
 
     def now(self) -> Iterator[str]:
         for owner, items in self.by_owners(self.of(Kind.EMPTIED, State.AT_RISK, State.MAYBE_AT_RISK)):
@@ -630,12 +657,10 @@ class _Words:
     def unknown(self) -> Iterator[str]:
         missing = self.of(Kind.MISSING, State.UNKNOWN)
         if missing:
-            brokers = sorted(
-                {owner.removeprefix("broker ") for _, one in missing for owner in one.owners}, key=lambda b: (len(b), b)
-            )
+            whose = _and(dict.fromkeys(owner for _, one in missing for owner in one.owners))
             needed = sorted({part for _, one in missing for part in one.detail.split(", ") if part})
             last = f" ({', '.join(needed)} can be elected)" if needed else ""
-            yield f"What is on broker {', '.join(brokers)}{last}, assigned {_names(missing)}: give its data directories too."
+            yield f"What is on {whose}{last}, assigned {_names(missing)}: give its data directories too."
         for kind in (Kind.ASSIGNMENT, Kind.ALONE):
             items = [item for item in self.of(kind, State.UNKNOWN) if not any(one is item for one in missing)]
             if items:
@@ -697,9 +722,11 @@ def _or(names: Iterable[str]) -> str:
 
 
 def _joined(names: Iterable[str], word: str) -> str:
+    """Names in a sentence, those of one kind together: `brokers 1 and 2 and controller 100`."""
     every = sorted(dict.fromkeys(names), key=lambda name: (len(name), name))
-    if every and all(name.startswith("broker ") for name in every) and len(every) > 1:
-        numbers = [name.removeprefix("broker ") for name in every]
-        return f"brokers {', '.join(numbers[:-1])} {word} {numbers[-1]}"
-    return every[0] if len(every) == 1 else f"{', '.join(every[:-1])} {word} {every[-1]}" if every else ""
-
+    parts = []
+    for kind in dict.fromkeys(name.rpartition(" ")[0] for name in every):
+        numbers = [name.rpartition(" ")[2] for name in every if name.rpartition(" ")[0] == kind]
+        several = f"{kind}s {', '.join(numbers[:-1])} {word} {numbers[-1]}"
+        parts.append(several if len(numbers) > 1 else f"{kind} {numbers[0]}".strip())
+    return f" {word} ".join(parts)

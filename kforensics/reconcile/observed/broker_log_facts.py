@@ -55,6 +55,10 @@ class BrokerLogFacts:
         """From the metadata log."""
         return self.metadata.topic_id(topic)
 
+    def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
+        """From the metadata log."""
+        return self.metadata.is_deleted(topic, topic_id)
+
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
         """Of consumer groups."""
         return self.metadata.commits(partition)

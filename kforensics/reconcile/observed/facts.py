@@ -51,6 +51,10 @@ class ClusterFacts(Protocol):
         """The id under which the metadata log knows the topic now."""
         ...
 
+    def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
+        """Whether the metadata log records that the topic of that id was deleted; without an id, the last one of that name."""
+        ...
+
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
         """Committed offsets of consumer groups, newest of each group and epoch."""
         ...
@@ -92,6 +96,10 @@ class NoFacts:
     def topic_id(self, topic: str) -> str | Absent:  # noqa: ARG002
         """Unknown."""
         return Absent.UNKNOWN
+
+    def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:  # noqa: ARG002
+        """Unknown, so no."""
+        return False
 
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:  # noqa: ARG002
         """None."""

@@ -50,6 +50,14 @@ class MetadataFacts:
         known = [state for state in self._history.topics_named(topic) if isinstance(state.removed, Absent)]
         return known[-1].topic_id if known else Absent.UNKNOWN
 
+    def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
+        """By the record that removed the topic."""
+        if self._history is None:
+            return False
+        named = self._history.topics_named(topic)
+        wanted = [state for state in named if isinstance(topic_id, Absent) or state.topic_id == topic_id]
+        return bool(wanted) and not isinstance(wanted[-1].removed, Absent)
+
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
         """Committed offsets of consumer groups."""
         return self._commits(partition)

@@ -53,11 +53,12 @@ def where_is(broker: GivenBroker, state: Leadership, facts: ClusterFacts) -> tup
             is_empty = "its disk is empty, " if broker.is_empty else ""
             return "emptied", f"{is_empty}its directory.id is not the registered one"
         if dict(state.directories).get(broker.broker_id) in here:
-            return "emptied", "the log directory that is to hold it is there and does not"
+            return "maybe-emptied", "the log directory that is to hold it is there and does not"
         if registered - here:
             return "elsewhere", "one of its log directories is not among the inputs"
     if broker.is_empty:
-        return "emptied", "its disk is empty"
+        # A running broker without a partition can be copied before its first one is created.
+        return "emptied" if not (isinstance(registered, frozenset) and here) else "maybe-emptied", "its disk is empty"
     return "maybe-emptied", "its log directories hold no directory of it"
 
 

@@ -8,7 +8,7 @@ from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, C
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.units import OffsetRange
 
-AgreeUntil = Callable[[LoadedLog, LoadedLog], int]
+Until = Callable[[LoadedLog, LoadedLog], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,24 +25,19 @@ class SoleHolder:
     """Another replica holds other content at these offsets, at least at the first of them."""
 
 
-def shared_until(view: LoadedLog, others: Iterable[LoadedLog], agree_until: AgreeUntil) -> int:
-    """The offset below which some other log holds all that a log holds."""
-    return max((min(agree_until(view, other), view.log_end_offset) for other in others), default=0)
-
-
 def sole_runs(
-    view: LoadedLog, others: Sequence[LoadedLog], *, agree_until: AgreeUntil, judge: CommitJudge, reader: BatchReader
+    view: LoadedLog, others: Sequence[LoadedLog], *, held_until: Until, judge: CommitJudge, reader: BatchReader
 ) -> tuple[OffsetRange, tuple[CommittedRun, ...]] | None:
     """The end of a log that no other log holds, in runs of one certainty; none where there is no such end.
 
     Args:
         view: the log.
         others: all other logs that count.
-        agree_until: for two logs, the offset up to which they hold the same.
+        held_until: for a log and another, the offset below which the other holds all of it.
         judge: tells what was committed.
         reader: gives the batches to count.
     """
-    first = max(shared_until(view, others, agree_until), view.content_start_offset)
+    first = max([view.content_start_offset, *(held_until(view, other) for other in others)])
     if first >= view.log_end_offset:
         return None
     offsets = OffsetRange(first, view.log_end_offset - 1)
@@ -50,7 +45,7 @@ def sole_runs(
 
 
 def distinct_counts(
-    losses: Iterable[tuple[LoadedLog, int]], *, agree_until: AgreeUntil, judge: CommitJudge, reader: BatchReader
+    losses: Iterable[tuple[LoadedLog, int]], *, agree_until: Until, judge: CommitJudge, reader: BatchReader
 ) -> CommittedCounts:
     """Records from an offset on in several logs, each counted once by offset and content.
 

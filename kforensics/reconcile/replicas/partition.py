@@ -10,7 +10,7 @@ from kforensics.evidence.model import BatchReader, CheckpointValue, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun
-from kforensics.reconcile.logs.divergence import Divergence, agreed_until, first_divergence
+from kforensics.reconcile.logs.divergence import Divergence, agreed_until, common_range, first_divergence
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.replicas.directories import NONE_GIVEN, EmptiedReplica, Given, where_is
@@ -118,6 +118,10 @@ class PartitionReport:
     """Directories outside of the assignment that hold records which no replica holds."""
     emptied: tuple[EmptiedReplica, ...] = ()
     """Assigned brokers that are given and hold no directory of the partition."""
+    is_deleted: bool = False
+    """The metadata records that the topic was deleted, so that no directory here is a replica any more."""
+    is_replaced: bool = False
+    """A topic of that name was created again, and no directory here is of it."""
     is_quorum: bool = False
     is_stopped: bool = False
     """It was said that no broker ran when the directories were copied."""
@@ -212,7 +216,7 @@ def _directories_of(
         emptied.append(
             EmptiedReplica(
                 broker_id=broker,
-                is_certain=where == "emptied" or one.is_stopped or is_stopped,
+                is_certain=where == "emptied",
                 reason=reason,
                 is_electable=broker in electable,
                 is_sole=isinstance(state.isr, frozenset) and state.isr == {broker},
@@ -252,7 +256,9 @@ class _Session:
         self.is_quorum = self.partition.topic in METADATA_TOPICS
         self.leaderships = facts.leaderships(self.partition, self.topic_id)
         newest = self.leaderships[-1] if self.leaderships else None
-        self.current = newest if newest is not None and is_current(newest, every) else None
+        self.is_deleted = not self.is_quorum and facts.is_deleted(self.partition.topic, self.topic_id)
+        is_known = newest is not None and is_current(newest, every) and not self.is_deleted
+        self.current = newest if is_known else None
         self.assigned = self._assigned(newest, stated_replicas)
         # Every broker keeps a copy of the metadata log, whoever its voters are.
         known = (
@@ -268,7 +274,7 @@ class _Session:
         self._divergences: dict[tuple[int, int], Divergence | None] = {}
 
     def _assigned(self, newest: Leadership | None, stated: Sequence[int]) -> tuple[int, ...] | Absent:
-        if newest is not None and isinstance(newest.replicas, tuple) and newest.replicas:
+        if newest is not None and isinstance(newest.replicas, tuple) and newest.replicas and not self.is_deleted:
             return newest.replicas
         return tuple(stated) if stated and not self.is_quorum else Absent.UNKNOWN
 
@@ -308,6 +314,12 @@ class _Session:
     def agree_until(self, one: LoadedLog, other: LoadedLog) -> int:
         found = self.divergence(one, other)
         return agreed_until(one, other, found.offset if found is not None and not found.is_open else None)
+
+    def held_until(self, view: LoadedLog, other: LoadedLog) -> int:
+        """The offset below which another log holds all of a log, or held it until retention or a request removed it there."""
+        if common_range(view, other) is None and other.log_start_offset > view.content_start_offset:
+            return min(other.log_start_offset, view.log_end_offset)
+        return min(self.agree_until(view, other), view.log_end_offset)
 
     def report(self, wanted_leader: int | None) -> PartitionReport:
         electable = self._electable()
@@ -355,6 +367,8 @@ class _Session:
             sole_holders=self._sole_holders(judge) if judge is not None else (),
             unassigned_holders=self._unassigned_holders(judge) if judge is not None else (),
             emptied=emptied,
+            is_deleted=self.is_deleted,
+            is_replaced=self.is_deleted and not isinstance(self.facts.topic_id(self.partition.topic), Absent),
             is_quorum=self.is_quorum,
             is_stopped=self.is_stopped,
         )
@@ -390,6 +404,9 @@ class _Session:
             and sum(other not in logs or logs[other] <= log for other in voters) >= needed
         )
 
+    def _is_assigned(self, view: LoadedLog) -> bool:
+        return isinstance(self.assigned, Absent) or view.replica.broker_id in self.assigned
+
     def _is_lagging_copy(self, view: LoadedLog) -> bool:
         """Whether the end of a log may be missing only because it was copied earlier than others, or lost power.
 
@@ -403,11 +420,13 @@ class _Session:
 
     def _sole_holders(self, judge: CommitJudge) -> tuple[SoleHolder, ...]:
         out = []
-        if len(self.live) < 2:
+        # Of the metadata log only the voters count: what others hold makes nothing committed.
+        counted = [v for v in self.live if not self.is_quorum or self._is_assigned(v)]
+        if len(counted) < 2:
             return ()
-        for view in self.live:
-            others = [other for other in self.live if other is not view]
-            found = sole_runs(view, others, agree_until=self.agree_until, judge=judge, reader=self.reader)
+        for view in counted:
+            others = [other for other in counted if other is not view]
+            found = sole_runs(view, others, held_until=self.held_until, judge=judge, reader=self.reader)
             if found is not None:
                 out.append(self._sole_holder(view, found, others))
         return tuple(out)
@@ -415,7 +434,7 @@ class _Session:
     def _unassigned_holders(self, judge: CommitJudge) -> tuple[SoleHolder, ...]:
         out = []
         for view in self.outside if self.live else ():
-            found = sole_runs(view, self.live, agree_until=self.agree_until, judge=judge, reader=self.reader)
+            found = sole_runs(view, self.live, held_until=self.held_until, judge=judge, reader=self.reader)
             if found is not None:
                 out.append(self._sole_holder(view, found, self.live))
         return tuple(out)
@@ -497,10 +516,9 @@ class _Session:
         """Whether a log goes on where the leader's ends, in the same leader epoch, and the leader's copy may be the older one."""
         if self.agree_until(view, leader) != leader.log_end_offset or not self._is_lagging_copy(leader):
             return False
-        return leader.log_end_offset == 0 or epoch_at(view.batch_epochs, leader.log_end_offset) in {
-            last_epoch(leader),
-            epoch_at(leader.batch_epochs, leader.log_end_offset - 1),
-        }
+        began, newest = epoch_at(view.batch_epochs, leader.log_end_offset), last_epoch(leader)
+        # A leader that entered a newer epoch there had no more when it was elected.
+        return isinstance(began, Absent) or isinstance(newest, Absent) or began >= newest
 
     def _by_other_protocols(
         self, view: LoadedLog, leader: LoadedLog, protocol: ProtocolChoice, outcome: TruncationOutcome, epoch: int
@@ -575,8 +593,7 @@ class _Session:
             if view is candidate:
                 continue
             report = self._judge_replica(view, candidate, epoch, judge)
-            held_until = min(self.agree_until(view, candidate), candidate.log_end_offset)
-            first = max(held_until, view.content_start_offset)
+            first = max(self.held_until(view, candidate), view.content_start_offset)
             if report.truncation is not None:
                 truncations.append((view, report.truncation))
                 start = max(first, report.truncation.offset)
