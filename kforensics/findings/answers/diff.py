@@ -6,7 +6,7 @@ that it leads to; the worst concern is the state of the partition, and the worst
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kforensics.damage import Absent
@@ -94,8 +94,12 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
         report: of the partition.
         problems: what could not be read of it.
     """
-    unread = (Concern(state=State.UNKNOWN, kind=Kind.UNREAD),) if problems else ()
-    return JudgedPartition(partition=report.partition, concerns=(*_concerns(report), *unread))
+    concerns = tuple(_concerns(report))
+    if problems:
+        # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
+        hedged = (replace(c, state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
+        concerns = (*hedged, Concern(state=State.UNKNOWN, kind=Kind.UNREAD))
+    return JudgedPartition(partition=report.partition, concerns=concerns)
 
 
 def partition_state(report: PartitionReport, problems: Sequence[Problem] = ()) -> State:
