@@ -507,8 +507,8 @@ class _Words:
         if self.state is State.AT_RISK:
             also = f" (and {possible:,} that may have been committed)" if possible else ""
             return f"DATA AT RISK: {owners} will discard {_count(certain, 'committed record')}{also} of {_partitions(items)} that the leader does not hold."
-        hedge = "" if not certain else ", by a protocol that is assumed"
-        return f"{owners} will discard {_what(certain, possible)} of {_partitions(items)} that the leader does not hold{hedge}."
+        will = "may" if certain else "will"
+        return f"{owners} {will} discard {_what(certain, possible)} of {_partitions(items)} that the leader does not hold."
 
     def _sole(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         groups = self.by_owners(items)
