@@ -119,6 +119,7 @@ def _plain_truncation(expected: ExpectedTruncation | None) -> Any:
         return Absent.NOT_APPLICABLE
     return {
         "offset": expected.offset,
+        "target_offset": expected.target_offset,
         "rule": expected.outcome.rule,
         "steps": [{**_plain_step(step), "sentence": step.sentence()} for step in expected.outcome.steps],
         "records": expected.counts.records,
