@@ -10,10 +10,10 @@ from kforensics.commands.processes import default_jobs, in_chunks, spread
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
+from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import changes_since, collect_replica, scan_place, segment_paths
-from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.findings.answers.diff import JudgedPartition, diff_answer, judged_partition
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.diff import identity_findings, partition_findings
@@ -185,9 +185,7 @@ def _without_directories(
     """Partitions that the metadata assigns to a broker that is given, and of which no directory is anywhere among the inputs."""
     if history is None or not shared.options.given:
         return []
-    names = {
-        topic_id: state.name for topic_id, state in history.topics.items() if isinstance(state.removed, Absent)
-    }
+    names = {topic_id: state.name for topic_id, state in history.topics.items() if isinstance(state.removed, Absent)}
     out = []
     for topic_id, number in history.partitions:
         partition = TopicPartition(names.get(topic_id, ""), number)
@@ -324,7 +322,7 @@ def _compare_chunk(shared: _Shared, chunk: Iterable[int]) -> list[PartitionResul
 
 
 def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:
-    partition, places = shared.groups[at]
+    _, places = shared.groups[at]
     collected = [
         collect_replica(place, scanned={path: segment for (n, path), segment in scans.items() if n == number})
         for number, place in enumerate(places)

@@ -41,7 +41,9 @@ def diff_with_less(cluster: SimulatedCluster, directory: Path, seed: int, *, pro
     told = cluster.protocol if protocol_is_told and not is_kraft else None
     assignments = {tuple(sorted(one.brokers)) for one in cluster.partitions.values()}
     stated = assignments.pop() if len(assignments) == 1 and choice.random() < 0.7 else ()
-    options = DiffOptions(protocol=told, replicas=stated, is_stopped=choice.random() < 0.3 and not cluster_runs(cluster))
+    options = DiffOptions(
+        protocol=told, replicas=stated, is_stopped=choice.random() < 0.3 and not cluster_runs(cluster)
+    )
     result = compare(find_inputs(kept), options, jobs=1, keep_quiet=True)
     here = {found.described.broker_id for found in find_inputs(kept).found}
     given = {broker for broker in cluster.brokers if broker in here}
@@ -78,10 +80,8 @@ def _held(simulated: SimulatedPartition, broker: int) -> Records:
     return set(simulated.replicas[broker].records.items())
 
 
-def _false_calm(
-    state: State, truth: PartitionTruth, simulated: SimulatedPartition, given: set[int]
-) -> Iterable[str]:
-    committed = {tuple(record) for record in simulated.truth.committed}
+def _false_calm(state: State, truth: PartitionTruth, simulated: SimulatedPartition, given: set[int]) -> Iterable[str]:
+    committed: Records = {(record.offset, record.record) for record in simulated.truth.committed}
     brokers = [broker for broker in simulated.brokers if broker in given]
     if state is State.AGREE and set(simulated.brokers) - given:
         yield f"replicas {set(simulated.brokers) - given} are not given"
@@ -145,4 +145,3 @@ def _certain_losses(
     proven = _committed(simulated) | {tuple(record) for record in simulated.truth.on_whole_isr}
     if choice.lost_certain > len(lost & proven):
         yield f"{report.partition}: led by {choice.leader.replica.broker_id}, {choice.lost_certain} are certainly lost, in truth {len(lost & proven)}"
-

@@ -197,9 +197,7 @@ def choose_protocol(
         # Batches of the newest format are written from 0.11 on only, and then epochs are compared.
         possible = [name for name in possible or tuple(reversed(ProtocolName)) if name is not ProtocolName.HW]
     others = tuple(possible or tuple(reversed(ProtocolName)))
-    return ProtocolChoice(
-        name=others[0], reason="assumed: nothing tells the broker version", alternatives=others[1:]
-    )
+    return ProtocolChoice(name=others[0], reason="assumed: nothing tells the broker version", alternatives=others[1:])
 
 
 _BEFORE_2_0_1 = frozenset({ProtocolName.HW, ProtocolName.KIP_101})

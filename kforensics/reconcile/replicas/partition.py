@@ -1,12 +1,11 @@
 """The reconciler: the replicas of one partition in, verdicts, expected truncations and what-ifs out."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from functools import partial
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import BatchReader, CheckpointValue, Replica
+from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun
@@ -29,102 +28,10 @@ from kforensics.reconcile.replicas.leader import (
     is_current,
     last_epoch,
 )
+from kforensics.reconcile.replicas.report import WORST, PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
 
-
-class Verdict(StrEnum):
-    """What is true of a replica against the leader; of a partition, the worst of its replicas."""
-
-    LEADER = "leader"
-    CONSISTENT = "consistent"
-    BEHIND = "behind"
-    DIFFERENT_TOPIC = "different-topic"
-    NOT_ASSIGNED = "not-assigned"
-    UNREADABLE = "unreadable"
-    WILL_TRUNCATE = "will-truncate"
-    LOST = "lost"
-    SILENT_DIVERGENCE = "silent-divergence"
-
-
-_WORST = {verdict: rank for rank, verdict in enumerate(Verdict)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaReport:
-    """One replica judged."""
-
-    view: LoadedLog
-    verdict: Verdict
-    protocol: ProtocolChoice | Absent
-    truncation: ExpectedTruncation | None
-    divergence: Divergence | None
-    outcome: TruncationOutcome | None
-    compared_with: LoadedLog | None
-    without_file: TruncationOutcome | None = None
-    """What the broker does if it finds no epoch checkpoint, where `outcome` rests on epochs rebuilt from batches."""
-    past_end: CheckpointValue | None = None
-    """A high watermark on record that lies past every log end."""
-    by_other_protocols: tuple[tuple[ProtocolName, int | Absent], ...] = ()
-    """Where the protocol is assumed: other protocols that it can be, by which it truncates elsewhere or not at all."""
-    is_tail_of_a_copy: bool = False
-    """What it would truncate is more of what the leader holds: the leader may have been copied earlier while it ran, or have lost power."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIf:
-    """What every other replica would truncate if one replica led."""
-
-    leader: LoadedLog
-    truncations: tuple[tuple[LoadedLog, ExpectedTruncation], ...]
-    discarded: CommittedCounts
-    """Distinct records that truncations discard and this leader does not hold."""
-    lost_certain: int
-    lost_possible: int
-    """Distinct records that this leader does not hold, also those that stay on a divergent replica: readers get them no more."""
-    kept_divergent: int
-    """Replicas that would keep content that differs from this leader's."""
-    is_tail_of_a_copy: bool = False
-    """It lacks only the end of what others hold, and may have been copied earlier while it ran, or have lost power."""
-
-    @property
-    def rank(self) -> tuple[int, int, int]:
-        """Least loss first: certainly committed records, possibly committed ones, replicas that stay divergent."""
-        return (self.lost_certain, self.lost_possible, self.kept_divergent)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionReport:
-    """One partition judged."""
-
-    partition: TopicPartition
-    topic_id: str | Absent
-    leader: LeaderChoice | None
-    verdict: Verdict
-    replicas: tuple[ReplicaReport, ...]
-    what_if: tuple[WhatIf, ...]
-    missing_replicas: tuple[int, ...]
-    """Brokers that the partition is assigned to, of which no live directory of it is among the inputs."""
-    set_aside: tuple[Replica, ...] = ()
-    """Directories of the partition that are no replica of it any more: deleted and stray ones."""
-    assigned: tuple[int, ...] | Absent = Absent.UNKNOWN
-    """Brokers that the partition is assigned to; of the metadata log, its voters."""
-    isr: frozenset[int] | Absent = Absent.UNKNOWN
-    """In sync by the newest record, where no log is newer than it."""
-    electable: frozenset[int] | Absent = Absent.UNKNOWN
-    """Brokers that can be elected cleanly: the ISR and the eligible leader replicas, or the voters that can win."""
-    sole_holders: tuple[SoleHolder, ...] = ()
-    """Replicas that hold the end of their log alone among those given."""
-    unassigned_holders: tuple[SoleHolder, ...] = ()
-    """Directories outside of the assignment that hold records which no replica holds."""
-    emptied: tuple[EmptiedReplica, ...] = ()
-    """Assigned brokers that are given and hold no directory of the partition."""
-    is_deleted: bool = False
-    """The metadata records that the topic was deleted, so that no directory here is a replica any more."""
-    is_replaced: bool = False
-    """A topic of that name was created again, and no directory here is of it."""
-    is_quorum: bool = False
-    is_stopped: bool = False
-    """It was said that no broker ran when the directories were copied."""
+__all__ = ["PartitionReport", "ReplicaReport", "Verdict", "WhatIf", "partition_without_replicas", "reconcile_partition"]
 
 
 def reconcile_partition(
@@ -181,7 +88,7 @@ def partition_without_replicas(
         is_stopped: no broker ran when the directories were copied.
     """
     assigned = state.replicas
-    emptied, elsewhere = _directories_of(state, frozenset(), given, facts, is_stopped=is_stopped)
+    emptied, elsewhere = _directories_of(state, frozenset(), given, facts)
     return PartitionReport(
         partition=partition,
         topic_id=Absent.UNKNOWN,
@@ -199,7 +106,7 @@ def partition_without_replicas(
 
 
 def _directories_of(
-    state: Leadership, holders: Collection[int | Absent], given: Given, facts: ClusterFacts, *, is_stopped: bool
+    state: Leadership, holders: Collection[int | Absent], given: Given, facts: ClusterFacts
 ) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
     """Of the assigned brokers that hold no directory, those that are given, and those whose directory is not among the inputs."""
     emptied: list[EmptiedReplica] = []
@@ -356,7 +263,7 @@ class _Session:
             partition=self.partition,
             topic_id=self.topic_id,
             leader=leader,
-            verdict=max((r.verdict for r in reports), key=_WORST.__getitem__, default=Verdict.UNREADABLE),
+            verdict=max((r.verdict for r in reports), key=WORST.__getitem__, default=Verdict.UNREADABLE),
             replicas=tuple(reports),
             what_if=what_if,
             missing_replicas=missing,
@@ -380,7 +287,7 @@ class _Session:
         holders = {v.replica.broker_id for v in (*self.live, *self.future)}
         if self.is_quorum or self.current is None:
             return (), tuple(sorted(set(self.assigned) - holders))
-        return _directories_of(self.current, holders, self.given, self.facts, is_stopped=self.is_stopped)
+        return _directories_of(self.current, holders, self.given, self.facts)
 
     def _electable(self) -> frozenset[int] | Absent:
         if self.is_quorum:
@@ -400,8 +307,7 @@ class _Session:
         return frozenset(
             broker
             for broker, log in logs.items()
-            if isinstance(broker, int)
-            and sum(other not in logs or logs[other] <= log for other in voters) >= needed
+            if isinstance(broker, int) and sum(other not in logs or logs[other] <= log for other in voters) >= needed
         )
 
     def _is_assigned(self, view: LoadedLog) -> bool:
@@ -562,7 +468,7 @@ class _Session:
             recorded = report.view.replica.high_watermark
             past = not isinstance(recorded, Absent) and recorded.value > end
             if past and not isinstance(recorded, Absent):
-                verdict = max(report.verdict, Verdict.LOST, key=_WORST.__getitem__)
+                verdict = max(report.verdict, Verdict.LOST, key=WORST.__getitem__)
                 report = replace(report, verdict=verdict, past_end=recorded)  # noqa: PLW2901
             out.append(report)
         return out

@@ -14,7 +14,7 @@ from kforensics.formats.log.records import Record
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.leader import LeaderChoice
-from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
+from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
 from kforensics.render.escape import escape_text
 from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane, scale_of
 from kforensics.render.text.answer import MOST_LINES, answer_lines
@@ -100,7 +100,9 @@ def _block(
     if leader is not None:
         epoch = "" if isinstance(leader.leader_epoch, Absent) else f", epoch {leader.leader_epoch}"
         led = f"leader {_short(leader.view)}{epoch}" if leader.is_known else f"leader {_short(leader.view)}?"
-    verdict = _WORDS[report.verdict] if report.verdict not in _QUIET else _STATE_WORDS.get(state, _WORDS[report.verdict])
+    verdict = (
+        _WORDS[report.verdict] if report.verdict not in _QUIET else _STATE_WORDS.get(state, _WORDS[report.verdict])
+    )
     head = f"{name}  {led}"
     yield Text(f"{head}{' ' * max(width - len(head) - len(verdict), 2)}{verdict}", style=Style.HEADING)
     if leader is not None:
@@ -134,7 +136,9 @@ def _leader_line(leader: LeaderChoice) -> str:
     who = leader.view.replica.owner
     if leader.tied_with:
         others = listed([f"broker {broker}" for broker in leader.tied_with])
-        return f"leader not known, what follows is so if {who} leads: {others} could as well ({leader.reason} are equal)"
+        return (
+            f"leader not known, what follows is so if {who} leads: {others} could as well ({leader.reason} are equal)"
+        )
     if leader.source == "inferred":
         return f"leader not known, what follows is so if {who} leads (guessed: {leader.reason})"
     if leader.source == "option":
@@ -267,12 +271,16 @@ def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
         parts = [_truncation_words(view, expected) for view, expected in choice.truncations]
         if choice.kept_divergent:
             parts.append(f"{counted(choice.kept_divergent, 'replica')} would keep other content")
-        yield from _labelled("if led by", f"{_short(choice.leader)}: {'; '.join(parts) or 'nothing is truncated'}", width)
+        yield from _labelled(
+            "if led by", f"{_short(choice.leader)}: {'; '.join(parts) or 'nothing is truncated'}", width
+        )
     ranked = sorted(report.what_if, key=lambda choice: (choice.rank, str(choice.leader.replica.broker_id)))
     best, worst = ranked[0], ranked[-1]
     if worst.rank[:2] == (0, 0):
         return
-    words = ", ".join(f"{_short(w.leader)} loses {w.lost_certain} certain and {w.lost_possible} possible" for w in ranked)
+    words = ", ".join(
+        f"{_short(w.leader)} loses {w.lost_certain} certain and {w.lost_possible} possible" for w in ranked
+    )
     if best.rank == worst.rank:
         words = f"every leader loses the same: {best.lost_certain} certain, {best.lost_possible} possible"
     yield from _labelled("least", words, width)
