@@ -130,7 +130,7 @@ def _take(
     from kforensics.commands.sealing.seal import find_roots, seal_roots
     from kforensics.commands.sealing.signature import load_private_key, sign
     from kforensics.evidence.seal.manifest import ManifestHead, SealCounts, manifest_pieces
-    from kforensics.render.text.screen import byte_count, counted
+    from kforensics.words import byte_count, counted
 
     check_out(out, paths)
     if sign_with is not None and out is None:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from kforensics.commands.fleet_summary import FleetSummary
 from kforensics.damage import Absent
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import Style, byte_count, counted
+from kforensics.render.text.screen import Style
+from kforensics.words import byte_count, counted
 
 _VERDICTS = (
     "silent-divergence",

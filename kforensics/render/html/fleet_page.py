@@ -7,7 +7,8 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
 from kforensics.render.fleet_words import FleetAnswer, fleet_answer, placement_words, totals_words, verdict_counts
 from kforensics.render.html.pages import fill_page
-from kforensics.render.text.screen import Style, byte_count
+from kforensics.render.text.screen import Style
+from kforensics.words import byte_count
 
 MOST_FINDINGS = 1_000
 MOST_PROBLEMS = 200

@@ -16,8 +16,9 @@ from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaRepo
 from kforensics.render.escape import escape_text
 from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane, scale_of
 from kforensics.render.text.diff_answer import answer_lines
-from kforensics.render.text.screen import INDENT, Style, counted, wrapped
+from kforensics.render.text.screen import INDENT, Style, wrapped
 from kforensics.units import TopicPartition
+from kforensics.words import counted
 
 _LANE_WIDTH = 36
 _QUIET = frozenset({Verdict.LEADER, Verdict.CONSISTENT, Verdict.BEHIND})

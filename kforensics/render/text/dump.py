@@ -17,8 +17,8 @@ from kforensics.formats.log.batch_table import (
 from kforensics.formats.messages.schema import UNKNOWN_TAGGED_FIELDS, Undecoded
 from kforensics.render.escape import escape_text
 from kforensics.render.json.dump import CODECS, NO_TIME
-from kforensics.render.text.screen import counted
 from kforensics.render.times import utc_text
+from kforensics.words import counted
 
 HEX_WIDTH = 32
 """Bytes in one line of a payload."""

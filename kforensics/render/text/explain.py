@@ -13,8 +13,9 @@ from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.escape import escape_text
 from kforensics.render.events import GRAVE, sentences_of, truncation_sentence
-from kforensics.render.text.screen import INDENT, Style, columns, counted, wrapped
+from kforensics.render.text.screen import INDENT, Style, columns, wrapped
 from kforensics.render.times import utc_text
+from kforensics.words import counted
 
 MOST_ENTRIES = 40
 MOST_LOSSES = 60

@@ -9,7 +9,8 @@ from kforensics.commands.fleet_summary import FleetSummary
 from kforensics.damage import Absent
 from kforensics.render.escape import escape_text
 from kforensics.render.fleet_words import fleet_answer, placement_words, totals_words, verdict_counts
-from kforensics.render.text.screen import INDENT, Style, byte_count, columns, counted, wrapped
+from kforensics.render.text.screen import INDENT, Style, columns, wrapped
+from kforensics.words import byte_count, counted
 
 _SHOWN_PARTITIONS = 20
 _SHOWN_FINDINGS = 20

@@ -7,7 +7,8 @@ from rich.text import Text
 from kforensics.commands.fleet_summary import AuditComparison
 from kforensics.damage import Absent
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import INDENT, Style, columns, counted, listed, wrapped
+from kforensics.render.text.screen import INDENT, Style, columns, wrapped
+from kforensics.words import counted, listed
 
 _SHOWN_FINDINGS = 20
 

@@ -8,7 +8,8 @@ from kforensics.commands.fleet_summary import ScanResult
 from kforensics.findings.model import Severity
 from kforensics.render.escape import escape_text
 from kforensics.render.json.document import document
-from kforensics.render.text.screen import INDENT, Style, byte_count, counted, wrapped
+from kforensics.render.text.screen import INDENT, Style, wrapped
+from kforensics.words import byte_count, counted
 
 
 def scan_screen(result: ScanResult, width: int) -> Iterator[Text | str]:

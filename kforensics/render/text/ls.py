@@ -10,7 +10,8 @@ from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
 from kforensics.evidence.model import Input
 from kforensics.findings.model import Finding, Severity
 from kforensics.render.escape import escape_text, shorten
-from kforensics.render.text.screen import INDENT, Style, byte_count, columns, counted, listed, wrapped
+from kforensics.render.text.screen import INDENT, Style, columns, wrapped
+from kforensics.words import byte_count, counted, listed
 
 NUMBERS = frozenset({1, 2, 3, 4, 5, 6, 7})
 """Columns of the partition table that hold numbers."""

@@ -6,7 +6,8 @@ from kforensics.damage import Absent
 from kforensics.evidence.metadata.compare import ComparedLog, LogComparison
 from kforensics.evidence.metadata.state import BrokerState, MetadataState, PartitionState
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import column_lines, counted, listed
+from kforensics.render.text.screen import column_lines
+from kforensics.words import counted, listed
 
 
 def comparison_lines(comparison: LogComparison) -> Iterator[str]:

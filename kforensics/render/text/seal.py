@@ -14,7 +14,8 @@ from kforensics.evidence.seal.manifest import ManifestHead
 from kforensics.evidence.seal.state import Change, Difference, SealEntry
 from kforensics.render.escape import escape_text
 from kforensics.render.json.document import to_plain
-from kforensics.render.text.screen import INDENT, Style, byte_count, counted, wrapped
+from kforensics.render.text.screen import INDENT, Style, wrapped
+from kforensics.words import byte_count, counted
 
 _HEADINGS = {
     Change.CONTENT: "other content",

@@ -6,12 +6,13 @@ from rich.text import Text
 
 from kforensics.damage import Absent
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import Style, columns, counted, listed, wrapped
+from kforensics.render.text.screen import Style, columns, wrapped
 from kforensics.simulation.commit_truth import NumberedRecord
 from kforensics.simulation.explore import Exploration, Violation
 from kforensics.simulation.model_values import ModelState
 from kforensics.simulation.rows import Row
 from kforensics.simulation.scenario import Replay, Scenario
+from kforensics.words import counted, listed
 
 _NUMBERS = ("L LEO", "remote", "L HW", "F LEO", "F HW")
 _MOST_RECORDS = 6

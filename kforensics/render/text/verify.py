@@ -14,8 +14,9 @@ from kforensics.findings.verify import who
 from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
 from kforensics.render.escape import escape_text
 from kforensics.render.json.verify import totals
-from kforensics.render.text.screen import Style, counted, wrapped
+from kforensics.render.text.screen import Style, wrapped
 from kforensics.units import OffsetRange
+from kforensics.words import counted
 
 MOST_FILES = 20
 """Damaged files that the screen shows in full."""

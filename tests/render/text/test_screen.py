@@ -3,17 +3,8 @@ import io
 import pytest
 from rich.text import Text
 
-from kforensics.render.text.screen import (
-    byte_count,
-    columns,
-    counted,
-    listed,
-    render_screen,
-    screen_width,
-    speaks_unicode,
-    wants_colour,
-    wrapped,
-)
+from kforensics.render.text.screen import columns, render_screen, screen_width, speaks_unicode, wants_colour, wrapped
+from kforensics.words import byte_count, counted, listed
 
 
 class Terminal(io.StringIO):
