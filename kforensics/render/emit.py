@@ -51,6 +51,7 @@ WRITERS: dict[tuple[str, OutputFormat], str] = {
     # A manifest has one form.
     ("seal manifest", _T): "json.seal:write_manifest",
     ("seal manifest", _J): "json.seal:write_manifest",
+    ("seal manifest", _L): "json.seal:write_manifest",
     ("seal check", _T): "text.seal:write",
     ("seal check", _J): "json.seal:write",
     ("simulate list", _T): "text.simulate:write_list",

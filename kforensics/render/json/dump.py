@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from kforensics.damage import Absent, Damage
-from kforensics.evidence.content.file_entries import FileEntry
 from kforensics.evidence.content.items import BatchItem, DumpItem, RecordItem
 from kforensics.evidence.content.record_meaning import MemberBlob, Message, RecordMeaning
+from kforensics.evidence.file_kinds import FileEntry
 from kforensics.formats.log.batch_table import (
     CODEC_MASK,
     CONTROL_BIT,
