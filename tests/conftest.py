@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import schemas
+
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "fixtures"
 
@@ -35,6 +37,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 TreeState = dict[str, tuple[int, int, int, int, str]]
+
+
+def pytest_configure() -> None:
+    """Every JSON document that a command prints in a test is held against its schema, in the one place that all tests call."""
+    schemas.watch_commands()
+
+
+@pytest.fixture(autouse=True)
+def _documents_are_valid(request: pytest.FixtureRequest) -> Iterator[None]:
+    is_watched = request.node.get_closest_marker("slow") is None and "tests/fuzz" not in str(request.path)
+    schemas.switch(on=is_watched)
+    yield
+    schemas.switch(on=False)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.partition_dirs import LogDirState, checkpoint_value, read_log_dir_state
+from kforensics.evidence.file_kinds import row_of
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.log_tail import LogTail, read_log_tail
 from kforensics.formats.checkpoint.meta_properties import MetaProperties
@@ -113,8 +114,6 @@ class Inventory:
 
 NODE_UNTOLD = "it can't be read, so the node's id and cluster are unknown; `kforensics verify` says why"
 
-NO_BROKER_FILE = frozenset({FileKind.UNKNOWN, FileKind.SYMBOLIC_LINK, FileKind.SPECIAL})
-
 
 def take_inventory(inputs: Inputs) -> Inventory:
     """Go through all inputs once; what can't be read is a problem, and the rest is still listed."""
@@ -179,7 +178,7 @@ class _Clerk:
         states = {}
         for log_dir in one.log_dirs:
             state, problems = read_log_dir_state(
-                one.root,
+                one.listings,
                 input_index=index,
                 log_dir=log_dir.path,
                 broker_id=one.described.broker_id,
@@ -218,7 +217,7 @@ class _Clerk:
         key = (index, found.name.kind.value, found.name.suffix.value)
         self._counts[key] += 1
         self._bytes[key] += found.length
-        if found.name.kind in NO_BROKER_FILE:
+        if not row_of(found.name.kind).is_known:
             self.unknown.append(
                 UnknownFile(input=index, path=found.path, kind=found.name.kind.value, bytes=found.length)
             )

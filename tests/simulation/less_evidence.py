@@ -73,7 +73,8 @@ def _wrong(cluster: SimulatedCluster, result: DiffResult, given: set[int]) -> It
 
 
 def _committed(simulated: SimulatedPartition) -> Records:
-    return {tuple(record) for record in (*simulated.truth.committed, *simulated.truth.acknowledged)}
+    truth = simulated.truth
+    return {(one.offset, one.record) for one in (*truth.committed, *truth.acknowledged)}
 
 
 def _held(simulated: SimulatedPartition, broker: int) -> Records:
@@ -81,7 +82,7 @@ def _held(simulated: SimulatedPartition, broker: int) -> Records:
 
 
 def _false_calm(state: State, truth: PartitionTruth, simulated: SimulatedPartition, given: set[int]) -> Iterable[str]:
-    committed: Records = {(record.offset, record.record) for record in simulated.truth.committed}
+    committed: Records = {(one.offset, one.record) for one in simulated.truth.committed}
     brokers = [broker for broker in simulated.brokers if broker in given]
     if state is State.AGREE and set(simulated.brokers) - given:
         yield f"replicas {set(simulated.brokers) - given} are not given"
@@ -98,14 +99,14 @@ def _false_calm(state: State, truth: PartitionTruth, simulated: SimulatedPartiti
     if state in NO_LOSS and isinstance(truth.leader, int):
         kept = _held(simulated, truth.leader)
         for replica in truth.replicas:
-            gone = {tuple(record) for record in replica.committed_to_go} - kept
+            gone = {(one.offset, one.record) for one in replica.committed_to_go} - kept
             if replica.broker_id in given and gone:
                 yield f"broker {replica.broker_id} will discard {sorted(gone)[:3]}"
 
 
 def _false_alarm(report: PartitionReport, simulated: SimulatedPartition) -> Iterable[str]:
     """Something certainly committed is at risk only where a replica that is given lacks it."""
-    proven = _committed(simulated) | {tuple(record) for record in simulated.truth.on_whole_isr}
+    proven = _committed(simulated) | {(one.offset, one.record) for one in simulated.truth.on_whole_isr}
     brokers = [one.view.replica.broker_id for one in report.replicas if isinstance(one.view.replica.broker_id, int)]
     held = [_held(simulated, broker) & proven for broker in brokers]
     if not report.emptied and all(one == held[0] for one in held):
@@ -142,6 +143,6 @@ def _what_if(report: PartitionReport, simulated: SimulatedPartition) -> Iterable
 def _certain_losses(
     choice: WhatIf, lost: Records, simulated: SimulatedPartition, report: PartitionReport
 ) -> Iterable[str]:
-    proven = _committed(simulated) | {tuple(record) for record in simulated.truth.on_whole_isr}
+    proven = _committed(simulated) | {(one.offset, one.record) for one in simulated.truth.on_whole_isr}
     if choice.lost_certain > len(lost & proven):
         yield f"{report.partition}: led by {choice.leader.replica.broker_id}, {choice.lost_certain} are certainly lost, in truth {len(lost & proven)}"

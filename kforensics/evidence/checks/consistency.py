@@ -10,9 +10,9 @@ from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.checks.context import CheckedPartition, FileReport, FileState, PartitionContext, state_of
 from kforensics.evidence.checks.partition import check_partition, scan_tasks
 from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, is_seam_broken, join_scans, scan_segment_file
-from kforensics.evidence.checks.small_files import limit_of
 from kforensics.evidence.checks.splitting import split_task
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
+from kforensics.evidence.file_kinds import row_of
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.checkpoint.offset import iter_checkpoint
@@ -186,7 +186,7 @@ def _checkpoint_values(
                 partition: CheckpointValue(
                     value=entry.offset, citation=replace(source, span=entry.span, line=entry.line)
                 )
-                for entry in iter_checkpoint(evidence.read_all(limit_of(file.name.kind)), DamageList())
+                for entry in iter_checkpoint(evidence.read_all(row_of(file.name.kind).limit), DamageList())
                 if (partition := TopicPartition(entry.topic, entry.partition)) in named
             }
     except (EvidenceError, FormatError):

@@ -25,7 +25,7 @@ from kforensics.evidence.checks.producers import ProducerHistory, check_snapshot
 from kforensics.evidence.checks.raised_offset import settle_raised_offset
 from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, scan_segment_file
 from kforensics.evidence.checks.segments import ScannedSegment, check_segments, grade_tail, sound_range
-from kforensics.evidence.checks.small_files import PARSERS, limit_of, lock_damage, understand
+from kforensics.evidence.file_kinds import lock_damage, row_of, understand
 from kforensics.evidence.model import CheckpointValue
 from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata
 from kforensics.formats.checkpoint.quorum_state import QuorumState
@@ -163,9 +163,9 @@ class _PartitionCheck:
     def _read_alone(self, file: FoundFile) -> None:
         kind = file.name.kind
         try:
-            if kind in PARSERS:
+            if row_of(kind).parse is not None:
                 with open_evidence(self._context.root / file.path) as evidence:
-                    value, damage = understand(kind, evidence.read_all(limit_of(kind)))
+                    value, damage = understand(kind, evidence.read_all(row_of(kind).limit))
                 self._found.values[file.path] = value
                 self._found.add(file.path, damage)
             elif kind is FileKind.METADATA_SNAPSHOT and file.name.suffix is not FileSuffix.PART:
@@ -224,10 +224,13 @@ class _PartitionCheck:
         ):
             return  # a segment named by itself; one without records; brokers up to 0.10.0 have no time index
         name = segment.file.path.rpartition("/")[2]
+        what = (
+            "the broker scans the segment at its next start and rebuilds it"
+            if kind is FileKind.OFFSET_INDEX
+            else "it stays empty until the segment is recovered"
+        )
         self._found.remarks.append(
-            Remark(
-                path=segment.file.path, statement=f"{name} has no {kind}: the broker rebuilds it when it loads the log"
-            )
+            Remark(path=segment.file.path, statement=f"{name} has no {kind}: {what}", file_kind=kind)
         )
 
     def _neighbour(self, segment: ScannedSegment, kind: FileKind) -> FoundFile | None:
@@ -335,7 +338,7 @@ class _PartitionCheck:
         damage = tuple(sorted(self._found.damage.get(path, ()), key=lambda place: place.span))
         if path in self._found.unreadable:
             state = FileState.UNREADABLE
-        elif kind in PARSERS or kind in _CHECKED or path in self._found.counts:
+        elif row_of(kind).parse is not None or kind in _CHECKED or path in self._found.counts:
             state = state_of(damage)
         else:
             state = FileState.UNCHECKED

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kforensics.damage import Absent, Damage
-from kforensics.evidence.content.file_entries import FileEntry, file_entries
 from kforensics.evidence.content.index_range import ByteRange, find_range
 from kforensics.evidence.content.record_meaning import (
     Decoder,
@@ -15,6 +14,7 @@ from kforensics.evidence.content.record_meaning import (
     decode_metadata,
     decoder_of_topic,
 )
+from kforensics.evidence.file_kinds import FileEntry, file_entries
 from kforensics.formats.log.batch_table import BATCH_DTYPE
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.control import ControlType

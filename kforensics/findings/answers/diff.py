@@ -18,6 +18,7 @@ from kforensics.findings.answers.concerns import (
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.model import Finding
 from kforensics.units import TopicPartition
+from kforensics.words import counted
 
 __all__ = ["Concern", "JudgedPartition", "Kind", "diff_answer", "judged_partition", "partition_state"]
 
@@ -60,7 +61,7 @@ def diff_answer(
 
 
 def _incomplete(problems: Sequence[Problem]) -> str:
-    return f" Incomplete: {_count(len(problems), 'thing')} could not be read."
+    return f" Incomplete: {counted(len(problems), 'thing')} could not be read."
 
 
 class _Words:
@@ -73,7 +74,7 @@ class _Words:
         self.state = state
         self.inputs = inputs
         self.problems = problems
-        self.among = _count(len(judged), "partition")
+        self.among = counted(len(judged), "partition")
         self.by_kind: dict[tuple[State, Kind], list[tuple[TopicPartition, Concern]]] = {}
         for one in judged:
             for concern in one.concerns:
@@ -107,7 +108,7 @@ class _Words:
         }.get(self.state, "")
         others = {tp for kind in kinds[1:] for tp, _ in self.of(kind)} - {tp for tp, _ in items}
         more = (
-            f" {_count(len(others), 'other partition')} {'has' if len(others) == 1 else 'have'} other reasons."
+            f" {counted(len(others), 'other partition')} {'has' if len(others) == 1 else 'have'} other reasons."
             if others
             else ""
         )
@@ -131,7 +132,7 @@ class _Words:
             return f"if {guess.leader} leads ({guess.guess}), {owners} will discard {what} of {_partitions(items)}."
         if self.state is State.AT_RISK:
             also = f" (and {possible:,} that may have been committed)" if possible else ""
-            return f"DATA AT RISK: {owners} will discard {_count(certain, 'committed record')}{also} of {_partitions(items)} that the leader does not hold."
+            return f"DATA AT RISK: {owners} will discard {counted(certain, 'committed record')}{also} of {_partitions(items)} that the leader does not hold."
         will = "may" if certain else "will"
         return (
             f"{owners} {will} discard {_what(certain, possible)} of {_partitions(items)} that the leader does not hold."
@@ -147,21 +148,21 @@ class _Words:
         )
         if self.state is State.AT_RISK:
             return (
-                f"ONLY {owner.upper()} HOLDS {_count(certain, 'committed record')} of {_partitions(own)}.{rest}"
+                f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {_partitions(own)}.{rest}"
                 f" Start {owner} first; do not force an unclean election while it is down."
             )
         return f"only {owner}, of the replicas given, holds {_what(certain, possible)} of {_partitions(own)}.{rest}"
 
     def _past_end(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
-        words = f"{owners} recorded high watermarks up to {_count(_sum(items, 'records'), 'offset')} past the end of every log, of {_partitions(items)}"
+        words = f"{owners} recorded high watermarks up to {counted(_sum(items, 'records'), 'offset')} past the end of every log, of {_partitions(items)}"
         if self.state is State.AT_RISK:
             return f"COMMITTED RECORDS ARE MISSING: {words}."
         return f"{words}: copied while the broker ran, or after a power loss."
 
     def _recovery(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
-        return f"recovery at the start of {owners} will drop {_count(_sum(items, 'records'), 'offset')} of {_partitions(items)} that no other log reaches."
+        return f"recovery at the start of {owners} will drop {counted(_sum(items, 'records'), 'offset')} of {_partitions(items)} that no other log reaches."
 
     def _elected(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         certain, possible = _sum(items, "certain"), _sum(items, "possible")
@@ -307,7 +308,7 @@ class _Words:
         if self.of(Kind.COMPACTION, State.UNKNOWN):
             yield "Whether a later record of the same key was there: give the other replicas or an earlier copy."
         if self.problems:
-            yield f"What the {_count(len(self.problems), 'thing')} hold that could not be read (listed below)."
+            yield f"What the {counted(len(self.problems), 'thing')} hold that could not be read (listed below)."
 
 
 def _sum(items: Sequence[tuple[TopicPartition, Concern]], name: str) -> int:
@@ -316,14 +317,14 @@ def _sum(items: Sequence[tuple[TopicPartition, Concern]], name: str) -> int:
 
 def _what(certain: int, possible: int) -> str:
     if certain and possible:
-        return f"{_count(certain, 'committed record')} and {possible:,} that may have been committed"
+        return f"{counted(certain, 'committed record')} and {possible:,} that may have been committed"
     if certain:
-        return _count(certain, "committed record")
-    return f"{_count(possible, 'record')} that may have been committed"
+        return counted(certain, "committed record")
+    return f"{counted(possible, 'record')} that may have been committed"
 
 
 def _partitions(items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-    return _count(len({partition for partition, _ in items}), "partition")
+    return counted(len({partition for partition, _ in items}), "partition")
 
 
 def _names(items: Sequence[tuple[TopicPartition, Concern]]) -> str:
@@ -336,10 +337,6 @@ def _topics(items: Sequence[tuple[TopicPartition, Concern]]) -> str:
     names = list(dict.fromkeys(partition.topic for partition, _ in items))
     more = f" and {len(names) - _MOST_NAMED} more topics" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
-
-
-def _count(count: int, singular: str) -> str:
-    return f"{count:,} {singular if count == 1 else singular + 's'}"
 
 
 def _and(names: Iterable[str]) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from kforensics.damage import Absent, Damage
-from kforensics.evidence.content.file_entries import FileEntry
 from kforensics.evidence.content.items import BatchItem, DumpItem, RecordItem
 from kforensics.evidence.content.record_meaning import MemberBlob, Message, RecordMeaning
+from kforensics.evidence.file_kinds import FileEntry
 from kforensics.formats.log.batch_table import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -18,10 +18,9 @@ from kforensics.formats.log.batch_table import (
 )
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Undecoded
+from kforensics.render.batches import CODECS, NO_TIME
 from kforensics.render.json.document import plain_bytes, to_plain
 
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-NO_TIME = -1
 NOT_APPLICABLE = {"absent": Absent.NOT_APPLICABLE.value}
 NOT_WRITTEN = {"absent": Absent.NOT_WRITTEN.value}
 UNREADABLE = {"absent": Absent.UNREADABLE.value}

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from kforensics.damage import Absent, BitFlip, Cause, Damage, DamageKind, Gravity, Span
-from kforensics.evidence.content.file_entries import FileEntry
 from kforensics.evidence.content.items import RecordItem
 from kforensics.evidence.content.record_meaning import RecordMeaning, decoder_of_topic
+from kforensics.evidence.file_kinds import FileEntry
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded, Undecoded
 from kforensics.render.json.dump import dump_line, plain_item

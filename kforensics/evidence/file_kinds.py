@@ -1,15 +1,20 @@
-"""The entries of every file that is no segment, as named fields, damage in its place."""
+"""Every kind of file that brokers and controllers leave, a row each: what it is, who reads it, and how its damage is reported.
+
+A kind's name and place are in `source.naming`, its grammar in `formats`. Whoever lists, checks or prints files asks this table, so that a new kind needs
+a parser, a name and a row.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
-from kforensics.errors import FormatError
+from kforensics.errors import BadChecksum, FormatError, UnexpectedEnd, UnsupportedFormat
 from kforensics.formats.checkpoint.clean_shutdown import parse_clean_shutdown
 from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.meta_properties import parse_meta_properties
-from kforensics.formats.checkpoint.offset import parse_checkpoint
+from kforensics.formats.checkpoint.offset import check_checkpoint, parse_checkpoint
 from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
 from kforensics.formats.checkpoint.quorum_state import parse_quorum_state
 from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH, parse_offset_index
@@ -17,15 +22,23 @@ from kforensics.formats.index.producer_snapshot import (
     NONE,
     SNAPSHOT_ENTRY_LENGTH,
     SNAPSHOT_HEADER_LENGTH,
+    empty_file_damage,
     parse_producer_snapshot,
 )
 from kforensics.formats.index.time import TIME_ENTRY_LENGTH, parse_time_index
 from kforensics.formats.index.txn import TXN_ENTRY_LENGTH, parse_txn_index
+from kforensics.formats.primitives.text_lines import TEXT_FILE_LIMIT
 from kforensics.source.mapped import EvidenceFile
 from kforensics.source.naming import FileKind, FileName
 
-FILE_LIMIT = 1 << 28
-"""Bytes of a file that is read as a whole; brokers write far smaller ones."""
+READ_LIMIT = 1 << 30
+"""Bytes of an index or snapshot that a check reads."""
+
+ENTRIES_LIMIT = 1 << 28
+"""Bytes of a file whose entries are listed; brokers write far smaller ones."""
+
+_TEXT_LIMIT = TEXT_FILE_LIMIT + 1
+"""Text parsers name what lies behind their limit themselves."""
 
 
 class FileEntry(NamedTuple):
@@ -36,22 +49,108 @@ class FileEntry(NamedTuple):
 
 
 Placed = tuple[int, FileEntry | Damage]
+Entries = Callable[[bytes, str, FileName], Iterator[FileEntry | Damage]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileKindRow:
+    """What is known of one kind of file.
+
+    A segment or metadata snapshot is streamed by `formats.segment`, so it has neither `parse` nor `entries`; what no broker writes has none of the three.
+    """
+
+    meaning: str
+    """One line for people: what the broker keeps in it."""
+    parse: Callable[[bytes], Any] | None = None
+    """Reads the file whole; gives a value with `damage`, or raises `FormatError` where nothing of it can be understood."""
+    entries: Entries | None = None
+    """The entries of the file as named fields, damage in its place."""
+    limit: int = READ_LIMIT
+    """Bytes that the file may have to be read whole."""
+    damage_code: str | Absent = Absent.NOT_APPLICABLE
+    """The finding for damage in it."""
+    is_known: bool = True
+    """Whether it has a place beside what a node writes; anything else is named by `ls`."""
+
+
+def row_of(kind: FileKind) -> FileKindRow:
+    """The row of a kind; every kind has one."""
+    return FILE_KINDS[kind]
+
+
+def understand(kind: FileKind, data: bytes) -> tuple[Any | None, tuple[Damage, ...]]:
+    """What a file read whole holds.
+
+    Args:
+        kind: one whose row has `parse`.
+        data: the file, up to the limit of its row.
+
+    Returns:
+        Its value, nothing where it can't be understood at all, and its damage.
+    """
+    if kind is FileKind.PRODUCER_SNAPSHOT and not data:
+        return None, (empty_file_damage(),)
+    parse = FILE_KINDS[kind].parse
+    assert parse is not None
+    try:
+        value = parse(data)
+    except FormatError as error:
+        return None, (damage_of(error),)
+    return value, value.damage
 
 
 def file_entries(file: EvidenceFile, path: Path, name: FileName) -> Iterator[FileEntry | Damage]:
     """The entries of a file that is no segment.
 
+    Args:
+        file: opened.
+        path: where it is.
+        name: its name, understood.
+
+    Yields:
+        Entries, and damage in its place; one entry with the length alone where the kind has no entries.
+
     Raises:
         EvidenceError: the file can't be read.
     """
-    if name.kind not in _READERS:
+    entries = FILE_KINDS[name.kind].entries
+    if entries is None:
         yield FileEntry(name.kind.value, {"bytes": file.size})
         return
-    data = file.read_all(FILE_LIMIT)
+    data = file.read_all(ENTRIES_LIMIT)
     try:
-        yield from _READERS[name.kind](data, path.name, name)
+        yield from entries(data, path.name, name)
     except FormatError as error:
         yield Damage(span=error.span, kind=DamageKind.TEXT, expected=error.expected, found=error.found)
+
+
+def damage_of(error: FormatError) -> Damage:
+    """An error of a whole file as damage."""
+    match error:
+        case UnsupportedFormat():
+            kind = DamageKind.VERSION
+        case UnexpectedEnd():
+            kind = DamageKind.LENGTH
+        case BadChecksum():
+            kind = DamageKind.CRC
+        case _:
+            kind = DamageKind.TEXT
+    return Damage(span=error.span, kind=kind, expected=error.expected, found=error.found)
+
+
+def lock_damage(length: int) -> tuple[Damage, ...]:
+    """A lock file is empty in every version."""
+    if not length:
+        return ()
+    return (
+        Damage(
+            span=Span(0, length),
+            kind=DamageKind.LENGTH,
+            expected="an empty file",
+            found=f"{length} bytes",
+            gravity=Gravity.STALE,
+        ),
+    )
 
 
 def _in_place(entries: Iterable[Placed], damage: Iterable[Damage]) -> Iterator[FileEntry | Damage]:
@@ -200,26 +299,82 @@ def _clean_shutdown(data: bytes, _file: str, _name: FileName) -> Iterator[FileEn
 
 def _lock(data: bytes, _file: str, _name: FileName) -> Iterator[FileEntry | Damage]:
     yield FileEntry("lock", {"bytes": len(data)})
-    if data:
-        yield Damage(
-            span=Span(0, len(data)),
-            kind=DamageKind.LENGTH,
-            expected="an empty file",
-            found=f"{len(data)} bytes",
-            gravity=Gravity.STALE,
-        )
+    yield from lock_damage(len(data))
 
 
-_READERS: Mapping[FileKind, Callable[[bytes, str, FileName], Iterator[FileEntry | Damage]]] = {
-    FileKind.OFFSET_INDEX: _offset_index,
-    FileKind.TIME_INDEX: _time_index,
-    FileKind.TXN_INDEX: _txn_index,
-    FileKind.PRODUCER_SNAPSHOT: _producer_snapshot,
-    FileKind.OFFSET_CHECKPOINT: _checkpoint,
-    FileKind.LEADER_EPOCH_CHECKPOINT: _leader_epochs,
-    FileKind.META_PROPERTIES: _meta_properties,
-    FileKind.PARTITION_METADATA: _partition_metadata,
-    FileKind.QUORUM_STATE: _quorum_state,
-    FileKind.CLEAN_SHUTDOWN: _clean_shutdown,
-    FileKind.LOCK: _lock,
+FILE_KINDS: Mapping[FileKind, FileKindRow] = {
+    FileKind.SEGMENT: FileKindRow(meaning="a segment of a log: its record batches", damage_code="KF101"),
+    FileKind.OFFSET_INDEX: FileKindRow(
+        meaning="where in the segment some offsets are",
+        parse=parse_offset_index,
+        entries=_offset_index,
+        damage_code="KF103",
+    ),
+    FileKind.TIME_INDEX: FileKindRow(
+        meaning="which offset some timestamps have",
+        parse=parse_time_index,
+        entries=_time_index,
+        damage_code="KF103",
+    ),
+    FileKind.TXN_INDEX: FileKindRow(
+        meaning="the aborted transactions of a segment",
+        parse=parse_txn_index,
+        entries=_txn_index,
+        damage_code="KF104",
+    ),
+    FileKind.PRODUCER_SNAPSHOT: FileKindRow(
+        meaning="the idempotent producers of a log up to an offset",
+        parse=parse_producer_snapshot,
+        entries=_producer_snapshot,
+        damage_code="KF105",
+    ),
+    FileKind.LEADER_EPOCH_CHECKPOINT: FileKindRow(
+        meaning="the leader epochs of a log and where each began",
+        parse=parse_leader_epoch_checkpoint,
+        entries=_leader_epochs,
+        limit=_TEXT_LIMIT,
+        damage_code="KF106",
+    ),
+    FileKind.OFFSET_CHECKPOINT: FileKindRow(
+        meaning="an offset for each partition of a log directory: high watermarks, recovery points, log starts or the cleaner's",
+        parse=check_checkpoint,
+        entries=_checkpoint,
+        limit=_TEXT_LIMIT,
+        damage_code="KF107",
+    ),
+    FileKind.META_PROPERTIES: FileKindRow(
+        meaning="which node and cluster a log directory belongs to",
+        parse=parse_meta_properties,
+        entries=_meta_properties,
+        limit=_TEXT_LIMIT,
+        damage_code="KF108",
+    ),
+    FileKind.PARTITION_METADATA: FileKindRow(
+        meaning="the id of a partition's topic",
+        parse=parse_partition_metadata,
+        entries=_partition_metadata,
+        limit=_TEXT_LIMIT,
+        damage_code="KF108",
+    ),
+    FileKind.QUORUM_STATE: FileKindRow(
+        meaning="the vote and the leader that a KRaft node knows",
+        parse=parse_quorum_state,
+        entries=_quorum_state,
+        damage_code="KF108",
+    ),
+    FileKind.METADATA_SNAPSHOT: FileKindRow(meaning="the cluster's metadata at an offset", damage_code="KF109"),
+    FileKind.CLEAN_SHUTDOWN: FileKindRow(
+        meaning="left by a clean shutdown, taken away by the next start",
+        parse=parse_clean_shutdown,
+        entries=_clean_shutdown,
+        damage_code="KF108",
+    ),
+    FileKind.LOCK: FileKindRow(meaning="held by the running broker; empty", entries=_lock, damage_code="KF108"),
+    FileKind.REMOTE_LOG_STATE: FileKindRow(meaning="what tiered storage had read of its metadata, before 3.8"),
+    FileKind.LOG_FILE: FileKindRow(meaning="a log file of log4j: server.log and its siblings"),
+    FileKind.SERVER_PROPERTIES: FileKindRow(meaning="the configuration of a node"),
+    FileKind.SYMBOLIC_LINK: FileKindRow(meaning="a symbolic link", is_known=False),
+    FileKind.SPECIAL: FileKindRow(meaning="a pipe, socket or device: never opened", is_known=False),
+    FileKind.UNKNOWN: FileKindRow(meaning="what no broker writes", is_known=False),
 }
+"""A row for each kind, in the order of the kinds."""

@@ -1,0 +1,326 @@
+"""The schemas that are shipped: each is one, says what the code says, and refuses what is not promised."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+from enum import Enum
+from typing import Any, get_args
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from kforensics import schema
+from kforensics.cli.app import COMMANDS, run
+from kforensics.cli.fleet import fleet
+from kforensics.cli.verify import VerifyLevel
+from kforensics.commands.sealing.signature import SignatureState
+from kforensics.commands.snapshots import SNAPSHOT_KIND, UNUSED_KIND
+from kforensics.damage import Absent, DamageKind, Gravity
+from kforensics.evidence.checks.context import FileState
+from kforensics.evidence.event_kinds import EventKind
+from kforensics.evidence.seal.state import Change, Kind
+from kforensics.findings.model import Confidence, Severity
+from kforensics.formats.messages.control import ControlType
+from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationRule
+from kforensics.reconcile.committed.judge import Certainty
+from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.logs.divergence import DivergenceKind
+from kforensics.reconcile.replicas.partition import Verdict
+from kforensics.render.json import document, record_lines
+from kforensics.render.json.dump import CODECS
+from kforensics.simulation.explore import Invariant
+from kforensics.simulation.models import MODELS
+from kforensics.source.naming import DirectoryState, FileKind, FileSuffix
+from kforensics.source.walk import DirectoryKind
+from tests.conftest import ROOT
+from tests.schemas import SchemaMismatch, registry, validate, validate_lines, validator
+
+DOCUMENTS = tuple(name for name in schema.names() if name != "common" and not name.endswith("-line"))
+WITH_LINES = ("diff", "dump", "explain", "ls", "metadata", "verify")
+
+# Where a schema repeats names that the code has in one table.
+ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
+    ("common", "absent/properties/absent", Absent),
+    ("common", "certainty", get_args(Certainty)),
+    ("common", "confidence", Confidence),
+    ("common", "directory-state", DirectoryState),
+    ("common", "event-kind", EventKind),
+    ("common", "file-kind", FileKind),
+    ("common", "protocol", ProtocolName),
+    ("common", "severity", Severity),
+    ("common", "truncation-rule", TruncationRule),
+    ("common", "verdict", Verdict),
+    ("diff", "divergence/properties/kind", get_args(DivergenceKind)),
+    ("diff", "step/properties/kind", StepKind),
+    ("dump-line", "compression", CODECS),
+    ("dump-line", "control", ControlType),
+    ("explain", "cause", CauseName),
+    ("explain", "truncation/properties/rule", (*ProtocolName, "recovery")),
+    ("ls", "directory/properties/kind", set(DirectoryKind) - {DirectoryKind.PARTITION}),
+    ("ls", "partition/properties/state", (*DirectoryState, "unknown")),
+    ("ls", "suffix", FileSuffix),
+    ("seal", "kind", Kind),
+    ("seal-check", "change", Change),
+    ("seal-check", "signature-state", SignatureState),
+    ("simulate", "invariant", Invariant),
+    ("simulate", "model", MODELS),
+    ("verify", "damage-kind", DamageKind),
+    ("verify", "file-state", FileState),
+    ("verify", "gravity", Gravity),
+)
+
+# Fields that are there only sometimes.
+OPTIONAL = frozenset(
+    {
+        *("answer", "depth", "state", "seal", "files", "file", "problem"),
+        *("key", "value", "headers", "control", "decoded", "api_key", "reason", "trailing_bytes"),
+    }
+)
+FLIP = frozenset({"position", "bit", "found", "expected"})
+"""Of a cause, only with a flipped bit."""
+
+OPEN = frozenset({"detail", "fields", "properties", "features", "logs", "verdicts", "findings_by_code"})
+"""Objects whose keys are names of the evidence, or which differ by kind."""
+
+
+def test_every_schema_is_one_and_all_references_lead_somewhere():
+    for name in schema.names():
+        one = schema.load(name)
+        Draft202012Validator.check_schema(one)
+        assert ("https://json-schema.org/draft/2020-12/schema", f"{name}.json") == (one["$schema"], one["$id"])
+        resolver = registry().resolver(f"{name}.json")
+        references = [value for key, value in _pairs(one) if key == "$ref"]
+        assert all(isinstance(resolver.lookup(reference).contents, dict) for reference in references)
+        with pytest.raises(LookupError, match="no schema"):
+            schema.load(f"../schema/{name}")
+
+
+def test_every_definition_is_used():
+    used = {
+        (reference.partition("#")[0] or f"{name}.json", reference.rpartition("/")[2])
+        for name in schema.names()
+        for key, reference in _pairs(schema.load(name))
+        if key == "$ref" and "#" in reference
+    }
+    told = {(f"{name}.json", one) for name in schema.names() for one in schema.load(name).get("$defs", ())}
+
+    assert told == used
+
+
+def test_every_command_has_one(capsys, fixtures):
+    commands = {command.__name__ for command in COMMANDS}
+    audits = {f"fleet-{command.callback.__name__}" for command in fleet.registered_commands if command.callback}
+
+    assert set(DOCUMENTS) == commands | audits | {"seal-check", "fleet-comparison"}
+    assert {f"kforensics/{name}/1" for name in DOCUMENTS} == {_told_schema(name) for name in DOCUMENTS}
+    assert {f"{name}-line" for name in WITH_LINES} == set(schema.names()) - set(DOCUMENTS) - {"common"}
+    lines = set()
+    for name in commands:
+        code = run(
+            [name, "--format", "jsonl", *(["--list"] if name == "simulate" else [str(fixtures / "unclean-election")])]
+        )
+        lines |= set() if code == 2 else {name}
+    capsys.readouterr()
+    assert set(WITH_LINES) | {"seal"} == lines  # a seal is a document by lines, whatever the format
+
+
+@pytest.mark.parametrize(("name", "place", "members"), ENUMS, ids=[f"{name}-{place}" for name, place, _ in ENUMS])
+def test_enumerations_are_those_of_the_code(name, place, members):
+    told = schema.load(name)["$defs"]
+    for step in place.split("/"):
+        told = told[step]
+
+    values = [one.value if isinstance(one, Enum) else one for one in members]
+    assert sorted(values) == sorted(told["enum"])
+
+
+def test_kinds_of_inputs_are_those_of_files_and_of_nodes():
+    told = set(schema.load("common")["$defs"]["input-kind"]["enum"])
+
+    others = {"broker", "controller", "combined", "partition", "log-files", "unreadable", "checkpoint"}
+    assert {*FileKind, *others, SNAPSHOT_KIND, UNUSED_KIND} == told
+    assert [one.value for one in VerifyLevel] == schema.load("verify")["properties"]["level"]["enum"]
+
+
+def test_the_documentation_links_each():
+    text = (ROOT / "docs" / "json.md").read_text()
+
+    linked = re.findall(r"\]\(\.\./kforensics/schema/([a-z-]+)\.json\)", text)
+    assert sorted(linked) == sorted(schema.names())
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory):
+    """By schema, documents and lines that commands printed, each list in them cut to one element of each form."""
+    tree, folder = ROOT / "fixtures" / "unclean-election", tmp_path_factory.mktemp("samples")
+    damaged = folder / "damaged" / "orders-0"
+    damaged.mkdir(parents=True)
+    content = bytearray((tree / "broker-2" / "orders-0" / "00000000000000000000.log").read_bytes())
+    content[200] ^= 8
+    (damaged / "00000000000000000000.log").write_bytes(content)
+    found: dict[str, list[Any]] = {}
+    both = (
+        ["ls", "--files", str(tree)],
+        ["diff", str(tree)],
+        ["explain", str(tree)],
+        ["verify", str(tree), str(damaged)],
+        ["metadata", str(tree)],
+        ["dump", str(tree / "broker-1"), str(damaged)],
+    )
+    for name, *rest in both:
+        for kind in ("json", "jsonl"):
+            out = folder / f"{name}.{kind}"
+            assert run([name, *rest, "--format", kind, "--out", str(out)]) in {0, 1}
+            if kind == "json":
+                found[name] = [_thinned(json.loads(out.read_text()))]
+            else:
+                found[f"{name}-line"] = _thinned([json.loads(line) for line in out.read_text().splitlines()])
+    records = folder / "records.jsonl"
+    arguments = ["dump", "--records", "--show-payload", str(tree / "controller-100"), str(tree / "broker-1")]
+    assert run([*arguments, "--format", "jsonl", "--out", str(records)]) == 0
+    found["dump-line"] += _thinned([json.loads(line) for line in records.read_text().splitlines()])
+    seal = folder / "seal.json"
+    assert run(["seal", str(damaged), "--out", str(seal)]) == 0
+    found["seal"] = [_thinned(json.loads(seal.read_text()))]
+    (damaged / "more").touch()
+    assert run(["seal", "--check", str(seal), "--format", "json", "--out", str(folder / "check.json")]) == 1
+    found["seal-check"] = [_thinned(json.loads((folder / "check.json").read_text()))]
+    found["simulate"] = []
+    explored = ["--explore", "hw", "--replicas", "2", "--max-log", "2", "--max-records", "2", "--max-epoch", "1"]
+    for at, arguments in enumerate((["one-produce", "--protocol", "hw"], ["hw-loss"], explored, ["--list"])):
+        out = folder / f"simulate-{at}.json"
+        assert run(["simulate", *arguments, "--format", "json", "--out", str(out)]) in {0, 1}
+        found["simulate"].append(_thinned(json.loads(out.read_text())))
+    return found
+
+
+SAMPLED = tuple(name for name in schema.names() if name != "common" and not name.startswith("fleet-"))
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_a_wrong_document_is_refused(samples, name):
+    """Every object of what is printed: a field more, a field less, a value of another type."""
+    seen: set[str] = set()
+    refused = 0
+    for sample in samples[name]:
+        validate(name, sample)
+        whole = {"": sample}
+        for holder, key, place in _places(whole, ""):
+            if place in seen:
+                continue
+            seen.add(place)
+            value = holder[key]
+            for wrong in _wrong_values(key, value):
+                holder[key] = wrong
+                assert not validator(name).is_valid(whole[""]), (place, wrong)
+                refused += 1
+            holder[key] = value
+        validate(name, sample)
+    assert refused > 10
+
+
+def _wrong_values(key: Any, value: Any) -> Iterator[Any]:
+    if not isinstance(value, list):
+        yield [["neither"]]
+    if isinstance(value, dict) and key not in OPEN:
+        yield {**value, "no_such_field": 0}
+        for field in value.keys() - OPTIONAL - (FLIP if key in {"cause", "flip"} else set()):
+            yield {other: item for other, item in value.items() if other != field}
+
+
+def _is_refused(name: str, document: Any) -> bool:
+    with pytest.raises(SchemaMismatch):
+        validate(name, document)
+    return True
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "foreign"),
+    [
+        ("diff", "maybe-at-risk", "lost"),
+        ("explain", "maybe-lost", "at-risk"),
+        ("verify", "repairable", "agree"),
+        ("ls", "listed", "Not a word"),
+    ],
+)
+def test_an_answer_has_the_states_of_its_command(samples, name, state, foreign):
+    document = deepcopy(samples[name][0])
+    answer = {"state": state, "headline": "One line.", "now": ["Do this."], "tell": [], "later": [], "unknown": []}
+
+    validate(name, document | {"answer": answer})
+    for wrong in ({**answer, "state": foreign}, {**answer, "now": "Do this."}, {**answer, "more": 1}, {"state": state}):
+        assert _is_refused(name, document | {"answer": wrong})
+
+
+def test_the_depth_is_one_of_two(samples):
+    validate("diff", samples["diff"][0] | {"depth": "tails"})
+    assert _is_refused("diff", samples["diff"][0] | {"depth": "deep"})
+
+
+def test_what_a_command_prints_in_a_test_is_held_against_its_schema(fixtures, monkeypatch, capsys, tmp_path):
+    tree = str(fixtures / "unclean-election" / "broker-1")
+    assert run(["ls", tree, "--format", "json"]) == 0
+    monkeypatch.setattr(document, "__version__", 1)
+
+    with pytest.raises(SchemaMismatch, match=r"\$\.tool_version"):
+        run(["ls", tree, "--format", "json"])
+    with pytest.raises(SchemaMismatch, match=r"\$\.tool_version"):
+        run(["ls", tree, "--format=json", "--out", str(tmp_path / "out")])
+    with pytest.raises(SchemaMismatch, match=r"\$\.type"):
+        validate_lines("ls", '{"type": "nothing"}\n')
+
+
+def test_lines_that_go_to_the_descriptor_itself_are_held_too(fixtures, monkeypatch, capfd):
+    tree = str(fixtures / "unclean-election" / "broker-1" / "orders-0")
+    arguments = ["dump", tree, "--records", "--format", "jsonl"]
+    assert run(arguments) == 0
+    monkeypatch.setattr(record_lines, "_NOT_APPLICABLE", b"-1.5")
+
+    with pytest.raises(SchemaMismatch, match="dump-line"):
+        run(arguments)
+
+
+def _told_schema(name: str) -> str:
+    one = schema.load(name)
+    return str(one["properties"]["schema"]["const"])
+
+
+def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        yield from value.items()
+        for item in value.values():
+            yield from _pairs(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _pairs(item)
+
+
+def _places(value: Any, path: str) -> Iterator[tuple[Any, Any, str]]:
+    """Everything inside: the object or list that holds it, its key there, and its path and form; not inside of open objects."""
+    keys = list(value) if isinstance(value, dict) else range(len(value))
+    for key in keys:
+        item = value[key]
+        place = f"{path}.{key if isinstance(value, dict) else '[]'}"
+        fields = sorted(item) if isinstance(item, dict) else type(item).__name__
+        yield value, key, f"{place} {fields} {item.get('type') if isinstance(item, dict) else ''}"
+        if isinstance(item, (dict, list)) and key not in OPEN:
+            yield from _places(item, place)
+
+
+def _thinned(value: Any) -> Any:
+    """The value with one element of each form in its lists."""
+    if isinstance(value, dict):
+        return {key: _thinned(item) for key, item in value.items()}
+    if isinstance(value, list):
+        pairs = bool(value) and all(isinstance(item, (int, type(None))) for item in value)
+        return value if pairs else list({_form(item): _thinned(item) for item in value}.values())
+    return value
+
+
+def _form(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple((key, _form(item), item if key == "type" else None) for key, item in value.items())
+    if isinstance(value, list):
+        return frozenset(_form(item) for item in value)
+    return type(value).__name__
