@@ -47,7 +47,7 @@ def test_ledger_truncations_and_pictures_are_there(page):
         "orders-0 on broker 1: 103 → 60",
         "as the broker did",
         "43 records not in the leader",
-        "it cuts to 60",
+        "it truncates to 60",
     ):
         assert words in page
     assert 3 == page.count("<figure>") == page.count('role="img"')

@@ -96,7 +96,7 @@ def test_a_future_replica_follows_the_current_one():
     marked = future_replica_truncation(future, current, truncated_to=5)
     assert (marked.offset, marked.rule) == (5, TruncationRule.CURRENT_REPLICA_TRUNCATION)
     assert marked.steps[0].kind is StepKind.CURRENT_REPLICA
-    assert marked.steps[0].sentence() == "its log ends at 15, the current replica was cut at 5: it cuts to 5"
+    assert marked.steps[0].sentence() == "its log ends at 15, the current replica was truncated to 5: it truncates to 5"
     assert marked.below_high_watermark
     assert future_replica_truncation(future, current, truncated_to=99).offset == 8
     both = future_replica_truncation(future, current, truncated_to=12)
