@@ -99,7 +99,10 @@ def test_kip_595_diverging_epoch_on_fetch():
     assert outcome.steps[0].sentence() == (
         "it fetches at 55 in epoch 5; on the leader epoch 3 ends at 48, its own epoch 3 ends at 40: it truncates to 40"
     )
-    assert outcome.steps[1].sentence() == "it fetches at 40 in epoch 3; the leader finds no divergence: it truncates nothing"
+    assert (
+        outcome.steps[1].sentence()
+        == "it fetches at 40 in epoch 3; the leader finds no divergence: it truncates nothing"
+    )
 
 
 def test_high_watermark_truncation_loses_a_committed_record():
@@ -145,7 +148,9 @@ def test_an_epoch_unknown_to_the_leader_falls_back_to_the_high_watermark():
     for protocol in (ProtocolName.KIP_101, ProtocolName.KIP_279):
         outcome = follower_truncation(follower, leader, protocol=protocol)
         assert (outcome.offset, outcome.rule) == (4, TruncationRule.UNDEFINED_EPOCH)
-        assert outcome.steps[0].sentence() == "it asks where epoch 7 ends; the leader does not know: it truncates nothing"
+        assert (
+            outcome.steps[0].sentence() == "it asks where epoch 7 ends; the leader does not know: it truncates nothing"
+        )
 
 
 def test_an_epoch_below_the_leaders_first_differs_by_version():
@@ -199,7 +204,10 @@ def test_out_of_range_cuts_to_the_leaders_end_without_a_look_at_epochs():
         state((9, 0), end=100, high_watermark=90), state((1, 0), end=80), protocol=ProtocolName.KIP_595
     )
     assert outcome.steps[0].kind is StepKind.OUT_OF_RANGE
-    assert outcome.steps[0].sentence() == "its fetch at 100 is out of range, the leader's log is 0 to 80: it truncates to 80"
+    assert (
+        outcome.steps[0].sentence()
+        == "its fetch at 100 is out of range, the leader's log is 0 to 80: it truncates to 80"
+    )
     assert outcome.offset == 80
     assert outcome.endless
     assert not outcome.compares_epochs

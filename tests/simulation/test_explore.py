@@ -82,7 +82,7 @@ def test_the_shortest_story_of_high_watermark_truncation():
     assert not isinstance(found.violation, Absent)
     actions = [step.action for step in found.violation.trace]
     assert actions[0] == "at the start"
-    assert "cuts to 0" in actions[-1]
+    assert "truncates to 0" in actions[-1]
     last = found.violation.trace[-1].state
     assert sorted(len(replica.log) for replica in last.replicas) == [0, 1]
 

@@ -1,4 +1,4 @@
-"""A scenario as one page without script: a frame a step, each a lane a broker, side by side to be moved through."""
+"""A scenario as one page without scripts: one frame per step with one lane per broker, side by side to scroll through."""
 
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -25,15 +25,15 @@ _CHARACTER_WIDTH = 8
 
 
 def page(found: Sequence[Replay]) -> Iterator[str]:
-    """The page, piece by piece."""
+    """Yield the page, piece by piece."""
     title = escape(escape_text(found[0].scenario.title))
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     yield (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         f"<title>{title}</title><style>{_STYLE}</style></head><body>\n<h1>{title}</h1>\n"
-        "<p>A frame a step, to be moved through sideways. A bar is a log, record by record where it is short; its "
-        "colours change with the leader epoch, the red line is the high watermark; a green name is in the ISR, a pale lane is down.</p>\n"
+        "<p>Each frame is a step; scroll sideways. A bar is a log, record by record if it is short; its "
+        "colours change with the leader epoch, the red line is the high watermark; a broker with a green name is in the ISR, one with a pale lane is down.</p>\n"
     )
     for one in found:
         yield f"<h2>{escape(one.protocol.value)}</h2>\n<p>{escape(_outcome(one))}</p>\n"

@@ -17,7 +17,7 @@ _SHOWN_NODES = 10
 
 
 def fleet_screen(summary: FleetSummary, *, verbose: bool, width: int) -> Iterator[Text | str]:
-    """The screen: the answer, what to do, the worst partitions, brokers, disks, placement, and where the rest stands."""
+    """Yield the screen: the answer, the advice, the worst partitions, brokers, disks, placement, and where the tables are."""
     yield from _answer(summary, width)
     yield ""
     yield from wrapped(totals_words(summary), width=width)
@@ -73,7 +73,12 @@ def _broker_lines(summary: FleetSummary, width: int, *, verbose: bool) -> Iterat
         return
     yield ""
     yield Text("Nodes by health", style=Style.HEADING)
-    words = {"sound": "sound", "findings": "with findings", "damaged": "with damage", "unreadable": "not read whole"}
+    words = {
+        "sound": "sound",
+        "findings": "with findings",
+        "damaged": "with damage",
+        "unreadable": "not completely read",
+    }
     parts = [f"{health[one]} {words[one]}" for one in ("unreadable", "damaged", "findings", "sound") if health[one]]
     yield from wrapped(", ".join(parts), width=width, indent=INDENT, first=INDENT)
     order = {"unreadable": 0, "damaged": 1, "findings": 2, "sound": 3}

@@ -1,4 +1,4 @@
-"""What `fleet scan` extracted, as text and as JSON."""
+"""The result of `fleet scan` as text and as JSON."""
 
 from collections.abc import Iterator
 
@@ -12,10 +12,10 @@ from kforensics.render.text.screen import INDENT, Style, byte_count, counted, wr
 
 
 def scan_screen(result: ScanResult, width: int) -> Iterator[Text | str]:
-    """The answer, what is wrong with single logs, and what to do with the evidence."""
+    """Yield the answer, the findings about single logs, and the next step."""
     grave = [one for one in result.findings if one.severity.rank >= Severity.WARNING.rank]
     style = Style.ANSWER_WARNING if grave or result.problems else Style.ANSWER_GOOD
-    reused = f", {counted(result.reused_segments, 'segment')} as before" if result.reused_segments else ""
+    reused = f", {counted(result.reused_segments, 'segment')} unchanged" if result.reused_segments else ""
     yield from wrapped(
         f"{counted(result.replicas, 'replica')} with {counted(result.segments, 'segment')} extracted: "
         f"{byte_count(result.read_bytes)} read{reused}, {byte_count(result.evidence_bytes)} written.",
@@ -23,7 +23,7 @@ def scan_screen(result: ScanResult, width: int) -> Iterator[Text | str]:
         style=style,
     )
     yield from wrapped(
-        f"Bring {escape_text(result.evidence)} together with that of the other brokers and give all to `kforensics fleet audit`.",
+        f"Collect {escape_text(result.evidence)} with the evidence of the other brokers and pass all of it to `kforensics fleet audit`.",
         width=width,
     )
     for item in grave:
@@ -42,7 +42,7 @@ def scan_screen(result: ScanResult, width: int) -> Iterator[Text | str]:
 
 
 def scan_document(result: ScanResult, exit_code: int) -> str:
-    """The document of `--format json`."""
+    """Return the document of `--format json`."""
     return document(
         "fleet-scan",
         inputs=result.inputs,

@@ -1,4 +1,4 @@
-"""Parts of a screen that every command shares: made of rich texts, laid out for 80 columns, colour only on a terminal.
+"""The parts of screens that all commands share: rich texts, laid out for 80 columns, with colour only on a terminal.
 
 The first line of a screen is its answer, the second what to do. Text that comes from evidence has been through
 `escape_text` before it gets here.
@@ -16,13 +16,13 @@ from rich.text import Text
 
 DEFAULT_WIDTH = 80
 WIDEST = 120
-"""Longer lines are hard to read, however wide the terminal."""
+"""The longest line: longer ones are hard to read, however wide the terminal is."""
 
 INDENT = "  "
 
 
 class Style:
-    """Names for how things look, so that no screen chooses colours of its own."""
+    """The named styles of all screens."""
 
     ANSWER_BAD = "bold red"
     ANSWER_WARNING = "bold yellow"
@@ -33,7 +33,7 @@ class Style:
 
 
 def screen_width(stream: IO[str] | None = None) -> int:
-    """Columns to lay out for: COLUMNS where set, else the terminal's, at most 120; 80 where there is none."""
+    """Return the columns of a screen: COLUMNS if it is set, else those of the terminal, at most 120; 80 without a terminal."""
     chosen = os.environ.get("COLUMNS", "")
     if chosen.isdecimal() and len(chosen) < 6 and int(chosen) >= 20:
         return min(int(chosen), WIDEST)
@@ -45,7 +45,7 @@ def screen_width(stream: IO[str] | None = None) -> int:
 
 
 def speaks_unicode(stream: IO[str] | None = None) -> bool:
-    """Whether lines and marks beyond ASCII can be written to the stream."""
+    """Return whether characters beyond ASCII can be written to the stream."""
     encoding = getattr(stream or sys.stdout, "encoding", None) or "ascii"
     try:
         "━─╳≠…→".encode(encoding)
@@ -55,7 +55,7 @@ def speaks_unicode(stream: IO[str] | None = None) -> bool:
 
 
 def render_screen(lines: Iterable[Text | str], *, colour: bool = False) -> str:
-    """The lines as one string, with terminal colours or without any escape; no line is wrapped here."""
+    """Return the lines as one string, with terminal colours or without any escape; lines are not wrapped here."""
     texts = [line if isinstance(line, Text) else Text(line) for line in lines]
     if not colour:
         return "".join(f"{text.plain.rstrip()}\n" for text in texts)
@@ -77,12 +77,12 @@ def render_screen(lines: Iterable[Text | str], *, colour: bool = False) -> str:
 
 
 def wants_colour(stream: IO[str]) -> bool:
-    """Colour goes to a terminal only, and not where NO_COLOR or a dumb terminal forbids it."""
+    """Return whether to write colour: only to a terminal, and not if NO_COLOR or a dumb terminal forbids it."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") != "dumb"
 
 
 def wrapped(text: str, *, width: int, indent: str = "", first: str | None = None, style: str = "") -> list[Text]:
-    """The text in lines of at most `width` columns, `first` leading the first; only a single longer word sticks out."""
+    """Wrap the text to lines of at most `width` columns, with `first` before the first; only a single longer word is longer."""
     lead = indent if first is None else first
     lines: list[Text] = []
     current = lead
@@ -106,7 +106,7 @@ def column_lines(
     gap: int = 2,
     least: Sequence[int] = (),
 ) -> list[str]:
-    """Rows set in columns as wide as their widest cell, or as `least` asks; those in `right` are flush right."""
+    """Set rows in columns that are as wide as their widest cell, at least `least`; the columns in `right` are flush right."""
     widths = [
         max((_width(row[place]) for row in rows if place < len(row)), default=0)
         for place in range(max(map(len, rows), default=0))
@@ -127,7 +127,7 @@ def columns(
     gap: int = 2,
     least: Sequence[int] = (),
 ) -> list[Text]:
-    """The same as rich texts."""
+    """Set rows in columns as `column_lines` does, as rich texts."""
     return [Text(line) for line in column_lines(rows, right=right, indent=indent, gap=gap, least=least)]
 
 
@@ -141,12 +141,12 @@ def _padded(cell: str, width: int, *, right: bool) -> str:
 
 
 def counted(count: int, singular: str, plural: str | None = None) -> str:
-    """A count with its noun: `1 record`, `43 records`, `1,204 batches`."""
+    """Return a count with its noun: `1 record`, `43 records`, `1,204 batches`."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def byte_count(count: int) -> str:
-    """Bytes for people, in units of 1024: `0 B`, `1.5 KB`, `10 MB`."""
+    """Return a number of bytes in units of 1024: `0 B`, `1.5 KB`, `10 MB`."""
     size = float(count)
     for unit in ("B", "KB", "MB", "GB", "TB"):
         if size < 1024 or unit == "TB":
@@ -156,7 +156,7 @@ def byte_count(count: int) -> str:
 
 
 def listed(items: Sequence[str], *, most: int = 5) -> str:
-    """Items in a sentence: `1, 2 and 3`; those above `most` are only counted."""
+    """Join items for a sentence: `1, 2 and 3`; those above `most` are only counted."""
     if len(items) > most:
         return ", ".join(items[:most]) + f" and {len(items) - most} more"
     if len(items) < 2:

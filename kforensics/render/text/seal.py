@@ -1,4 +1,4 @@
-"""What `kforensics seal --check` says: the screen, and the parts of its document."""
+"""The screen of `kforensics seal --check`, and the parts of its document."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ _HEADINGS = {
 
 
 def seal_screen(check: SealCheck, signature: CheckedSignature, *, width: int, verbose: bool) -> Iterator[Text]:
-    """The answer, who sealed when, then the differences by kind."""
+    """Yield the answer, who sealed the evidence and when, then the differences by kind."""
     yield from wrapped(_answer(check, signature), width=width, style=_style(check, signature))
     yield from wrapped(_sealed_words(check.head), width=width)
     yield from wrapped(_signature_words(signature), width=width)
@@ -50,7 +50,7 @@ def _answer(check: SealCheck, signature: CheckedSignature) -> str:
     size = byte_count(check.sealed.bytes)
     differ = sum(check.counts[one] for one in (Change.CONTENT, Change.MISSING, Change.ADDED))
     if signature.state is SignatureState.BROKEN:
-        return "The seal itself can't be trusted: its signature does not hold."
+        return "The seal itself can't be trusted: its signature is invalid."
     if check.problems:
         return f"Not all of it can be compared with the seal: {counted(len(check.problems), 'problem')}."
     if not differ:
@@ -60,9 +60,7 @@ def _answer(check: SealCheck, signature: CheckedSignature) -> str:
         for change, words in ((Change.CONTENT, "altered"), (Change.MISSING, "missing"), (Change.ADDED, "added"))
         if check.counts[change]
     ]
-    return (
-        f"This is not what was sealed: {', '.join(parts)}; {check.held:,} of {counted(total, 'entry', 'entries')} hold."
-    )
+    return f"This is not what was sealed: {', '.join(parts)}; {check.held:,} of {counted(total, 'entry', 'entries')} {'is' if check.held == 1 else 'are'} unchanged."
 
 
 def _style(check: SealCheck, signature: CheckedSignature) -> str:
@@ -83,12 +81,12 @@ def _sealed_words(head: ManifestHead) -> str:
 def _signature_words(signature: CheckedSignature) -> str:
     match signature.state:
         case SignatureState.HOLDS:
-            return f"The signature holds; key {signature.key_id}."
+            return f"The signature is valid; key {signature.key_id}."
         case SignatureState.BROKEN:
             return f"About the signature: {signature.reason}."
         case SignatureState.NOT_CHECKED:
             return "The signature was not checked: --public-key names the key to check it with."
-    return "The manifest is not signed: whoever can alter the evidence could have altered it too."
+    return "The manifest is not signed: anyone who can alter the evidence could have altered it too."
 
 
 def _difference_words(one: Difference, shown: Sequence[str]) -> str:
@@ -113,7 +111,7 @@ def _times(entry: SealEntry | Absent) -> str:
 
 
 def place(number: int, path: str, shown: Sequence[str]) -> str:
-    """An entry's path below its input, as named."""
+    """Return the path of an entry below its input, as given."""
     return shown[number] if path == "." else f"{shown[number].rstrip('/')}/{path}"
 
 
@@ -129,7 +127,7 @@ def _problem_lines(problems: Sequence[Problem], shown: Sequence[str], *, width: 
 
 
 def plain_seal(seal: CheckedSeal) -> Mapping[str, Any]:
-    """The seal as it stands in the document of a report."""
+    """Return the seal as a field of the document of a report."""
     return {
         "manifest_sha256": seal.manifest_sha256,
         "tool_version": seal.tool_version,
@@ -143,20 +141,20 @@ def plain_seal(seal: CheckedSeal) -> Mapping[str, Any]:
 
 
 def sealed_lines(seal: CheckedSeal, *, width: int) -> Iterator[Text]:
-    """The seal as the end of a report's screen."""
+    """Yield the lines about the seal at the end of a report's screen."""
     style = Style.QUIET if seal.holds else Style.ANSWER_BAD
     yield Text()
     yield from wrapped(escape_text(seal_sentence(seal)), width=width, style=style)
 
 
 def broken_seal_lines(width: int) -> Iterator[Text]:
-    """What stands before a report whose inputs are not what was sealed."""
-    words = "NOT WHAT WAS SEALED: the inputs differ from the manifest (`kforensics seal --check` lists where), and this report rests on them as they are now."
+    """Yield the warning before a report whose inputs differ from the sealed evidence."""
+    words = "NOT WHAT WAS SEALED: the inputs differ from the manifest (`kforensics seal --check` lists where), and this report is about the inputs as they are now."
     yield from wrapped(words, width=width, style=Style.ANSWER_BAD)
 
 
 def plain_difference(one: Difference) -> Mapping[str, Any]:
-    """A difference as the document has it; either side is absent where it does not exist."""
+    """Return a difference as a field of the document; a side is absent if the entry does not exist there."""
     return {
         "input": one.subject.input,
         "path": one.subject.path,

@@ -1,4 +1,4 @@
-"""Screens of `kforensics simulate`: the outcome first, then the step table, or the shortest story that breaks a model."""
+"""Screens of `kforensics simulate`: the outcome first, then the step table, or the shortest history that breaks a model."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ _MOST_RECORDS = 6
 
 
 def scenario_list(scenarios: Sequence[Scenario], *, width: int) -> list[Text]:
-    """The built-in scenarios with their titles."""
+    """List the built-in scenarios with their titles."""
     longest = max(len(scenario.name) for scenario in scenarios)
     lines: list[Text] = []
     for scenario in scenarios:
@@ -29,7 +29,7 @@ def scenario_list(scenarios: Sequence[Scenario], *, width: int) -> list[Text]:
 
 
 def replays(found: Sequence[Replay], *, width: int) -> list[Text]:
-    """One scenario under one or more protocols: what came of it, then the steps of each different course."""
+    """Show one scenario under one or more protocols: the outcomes, then the steps of each different course."""
     lines = [Text(_answer(found), style=_answer_style(found))]
     lines += wrapped(escape_text(found[0].scenario.title), width=width)
     lines.append(Text(""))
@@ -53,7 +53,7 @@ def replays(found: Sequence[Replay], *, width: int) -> list[Text]:
 
 
 def step_table(one: Replay, *, width: int) -> list[Text]:
-    """A row a step: with two brokers the five numbers of the textbooks, with more each broker's log end and HW."""
+    """Show one row per step: with two brokers the log end and HW of leader and follower, with more those of each broker."""
     two = len(one.scenario.brokers) <= 2
     brokers = sorted(one.scenario.brokers)
     heading = ["step", "leader", *(_NUMBERS if two else [f"b{broker} LEO/HW" for broker in brokers]), "ISR"]
@@ -75,7 +75,7 @@ def step_table(one: Replay, *, width: int) -> list[Text]:
 
 
 def exploration(found: Exploration, *, width: int) -> list[Text]:
-    """What a search found: the broken invariant with its story, or how many states hold it."""
+    """Show the result of a search: the broken invariant with its shortest history, or the number of states that keep it."""
     size = found.size
     configuration = (
         f"{counted(size.replicas, 'replica')}, logs of at most {size.max_log}, "
@@ -111,7 +111,7 @@ def _state_lines(state: ModelState) -> list[Text]:
     rows = []
     for index, replica in enumerate(state.replicas):
         log = " ".join(f"{record.record_id}@e{record.leader_epoch}" for record in replica.log)
-        believes = "follows nobody yet"
+        believes = "follows no leader yet"
         if replica.leader == index:
             isr = ",".join(map(str, sorted(replica.isr)))
             believes = f"leads in epoch {replica.leader_epoch}, ISR {isr}"
@@ -119,7 +119,7 @@ def _state_lines(state: ModelState) -> list[Text]:
             believes = f"follows {replica.leader} in epoch {replica.leader_epoch}"
         rows.append((f"replica {index}", f"[{log}]", f"HW {replica.high_watermark}", believes))
     controller = state.controller
-    leader = "nobody" if controller.leader < 0 else str(controller.leader)
+    leader = "none" if controller.leader < 0 else str(controller.leader)
     epoch = "no epoch yet" if controller.leader_epoch < 0 else f"epoch {controller.leader_epoch}"
     isr = ",".join(map(str, sorted(controller.isr))) or "empty"
     lines = columns(rows, indent=" " * 6)
@@ -137,8 +137,10 @@ def _answer(found: Sequence[Replay]) -> str:
     if diverging:
         parts.append(f"replicas differ for ever under {listed(diverging)}")
     if not parts:
-        told = any(one.outcome.lost_acknowledged for one in found)
-        parts.append("nothing committed is lost, but a producer was told otherwise" if told else "nothing is lost")
+        is_acknowledged = any(one.outcome.lost_acknowledged for one in found)
+        parts.append(
+            "no committed record is lost, but an acknowledged one is" if is_acknowledged else "nothing is lost"
+        )
     return f"{name}: {'; '.join(parts)}."
 
 

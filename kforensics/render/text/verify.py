@@ -1,4 +1,4 @@
-"""`verify` as a screen: the verdict, what to do and not to do, then the evidence."""
+"""The screen of `verify`: the verdict, the advice, then the evidence."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -18,10 +18,10 @@ from kforensics.render.text.screen import Style, counted, wrapped
 from kforensics.units import OffsetRange
 
 MOST_FILES = 20
-"""Damaged files that the screen shows in full."""
+"""The most damaged files that the screen shows in full."""
 
 MOST_PLACES = 5
-"""Damaged places of one file that the screen shows in full."""
+"""The most damaged places of one file that the screen shows in full."""
 
 
 def verify_screen(
@@ -33,7 +33,7 @@ def verify_screen(
     level: str,
     width: int,
 ) -> Iterator[Text | str]:
-    """The verdict, what to do, then the evidence."""
+    """Yield the verdict, the advice, then the evidence."""
     damaged = [report for report in verification.files if report.state is FileState.DAMAGED]
     yield from _verdict(verification, damaged, findings, level=level, width=width)
     for report in damaged[:MOST_FILES]:
@@ -62,7 +62,7 @@ def _verdict(
         line = f"{len(damaged)} of {total} {'is' if is_one else 'are'} damaged{lost}."
         yield Text(line, style=Style.ANSWER_BAD)
         if verification.problems:
-            yield f"Incomplete: {counted(len(verification.problems), 'thing')} could not be read, see the end."
+            yield f"Incomplete: {counted(len(verification.problems), 'thing')} could not be read; the end of this screen lists {'it' if len(verification.problems) == 1 else 'them'}."
         worst = next((one for one in findings if one.severity.rank >= Severity.WARNING.rank), None)
         if worst is not None:
             yield from _wrapped(f"{worst.advice} {worst.meaning}", width)
@@ -72,7 +72,7 @@ def _verdict(
             style=Style.ANSWER_WARNING,
         )
     else:
-        depth = {"headers": "headers only", "crc": "checksums, not records", "records": "every record looked at"}[level]
+        depth = {"headers": "headers only", "crc": "checksums, not records", "records": "every record checked"}[level]
         contents = (
             f"{counted(count['batches'], 'batch', 'batches')} and {counted(count['records'], 'record')}"
             if count["batches"]
@@ -84,7 +84,7 @@ def _verdict(
 
 
 def _rest_words(count: Mapping[str, Any]) -> str:
-    """What holds for the files that were read, where nothing of them is damaged."""
+    """Describe the files that were read, of which none is damaged."""
     states = count["states"]
     sound = states[FileState.INTACT] + states[FileState.TORN_TAIL]
     unchecked = states[FileState.UNCHECKED]
@@ -149,12 +149,12 @@ def _field(name: str, words: str, width: int) -> Iterator[Text | str]:
 
 def _notes(findings: Sequence[Finding], width: int) -> Iterator[Text | str]:
 
-    torn = sum(1 for one in findings if one.code == "KF110")
+    unfinished = sum(1 for one in findings if one.code == "KF110")
     notes = [one.statement for one in findings if one.severity is Severity.NOTE and one.code != "KF110"]
-    if torn:
+    if unfinished:
         notes.insert(
             0,
-            f"{counted(torn, 'log')} end{'s' if torn == 1 else ''} unfinished, as a running or killed broker leaves it: recovery cuts there",
+            f"{counted(unfinished, 'log')} {'has' if unfinished == 1 else 'have'} an unfinished end, as a running or killed broker leaves it: recovery truncates it",
         )
     if notes:
         yield ""
