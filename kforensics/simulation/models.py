@@ -1,9 +1,9 @@
-"""The five replication models: who may copy from whom, who counts as caught up, and where a follower cuts.
+"""The five replication models: which replica may fetch from which, which is caught up, and where a follower truncates.
 
-    hw               until 0.10     cut to the own high watermark
-    kip-101          0.11 to 1.1    cut to where the leader's epochs leave the follower's last one
-    kip-279          2.0            cut behind the last record both hold
-    kip-320-first-try  a draft      no cut when following, a late one when a fetch does not fit
+    hw               until 0.10     truncate to the own high watermark
+    kip-101          0.11 to 1.1    truncate to the leader's end of the follower's last epoch
+    kip-279          2.0            truncate behind the last record that both hold
+    kip-320-first-try  a draft      no truncation when following, a late one when a fetch does not fit
     kip-320          2.1 and later  as kip-279, and leader and follower must be in the same epoch
 
 A rule takes a leader and a follower by place and value: `Side`.
@@ -17,14 +17,14 @@ from kforensics.simulation.model_values import ModelReplica, Request
 
 
 class Side(NamedTuple):
-    """A replica, and which one it is."""
+    """A replica with its number."""
 
     broker: int
     replica: ModelReplica
 
 
 def presumes(leader: Side) -> bool:
-    """Whether a replica takes itself for the leader."""
+    """Return whether a replica presumes to be the leader."""
     return leader.replica.leader == leader.broker
 
 
@@ -41,7 +41,7 @@ def shares_epoch(leader: Side, follower: Side) -> bool:
 
 
 def last_match(follower: ModelReplica, leader: ModelReplica) -> int:
-    """Behind the last offset at which both hold the same record."""
+    """Return the offset behind the last one at which both hold the same record."""
     for offset in range(min(follower.log_end_offset, leader.log_end_offset), 0, -1):
         if follower.log[offset - 1] == leader.log[offset - 1]:
             return offset
@@ -49,7 +49,7 @@ def last_match(follower: ModelReplica, leader: ModelReplica) -> int:
 
 
 class ReplicationModel(ABC):
-    """What the models before fencing share; a follower believes in a leader or not, epochs are not compared."""
+    """The common rules of the models before fencing: a follower believes in a leader or not, and epochs are not compared."""
 
     name: str
 
@@ -80,13 +80,13 @@ class ReplicationModel(ABC):
         return True
 
     def truncate_to(self, follower: ModelReplica, leader: ModelReplica) -> int:
-        """Where a follower cuts when it takes a request; above its log end it can't take the request."""
+        """Return where a follower truncates when it accepts a request; above its log end it can't accept the request."""
         return last_match(follower, leader)
 
     def following(
         self, follower: ModelReplica, leader: ModelReplica, request: Request, epoch: int
     ) -> ModelReplica | None:
-        """The follower once it has taken a request, or nothing where it can't."""
+        """Return the follower after it accepted a request, or None if it can't."""
         truncate_to = self.truncate_to(follower, leader)
         if truncate_to > follower.log_end_offset:
             return None
@@ -99,29 +99,29 @@ class ReplicationModel(ABC):
         )
 
     def truncate_late(self, leader: Side, follower: Side) -> ModelReplica | None:
-        """The follower after it found out by a fetch that its log does not fit, or nothing."""
+        """Return the follower after a fetch has shown that its log does not fit, or None."""
         del leader, follower
         return None
 
 
 class HighWatermarkModel(ReplicationModel):
-    """Before 0.11: a follower cuts to its own high watermark."""
+    """Before 0.11: a follower truncates to its own high watermark."""
 
     name = "hw"
 
     def truncate_to(self, follower: ModelReplica, leader: ModelReplica) -> int:
-        """The own high watermark, whatever the leader holds."""
+        """Return the follower's own high watermark, whatever the leader holds."""
         del leader
         return follower.high_watermark
 
 
 class Kip101Model(ReplicationModel):
-    """0.11: a follower cuts to where the leader's log leaves the follower's last epoch."""
+    """0.11: a follower truncates to the leader's end of the follower's last epoch."""
 
     name = "kip-101"
 
     def truncate_to(self, follower: ModelReplica, leader: ModelReplica) -> int:
-        """The leader's end of the follower's last epoch; the high watermark where the leader knows none above it."""
+        """Return the leader's end of the follower's last epoch, or the high watermark if the leader knows no later epoch."""
         if not follower.log:
             return 0
         last_epoch = follower.log[-1].leader_epoch
@@ -134,13 +134,13 @@ class Kip101Model(ReplicationModel):
 
 
 class Kip279Model(ReplicationModel):
-    """2.0: a follower cuts behind the last record that both hold."""
+    """2.0: a follower truncates behind the last record that both hold."""
 
     name = "kip-279"
 
 
 class Kip320FirstTryModel(ReplicationModel):
-    """A draft that was not adopted: fetches compare the last epoch, and a follower cuts only once one does not fit."""
+    """A draft that was not adopted: fetches compare the last epoch, and a follower truncates only when one does not fit."""
 
     name = "kip-320-first-try"
 
@@ -168,12 +168,12 @@ class Kip320FirstTryModel(ReplicationModel):
         return self.is_caught_up(leader, member, leader.replica.high_watermark + 1)
 
     def following(self, follower: ModelReplica, leader: ModelReplica, request: Request, epoch: int) -> ModelReplica:
-        """The follower takes the request and leaves its log alone."""
+        """Accept the request without a truncation."""
         del leader
         return follower._replace(leader_epoch=epoch, leader=request.leader, isr=request.isr)
 
     def truncate_late(self, leader: Side, follower: Side) -> ModelReplica | None:
-        """Cut as KIP-279 does, where the follower is longer or its last epoch is another."""
+        """Truncate as KIP-279 does, if the follower is longer or has another last epoch."""
         own, other = follower.replica, leader.replica
         if not (presumes(leader) and follows(follower, leader) and own.log):
             return None
