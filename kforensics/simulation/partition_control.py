@@ -163,8 +163,10 @@ class ControlledPartition:
         )
         follower.take_over(outcome.after)
         follower.needs_alignment = not is_done or outcome.endless
-        truncation = "truncates nothing" if isinstance(outcome.offset, Absent) else f"truncates {before} to {outcome.offset}"
-        return self.row(f"broker {follower.broker_id} follows and {truncation}", follower.broker_id, outcome)
+        truncation = (
+            "truncates nothing" if isinstance(outcome.offset, Absent) else f"truncates {before} to {outcome.offset}"
+        )
+        return self.row(f"broker {follower.broker_id} follows, {truncation}", follower.broker_id, outcome)
 
     def strip_after_unclean_shutdown(self, broker: int) -> list[Row]:
         """Remove a broker that returned after an unclean shutdown from the ELR."""

@@ -288,7 +288,13 @@ def test_the_same_values_give_the_same_bytes():
 
 def test_bugs_operations_and_open_questions_have_sections_of_their_own():
     words = " ".join(" ".join(outline(page("")).words).split())
-    headings = ("Requested operations", "Known bugs of Kafka", "Replicas that stay different", "Findings", "Open questions")
+    headings = (
+        "Requested operations",
+        "Known bugs of Kafka",
+        "Replicas that stay different",
+        "Findings",
+        "Open questions",
+    )
 
     places = [words.rindex(heading) for heading in headings]
     assert sorted(places) == places
