@@ -30,7 +30,7 @@ from kforensics.render.json.document import to_plain
 from kforensics.source.walk import Listings
 
 STATE = "state"
-"""Folder of what workers need beyond the rows, and of the marks of attempts that failed."""
+"""The folder of what workers need beyond the rows, and of the files that record failed attempts."""
 
 _RANK = {verdict: rank for rank, verdict in enumerate(Verdict)}
 _WITH_REPORT = frozenset(Verdict) - {Verdict.LEADER, Verdict.CONSISTENT}
@@ -115,7 +115,7 @@ def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
 
 
 def place_of_replica(replica: Replica, root: Path) -> PartitionPlace:
-    """Where a replica stands, without what its log directory says of it."""
+    """The place of a replica, without the facts that its log directory has about it."""
     state = LogDirState(
         listings=Listings(root),
         input=replica.input,

@@ -123,7 +123,7 @@ def _column(values: Any, kind: pa.DataType) -> pa.Array:
 
 
 def _known(values: Any) -> pa.Array:
-    """Kafka's -1, which stands for none, as null."""
+    """Return Kafka's -1, which means none, as null."""
     return pa.array(np.ascontiguousarray(values), mask=np.asarray(values < 0))
 
 

@@ -19,7 +19,7 @@ _OFFSET_COLUMNS = frozenset({"offset", "base_offset", "last_offset", "first_offs
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What filters leave to be read; an empty set stands for everything."""
+    """The rows that filters leave to be read; an empty set means everything."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None

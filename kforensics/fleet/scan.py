@@ -179,7 +179,7 @@ def scan_piece(
         earlier: what need not be read again.
         level: how deep batches are checked.
         wrap: put between each file and its reader.
-        keeper: told of what is read, where some of it is kept; the run is one of whole partition directories then.
+        keeper: receives what is read if some of it is kept; the run is one of whole partition directories then.
     """
     out, reused = earlier.of(task.source, [row for row in rows if row["kind"] != IS_DIRECTORY])
     out.reused = len(reused)

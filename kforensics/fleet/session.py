@@ -200,7 +200,7 @@ def _defaults(master: str, words: Path, scratch: str) -> dict[str, str]:
 
 @contextmanager
 def _stderr_in(path: Path) -> Iterator[None]:
-    """Let what the virtual machine prints while it starts go to a file; it keeps this stream for its life."""
+    """Redirect the output of the virtual machine to a file while it starts; it keeps this stream for its life."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:
@@ -217,5 +217,5 @@ def _last_words(path: Path) -> str:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:
         return ""
-    telling = [line.strip() for line in lines if "Exception" in line or "Error" in line]
-    return (telling or [line.strip() for line in lines if line.strip()] or [""])[0][:300]
+    errors = [line.strip() for line in lines if "Exception" in line or "Error" in line]
+    return (errors or [line.strip() for line in lines if line.strip()] or [""])[0][:300]

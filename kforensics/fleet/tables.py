@@ -179,7 +179,7 @@ class Tables:
             self.write_bytes(table, f"{part}.parquet", stream.read())
 
     def total_bytes(self, folders: Iterable[str]) -> int:
-        """What stands in some folders and below."""
+        """Return the files in some folders and below."""
         total = 0
         for folder in folders:
             filesystem, path = self.place(folder)

@@ -13,7 +13,7 @@ from kforensics.formats.segment.walk import SegmentBytes
 LARGEST_READ = 1 << 20
 """Bytes that are read between two looks at the clock."""
 
-# ioprio_set(2): class 3 is idle, which gets the disk when nobody else wants it.
+# ioprio_set(2): class 3 is idle, which gets the disk when no other process wants it.
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "arm64": 30, "ppc64le": 273, "s390x": 282, "riscv64": 30}
 _WHO_PROCESS, _CLASS_SHIFT, _CLASS_IDLE = 1, 13, 3
 _NICE = 19
