@@ -77,7 +77,7 @@ class PartitionContext:
 
     @property
     def topic_partition(self) -> TopicPartition | Absent:
-        """The partition, where the directory's name tells it."""
+        """Return the partition, if the name of the directory shows it."""
         return Absent.UNKNOWN if isinstance(self.directory, Absent) else self.directory.topic_partition
 
     @property
@@ -86,7 +86,7 @@ class PartitionContext:
         return not isinstance(self.directory, Absent) and self.directory.is_metadata
 
     def may_recover(self, end_offset: int) -> bool:
-        """Whether the next start would scan a segment that ends at the offset; true where nothing speaks against it."""
+        """Whether the next start would scan a segment that ends at the offset; true unless something contradicts it."""
         if self.is_metadata:
             return True
         if self.clean_shutdown is True:

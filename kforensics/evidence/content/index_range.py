@@ -22,7 +22,7 @@ INDEX_LIMIT = 1 << 26
 
 
 class ByteRange(NamedTuple):
-    """Where to start and, exclusively, which batches come too late; None stands for the end of the file."""
+    """The position where to start, and the position behind the last batch of the range; None means the end of the file."""
 
     start: int
     end: int | None

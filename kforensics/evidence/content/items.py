@@ -57,7 +57,7 @@ DumpItem = BatchItem | RecordItem | FileEntry | Damage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What of a segment is asked for; None stands for no limit. Both ends of offsets and times are included."""
+    """The requested part of a segment; None means no limit. Both ends of offsets and times are included."""
 
     from_offset: int | None = None
     to_offset: int | None = None

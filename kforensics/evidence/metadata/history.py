@@ -30,7 +30,7 @@ Changed = TypeVar("Changed", BrokerState, ConfigChange, FeatureChange, Controlle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataHistory:
-    """Every state that one node's metadata log and snapshots tell of."""
+    """Every state in the metadata log and snapshots of one node."""
 
     input: int
     node_id: int | Absent

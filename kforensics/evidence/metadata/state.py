@@ -16,9 +16,9 @@ class When(NamedTuple):
     """The place of a change in the metadata log."""
 
     offset: int
-    """Of the record; where a snapshot tells it, of the last record that the snapshot covers."""
+    """The offset of the record, or of the last record that the snapshot covers."""
     raft_epoch: int
-    """The leader epoch of the metadata log, that of the controller who wrote it."""
+    """The leader epoch of the metadata log, which is that of the controller that wrote the record."""
     timestamp_ms: int
     """When the controller appended it, -1 where the log does not say."""
     citation: Citation
