@@ -185,5 +185,5 @@ def known_bugs(version: KafkaVersion) -> tuple[KnownBug, ...]:
 
 
 def is_affected(version: KafkaVersion, jira: str) -> bool:
-    """Whether a broker of `version` has the bug."""
+    """Return whether a broker of `version` has the bug."""
     return any(first <= version < fixed for bug in KNOWN_BUGS if bug.jira == jira for first, fixed in bug.affected)

@@ -19,7 +19,7 @@ class ProtocolName(StrEnum):
 class TruncationRule(StrEnum):
     """The one rule that decided an outcome."""
 
-    NOTHING_TO_CUT = "nothing-to-cut"
+    NOTHING_TO_TRUNCATE = "nothing-to-cut"
     HIGH_WATERMARK = "high-watermark"
     """The follower truncated to its own high watermark, as every follower did before KIP-101."""
     EMPTY_EPOCH_CACHE = "empty-epoch-cache"
@@ -72,7 +72,7 @@ class TruncationStep:
     """The follower's log end offset before the step."""
     truncate_to: int | Absent = Absent.NOT_APPLICABLE
     """The follower's log end offset after the step, absent if the step truncated nothing."""
-    rule: TruncationRule = TruncationRule.NOTHING_TO_CUT
+    rule: TruncationRule = TruncationRule.NOTHING_TO_TRUNCATE
 
     def sentence(self) -> str:
         """Describe the step in words."""

@@ -43,7 +43,7 @@ class RecoveryRule(StrEnum):
     """The log dir was closed cleanly: nothing is scanned."""
     SOUND = "recovered-sound"
     """The unflushed segments were scanned and are intact."""
-    CUT = "recovered-cut"
+    TRUNCATED = "recovered-cut"
     """A segment was truncated at its first invalid batch, and every later segment was deleted."""
     BELOW_LOG_START = "log-end-below-log-start"
     """The log ends below its checkpointed start: all segments are deleted."""
@@ -157,7 +157,7 @@ def recover_log(
             sound = tuple(entry for entry in segment.epochs if entry.start_offset < segment.recovered_end_offset)
             epochs = epochs_after_scan(epochs, sound, skips_epoch_zero=skips_epoch_zero, rules=rules)
             if segment.is_torn or segment.recovered_end_offset < segment.end_offset:
-                rule, truncate_segment = RecoveryRule.CUT, segment.base_offset
+                rule, truncate_segment = RecoveryRule.TRUNCATED, segment.base_offset
                 kept = list(segments[: index + 1])
                 break
     end = start

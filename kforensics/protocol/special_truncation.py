@@ -170,7 +170,7 @@ def quorum_truncation(
             break
     changed = full_restart or log.log_end_offset < follower.log_end_offset
     deciding = [step.rule for step in steps if not isinstance(step.truncate_to, Absent)]
-    rule = deciding[-1] if deciding else TruncationRule.NOTHING_TO_CUT
+    rule = deciding[-1] if deciding else TruncationRule.NOTHING_TO_TRUNCATE
     if halted or endless:
         rule = TruncationRule.HALTED if halted else TruncationRule.ENDLESS
     return TruncationOutcome(

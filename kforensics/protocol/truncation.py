@@ -164,7 +164,7 @@ class _Walk:
     def outcome(self, protocol: ProtocolName) -> TruncationOutcome:
         truncation = self.full_restart or self.log.log_end_offset < self.start.log_end_offset
         deciding = [step.rule for step in self.steps if not isinstance(step.truncate_to, Absent)]
-        rule = deciding[-1] if deciding and truncation else TruncationRule.NOTHING_TO_CUT
+        rule = deciding[-1] if deciding and truncation else TruncationRule.NOTHING_TO_TRUNCATE
         if self.endless or self.halted:
             rule = TruncationRule.ENDLESS if self.endless else TruncationRule.HALTED
         return TruncationOutcome(

@@ -51,7 +51,7 @@ def test_the_seven_worked_cases(case):
     first = outcome.steps[0]
     if answer is None:
         assert first.answer_offset is NOTHING
-        assert outcome.rule is TruncationRule.NOTHING_TO_CUT
+        assert outcome.rule is TruncationRule.NOTHING_TO_TRUNCATE
     else:
         assert (first.answer_epoch, first.answer_offset) == answer
         assert outcome.rule is TruncationRule.DIVERGING_EPOCH
@@ -199,7 +199,7 @@ def test_out_of_range(protocol, start, end, expected, full_restart):
         assert outcome.after.epochs == ()
 
 
-def test_out_of_range_cuts_to_the_leaders_end_without_a_look_at_epochs():
+def test_out_of_range_truncates_to_the_leaders_end_without_comparing_epochs():
     outcome = follower_truncation(
         state((9, 0), end=100, high_watermark=90), state((1, 0), end=80), protocol=ProtocolName.KIP_595
     )
@@ -221,14 +221,14 @@ def test_a_broker_without_unclean_election_halted_before_1_1():
     assert outcome.offset is NOTHING
 
 
-def test_a_cut_below_the_log_start_restarts_the_log():
+def test_a_truncation_below_the_log_start_restarts_the_log():
     follower, leader = state((5, 30), end=40, start=30, high_watermark=30), state((1, 0), (6, 20), end=50)
     outcome = follower_truncation(follower, leader, protocol=ProtocolName.KIP_101)
     assert outcome.full_restart
     assert (outcome.offset, outcome.after.log_start_offset) == (20, 20)
 
 
-def test_batches_are_cut_whole():
+def test_batches_are_truncated_whole():
     batches = [(0, 9), (10, 19)]
     assert file_end_after_truncation(batches, 15) == 10
     assert file_end_after_truncation(batches, 10) == 10
@@ -237,7 +237,7 @@ def test_batches_are_cut_whole():
     assert file_end_after_truncation([(7, 9)], 8, log_start_offset=7) == 7
 
 
-def test_truncate_log_lowers_what_stands_above_the_cut():
+def test_truncate_log_lowers_what_is_above_the_target():
     truncation = truncate_log(state((1, 0), (2, 6), end=9, high_watermark=8), 6)
     assert (truncation.log_end_offset, truncation.high_watermark, truncation.epochs) == (6, 6, (EpochEntry(1, 0),))
     assert truncate_log(state((1, 0), end=9), 9) == state((1, 0), end=9)

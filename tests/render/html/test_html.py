@@ -350,9 +350,9 @@ def test_pictures_say_in_words_what_they_show():
     assert "the leader lacks 60 to 102 (committed)" in figure.description
     before = figure.moments[0].lanes[0]
     assert "end 103, HW 60, leader lacks 43" == before.ends
-    assert ["certain"] == [piece.kind for piece in before.gone]
+    assert ["certain"] == [piece.kind for piece in before.lost]
     assert 0 == figure.left_out
-    last = before.gone[0]
+    last = before.lost[0]
     assert last.x + last.width == pytest.approx(before.pieces[-1].x + before.pieces[-1].width, abs=0.2)
 
 
