@@ -208,7 +208,7 @@ class _Lister:
         self._close(index, one, open_partition, states)
 
     def file_counts(self) -> Iterator[FileCount]:
-        """How many files of each kind each input has."""
+        """Return how many files of each kind each input has."""
         for key in sorted(self._counts):
             index, kind, suffix = key
             yield FileCount(input=index, kind=kind, suffix=suffix, count=self._counts[key], bytes=self._bytes[key])

@@ -219,7 +219,7 @@ def _partition_row(
 
 
 def damaged_places(replica: Replica) -> int:
-    """How many places are damaged; the unfinished end of a log that the next start recovers is none."""
+    """Return how many places are damaged; the unfinished end of a log that the next start recovers is none."""
     unfinished = 0
     if replica.segments and not replica.clean_shutdown:
         unfinished = sum(place.gravity is Gravity.TORN_TAIL for place in replica.segments[-1].damage)

@@ -85,7 +85,7 @@ def schema_of(options: Mapping[str, str]) -> pa.Schema:
 
 
 def shows_payloads(options: Mapping[str, str]) -> bool:
-    """Whether the options ask for keys, values and headers."""
+    """Return whether the options ask for keys, values and headers."""
     return options.get("payloads", "false").lower() == "true"
 
 

@@ -27,7 +27,7 @@ class Wanted:
     last_offset: int | None = None
 
     def holds(self, row: Mapping[str, Any]) -> bool:
-        """Whether a partition directory may have what is wanted."""
+        """Return whether a partition directory may have what is wanted."""
         if self.topics is not None and row["topic"] not in self.topics:
             return False
         return self.partitions is None or row["partition"] in self.partitions

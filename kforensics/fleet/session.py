@@ -100,7 +100,7 @@ def _java_version(home: Path) -> int | None:
 
 
 def is_submitted() -> bool:
-    """Whether spark-submit or a notebook started this interpreter and has a driver running already."""
+    """Return whether spark-submit or a notebook started this interpreter and has a driver running already."""
     return "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ
 
 
@@ -109,8 +109,8 @@ def open_session(master: str | None, settings: dict[str, str] | None = None) -> 
     """The active session, that of spark-submit, or one of our own, which ends with the work.
 
     Args:
-        master: as Spark knows it, or a server of Spark Connect (`sc://…`); `local[*]` where none is given and nobody
-            submitted this program.
+        master: as Spark knows it, or a server of Spark Connect (`sc://…`); `local[*]` if none is given and no
+            spark-submit started this program.
         settings: further Spark settings.
 
     Raises:

@@ -118,7 +118,7 @@ class StorageFile(EvidenceFile):
         return filled
 
     def changed(self) -> bool:
-        """Whether size or time of change are not what they were when it was opened."""
+        """Return whether size or time of change are not what they were when it was opened."""
         assert isinstance(self.path, StoragePath)
         filesystem, name = self.path.place()
         try:

@@ -194,7 +194,7 @@ class Tables:
         return sorted(one.base_name for one in found if not one.base_name.startswith("."))
 
     def is_empty(self) -> bool:
-        """Whether nothing is there yet."""
+        """Return whether nothing is there yet."""
         filesystem, path = self.place()
         info = filesystem.get_file_info(path)
         if info.type == FileType.NotFound:

@@ -100,6 +100,6 @@ def common_prefix_length(first: tuple[ModelRecord, ...], second: tuple[ModelReco
 
 
 def agrees_below_high_watermark(leader: ModelReplica, member: ModelReplica) -> bool:
-    """Whether `member` holds what `leader` holds at every offset below the leader's high watermark."""
+    """Return whether `member` holds what `leader` holds at every offset below the leader's high watermark."""
     end = leader.high_watermark
     return len(leader.log) >= end and leader.log[:end] == member.log[:end]

@@ -29,12 +29,12 @@ def presumes(leader: Side) -> bool:
 
 
 def follows(follower: Side, leader: Side) -> bool:
-    """Whether a replica believes in a leader, whatever the epoch."""
+    """Return whether a replica believes in a leader, whatever the epoch."""
     return follower.replica.leader == leader.broker
 
 
 def shares_epoch(leader: Side, follower: Side) -> bool:
-    """Whether leader and follower agree who leads and in which epoch: the fence of KIP-320."""
+    """Return whether leader and follower agree who leads and in which epoch: the fence of KIP-320."""
     return (
         presumes(leader) and follows(follower, leader) and leader.replica.leader_epoch == follower.replica.leader_epoch
     )
@@ -54,28 +54,28 @@ class ReplicationModel(ABC):
     name: str
 
     def may_fetch(self, leader: Side, follower: Side) -> bool:
-        """Whether the leader answers the follower's fetch with records."""
+        """Return whether the leader answers the follower's fetch with records."""
         return presumes(leader) and follows(follower, leader)
 
     def is_caught_up(self, leader: Side, follower: Side, end: int) -> bool:
-        """Whether the follower holds the log up to `end`."""
+        """Return whether the follower holds the log up to `end`."""
         return follows(follower, leader) and min(leader.replica.log_end_offset, follower.replica.log_end_offset) >= end
 
     def may_leave_isr(self, leader: Side, follower: Side) -> bool:
-        """Whether the leader may take the follower out of the ISR."""
+        """Return whether the leader may take the follower out of the ISR."""
         return not self.is_caught_up(leader, follower, leader.replica.log_end_offset)
 
     def may_join_isr(self, leader: Side, follower: Side) -> bool:
-        """Whether the leader may take the follower into the ISR."""
+        """Return whether the leader may take the follower into the ISR."""
         return self.is_caught_up(leader, follower, leader.replica.high_watermark)
 
     def counts_for_high_watermark(self, leader: Side, member: Side) -> bool:
-        """Whether a member of the ISR holds the record at the leader's high watermark."""
+        """Return whether a member of the ISR holds the record at the leader's high watermark."""
         has_record = member.replica.log_end_offset > leader.replica.high_watermark
         return presumes(leader) and follows(member, leader) and has_record
 
     def may_follow(self, leader: Side, leader_epoch: int) -> bool:
-        """Whether a follower can take a request for `leader_epoch` while the leader is as it is."""
+        """Return whether a follower can take a request for `leader_epoch` while the leader is as it is."""
         del leader, leader_epoch
         return True
 
@@ -145,7 +145,7 @@ class Kip320FirstTryModel(ReplicationModel):
     name = "kip-320-first-try"
 
     def is_caught_up(self, leader: Side, follower: Side, end: int) -> bool:
-        """Whether both hold a record before `end` of the same epoch."""
+        """Return whether both hold a record before `end` of the same epoch."""
         if not (presumes(leader) and follows(follower, leader)):
             return False
         if end == 0:
@@ -155,16 +155,16 @@ class Kip320FirstTryModel(ReplicationModel):
         return leader.replica.log[end - 1].leader_epoch == follower.replica.log[end - 1].leader_epoch
 
     def may_fetch(self, leader: Side, follower: Side) -> bool:
-        """Whether the follower's last record fits."""
+        """Return whether the follower's last record fits."""
         return self.is_caught_up(leader, follower, follower.replica.log_end_offset)
 
     def may_join_isr(self, leader: Side, follower: Side) -> bool:
-        """Whether it is caught up to the high watermark, which must have reached the leader's own epoch."""
+        """Return whether it is caught up to the high watermark, which must have reached the leader's own epoch."""
         caught_up = self.is_caught_up(leader, follower, leader.replica.high_watermark)
         return caught_up and high_watermark_is_current(leader.replica)
 
     def counts_for_high_watermark(self, leader: Side, member: Side) -> bool:
-        """Whether leader and member hold a record of the same epoch at the high watermark."""
+        """Return whether leader and member hold a record of the same epoch at the high watermark."""
         return self.is_caught_up(leader, member, leader.replica.high_watermark + 1)
 
     def following(self, follower: ModelReplica, leader: ModelReplica, request: Request, epoch: int) -> ModelReplica:
@@ -190,32 +190,32 @@ class Kip320Model(ReplicationModel):
     name = "kip-320"
 
     def may_fetch(self, leader: Side, follower: Side) -> bool:
-        """Whether both are in the same epoch."""
+        """Return whether both are in the same epoch."""
         return shares_epoch(leader, follower)
 
     def may_leave_isr(self, leader: Side, follower: Side) -> bool:
-        """Whether the follower is in another epoch or behind."""
+        """Return whether the follower is in another epoch or behind."""
         is_behind = follower.replica.log_end_offset < leader.replica.log_end_offset
         return not shares_epoch(leader, follower) or is_behind
 
     def may_join_isr(self, leader: Side, follower: Side) -> bool:
-        """Whether it is in the same epoch and at the high watermark, which must have reached the leader's own epoch."""
+        """Return whether it is in the same epoch and at the high watermark, which must have reached the leader's own epoch."""
         reaches = follower.replica.log_end_offset >= leader.replica.high_watermark
         return shares_epoch(leader, follower) and reaches and high_watermark_is_current(leader.replica)
 
     def counts_for_high_watermark(self, leader: Side, member: Side) -> bool:
-        """Whether both are in the same epoch and hold the record at the high watermark."""
+        """Return whether both are in the same epoch and hold the record at the high watermark."""
         needed = leader.replica.high_watermark
         both = min(leader.replica.log_end_offset, member.replica.log_end_offset)
         return shares_epoch(leader, member) and both > needed
 
     def may_follow(self, leader: Side, leader_epoch: int) -> bool:
-        """Whether the leader has taken the same request."""
+        """Return whether the leader has taken the same request."""
         return presumes(leader) and leader.replica.leader_epoch == leader_epoch
 
 
 def high_watermark_is_current(leader: ModelReplica) -> bool:
-    """Whether the high watermark has reached what the leader wrote in its own epoch, or its log end."""
+    """Return whether the high watermark has reached what the leader wrote in its own epoch, or its log end."""
     high_watermark = leader.high_watermark
     if high_watermark == leader.log_end_offset:
         return True

@@ -74,7 +74,7 @@ class Transitions:
         )
 
     def expand(self, code: int) -> tuple[bool, bool, list[int]]:
-        """Whether all agree below the high watermark, by the leader's own ISR and by the controller's; and each successor's difference."""
+        """Return whether all agree below the high watermark, by the leader's own ISR and by the controller's; and each successor's difference."""
         controller = code & _PART_MASK
         deltas = list(self._controller_deltas.get(controller) or self._find_controller_deltas(controller))
         raises = []

@@ -122,7 +122,7 @@ def _replica_truth(simulated: SimulatedPartition, broker: int) -> ReplicaTruth:
         # A truncation inside a batch removes it whole, and the next fetch begins behind it: that leaves a hole.
         divergence = next((at for at in range(end) if before.get(at) != theirs.get(at)), Absent.NOT_APPLICABLE)
         common = end if isinstance(divergence, Absent) else divergence
-    gone = (
+    removed = (
         [] if isinstance(truncation, Absent) else [one for one in simulated.truth.committed if one.offset >= truncation]
     )
     return ReplicaTruth(
@@ -134,7 +134,7 @@ def _replica_truth(simulated: SimulatedPartition, broker: int) -> ReplicaTruth:
         truncate_to=truncation,
         first_divergence=divergence,
         common_end_offset=common,
-        committed_to_go=tuple(one for one in gone if before.get(one.offset) == one.record),
+        committed_to_go=tuple(one for one in removed if before.get(one.offset) == one.record),
     )
 
 

@@ -82,12 +82,12 @@ def _contradicting(
 
 
 def _within(offsets: "np.ndarray[tuple[int], np.dtype[np.int64]]", batch: TailBatch, right: int) -> bool:
-    """Whether one of the offsets lies in the batch where it follows its predecessor."""
+    """Return whether one of the offsets lies in the batch where it follows its predecessor."""
     return bool(((offsets >= right) & (offsets <= right + batch.last_offset - batch.base_offset)).any())
 
 
 def _is_compacted(context: PartitionContext, scan: SegmentScan) -> bool:
-    """Whether a gap before the batch may be what compaction left."""
+    """Return whether a gap before the batch may be what compaction left."""
     point = context.cleaner_point
     return scan.has_empty_batch or (isinstance(point, CheckpointValue) and point.value > 0)
 

@@ -302,7 +302,7 @@ def _highest(left: int | None, right: int | None) -> int | None:
 
 
 def is_seam_broken(left: SegmentScan, right: SegmentScan) -> bool:
-    """Whether the first batch of the right part does not follow the last of the left one: in offset, or in leader epoch."""
+    """Return whether the first batch of the right part does not follow the last of the left one: in offset, or in leader epoch."""
     if left.last_offset is not None and right.first_offset is not None and right.first_offset <= left.last_offset:
         return True
     highest = max((run.leader_epoch for run in left.epoch_runs), default=-1)

@@ -67,7 +67,7 @@ class Selection:
     to_time_ms: int | None = None
 
     def has_batch(self, batch: BatchItem) -> bool:
-        """Whether a batch can hold a record that is asked for."""
+        """Return whether a batch can hold a record that is asked for."""
         return (
             (self.from_offset is None or batch.last_offset >= self.from_offset)
             and (self.to_offset is None or batch.base_offset <= self.to_offset)
@@ -79,7 +79,7 @@ class Selection:
         )
 
     def has_record(self, record: Record) -> bool:
-        """Whether a record is asked for."""
+        """Return whether a record is asked for."""
         return (
             (self.from_offset is None or record.offset >= self.from_offset)
             and (self.to_offset is None or record.offset <= self.to_offset)
@@ -91,7 +91,7 @@ class Selection:
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing is left out."""
+        """Return whether nothing is left out."""
         return self == Selection()
 
 

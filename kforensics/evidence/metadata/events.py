@@ -107,7 +107,7 @@ def change_events(
 
 
 def is_unclean_election(before: PartitionState, after: PartitionState) -> bool:
-    """Whether the leader of `after` was elected from outside of the in-sync and eligible replicas."""
+    """Return whether the leader of `after` was elected from outside of the in-sync and eligible replicas."""
     if isinstance(after.leader, Absent) or after.leader_epoch == before.leader_epoch:
         return False
     if after.is_recovering and not before.is_recovering:

@@ -69,7 +69,7 @@ class MetadataHistory:
 
     @property
     def is_of_voter(self) -> bool:
-        """Whether the node votes in the quorum, by the newest record that names the voters."""
+        """Return whether the node votes in the quorum, by the newest record that names the voters."""
         return bool(self.quorum) and self.node_id in self.quorum[-1].voters
 
     def without_partitions(self) -> "MetadataHistory":

@@ -48,7 +48,7 @@ class MetadataReplay:
 
     @property
     def is_in_transaction(self) -> bool:
-        """Whether what comes next may still be dropped: it must be added record by record."""
+        """Return whether what comes next may still be dropped: it must be added record by record."""
         return self._pending is not None
 
     def add(self, message: Decoded, when: When, place: int) -> None:

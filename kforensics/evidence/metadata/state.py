@@ -63,7 +63,7 @@ class TopicState(NamedTuple):
     removed: When | Absent = Absent.NOT_APPLICABLE
 
     def exists_at(self, offset: int) -> bool:
-        """Whether the topic is there once the records up to and with `offset` are applied."""
+        """Return whether the topic is there once the records up to and with `offset` are applied."""
         return self.created.offset <= offset and (isinstance(self.removed, Absent) or self.removed.offset > offset)
 
 

@@ -68,7 +68,7 @@ def read_header(source: SegmentBytes, position: int) -> Header | None:
 
 
 def is_likely(header: Header, near_offset: int) -> bool:
-    """Whether the offsets could follow those known before."""
+    """Return whether the offsets could follow those known before."""
     near = near_offset if near_offset >= 0 else header.base_offset
     return (
         0 <= header.base_offset <= header.last_offset
@@ -289,7 +289,7 @@ def _foreign_page(source: SegmentBytes, span: Span) -> Cause | None:
 
 
 def is_zero(source: SegmentBytes, span: Span) -> bool:
-    """Whether a run holds nothing but zeros."""
+    """Return whether a run holds nothing but zeros."""
     buffer = memoryview(bytearray(min(_LOOKED_INTO, max(span.length, 1))))
     position = span.position
     while position < span.end:

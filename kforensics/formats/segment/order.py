@@ -61,7 +61,7 @@ class LogOrder:
         return self._listed_or_counted([*self._check_offsets(batches, seam), *self._check_epochs(batches, seam)])
 
     def _lacks_epochs(self, table: BatchTable) -> bool:
-        """Whether a batch has an epoch that is none, although leaders gave epochs to those around it."""
+        """Return whether a batch has an epoch that is none, although leaders gave epochs to those around it."""
         own = table["partition_leader_epoch"]
         if own.min() >= 0:
             return False
@@ -134,12 +134,12 @@ class LogOrder:
 
 
 def _lacks_epoch(batch: _Batch) -> bool:
-    """Whether it has no leader epoch although leaders write one into every batch of magic 2."""
+    """Return whether it has no leader epoch although leaders write one into every batch of magic 2."""
     return batch.magic == 2 and batch.leader_epoch == -1
 
 
 def _returns_to(epoch: int, batches: list[_Batch], index: int) -> bool:
-    """Whether the batch at `index` has the epoch again, so that one between is the wrong one."""
+    """Return whether the batch at `index` has the epoch again, so that one between is the wrong one."""
     return index < len(batches) and batches[index].leader_epoch == epoch
 
 

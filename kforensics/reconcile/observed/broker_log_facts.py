@@ -70,7 +70,7 @@ class BrokerLogFacts:
         return not any(since_ms <= start <= until_ms for start in life.unclean_starts)
 
     def has_metadata_log(self) -> bool:
-        """Whether the cluster keeps its metadata in a log of its own."""
+        """Return whether the cluster keeps its metadata in a log of its own."""
         return self.metadata.has_metadata_log()
 
     def needed_in_sync(self, topic: str) -> int | Absent:

@@ -65,7 +65,7 @@ class MetadataFacts:
         return False
 
     def has_metadata_log(self) -> bool:
-        """Whether the cluster keeps its metadata in a log of its own (KRaft)."""
+        """Return whether the cluster keeps its metadata in a log of its own (KRaft)."""
         return self._history is not None
 
     def needed_in_sync(self, topic: str) -> int | Absent:
@@ -82,7 +82,7 @@ class MetadataFacts:
 
 
 def is_unclean(before: PartitionState | None, state: PartitionState) -> bool:
-    """Whether the leader of `state` was elected from outside the ISR and the eligible replicas (KIP-704, KIP-966)."""
+    """Return whether the leader of `state` was elected from outside the ISR and the eligible replicas (KIP-704, KIP-966)."""
     if before is None or isinstance(state.leader, Absent) or state.leader_epoch <= before.leader_epoch:
         return False
     if state.is_recovering and not before.is_recovering:

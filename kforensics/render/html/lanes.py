@@ -47,7 +47,7 @@ class DrawnLane:
     y: int
     name: str
     pieces: tuple[Piece, ...]
-    gone: tuple[Piece, ...]
+    lost: tuple[Piece, ...]
     watermark: float | None
     ends: str
     words: str
@@ -160,21 +160,23 @@ def _lane(log: LogOutline, incident: PartitionIncident, place: Placing, y: int) 
     if log.is_final and not log.is_remnant and log.state == "live" and log.broker_id == incident.leader:
         extra = "leader"
     name = f"{owner} ({extra})" if extra else owner
-    gone = [loss for loss in incident.losses if _holds(log, loss)]
-    count = sum(loss.records for loss in gone)
-    mark = f"HW {log.high_watermark}" if isinstance(log.high_watermark, int) else ""
+    lost = [loss for loss in incident.losses if _holds(log, loss)]
+    count = sum(loss.records for loss in lost)
+    checkpointed = f"HW {log.high_watermark}" if isinstance(log.high_watermark, int) else ""
     return DrawnLane(
         y=y,
         name=name,
-        pieces=_terms(log, place, kept_until=min((loss.offsets.first for loss in gone), default=log.log_end_offset)),
-        gone=tuple(_lost_piece(log, loss, place) for loss in gone),
+        pieces=_terms(log, place, kept_until=min((loss.offsets.first for loss in lost), default=log.log_end_offset)),
+        lost=tuple(_lost_piece(log, loss, place) for loss in lost),
         watermark=place(log.high_watermark)
         if isinstance(log.high_watermark, int) and log.log_start_offset <= log.high_watermark <= log.log_end_offset
         else None,
         ends=", ".join(
-            part for part in (f"end {log.log_end_offset}", mark, f"leader lacks {count:,}" if count else "") if part
+            part
+            for part in (f"end {log.log_end_offset}", checkpointed, f"leader lacks {count:,}" if count else "")
+            if part
         ),
-        words=_lane_words(log, name, gone),
+        words=_lane_words(log, name, lost),
     )
 
 
@@ -208,13 +210,13 @@ def _lost_piece(log: LogOutline, loss: LossEntry, place: Placing) -> Piece:
     return Piece(x=start, width=max(end - start, 2), kind=loss.was_committed)
 
 
-def _lane_words(log: LogOutline, name: str, gone: Sequence[LossEntry]) -> str:
+def _lane_words(log: LogOutline, name: str, losses: Sequence[LossEntry]) -> str:
     if log.log_end_offset <= log.log_start_offset:
         return f"{name} is empty, log end {log.log_end_offset}"
     words = f"{name} holds offsets {log.log_start_offset} to {log.log_end_offset - 1}"
     terms = ", ".join(f"epoch {entry.leader_epoch} from {entry.start_offset}" for entry in log.epochs[:20])
     lost = ", ".join(
-        f"{loss.offsets.first} to {loss.offsets.last} ({_CERTAINTY_WORDS[loss.was_committed]})" for loss in gone[:20]
+        f"{loss.offsets.first} to {loss.offsets.last} ({_CERTAINTY_WORDS[loss.was_committed]})" for loss in losses[:20]
     )
     return words + (f", {terms}" if terms else "") + (f"; the leader lacks {lost}" if lost else "")
 
