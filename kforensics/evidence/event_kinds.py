@@ -1,4 +1,4 @@
-"""What can happen to a cluster, whoever says so: the one list of kinds for the metadata log and for timelines."""
+"""The kinds of events of a cluster, for the metadata log and for timelines alike."""
 
 from enum import StrEnum
 

@@ -32,7 +32,7 @@ AUDIT_SCHEMA = "kforensics/fleet-audit/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOutcome:
-    """How an audit went; what it found stands in the tables."""
+    """The outcome of an audit; its results are in the tables."""
 
     tables: Tables
     seconds: Mapping[str, float]
@@ -50,7 +50,7 @@ def audit(
     since: Path | None = None,
     progress: Progress | None = None,
 ) -> AuditOutcome:
-    """Audit what the sources stand for and write the tables.
+    """Audit the inputs of the sources and write the tables.
 
     Args:
         session: a Spark session.
@@ -58,7 +58,7 @@ def audit(
         out: the directory of the tables: new, or of an audit that was interrupted.
         options: as for a comparison: leader, protocol, topics.
         since: the tables of an earlier audit, whose closed segments need not be read again where they did not change.
-        progress: told how far each stage is.
+        progress: called with the progress of each stage.
 
     Raises:
         UsageError: the output can't be used.

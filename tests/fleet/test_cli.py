@@ -92,7 +92,7 @@ def test_without_java_one_sentence(monkeypatch):
         sessions.find_java()
 
 
-def test_an_old_java_is_told(monkeypatch, tmp_path):
+def test_an_old_java_is_reported(monkeypatch, tmp_path):
     from kforensics.errors import UsageError
 
     monkeypatch.setattr(sessions, "_java_homes", lambda: iter([tmp_path]))

@@ -103,7 +103,7 @@ def test_a_file_that_changes_while_it_is_read_is_named(broker, monkeypatch):
     assert 7 == len(read.segments)
 
 
-def test_a_source_that_is_not_there_stands_beside_the_others(broker, tmp_path):
+def test_a_missing_source_is_a_problem_beside_the_others(broker, tmp_path):
     found = find_sources([Source(location=broker), Source(location=tmp_path / "none", node_id=9)])
 
     assert ["broker", "unreadable"] == [one.found.described.kind for one in found.inputs]

@@ -1,7 +1,7 @@
 """What to add to the times in a log file to get UTC: by option, by named zones, by epochs that the metadata log dates, by file times.
 
 Log lines carry the broker's local time without a zone. A leader epoch of a partition begins at one moment for the whole cluster, so the lines that
-tell of it anchor the clocks of files to one another, and to UTC where a metadata record or a line with a zone tells of the same epoch.
+report it anchor the clocks of files to one another, and to UTC if a metadata record or a line with a zone reports the same epoch.
 """
 
 import datetime as dt
@@ -118,7 +118,7 @@ def _like_others(clocks: Sequence[Clock | None]) -> Clock | None:
 
 
 def _anchors(file: LogFile) -> dict[Anchor, int]:
-    """The first time at which the file tells of each leader epoch."""
+    """Return the first time at which the file reports each leader epoch."""
     first: dict[Anchor, int] = {}
     for event in file.events:
         if event.kind not in _ANCHORS or isinstance(event.topic_partition, Absent):
@@ -130,7 +130,7 @@ def _anchors(file: LogFile) -> dict[Anchor, int]:
 
 
 def _by_anchors(times: Mapping[Anchor, int], known: Mapping[Anchor, int], source: str) -> Clock | None:
-    """The zone that most anchors agree on; a broker that comes back late tells of old epochs late, so the majority decides."""
+    """Return the zone on which most anchors agree; a broker that returns late reports old epochs late, so the majority decides."""
     votes: dict[int, list[int]] = defaultdict(list)
     for anchor, time in times.items():
         if anchor in known:

@@ -7,7 +7,7 @@ from kforensics.findings.answers.model import Answer, State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The colour and mark of the answer; the mark says the same as the colour."""
+    """The tone and symbol of the answer; the symbol says the same as the colour."""
 
     tone: str
     mark: str
