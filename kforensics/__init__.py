@@ -1,7 +1,7 @@
 """Read-only log forensics over Kafka broker data directories: what was lost, was it committed, and who still has it.
 
 The functions here are the commands without a command line. They take paths, never write, and give immutable values; what can't be read
-stands in `problems`, and only paths that can't be used at all raise an `EvidenceError`.
+stands in `problems`; a path that can't be used at all raises an `EvidenceError` before anything is analysed.
 
     result = kforensics.diff("broker-1", "broker-2", "broker-3")
     for finding in result.findings:
@@ -38,15 +38,16 @@ def diff(
         jobs: processes; one for each core where not given.
 
     Raises:
-        EvidenceError: none of the paths can be used.
+        EvidenceError: a path can't be used, or they are not of one cluster.
         ValueError: no such protocol.
     """
     from kforensics.commands.diff import DiffOptions, compare  # noqa: PLC0415
-    from kforensics.evidence.discovery.inputs import find_inputs  # noqa: PLC0415
+    from kforensics.evidence.discovery.inputs import find_inputs, why_not_compared  # noqa: PLC0415
     from kforensics.protocol.truncation import ProtocolName  # noqa: PLC0415
 
     options = DiffOptions(leader=leader, protocol=ProtocolName(protocol) if protocol else None)
-    return compare(find_inputs(_paths(paths), with_server_logs=True), options, jobs=jobs, keep_quiet=True)
+    inputs = find_inputs(_paths(paths), with_server_logs=True, why_not=why_not_compared, one_cluster=True)
+    return compare(inputs, options, jobs=jobs, keep_quiet=True)
 
 
 def verify(*paths: AnyPath, level: str = "records", jobs: int | None = None) -> "Verification":
@@ -58,15 +59,17 @@ def verify(*paths: AnyPath, level: str = "records", jobs: int | None = None) -> 
         jobs: processes; one for each core where not given.
 
     Raises:
-        EvidenceError: none of the paths can be used.
+        EvidenceError: a path can't be used.
         ValueError: no such level.
     """
     from kforensics.commands.processes import default_jobs  # noqa: PLC0415
     from kforensics.evidence.checks.consistency import verify_inputs  # noqa: PLC0415
-    from kforensics.evidence.discovery.inputs import find_inputs  # noqa: PLC0415
+    from kforensics.evidence.discovery.inputs import find_inputs, why_not_checked  # noqa: PLC0415
     from kforensics.formats.segment.walk import Level  # noqa: PLC0415
 
-    return verify_inputs(find_inputs(_paths(paths)), level=Level(level), jobs=jobs or default_jobs())
+    return verify_inputs(
+        find_inputs(_paths(paths), why_not=why_not_checked), level=Level(level), jobs=jobs or default_jobs()
+    )
 
 
 def explain(*paths: AnyPath, before: Sequence[AnyPath] = (), jobs: int | None = None) -> "Explanation":
@@ -78,7 +81,7 @@ def explain(*paths: AnyPath, before: Sequence[AnyPath] = (), jobs: int | None = 
         jobs: processes; one for each core where not given.
 
     Raises:
-        EvidenceError: none of the paths can be used.
+        EvidenceError: a path can't be used, or they are not of one cluster.
     """
     from kforensics.commands.explain import ExplainOptions  # noqa: PLC0415
     from kforensics.commands.explain import explain as explain_evidence  # noqa: PLC0415

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kforensics.cli.options import (
+    ClusterOption,
     JobsOption,
+    KeepGoingOption,
     LeaderOption,
     LinesFormatOption,
     OutOption,
@@ -16,6 +18,7 @@ from kforensics.cli.options import (
     PathsArgument,
     ReadRateOption,
     SealOption,
+    StoppedOption,
     TopicsOption,
     VerboseOption,
     apply_read_rate,
@@ -56,6 +59,9 @@ def diff(
     ] = None,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
+    stopped: StoppedOption = False,
+    cluster: ClusterOption = None,
+    keep_going: KeepGoingOption = False,
     only_findings: Annotated[
         bool, typer.Option("--only-findings", help="One line a finding, without the blocks.")
     ] = False,
@@ -94,7 +100,7 @@ def diff(
     from kforensics.cli.sealed import add_seal, checked_seal
     from kforensics.commands.diff import DiffOptions, compare
     from kforensics.errors import UsageError
-    from kforensics.evidence.discovery.inputs import find_inputs
+    from kforensics.evidence.discovery.inputs import find_inputs, why_not_compared
     from kforensics.protocol.truncation import ProtocolName
 
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
@@ -103,13 +109,21 @@ def diff(
     check_out(out, paths)
     pseudonyms = pseudonyms_of(redact, redact_key)
     jobs = apply_read_rate(read_rate, jobs)
-    inputs = find_inputs(paths, with_server_logs=True)
+    inputs = find_inputs(
+        paths,
+        with_server_logs=True,
+        why_not=why_not_compared,
+        keep_going=keep_going,
+        one_cluster=True,
+        cluster=cluster,
+    )
     sealed = checked_seal(seal, paths, inputs.described, jobs)
     options = DiffOptions(
         leader=leader,
         protocol=ProtocolName(protocol.value) if protocol else None,
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
+        is_stopped=stopped,
         rename_group=pseudonyms.group if pseudonyms else str,
     )
     as_text = output_format is OutputFormat.TEXT

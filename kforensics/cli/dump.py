@@ -4,7 +4,15 @@ from typing import Annotated
 import typer
 
 from kforensics.cli.exits import ExitCode
-from kforensics.cli.options import JobsOption, LinesFormatOption, OutOption, OutputFormat, PathsArgument, require_format
+from kforensics.cli.options import (
+    JobsOption,
+    KeepGoingOption,
+    LinesFormatOption,
+    OutOption,
+    OutputFormat,
+    PathsArgument,
+    require_format,
+)
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
 from kforensics.errors import UsageError
 
@@ -44,6 +52,7 @@ def dump(
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
     output_format: LinesFormatOption = OutputFormat.TEXT,
+    keep_going: KeepGoingOption = False,
     out: OutOption = None,
     jobs: JobsOption = None,
 ) -> None:
@@ -73,6 +82,7 @@ def dump(
             to_time_ms=parse_time(to_time, "--to-time"),
         ),
         output_format=output_format,
+        keep_going=keep_going,
         out=out,
         jobs=jobs,
     )

@@ -25,7 +25,7 @@ from kforensics.render.json.document import to_plain
 from kforensics.render.json.dump import dump_line, plain_item
 from kforensics.render.text.dump import text_lines
 from kforensics.source.mapped import open_evidence
-from kforensics.source.naming import FileKind, FileName
+from kforensics.source.naming import FileKind, FileName, parse_file_name
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle
 
 UNOPENED = frozenset({FileKind.SYMBOLIC_LINK, FileKind.SPECIAL})
@@ -86,6 +86,7 @@ def run_dump(
     pseudonyms: Pseudonyms | None,
     selection: Selection,
     output_format: OutputFormat,
+    keep_going: bool,
     out: Path | None,
     jobs: int | None,
 ) -> ExitCode:
@@ -101,13 +102,22 @@ def run_dump(
         jobs=1 if out is not None else jobs or default_jobs(),
         writes_directly=out is None and output_format is OutputFormat.JSONL,
     )
-    inputs = find_inputs(paths)
+    inputs = find_inputs(paths, why_not=why_not_dumped, keep_going=keep_going)
     looked = _Looked(problems=list(inputs.problems))
     targets = list(_targets(inputs, looked))
     pieces = {OutputFormat.JSONL: _jsonl, OutputFormat.JSON: _json, OutputFormat.TEXT: _text}[output_format]
     write_result(pieces(inputs, targets, options, looked), out)
     _report_problems(inputs, looked)
     return looked.exit_code()
+
+
+def why_not_dumped(found: FoundInput) -> str:
+    """A file is known by its name, or by its content as a segment."""
+    name = parse_file_name(Path(found.described.path).name)
+    if name.kind is FileKind.UNKNOWN:
+        name = parse_file_name(found.root.name)
+    with open_evidence(found.root) as file:
+        return NOT_DUMPED.get(recognised_name(file, name).kind, "")
 
 
 def _targets(inputs: Inputs, looked: _Looked) -> Iterator[_Target]:

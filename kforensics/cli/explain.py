@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kforensics.cli.options import (
+    ClusterOption,
     JobsOption,
+    KeepGoingOption,
     OutOption,
     OutputFormat,
     PartitionsOption,
     ReportFormatOption,
     SealOption,
+    StoppedOption,
     TopicsOption,
     VerboseOption,
     require_format,
@@ -68,6 +71,9 @@ def explain(
             show_default=False,
         ),
     ] = None,
+    stopped: StoppedOption = False,
+    cluster: ClusterOption = None,
+    keep_going: KeepGoingOption = False,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
     output_format: ReportFormatOption = OutputFormat.TEXT,
@@ -103,6 +109,7 @@ def explain(
     options = ExplainOptions(
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
+        is_stopped=stopped,
         since_ms=parse_time(since) if since else None,
         until_ms=parse_time(until) if until else None,
         log_zone=parse_zone(log_timezone) if log_timezone else None,
@@ -110,7 +117,7 @@ def explain(
     )
     if options.since_ms is not None and options.until_ms is not None and options.since_ms > options.until_ms:
         raise UsageError("--since is later than --until")
-    evidence = gather_evidence(paths, before or ())
+    evidence = gather_evidence(paths, before or (), keep_going=keep_going, cluster=cluster)
     sealed = checked_seal(seal, [*paths, *(before or ())], evidence.inputs.described, jobs)
     result = tell(evidence, options, jobs=jobs)
     if sealed:

@@ -9,6 +9,7 @@ import typer
 from kforensics.cli.helptext import help_of
 from kforensics.cli.options import (
     DocumentFormatOption,
+    KeepGoingOption,
     LeaderOption,
     OutOption,
     OutputFormat,
@@ -110,6 +111,7 @@ def audit(
     topic: TopicOption = None,
     partition: PartitionOption = None,
     most: MostOption = 100,
+    keep_going: KeepGoingOption = False,
     output_format: PageFormatOption = OutputFormat.TEXT,
     verbose: VerboseOption = False,
 ) -> None:
@@ -149,7 +151,13 @@ def audit(
     )
     with stage_progress(quiet=not sys.stderr.isatty()) as progress, open_session(master, settings) as session:
         run_audit(
-            session, found, target, options=options, since=parse_location(since) if since else None, progress=progress
+            session,
+            found,
+            target,
+            options=options,
+            since=parse_location(since) if since else None,
+            keep_going=keep_going,
+            progress=progress,
         )
     from kforensics.fleet.summary import summarise
 
@@ -264,6 +272,7 @@ def scan(
     normal_priority: Annotated[
         bool, typer.Option("--normal-priority", help="Do not step behind the broker for disk and processor.")
     ] = False,
+    keep_going: KeepGoingOption = False,
     output_format: DocumentFormatOption = OutputFormat.TEXT,
 ) -> None:
     """Extract on a broker what an audit needs of its disks, as Parquet: no keys, no values. Needs no Spark.
@@ -289,7 +298,14 @@ def scan(
     if not normal_priority:
         lower_priority()
     with byte_progress(quiet=not sys.stderr.isatty()) as progress:
-        result = scan_node(paths, parse_location(out), rate=rate, digests_only=digests_only, progress=progress)
+        result = scan_node(
+            paths,
+            parse_location(out),
+            rate=rate,
+            digests_only=digests_only,
+            keep_going=keep_going,
+            progress=progress,
+        )
     code = exit_code_of(result.findings, result.problems)
     if output_format is OutputFormat.JSON:
         write_result(scan_document(result, int(code)))

@@ -8,6 +8,7 @@ import typer
 
 from kforensics.cli.exits import exit_code_of
 from kforensics.cli.options import (
+    KeepGoingOption,
     LinesFormatOption,
     OutOption,
     OutputFormat,
@@ -30,6 +31,7 @@ def ls(
     files: Annotated[
         bool, typer.Option("--files", help="List every file, not only counts by kind (json, jsonl).")
     ] = False,
+    keep_going: KeepGoingOption = False,
     out: OutOption = None,
     verbose: VerboseOption = False,
 ) -> None:
@@ -42,11 +44,11 @@ def ls(
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
     check_out(out, paths)
 
-    from kforensics.evidence.discovery.inputs import find_inputs
+    from kforensics.evidence.discovery.inputs import find_inputs, why_not_listed
     from kforensics.evidence.inventory import take_inventory
     from kforensics.findings.inventory import inventory_findings
 
-    inputs = find_inputs(paths, with_server_logs=True)
+    inputs = find_inputs(paths, with_server_logs=True, why_not=why_not_listed, keep_going=keep_going)
     inventory = take_inventory(inputs)
     findings = inventory_findings(inventory)
     code = exit_code_of(findings, inventory.problems)

@@ -4,6 +4,8 @@ import typer
 
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.options import (
+    ClusterOption,
+    KeepGoingOption,
     LinesFormatOption,
     OutOption,
     OutputFormat,
@@ -32,6 +34,8 @@ def metadata(
             "--at", metavar="OFFSET", min=0, help="The state once this metadata offset is applied.", show_default=False
         ),
     ] = None,
+    cluster: ClusterOption = None,
+    keep_going: KeepGoingOption = False,
     verbose: VerboseOption = False,
     output_format: LinesFormatOption = OutputFormat.TEXT,
     out: OutOption = None,
@@ -49,6 +53,6 @@ def metadata(
         raise UsageError("--partition needs --topic")
     check_out(out, paths)
     question = MetadataQuestion(topic=topic, partition=partition, broker=broker, at=at, verbose=verbose)
-    code = run_metadata(paths, question, output_format=output_format, out=out)
+    code = run_metadata(paths, question, output_format=output_format, out=out, keep_going=keep_going, cluster=cluster)
     if code is not ExitCode.NOTHING_FOUND:
         raise typer.Exit(code)

@@ -10,14 +10,15 @@ import typer
 from kforensics.cli.exits import ExitCode, exit_code_of
 from kforensics.cli.options import OutputFormat
 from kforensics.cli.output import write_result
+from kforensics.commands.filters import not_there
 from kforensics.commands.processes import default_jobs
 from kforensics.damage import Absent, Damage, Gravity
 from kforensics.errors import EvidenceError, UsageError
-from kforensics.evidence.discovery.inputs import Inputs, find_inputs
+from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_checked
 from kforensics.evidence.metadata.compare import LogComparison, compare_metadata_logs
 from kforensics.evidence.metadata.events import EventKind, EventSelection, MetadataEvent, change_events
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
-from kforensics.evidence.metadata.state import MetadataState
+from kforensics.evidence.metadata.state import MetadataState, TopicState
 from kforensics.evidence.model import Problem
 from kforensics.render.escape import escape_text
 from kforensics.render.json.document import document_pieces, json_line
@@ -59,10 +60,16 @@ def brokers_of(event: MetadataEvent) -> set[int]:
 
 
 def run_metadata(
-    paths: Sequence[Path], question: MetadataQuestion, *, output_format: OutputFormat, out: Path | None
+    paths: Sequence[Path],
+    question: MetadataQuestion,
+    *,
+    output_format: OutputFormat,
+    out: Path | None,
+    keep_going: bool = False,
+    cluster: str | None = None,
 ) -> ExitCode:
     """Write the answer."""
-    inputs = find_inputs(paths)
+    inputs = find_inputs(paths, why_not=why_not_checked, keep_going=keep_going, one_cluster=True, cluster=cluster)
     histories = _read_logs(inputs)
     comparison = compare_metadata_logs(histories)
     if comparison is None:
@@ -112,14 +119,23 @@ def _read_logs(inputs: Inputs) -> list[MetadataHistory]:
 
 def _check_question(question: MetadataQuestion, history: MetadataHistory) -> None:
     if question.topic is not None and not history.topics_named(question.topic):
-        raise UsageError(f"the metadata log knows no topic {question.topic}")
+        raise not_there(f"the metadata log knows no topic {question.topic}", question.topic, history.topic_ids)
     if question.topic is not None and question.partition is not None:
         if not history.partition_states(question.topic, question.partition):
-            raise UsageError(f"topic {question.topic} has no partition {question.partition}")
+            known = {str(number) for one in history.topics_named(question.topic) for number in _numbers(history, one)}
+            raise not_there(
+                f"topic {question.topic} has no partition {question.partition}", str(question.partition), known
+            )
     elif question.broker is not None and question.broker not in history.brokers:
-        raise UsageError(f"the metadata log knows no broker {question.broker}")
+        raise not_there(
+            f"the metadata log knows no broker {question.broker}", str(question.broker), map(str, history.brokers)
+        )
     if question.at is not None and question.at >= history.end_offset:
         raise UsageError(f"the metadata log ends at offset {history.end_offset - 1}, before {question.at}")
+
+
+def _numbers(history: MetadataHistory, topic: TopicState) -> Iterator[int]:
+    return (number for topic_id, number in history.partitions if topic_id == topic.topic_id)
 
 
 def _screen(

@@ -12,6 +12,7 @@ from kforensics.cli.exits import exit_code_of
 from kforensics.cli.options import (
     CheckFormatOption,
     JobsOption,
+    KeepGoingOption,
     OutOption,
     OutputFormat,
     PathsArgument,
@@ -56,6 +57,7 @@ def verify(
     jobs: JobsOption = None,
     read_rate: ReadRateOption = None,
     seal: SealOption = None,
+    keep_going: KeepGoingOption = False,
     out: OutOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -71,12 +73,12 @@ def verify(
 
     from kforensics.commands.processes import default_jobs
     from kforensics.evidence.checks.consistency import verify_inputs
-    from kforensics.evidence.discovery.inputs import find_inputs
+    from kforensics.evidence.discovery.inputs import find_inputs, why_not_checked
     from kforensics.findings.verify import verify_findings
     from kforensics.formats.segment.walk import Level
     from kforensics.reconcile.replicas.intact import IntactReplicas
 
-    inputs = find_inputs(paths)
+    inputs = find_inputs(paths, why_not=why_not_checked, keep_going=keep_going)
     sealed = checked_seal(seal, paths, inputs.described, jobs)
     with _progress(inputs, quiet=quiet) as advance:
         verification = verify_inputs(inputs, level=Level(level.value), jobs=jobs or default_jobs(), progress=advance)

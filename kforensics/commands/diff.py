@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
+from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import default_jobs, in_chunks, spread
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
@@ -45,6 +46,8 @@ class DiffOptions:
     protocol_hints: Mapping[int, ProtocolName] = field(default_factory=dict)
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
+    is_stopped: bool = False
+    """Whoever asks says that no broker ran while its directories were copied."""
     rename_group: Callable[[str], str] = str
     """What consumer groups are called in the result."""
 
@@ -113,6 +116,22 @@ def compare(
     gathered = gather_cluster_evidence(inputs, places, rename_group=options.rename_group)
     options = replace(options, protocol_hints={**gathered.protocol_hints, **options.protocol_hints})
     groups = [(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, options)]
+    if places.by_partition:
+        check_wanted(
+            topics=options.topics,
+            known_topics={tp.topic for tp in places.by_partition},
+            partitions=options.partitions,
+            known_partitions={
+                tp.partition for tp in places.by_partition if not options.topics or tp.topic in options.topics
+            },
+            leader=options.leader,
+            known_brokers={
+                place.state.broker_id
+                for _, group in groups
+                for place in group
+                if not isinstance(place.state.broker_id, Absent)
+            },
+        )
     shared = _Shared(
         groups=groups,
         reader=FileBatchReader([one.root for one in inputs.found]),
@@ -135,7 +154,6 @@ def compare(
         problems=(
             *places.problems,
             *single_files(inputs),
-            *_not_found(places.by_partition, groups, options),
             *gathered.problems,
             *(p for result in results for p in result.problems),
         ),
@@ -163,44 +181,6 @@ def is_wanted(partition: TopicPartition, options: DiffOptions) -> bool:
     if options.topics and partition.topic not in options.topics:
         return False
     return not options.partitions or partition.partition in options.partitions
-
-
-def _not_found(
-    all_places: Mapping[TopicPartition, tuple[PartitionPlace, ...]],
-    wanted: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]],
-    options: DiffOptions,
-) -> Iterator[Problem]:
-    return not_found(
-        options,
-        topics={partition.topic for partition in all_places},
-        partitions={partition.partition for partition, _ in wanted},
-        brokers={place.state.broker_id for _, group in wanted for place in group},
-    )
-
-
-def not_found(
-    options: DiffOptions, *, topics: set[str], partitions: set[int], brokers: set[int | Absent]
-) -> Iterator[Problem]:
-    """What was asked for by name and is nowhere in the inputs: an answer about the rest is no answer about it.
-
-    Args:
-        options: what was asked for.
-        topics: all that are there.
-        partitions: the numbers of those that were wanted and found.
-        brokers: that hold one of these.
-    """
-
-    def problem(words: str) -> Problem:
-        return Problem(input=0, path=WHOLE_INPUT, message=words)
-
-    for topic in sorted(options.topics - topics):
-        yield problem(f"no partition of topic {topic} is among the inputs (--topic)")
-    for number in sorted(options.partitions - partitions):
-        yield problem(f"no partition {number} of the wanted topics is among the inputs (--partition)")
-    if options.leader is not None and options.leader not in brokers:
-        yield problem(
-            f"broker {options.leader} holds no wanted partition among the inputs (--leader): leaders were chosen without it"
-        )
 
 
 def single_files(inputs: Inputs) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, gather_cluster_evidence
+from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import default_jobs, in_chunks, spread
 from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
@@ -50,6 +51,8 @@ class ExplainOptions:
 
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
+    is_stopped: bool = False
+    """Whoever asks says that no broker ran while its directories were copied."""
     since_ms: int | None = None
     until_ms: int | None = None
     log_zone: dt.tzinfo | None = None
@@ -119,6 +122,14 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     )
     clocks, events = gathered.clocks, gathered.events
     truncations = logged_truncations(events)
+    told_of = {*places.by_partition, *_recorded(gathered, ExplainOptions()), *_by_partition(truncations)}
+    if told_of:
+        check_wanted(
+            topics=options.topics,
+            known_topics={tp.topic for tp in told_of},
+            partitions=options.partitions,
+            known_partitions={tp.partition for tp in told_of if not options.topics or tp.topic in options.topics},
+        )
     groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
     known = {tp for tp, _ in groups}
     groups += [(tp, ()) for tp in sorted(_subject_of(truncations)) if tp not in known and _is_wanted(tp, options)]
@@ -145,10 +156,6 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
         problems.append(Problem(input=0, path=".", message=NO_LOGS))
     topics = {tp.topic for tp in (*places.by_partition, *leaderships, *shared.logged)}
-    problems += [
-        Problem(input=0, path=".", message=f"no input tells of topic {topic} (--topic)")
-        for topic in sorted(options.topics - topics)
-    ]
     findings = explain_findings(incidents, timeline)
     done = operations(timeline, incidents, looked=evidence.nodes_by_rank())
     bugs = broker_bugs(shared.signs_of_brokers, gathered.versions)

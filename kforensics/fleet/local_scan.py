@@ -52,6 +52,7 @@ def scan_node(
     *,
     rate: int | None = None,
     digests_only: bool = False,
+    keep_going: bool = False,
     progress: Progress | None = None,
 ) -> ScanResult:
     """Extract the evidence of data directories.
@@ -61,16 +62,17 @@ def scan_node(
         out: where the evidence goes: new, or of an earlier scan of the same directories.
         rate: most bytes to read in a second.
         digests_only: carry no batches: far less where batches are small, but runs that differ can't be drilled into.
+        keep_going: a path that can't be used is a problem beside the others.
         progress: told of bytes read and findings.
 
     Raises:
         UsageError: the output can't be used.
-        EvidenceError: none of the paths can be.
+        EvidenceError: a path can't be used, or with `keep_going` none can.
     """
     sources = [Source(location=path) for path in paths]
     check_output(out, sources)
     tables = _open_output(out)
-    found = find_sources(sources)
+    found = find_sources(sources, keep_going=keep_going)
     tables.create(TABLES_OF_A_SCAN)
     tables.write_manifest(SCAN_MANIFEST, scan_manifest(found.inputs, is_complete=False))
     run = time.time_ns() // 1_000_000
