@@ -130,6 +130,8 @@ class Replica:
     """The log dir holds `.kafka_cleanshutdown`."""
     producer_snapshots: tuple[int, ...] = ()
     """Offsets that name the `.snapshot` files."""
+    orphan_indexes: tuple[tuple[int, str], ...] = ()
+    """Base offset and path of indexes whose segment is not there."""
     deleted_segments: tuple[Segment, ...] = ()
     """Segments renamed `.deleted`: content that outlives a truncation or retention."""
     damage: Mapping[str, tuple[Damage, ...]] = field(default_factory=dict)
