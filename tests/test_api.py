@@ -1,9 +1,14 @@
+import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import kforensics
+from kforensics.cli.app import run
 from kforensics.errors import EvidenceNotFound
 
 
@@ -12,20 +17,54 @@ def test_diff_gives_what_the_command_prints(fixtures):
 
     assert () == result.problems
     assert {"KF201"} == {finding.code for finding in result.findings if finding.severity == "critical"}
-    assert 7 == len(result.partitions) == len(result.reports)
+    assert 7 == len(result.body.partitions) == len(result.body.reports)
 
 
 def test_verify_finds_nothing_in_a_clean_node(fixtures):
     result = kforensics.verify(fixtures / "unclean-election" / "broker-2", jobs=1)
 
     assert () == tuple(result.problems)
-    assert not [report for report in result.files if report.state in {"damaged", "unreadable"}]
+    assert not [report for report in result.body.files if report.state in {"damaged", "unreadable"}]
 
 
 def test_explain_tells_of_the_loss(fixtures):
     result = kforensics.explain(fixtures / "unclean-election", jobs=1)
 
-    assert result.conclusion[0].startswith("56 records that were committed")
+    assert result.body.conclusion[0].startswith("56 records that were committed")
+
+
+def test_each_function_answers_as_the_command_prints(fixtures, tmp_path, capsys):
+    node = fixtures / "unclean-election" / "broker-2"
+    manifest = tmp_path / "manifest.jsonl"
+    sealed = kforensics.seal(node, jobs=1)
+    manifest.write_text("".join(sealed.body.pieces))
+    results = {
+        "ls": kforensics.ls(node),
+        "dump": kforensics.dump(node),
+        "metadata": kforensics.metadata(node),
+        "verify": kforensics.verify(node, jobs=1),
+        f"seal --check {manifest}": kforensics.check_seal(manifest, node, jobs=1),
+    }
+
+    assert ("complete", 0) == (sealed.answer.state, sealed.exit_code)
+    for command, result in results.items():
+        code = run([*command.split(), str(node), "--format", "json"])
+        document = json.loads(capsys.readouterr().out)
+        assert (code, document["exit_code"]) == (result.exit_code, result.exit_code)
+        assert result.answer is not None
+        assert (document["answer"]["state"], document["answer"]["headline"]) == (
+            result.answer.state,
+            result.answer.headline,
+        )
+
+
+def test_content_can_be_read_again(fixtures):
+    result = kforensics.dump(fixtures / "unclean-election" / "broker-2" / "orders-0", records=True)
+    first = [len(list(file.items())) for file in result.body.files()]
+
+    assert sum(first) > 100
+    assert first == [len(list(file.items())) for file in result.body.files()]
+    assert "complete" == result.answer.state
 
 
 def test_nothing_there_is_an_error(tmp_path):
@@ -33,6 +72,53 @@ def test_nothing_there_is_an_error(tmp_path):
         kforensics.diff(tmp_path / "missing")
     with pytest.raises(ValueError, match="kip-1"):
         kforensics.diff(tmp_path, protocol="kip-1")
+
+
+def test_verify_gives_the_findings_of_the_command(fixtures, tmp_path, capsys):
+    node = tmp_path / "broker-2"
+    shutil.copytree(fixtures / "unclean-election" / "broker-2", node)
+    log = node / "orders-0" / "00000000000000000000.log"
+    data = bytearray(log.read_bytes())
+    data[200] ^= 1
+    log.write_bytes(data)
+    code = run(["verify", str(node), "--format", "json"])
+    printed = json.loads(capsys.readouterr().out)["findings"]
+    result = kforensics.verify(node, jobs=1)
+
+    assert 1 == code
+    assert [finding["code"] for finding in printed] == [finding.code for finding in result.findings]
+    assert [finding["statement"] for finding in printed] == [finding.statement for finding in result.findings]
+    assert "KF101" in {finding.code for finding in result.findings}
+
+
+def test_paths_may_be_given_in_a_list(fixtures):
+    nodes = [fixtures / "unclean-election" / "broker-2" / "orders-0", str(fixtures / "unclean-election" / "broker-3")]
+
+    assert kforensics.verify(nodes, jobs=1).body.files == kforensics.verify(*nodes, jobs=1).body.files
+    assert len(kforensics.diff(nodes, jobs=1).inputs) == 2
+    assert [] == kforensics._paths(())
+    assert [Path("a"), Path("b"), Path("c")] == kforensics._paths(("a", [Path("b"), "c"]))
+    assert [Path("snapshot")] == kforensics._paths(("snapshot",))
+
+
+def test_what_is_no_path_is_a_clear_error(tmp_path):
+    wrong: tuple[Any, ...] = (b"/var/lib/kafka", 7, [7], [b"x"], None, [["a"]])
+    for given in wrong:
+        with pytest.raises(TypeError, match="a path is a str or os"):
+            kforensics.diff(given)
+    for command in (kforensics.diff, kforensics.verify, kforensics.explain):
+        with pytest.raises(ValueError, match="no path is given"):
+            command()
+        with pytest.raises(ValueError, match="no path is given"):
+            command([])
+    with pytest.raises(TypeError, match="not int"):
+        kforensics.explain(tmp_path, before=wrong[1])
+
+
+def test_only_what_is_promised_is_listed():
+    names = ["__version__", "check_seal", "diff", "dump", "explain", "ls", "metadata", "seal", "verify"]
+
+    assert names == dir(kforensics)
 
 
 def test_importing_loads_nothing_heavy():

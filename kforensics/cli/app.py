@@ -23,6 +23,7 @@ from kforensics.cli.fleet import fleet
 from kforensics.cli.helptext import help_of
 from kforensics.cli.ls import ls
 from kforensics.cli.metadata import metadata
+from kforensics.cli.options import ColourOption
 from kforensics.cli.output import forget_output, write_refusal
 from kforensics.cli.seal import seal
 from kforensics.cli.simulate import simulate
@@ -63,8 +64,10 @@ def _version(asked: bool) -> None:
 
 
 def kforensics(
+    context: typer.Context,
     *,
-    version: Annotated[
+    color: ColourOption = None,
+    version: Annotated[  # noqa: ARG001 - its callback answers it
         bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
@@ -73,6 +76,7 @@ def kforensics(
     Nothing is ever written below an input. Exit codes: 0 nothing found, 1 findings, 2 wrong usage, 3 evidence missing,
     unreadable or incomplete, 4 a defect in kforensics itself.
     """
+    context.obj = color
 
 
 app.callback(help=help_of(kforensics))(kforensics)

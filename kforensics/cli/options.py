@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer.models import OptionInfo
 
+from kforensics.cli.terminal import ColourChoice
 from kforensics.errors import UsageError
 
 
-class OutputFormat(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-    JSONL = "jsonl"
-    HTML = "html"
-    SARIF = "sarif"
+class Protocol(StrEnum):
+    """The truncation protocol that followers speak."""
+
+    HW = "hw"
+    KIP_101 = "kip-101"
+    KIP_279 = "kip-279"
+    KIP_595 = "kip-595"
 
 
 PathsArgument = Annotated[
@@ -28,34 +29,6 @@ PathsArgument = Annotated[
         readable=False,  # what can't be read is incomplete evidence, not wrong usage
     ),
 ]
-
-
-_MEANINGS = {
-    OutputFormat.TEXT: "for people",
-    OutputFormat.JSON: "one document for programs",
-    OutputFormat.JSONL: "one object a line",
-    OutputFormat.HTML: "a page to keep",
-    OutputFormat.SARIF: "for viewers of CI results",
-}
-
-
-def _format_option(*offered: OutputFormat) -> OptionInfo:
-    option: OptionInfo = typer.Option(
-        "--format",
-        metavar="|".join(offered),  # what the command has, not all that there are
-        help=f"How the result is written: {', '.join(f'{one} {_MEANINGS[one]}' for one in offered)}.",
-        case_sensitive=False,
-    )
-    return option
-
-
-_PLAIN = (OutputFormat.TEXT, OutputFormat.JSON)
-
-DocumentFormatOption = Annotated[OutputFormat, _format_option(*_PLAIN)]
-PageFormatOption = Annotated[OutputFormat, _format_option(*_PLAIN, OutputFormat.HTML)]
-LinesFormatOption = Annotated[OutputFormat, _format_option(*_PLAIN, OutputFormat.JSONL)]
-ReportFormatOption = Annotated[OutputFormat, _format_option(*_PLAIN, OutputFormat.JSONL, OutputFormat.HTML)]
-CheckFormatOption = Annotated[OutputFormat, _format_option(*_PLAIN, OutputFormat.JSONL, OutputFormat.SARIF)]
 
 OutOption = Annotated[
     Path | None,
@@ -70,7 +43,19 @@ OutOption = Annotated[
 
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Also list what is fine.")]
 
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Write nothing; the exit code is the answer.")]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Write only the first line of the answer; the exit code says the rest.")
+]
+
+ColourOption = Annotated[
+    ColourChoice | None,
+    typer.Option(
+        "--color",
+        help="When text is coloured; auto: on a terminal, unless NO_COLOR is set. It can stand before the command, too.",
+        case_sensitive=False,
+        show_default=False,
+    ),
+]
 
 TopicsOption = Annotated[
     list[str] | None,
@@ -153,28 +138,78 @@ SealOption = Annotated[
     ),
 ]
 
-_RATE = re.compile(r"([0-9]{1,12})(K|M|G|)B?(/s)?", re.ASCII | re.IGNORECASE)
-_UNITS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([KMGT]?)(I?)B?", re.ASCII | re.IGNORECASE)
+_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_MILLISECONDS = re.compile(r"-?[0-9]{1,15}", re.ASCII)
+
+
+def parse_size(text: str, option: str) -> int:
+    """Bytes, as in `800000`, `20G`, `1.5MB` or `64KiB`: K, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024.
+
+    Args:
+        text: what was given.
+        option: which option it was given to, for the error.
+
+    Raises:
+        UsageError: it is no size.
+    """
+    size = _size_of(text)
+    if size is None:
+        raise UsageError(f"{option} {text}: expected bytes, such as 20G, 1.5MB or 64KiB")
+    return size
+
+
+def parse_rate(text: str, option: str) -> int:
+    """Bytes a second: a size as `parse_size` reads it, above 0, with or without `/s`.
+
+    Raises:
+        UsageError: it is no rate.
+    """
+    rate = _size_of(text.strip().removesuffix("/s").removesuffix("/S"))
+    if not rate:
+        raise UsageError(f"{option} {text}: expected bytes a second, such as 50MB/s")
+    return rate
+
+
+def _size_of(text: str) -> int | None:
+    from decimal import Decimal
+
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or (match[3] and not match[2]):
+        return None
+    return int(Decimal(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].upper()])
+
+
+def parse_time(text: str, option: str) -> int:
+    """Milliseconds since 1970 out of ISO 8601, UTC where it names no zone, or out of milliseconds.
+
+    Args:
+        text: what was given. Eight digits alone are refused, since they may be a date, too.
+        option: which option it was given to, for the error.
+
+    Raises:
+        UsageError: it is no time.
+    """
+    from datetime import UTC, datetime
+
+    if _MILLISECONDS.fullmatch(text):
+        if len(text) == 8 and text.isdecimal():
+            raise UsageError(f"{option} {text} may be a date or milliseconds: write a date as 2026-11-21")
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"{option} {text} is neither ISO 8601, such as 2026-11-21T06:26:13.332Z, nor milliseconds"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000
 
 
 def apply_read_rate(rate: str | None, jobs: int | None) -> int | None:
     """Slow reading down where that is asked for; the processes to use then."""
-    from kforensics.source.mapped import limit_read_rate
+    from kforensics.commands.processes import read_at
 
-    if rate is None:
-        limit_read_rate(None)
-        return jobs
-    match = _RATE.fullmatch(rate.strip())
-    bytes_per_second = int(match[1]) * _UNITS[match[2].upper()] if match else 0
-    if not bytes_per_second:
-        raise UsageError(f"--read-rate {rate} is no rate such as 50MB/s")
-    if jobs is not None and jobs > 1:
-        raise UsageError("--read-rate reads in one process: leave --jobs out")
-    limit_read_rate(bytes_per_second)
-    return 1
-
-
-def require_format(chosen: OutputFormat, *offered: OutputFormat) -> None:
-    """Refuse an output format that the command does not have."""
-    if chosen not in offered:
-        raise UsageError(f"--format {chosen} is not offered by this command; it has {', '.join(offered)}")
+    return read_at(None if rate is None else parse_rate(rate, "--read-rate"), jobs)

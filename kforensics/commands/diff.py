@@ -2,19 +2,25 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import default_jobs, in_chunks, spread
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
+from kforensics.commands.redaction.records import redact_record
+from kforensics.commands.result import Conclusion, Result, check_seal_of
+from kforensics.commands.result import Progress as ProgressOf
 from kforensics.damage import Absent
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import changes_since, collect_replica, scan_place, segment_paths
-from kforensics.findings.diff import identity_findings, partition_findings
+from kforensics.findings.diff import identity_findings, missing_isr_findings, partition_findings
 from kforensics.findings.model import Finding, Severity, by_gravity
 from kforensics.formats.log.records import Record
 from kforensics.protocol.truncation import ProtocolName
@@ -22,7 +28,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.partition import PartitionReport, Verdict, reconcile_partition
 from kforensics.source.naming import FileKind
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 64
@@ -73,6 +79,8 @@ class DiffResult:
     partitions: tuple[PartitionResult, ...]
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
+    dropped: Callable[[], Iterable[tuple[TopicPartition, str, Iterable[Record]]]] = tuple
+    """Reads the records that the truncations would discard: the partition, whose replica, and the records."""
 
     @property
     def reports(self) -> tuple[PartitionReport, ...]:
@@ -81,6 +89,98 @@ class DiffResult:
 
 
 Flatten = Callable[[PartitionReport], bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffRequest:
+    """What is to be compared."""
+
+    paths: tuple[Path, ...]
+    leader: int | None = None
+    """Taken as the leader of every partition it holds."""
+    protocol: str | None = None
+    """`hw`, `kip-101`, `kip-279` or `kip-595`; from the evidence where not given."""
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    pseudonyms: Pseudonyms | None = None
+    """What stands for payloads and groups; None where they are shown as they are."""
+    seal: Path | None = None
+    """A manifest to check the inputs against first."""
+    jobs: int | None = None
+    """Processes; one for each core where not given."""
+    flatten: Flatten | None = None
+    """Makes of each report what is written out, where it was computed; keeps memory small."""
+    keep_quiet: bool = True
+    """Keep the reports of consistent partitions too."""
+    is_stopped: bool = False
+    """Whoever asks says that no broker ran while its directories were copied."""
+    cluster: str | None = None
+    """The id of the cluster that is wanted, where the inputs are of several."""
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
+
+
+def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[DiffResult]:
+    """Compare the replicas of every partition below the paths.
+
+    Args:
+        request: paths, filters and seal.
+        progress: called with bytes read and findings so far.
+
+    Returns:
+        A result for each partition.
+
+    Raises:
+        EvidenceError: a path can't be used.
+        UsageError: the seal is of other paths.
+        ValueError: no such protocol.
+    """
+    options = DiffOptions(
+        leader=request.leader,
+        protocol=ProtocolName(request.protocol) if request.protocol else None,
+        topics=request.topics,
+        partitions=request.partitions,
+        is_stopped=request.is_stopped,
+        rename_group=request.pseudonyms.group if request.pseudonyms else str,
+    )
+    inputs = find_inputs(
+        request.paths,
+        with_server_logs=True,
+        why_not=why_not_compared,
+        keep_going=request.keep_going,
+        one_cluster=True,
+        cluster=request.cluster,
+    )
+    seal = check_seal_of(request.seal, request.paths, inputs.described, request.jobs)
+    compared = compare(
+        inputs,
+        options,
+        jobs=request.jobs,
+        flatten=request.flatten,
+        keep_quiet=request.keep_quiet,
+        progress=progress,
+    )
+    compared = replace(compared, dropped=partial(_dropped, compared, inputs, request.pseudonyms))
+    return Result(
+        command="diff",
+        inputs=compared.inputs,
+        body=compared,
+        concluded=Conclusion(
+            answer=getattr(compared, "answer", None),
+            findings=compared.findings,
+            problems=compared.problems,
+            is_empty=not compared.partitions,
+        ),
+        seal=seal,
+    )
+
+
+def _dropped(
+    compared: DiffResult, inputs: Inputs, pseudonyms: Pseudonyms | None
+) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
+    for partition, owner, records in records_to_go(compared, inputs):
+        hidden = map(partial(redact_record, pseudonyms=pseudonyms), records) if pseudonyms else records
+        yield partition, owner, hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +244,7 @@ def compare(
     findings = by_gravity(
         (
             *identity_findings(inputs.described, nodes_of(inputs)),
+            *_missing_isr(inputs, groups, gathered.facts),
             *(item for result in results for item in result.findings),
         )
     )
@@ -168,12 +269,29 @@ def nodes_of(inputs: Inputs) -> tuple[Node, ...]:
             node_id=found.described.broker_id,
             kind=found.described.kind,
             cluster_id=found.described.cluster_id,
-            log_dirs=(),
             version_hint=found.described.kafka_version_hint,
         )
         for index, found in enumerate(inputs.found)
         if found.log_dirs
     )
+
+
+def _missing_isr(
+    inputs: Inputs, groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]], facts: ClusterFacts
+) -> Iterator[Finding]:
+    """Partitions whose whole ISR has lost them, by the disks of just those brokers."""
+    given = frozenset(node.node_id for node in nodes_of(inputs) if isinstance(node.node_id, int))
+    for partition, places in groups:
+        if partition.topic in METADATA_TOPICS:
+            continue
+        states = facts.leaderships(partition, facts.topic_id(partition.topic))
+        held_by = frozenset(
+            place.state.broker_id
+            for place in places
+            if place.directory_state == "live" and isinstance(place.state.broker_id, int)
+        )
+        if states and held_by:  # of a deleted topic no live directory is left
+            yield from missing_isr_findings(partition, states[-1], held_by, given)
 
 
 def is_wanted(partition: TopicPartition, options: DiffOptions) -> bool:

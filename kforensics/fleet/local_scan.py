@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from kforensics.commands.diff import DiffOptions
-from kforensics.commands.fleet_summary import ScanResult
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.findings.diff import partition_findings
+from kforensics.findings.fleet_summary import ScanResult
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.fleet.content import CONTENT_TABLES, ContentKeeper
 from kforensics.fleet.copies import copy_facts

@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kforensics.cli import dump_lines
 from kforensics.cli.app import run
-from kforensics.cli.dump import parse_time
-from kforensics.errors import UsageError
+from kforensics.commands import record_lines as ring
 from kforensics.evidence.content.index_range import find_range
 from kforensics.evidence.content.items import RecordItem
 from kforensics.formats.columns.record_stream import RecordChunk
@@ -278,14 +276,6 @@ def test_lock(dump: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
     assert "expected an empty file" in dump(lock)[1]
 
 
-def test_times() -> None:
-    assert parse_time("1970-01-01T00:00:01.5", "--from-time") == 1500
-    assert parse_time("1970-01-01T01:00:00+01:00", "--from-time") == 0
-    assert parse_time("-5", "--from-time") == -5
-    with pytest.raises(UsageError):
-        parse_time("soon", "--from-time")
-
-
 payloads = st.none() | st.binary(max_size=12) | st.text(max_size=6).map(str.encode)
 bodies = st.lists(
     st.builds(
@@ -378,8 +368,8 @@ DAMAGES: dict[str, Callable[[list[bytes]], bytes]] = {
 def test_processes_change_no_byte(
     dump: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    monkeypatch.setattr(dump_lines, "STRETCH_LENGTH", 8_000)
-    monkeypatch.setattr(dump_lines, "WORTH_PROCESSES", 1)
+    monkeypatch.setattr(ring, "STRETCH_LENGTH", 8_000)
+    monkeypatch.setattr(ring, "WORTH_PROCESSES", 1)
     log = tmp_path / "t-0" / "00000000000000000000.log"
     log.parent.mkdir()
     log.write_bytes(DAMAGES[what](list(many_batches(400))))

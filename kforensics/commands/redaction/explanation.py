@@ -8,13 +8,28 @@ from typing import Any, TypeVar
 from kforensics.commands.cited import CitedFile
 from kforensics.commands.explain import Explanation
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.evidence.model import Input
 
 T = TypeVar("T")
 
 _PATHS = frozenset({"path", "clocks"})
 _FOREIGN_WORDS = frozenset({"message", "detail"})
-_OWN_WORDS = frozenset({"conclusion", "advice", "missing", "notes", "statement", "meaning", "reason", "steps"})
+_OWN_WORDS = frozenset(
+    {
+        "headline",
+        "now",
+        "tell",
+        "later",
+        "unknown",
+        "conclusion",
+        "advice",
+        "missing",
+        "notes",
+        "statement",
+        "meaning",
+        "reason",
+        "steps",
+    }
+)
 
 
 def redact_explanation(result: Explanation, pseudonyms: Pseudonyms) -> Explanation:
@@ -34,11 +49,6 @@ def redact_cited_files(
     """
     known = _knowing(result, pseudonyms)
     return tuple(dataclasses.replace(file, path=known.path(file.path)) for file in files)
-
-
-def redact_inputs(inputs: tuple[Input, ...], pseudonyms: Pseudonyms) -> tuple[Input, ...]:
-    """The inputs with hosts in their paths replaced."""
-    return tuple(dataclasses.replace(one, path=pseudonyms.path(one.path)) for one in inputs)
 
 
 def _knowing(result: Explanation, pseudonyms: Pseudonyms) -> Pseudonyms:

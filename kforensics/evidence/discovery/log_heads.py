@@ -6,7 +6,7 @@ from pathlib import Path
 from kforensics.errors import EvidenceError
 from kforensics.formats.log_lines.scan import looks_like_broker_log
 from kforensics.source.mapped import EvidenceFile, open_evidence
-from kforensics.source.walk import FoundFile, walk_files
+from kforensics.source.walk import FoundFile, Listings, walk_files
 
 HEAD_LENGTH = 1 << 16
 """Bytes at a file's start that must show a broker's log line."""
@@ -40,5 +40,5 @@ def begins_like_a_log(path: Path) -> bool:
 
 def holds_logs(root: Path) -> bool:
     """Whether any file below a directory begins like a broker's log."""
-    files = (item for item in walk_files(root) if isinstance(item, FoundFile))
+    files = (item for item in walk_files(Listings(root)) if isinstance(item, FoundFile))
     return any(begins_like_a_log(root / item.path) for item, _ in zip(files, range(MOST_HEADS), strict=False))

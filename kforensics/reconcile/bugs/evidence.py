@@ -1,12 +1,14 @@
 """What known bugs are looked for in, and what is said of one that fits."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
+from kforensics.protocol.epochs import EpochRules
 from kforensics.protocol.known_bugs import KNOWN_BUGS, is_affected
-from kforensics.protocol.versions import KafkaVersion
+from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.versions import KafkaVersion, epoch_rules_of, epoch_rules_of_protocol
 from kforensics.reconcile.bugs.log_signs import Sign
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import Loss
@@ -27,6 +29,11 @@ class BrokerVersions:
     """As its log files name it last."""
     at_least: KafkaVersion | None = None
     """What the cluster's metadata.version demands of every broker."""
+
+    def epoch_rules(self, broker: int | Absent, protocol: ProtocolName) -> EpochRules:
+        """How the broker's leader epoch cache behaves; where its version is not known, as in the last release of the protocol."""
+        version = self.by_broker.get(broker) if isinstance(broker, int) else None
+        return epoch_rules_of_protocol(protocol) if version is None else epoch_rules_of(version)
 
     def confidence(self, broker: int | Absent, jira: str) -> str | None:
         """`likely` where the broker's version is known and has the bug, `possible` where it may have it, else none."""
@@ -89,6 +96,35 @@ class TraceEvidence:
     """By broker, a directory in use that is of another topic of the name."""
     signs: Sequence[Sign] = ()
     """In log lines, of this partition and of its brokers."""
+
+    @property
+    def replicas(self) -> Iterator[LogCopy]:
+        """The copies that are replicas now: no renamed directory, no earlier snapshot's remains."""
+        return (one for one in self.copies if not one.is_remnant and one.view.replica.state == "live")
+
+
+Rule = Callable[[TraceEvidence], Iterator[Seen]]
+
+RULES: dict[Rule, frozenset[str]] = {}
+"""Every rule that looks for traces of known bugs, with the names of the bugs that it can find."""
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Registers a rule under the names of the bugs whose traces it looks for.
+
+    Args:
+        names: keys of `BUGS`: JIRA numbers, or a name of its own where a bug has none.
+
+    Raises:
+        KeyError: a name is not in `protocol.known_bugs`.
+    """
+    known = frozenset(BUGS[name].jira for name in names)
+
+    def register(function: Rule) -> Rule:
+        RULES[function] = known
+        return function
+
+    return register
 
 
 def traced(seen: Seen, versions: BrokerVersions) -> BugTrace | None:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
+from kforensics.protocol.known_bugs import RECOVERY_IO_ERROR
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.bugs.evidence import Seen, TraceEvidence
+from kforensics.reconcile.bugs.evidence import Seen, TraceEvidence, rule
 from kforensics.reconcile.bugs.log_signs import Sign, SignKind
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import Loss, is_in_use
@@ -17,6 +18,7 @@ from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, Lo
 _EPOCH_FILE = "leader-epoch-checkpoint"
 
 
+@rule("KAFKA-1211", "KAFKA-6361", "KAFKA-6857", "KAFKA-7164")
 def of_residuals(evidence: TraceEvidence) -> Iterator[Seen]:
     """Replicas that stay different, by the protocol that lets them."""
     for one in evidence.residuals:
@@ -50,6 +52,7 @@ def _is_within_one_leader(one: Residual, evidence: TraceEvidence) -> bool:
     return None not in terms and len(terms) == 1
 
 
+@rule("KAFKA-14704", "KAFKA-13141", "KAFKA-1211", "KAFKA-1647", "KAFKA-2143", "KAFKA-7897")
 def of_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
     """Cuts below or to a high watermark, to 0, of a whole log, and by epoch on an old message format."""
     for line in evidence.logged:
@@ -90,6 +93,34 @@ def _seen_in(
     )
 
 
+@rule(RECOVERY_IO_ERROR)
+def of_emptied_segments(evidence: TraceEvidence) -> Iterator[Seen]:
+    """Recovery emptied a segment, as it does at an I/O error since 4.0; batches out of order make it do so, too."""
+    for line in evidence.logged:
+        if not line.empties_segment or line.has_effect is False:
+            continue
+        before = next(
+            (c.before for c in evidence.truncations if c.broker_id == line.broker_id and c.to_offset == line.to_offset),
+            None,
+        )
+        was_sound = before is not None and _is_sound_from(before, line.to_offset)
+        shown = "; an earlier snapshot shows it sound" if was_sound else ""
+        yield Seen(
+            jira=RECOVERY_IO_ERROR,
+            broker_id=line.broker_id,
+            trace=f"start-up recovery of broker {line.broker_id} emptied the segment that begins at offset {line.to_offset}{shown}",
+            is_conclusive=was_sound,
+            truncated_to=line.to_offset,
+            citations=line.citations,
+        )
+
+
+def _is_sound_from(copy: LogCopy, offset: int) -> bool:
+    """The segments that begin at an offset and above have no damage, and there is one."""
+    segments = [one for one in copy.view.replica.segments if one.base_offset >= offset]
+    return bool(segments) and not any(one.damage for one in segments)
+
+
 def _is_at_high_watermark(truncation: ObservedTruncation) -> bool:
     recorded = truncation.before.view.replica.high_watermark if truncation.before is not None else Absent.UNKNOWN
     return not isinstance(recorded, Absent) and recorded.value == truncation.to_offset
@@ -100,6 +131,7 @@ def is_below_high_watermark(line: LoggedTruncation) -> bool:
     return isinstance(line.high_watermark, int) and line.to_offset < line.high_watermark
 
 
+@rule("KAFKA-7415")
 def of_unwritten_epochs(evidence: TraceEvidence) -> Iterator[Seen]:
     """A leader whose checkpoint lacks a term that it led in, where a follower then cut at another place than the rules say (KAFKA-7415)."""
     newest = max((state.leader_epoch for state in evidence.leaderships), default=-1)
@@ -117,6 +149,7 @@ def of_unwritten_epochs(evidence: TraceEvidence) -> Iterator[Seen]:
             break
 
 
+@rule("KAFKA-7128")
 def of_early_joins(evidence: TraceEvidence) -> Iterator[Seen]:
     """Committed records went with a clean election, and nobody's disk lost anything: the new leader had joined the ISR too early (KAFKA-7128)."""
     if any(
@@ -161,6 +194,7 @@ def _election_after(loss: Loss, evidence: TraceEvidence) -> tuple[Leadership, Le
     return term[-1], after, any(after.leader not in isr for isr in members)
 
 
+@rule("KAFKA-12460")
 def of_metadata_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
     """A quorum member cut records of the metadata log that the final leader holds all the same (KAFKA-12460)."""
     if evidence.leader is None or evidence.leader.view.replica.topic_partition.topic not in METADATA_TOPICS:
@@ -174,6 +208,7 @@ def of_metadata_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
             yield _seen_in(truncation, "KAFKA-12460", trace)
 
 
+@rule("KAFKA-13207", "KAFKA-12996", "KAFKA-18723")
 def of_fetchers(evidence: TraceEvidence) -> Iterator[Seen]:
     """What fetcher threads said: a cut by one that no longer served the partition, a failed fetch behind the leader's log start."""
     start = evidence.leader.view.log_start_offset if evidence.leader is not None else None

@@ -1,13 +1,10 @@
 """What `--format json` gives where inputs are refused: which they are and why, and no analysis."""
 
+from kforensics.commands.result import Conclusion, Result
 from kforensics.errors import EvidenceError, InputsRefused
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.model import Answer, State
-from kforensics.render.json.answer import plain_answer
-from kforensics.render.json.document import document
-
-REFUSED = 3
-"""The exit code beside it."""
+from kforensics.render.json.document import DocumentBody, document
 
 
 def refusal_document(error: EvidenceError) -> str:
@@ -26,11 +23,11 @@ def refusal_document(error: EvidenceError) -> str:
         now=tuple(f"Did you mean {name}?" for one in errors for name in one.nearest[:1]),
         unknown=("Everything: no input was analysed.",),
     )
-    return document(
-        "refusal",
-        inputs=[Input(path=one.path, kind="unreadable") for one in errors],
-        answer=plain_answer(answer),
-        findings=(),
-        problems=[Problem(input=at, path=".", message=one.problem) for at, one in enumerate(errors)],
-        exit_code=REFUSED,
+    conclusion = Conclusion(
+        answer=answer,
+        problems=tuple(Problem(input=at, path=".", message=one.problem) for at, one in enumerate(errors)),
     )
+    inputs = tuple(Input(path=one.path, kind="unreadable") for one in errors)
+    # Every command that reads inputs has the state, with the same exit code.
+    result = Result(command="ls", inputs=inputs, body=None, concluded=conclusion)
+    return "".join(document(result, DocumentBody(name="refusal")))

@@ -10,7 +10,8 @@ from kforensics.commands.diff import DiffResult
 from kforensics.findings.model import Severity
 from kforensics.reconcile.replicas.partition import PartitionReport, Verdict
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import Style, counted, listed, wrapped
+from kforensics.render.text.screen import Style, wrapped
+from kforensics.words import counted, listed
 
 
 class _Totals(NamedTuple):
@@ -73,6 +74,12 @@ def _answer(result: DiffResult) -> _Answer:
             Style.ANSWER_BAD,
             f"DATA AT RISK: {_at_risk(total)} in {count[Verdict.WILL_TRUNCATE]} of {among}.",
             f"Do not start {who} before {whose} copied. No other replica given here holds these records.",
+        )
+    missing = [f for f in grave if f.code == "KF216"]
+    if missing:
+        more = f" ({counted(len(missing) - 1, 'other partition')} likewise)" if len(missing) > 1 else ""
+        return _Answer(
+            Style.ANSWER_BAD, f"THE ISR IS NOT HERE: {escape_text(missing[0].statement)}{more}.", missing[0].advice
         )
     recovery = [f for f in grave if f.code == "KF210"]
     if recovery:
