@@ -17,9 +17,11 @@ from typer.main import get_command
 from kforensics import __version__
 from kforensics.cli.diff import diff
 from kforensics.cli.dump import dump
+from kforensics.cli.examples import epilog_of
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.explain import explain
 from kforensics.cli.fleet import fleet
+from kforensics.cli.help import help_
 from kforensics.cli.helptext import help_of
 from kforensics.cli.ls import ls
 from kforensics.cli.metadata import metadata
@@ -49,7 +51,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, diff, explain, verify, se
 
 app = typer.Typer(
     name=PROGRAM,
-    add_completion=False,
+    add_completion=True,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -81,7 +83,8 @@ def kforensics(
 
 app.callback(help=help_of(kforensics))(kforensics)
 for _command in COMMANDS:
-    app.command(help=help_of(_command))(_command)
+    app.command(help=help_of(_command), epilog=epilog_of(_command.__name__))(_command)
+app.command(name="help", help=help_of(help_), epilog=epilog_of("help"))(help_)
 app.add_typer(fleet)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kforensics.cli.command import Output, with_output
+from kforensics.cli.examples import epilog_of
 from kforensics.cli.helptext import help_of
 from kforensics.cli.options import (
     KeepGoingOption,
@@ -247,4 +248,4 @@ def scan(
 
 
 for _command in (audit, report, scan):
-    fleet.command(help=help_of(_command))(_command)
+    fleet.command(help=help_of(_command), epilog=epilog_of(f"fleet {_command.__name__}"))(_command)

@@ -27,12 +27,12 @@ def with_inputs(command: str, answer: Answer, inputs: Sequence[Input]) -> Answer
         inputs: all of them, those that could not be used among them.
 
     Returns:
-        The same answer where every named path was used. Else its headline says that it is incomplete, and a state that would exit with 0 is `unknown`.
+        The same answer where every named path was used, or none. Else its headline says that it is incomplete, and a state that would exit with 0 is `unknown`.
     """
     if command in JUDGED_TOGETHER and not is_membership_shown(inputs):
         answer = replace(answer, unknown=(*answer.unknown, MEMBERSHIP_UNKNOWN))
     unusable = [one.path for one in inputs if one.kind == UNUSABLE]
-    if not unusable:
+    if not unusable or len(unusable) == len(inputs):
         return answer
     named = unusable[0] if len(unusable) == 1 else counted(len(unusable), "named path")
     is_calm = STATES[command][answer.state] == 0
