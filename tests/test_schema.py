@@ -38,9 +38,7 @@ from kforensics.source.walk import DirectoryKind
 from tests.conftest import ROOT
 from tests.schemas import SchemaMismatch, registry, validate, validate_lines, validator
 
-DOCUMENTS = tuple(
-    name for name in schema.names() if name not in {"common", "refusal"} and not name.endswith("-line")
-)
+DOCUMENTS = tuple(name for name in schema.names() if name not in {"common", "refusal"} and not name.endswith("-line"))
 WITH_LINES = ("diff", "dump", "explain", "ls", "metadata", "verify")
 
 # Where a schema repeats names that the code has in one table.

@@ -36,7 +36,7 @@ def forget_output() -> None:
 def write_refusal(error: EvidenceError) -> None:
     """Write the document of inputs that are refused, unless a result was begun before."""
     if not _StandardOutput.is_begun:
-        from kforensics.render.json.refusal import refusal_document
+        from kforensics.render.emit import refusal_document
 
         write_result(refusal_document(error))
 

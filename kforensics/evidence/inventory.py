@@ -308,7 +308,8 @@ class _Clerk:
         end = tail.log_end_offset if isinstance(tail, LogTail) else None
         if bases and end is None:
             return  # how far the log reaches can't be read
-        ends = [*bases[1:], *([] if end is None else [end])]
+        # Of all segments but the last only the base is known here.
+        ends = [*bases[:-1], *([] if end is None else [end])]
         reach = [
             value
             for field_name in ("high_watermark", "recovery_point")

@@ -127,6 +127,8 @@ class Replica:
     cleaner_point: CheckpointValue | Absent
     clean_shutdown: bool
     """The log dir holds `.kafka_cleanshutdown`."""
+    checkpoint_times_ns: Mapping[str, int] = field(default_factory=dict)
+    """When the files of high watermark and recovery point were last written, by the name of the field; empty where that is not known."""
     producer_snapshots: tuple[int, ...] = ()
     """Offsets that name the `.snapshot` files."""
     orphan_indexes: tuple[tuple[int, str], ...] = ()

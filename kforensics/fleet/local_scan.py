@@ -71,12 +71,14 @@ def scan_node(
     """
     limit_read_rate(rate)
     try:
-        return _scan(paths, out, digests_only=digests_only, progress=progress)
+        return _scan(paths, out, digests_only=digests_only, keep_going=keep_going, progress=progress)
     finally:
         limit_read_rate(None)
 
 
-def _scan(paths: Sequence[Path], out: Path, *, digests_only: bool, progress: Progress | None) -> ScanResult:
+def _scan(
+    paths: Sequence[Path], out: Path, *, digests_only: bool, keep_going: bool, progress: Progress | None
+) -> ScanResult:
     sources = [Source(location=path) for path in paths]
     check_output(out, sources)
     tables = _open_output(out)

@@ -49,6 +49,8 @@ class LogDirState:
     clean_shutdown: bool
     checkpoints: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
     """Offset and line of each partition in one number: a fleet's checkpoints hold millions."""
+    times_ns: Mapping[str, int] = field(default_factory=dict)
+    """When the file of each was last written."""
     unreadable: frozenset[str] = frozenset()
     """Names in `CHECKPOINTS` whose file is there and can't be understood."""
 
@@ -76,6 +78,7 @@ def read_log_dir_state(
     """The checkpoints of one log directory, each value with the line that says it."""
     problems: list[Problem] = []
     values: dict[str, dict[TopicPartition, int]] = {}
+    times: dict[str, int] = {}
     unreadable = set()
     root = listings.root
     here = _partitions_here(listings, log_dir)
@@ -86,6 +89,7 @@ def read_log_dir_state(
         try:
             with open_evidence(root / path) as file:
                 values[name] = _checkpoint_lines(file.read_all(TEXT_LIMIT), here)
+                times[name] = file.mtime_ns
         except (EvidenceError, FormatError) as error:
             unreadable.add(name)
             problems.append(problem_of(input_index, path, error))
@@ -96,6 +100,7 @@ def read_log_dir_state(
         broker_id=broker_id,
         clean_shutdown=clean_shutdown,
         checkpoints=values,
+        times_ns=times,
         unreadable=frozenset(unreadable),
     )
     return state, tuple(problems)

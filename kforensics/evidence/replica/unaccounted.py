@@ -100,7 +100,7 @@ def find_unaccounted(
     if reach is None or (orphans and max(orphans) >= max((base for base, _, _ in segments), default=0)):
         return
     end = max((end for _, end, _ in segments), default=log_start or 0)
-    if reach > end and reach not in explained:
+    if reach > end and not (segments and reach in explained):
         yield Unaccounted(first=end, last=reach - 1, sign=Sign.ABOVE_END if segments else Sign.CHECKPOINT)
 
 
