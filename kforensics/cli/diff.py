@@ -6,13 +6,16 @@ import typer
 
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
+    ClusterOption,
     JobsOption,
+    KeepGoingOption,
     LeaderOption,
     PartitionsOption,
     PathsArgument,
     Protocol,
     ReadRateOption,
     SealOption,
+    StoppedOption,
     TopicsOption,
     apply_read_rate,
 )
@@ -52,6 +55,9 @@ def diff(
             "--show-payload", help="With --show-records, their values too. Payloads are private: mind where this goes."
         ),
     ] = False,
+    stopped: StoppedOption = False,
+    cluster: ClusterOption = None,
+    keep_going: KeepGoingOption = False,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
     jobs: JobsOption = None,
@@ -80,6 +86,9 @@ def diff(
         partitions=frozenset(partition or ()),
         pseudonyms=pseudonyms,
         seal=seal,
+        is_stopped=stopped,
+        cluster=cluster,
+        keep_going=keep_going,
         jobs=jobs,
         flatten=flatten,
         keep_quiet=flatten is None and output.verbose,

@@ -1,7 +1,7 @@
 """Facts about the cluster that stand beside the replicas: metadata log, consumer groups and broker logs among the inputs, read once."""
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -9,7 +9,7 @@ from itertools import chain
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.broker_logs import LogFile, LogPlace, read_log_files
-from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, of_several_clusters
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places
 from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, highest_commits, walk_group_commits
@@ -58,6 +58,8 @@ class ClusterEvidence:
     """By broker, from the versions in its log files."""
     versions: BrokerVersions
     problems: tuple[Problem, ...]
+    brokers_of_logs_alone: frozenset[int] = frozenset()
+    """Nodes that wrote log files and whose data directories are not among the inputs: their replicas are missing."""
 
 
 def gather_cluster_evidence(
@@ -72,6 +74,7 @@ def gather_cluster_evidence(
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for."""
     histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
     log_files, problems = read_logs(inputs, jobs=jobs)
+    log_files = logs_of_cluster(inputs, log_files)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     newest = newest_log(histories)
     versions = _versions(log_files)
@@ -92,7 +95,45 @@ def gather_cluster_evidence(
         protocol_hints=protocol_hints(log_files),
         versions=BrokerVersions(by_broker=versions, at_least=_least_version(newest)),
         problems=tuple(problems),
+        brokers_of_logs_alone=frozenset(file.node_id for file in log_files if isinstance(file.node_id, int))
+        - inputs.brokers,
     )
+
+
+def logs_of_cluster(inputs: Inputs, log_files: Sequence[LogFile]) -> tuple[LogFile, ...]:
+    """The log files that are of the cluster of the inputs by their own lines, or whose lines name none.
+
+    Raises:
+        InputsRefused: lines of a log file name another cluster, and none was asked for.
+    """
+    clusters = {one.cluster_id for one in inputs.described if not isinstance(one.cluster_id, Absent)}
+    expected = {inputs.cluster} if not isinstance(inputs.cluster, Absent) else clusters
+    if not expected and len({min(file.clusters) for file in log_files if file.clusters}) < 2:
+        return tuple(log_files)
+    strangers = [file for file in log_files if file.clusters and expected.isdisjoint(file.clusters)]
+    if not strangers:
+        return tuple(log_files)
+    if not inputs.is_cluster_chosen:
+        named = [(one.path, one.cluster_id) for one in inputs.described if not isinstance(one.cluster_id, Absent)]
+        named += [(_shown(inputs, file), cluster) for file in strangers for cluster in file.clusters]
+        raise of_several_clusters(named)
+    folders = {(file.input, file.path.rpartition("/")[0]) for file in strangers}
+    folders -= {
+        (file.input, file.path.rpartition("/")[0]) for file in log_files if not expected.isdisjoint(file.clusters)
+    }
+    apart = {(file.input, file.path) for file in strangers}
+    return tuple(
+        file
+        for file in log_files
+        if (file.input, file.path) not in apart
+        and (file.clusters or (file.input, file.path.rpartition("/")[0]) not in folders)
+    )
+
+
+def _shown(inputs: Inputs, file: LogFile) -> str:
+    given = inputs.found[file.input].described.path
+    line = min(citation.line for citation in file.clusters.values() if isinstance(citation.line, int))
+    return f"{given if file.path == WHOLE_INPUT else f'{given}/{file.path}'}, line {line}"
 
 
 def read_logs(inputs: Inputs, *, jobs: int = 1) -> tuple[tuple[LogFile, ...], list[Problem]]:

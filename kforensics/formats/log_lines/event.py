@@ -69,6 +69,7 @@ class LogEventKind(StrEnum):
     CONTROLLER_ELECTED = "controller-elected"
     VERSION = "version"
     CONFIGURATION = "configuration"
+    CLUSTER_NAMED = "cluster-named"
 
 
 class LogEvent(NamedTuple):
