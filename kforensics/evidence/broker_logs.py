@@ -12,7 +12,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
-from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
+from kforensics.formats.log_lines.event import DECISIVE, LineCensus, LogEvent, LogEventKind
 from kforensics.formats.log_lines.scan import looks_like_broker_log, scan_log
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
@@ -27,22 +27,6 @@ HEAD_LENGTH = 1 << 16
 
 EVENTS_KEPT = 250_000
 """Events of one file that are kept whatever they say, some 100 MB; above that only those in `DECISIVE`."""
-
-DECISIVE = frozenset(
-    {
-        LogEventKind.TRUNCATION,
-        LogEventKind.FULL_TRUNCATION,
-        LogEventKind.METADATA_TRUNCATION,
-        LogEventKind.RECOVERY_TRUNCATION,
-        LogEventKind.TRUNCATION_REFUSED,
-        LogEventKind.UNCLEAN_ELECTION,
-        LogEventKind.SEGMENTS_DELETED,
-        LogEventKind.LOG_DIR_FAILED,
-        LogEventKind.BROKER_HALTED,
-        LogEventKind.BROKER_STARTED,
-        LogEventKind.RECOVERY_START,
-    }
-)
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 31
