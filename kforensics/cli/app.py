@@ -15,12 +15,15 @@ from typer.main import get_command
 from kforensics import __version__
 from kforensics.cli.diff import diff
 from kforensics.cli.dump import dump
+from kforensics.cli.examples import epilog_of
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.explain import explain
 from kforensics.cli.fleet import fleet
+from kforensics.cli.help import help_
 from kforensics.cli.helptext import help_of
 from kforensics.cli.ls import ls
 from kforensics.cli.metadata import metadata
+from kforensics.cli.options import ColourOption
 from kforensics.cli.seal import seal
 from kforensics.cli.simulate import simulate
 from kforensics.cli.verify import verify
@@ -37,7 +40,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, diff, explain, verify, se
 
 app = typer.Typer(
     name=PROGRAM,
-    add_completion=False,
+    add_completion=True,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -52,8 +55,10 @@ def _version(asked: bool) -> None:
 
 
 def kforensics(
+    context: typer.Context,
     *,
-    version: Annotated[
+    color: ColourOption = None,
+    version: Annotated[  # noqa: ARG001 - its callback answers it
         bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
@@ -62,11 +67,13 @@ def kforensics(
     Nothing is ever written below an input. Exit codes: 0 nothing found, 1 findings, 2 wrong usage, 3 evidence missing,
     unreadable or incomplete, 4 a defect in kforensics itself.
     """
+    context.obj = color
 
 
 app.callback(help=help_of(kforensics))(kforensics)
 for _command in COMMANDS:
-    app.command(help=help_of(_command))(_command)
+    app.command(help=help_of(_command), epilog=epilog_of(_command.__name__))(_command)
+app.command(name="help", help=help_of(help_), epilog=epilog_of("help"))(help_)
 app.add_typer(fleet)
 
 

@@ -51,7 +51,12 @@ def write_result(text: str | Iterable[str], out: Path | None = None) -> None:
         return
     try:
         with out.open("x", encoding="utf-8", newline="\n") as target:
-            for piece in pieces:
-                target.write(piece)
+            try:
+                for piece in pieces:
+                    target.write(piece)
+                target.flush()
+            except BaseException:
+                out.unlink()  # what is not finished must not be taken for a result
+                raise
     except OSError as error:
         raise UsageError(f"{out} can't be written: {error.strerror}") from error

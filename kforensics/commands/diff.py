@@ -2,13 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.commands.processes import default_jobs, in_chunks, spread
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
+from kforensics.commands.redaction.records import redact_record
+from kforensics.commands.result import Conclusion, Result, check_seal_of
+from kforensics.commands.result import Progress as ProgressOf
 from kforensics.damage import Absent
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, find_inputs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
@@ -70,6 +76,8 @@ class DiffResult:
     partitions: tuple[PartitionResult, ...]
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
+    dropped: Callable[[], Iterable[tuple[TopicPartition, str, Iterable[Record]]]] = tuple
+    """Reads the records that the truncations would discard: the partition, whose replica, and the records."""
 
     @property
     def reports(self) -> tuple[PartitionReport, ...]:
@@ -78,6 +86,84 @@ class DiffResult:
 
 
 Flatten = Callable[[PartitionReport], bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffRequest:
+    """What is to be compared."""
+
+    paths: tuple[Path, ...]
+    leader: int | None = None
+    """Taken as the leader of every partition it holds."""
+    protocol: str | None = None
+    """`hw`, `kip-101`, `kip-279` or `kip-595`; from the evidence where not given."""
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    pseudonyms: Pseudonyms | None = None
+    """What stands for payloads and groups; None where they are shown as they are."""
+    seal: Path | None = None
+    """A manifest to check the inputs against first."""
+    jobs: int | None = None
+    """Processes; one for each core where not given."""
+    flatten: Flatten | None = None
+    """Makes of each report what is written out, where it was computed; keeps memory small."""
+    keep_quiet: bool = True
+    """Keep the reports of consistent partitions too."""
+
+
+def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[DiffResult]:
+    """Compare the replicas of every partition below the paths.
+
+    Args:
+        request: paths, filters and seal.
+        progress: called with bytes read and findings so far.
+
+    Returns:
+        A result for each partition.
+
+    Raises:
+        EvidenceError: none of the paths can be used.
+        UsageError: the seal is of other paths.
+        ValueError: no such protocol.
+    """
+    options = DiffOptions(
+        leader=request.leader,
+        protocol=ProtocolName(request.protocol) if request.protocol else None,
+        topics=request.topics,
+        partitions=request.partitions,
+        rename_group=request.pseudonyms.group if request.pseudonyms else str,
+    )
+    inputs = find_inputs(request.paths, with_server_logs=True)
+    seal = check_seal_of(request.seal, request.paths, inputs.described, request.jobs)
+    compared = compare(
+        inputs,
+        options,
+        jobs=request.jobs,
+        flatten=request.flatten,
+        keep_quiet=request.keep_quiet,
+        progress=progress,
+    )
+    compared = replace(compared, dropped=partial(_dropped, compared, inputs, request.pseudonyms))
+    return Result(
+        command="diff",
+        inputs=compared.inputs,
+        body=compared,
+        concluded=Conclusion(
+            answer=getattr(compared, "answer", None),
+            findings=compared.findings,
+            problems=compared.problems,
+            is_empty=not compared.partitions,
+        ),
+        seal=seal,
+    )
+
+
+def _dropped(
+    compared: DiffResult, inputs: Inputs, pseudonyms: Pseudonyms | None
+) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
+    for partition, owner, records in records_to_go(compared, inputs):
+        hidden = map(partial(redact_record, pseudonyms=pseudonyms), records) if pseudonyms else records
+        yield partition, owner, hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,17 @@
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, gather_cluster_evidence
 from kforensics.commands.processes import default_jobs, in_chunks, spread
-from kforensics.commands.snapshots import Evidence
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
+from kforensics.commands.result import Conclusion, Result, check_seal_of
+from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
+from kforensics.errors import UsageError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
@@ -17,7 +22,7 @@ from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import collect_replica
 from kforensics.findings.explain import explain_findings
-from kforensics.findings.model import Finding
+from kforensics.findings.model import Finding, by_gravity
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_signs
 from kforensics.reconcile.bugs.traces import broker_bugs
@@ -31,10 +36,14 @@ from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
+from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline
 from kforensics.reconcile.timeline.logged_operations import logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
 from kforensics.units import TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.commands.cited import CitedFile
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 32
@@ -84,6 +93,86 @@ class Explanation:
     """Where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
     topics: tuple[str, ...] = ()
     """Names of all topics that were met."""
+    files: "tuple[CitedFile, ...]" = ()
+    """The files that citations name, with their hashes, where they were asked for."""
+    is_redacted: bool = False
+    """Whether names are pseudonyms."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainRequest:
+    """What is to be explained."""
+
+    paths: tuple[Path, ...]
+    """As it is now."""
+    before: tuple[Path, ...] = ()
+    """Earlier snapshots."""
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    since_ms: int | None = None
+    until_ms: int | None = None
+    log_timezone: str | None = None
+    """Of the times in log files, as `+02:00` or `Europe/Berlin`; from the evidence where not given."""
+    pseudonyms: Pseudonyms | None = None
+    """What stands for groups, hosts and principals; None where they are shown as they are."""
+    seal: Path | None = None
+    """A manifest to check the inputs against first."""
+    hash_files: bool = False
+    """Hash the files that citations name."""
+    jobs: int | None = None
+    """Processes; one for each core where not given."""
+
+
+def run(request: ExplainRequest) -> Result[Explanation]:
+    """Explain what happened to every partition below the paths.
+
+    Args:
+        request: paths, snapshots, filters and seal.
+
+    Returns:
+        The explanation, redacted where that was asked for.
+
+    Raises:
+        EvidenceError: none of the paths can be used.
+        UsageError: the seal is of other paths, no such zone, or the times are in the wrong order.
+    """
+    from kforensics.commands.cited import cited_files  # noqa: PLC0415 - it takes an explanation
+    from kforensics.commands.redaction.explanation import redact_cited_files, redact_explanation  # noqa: PLC0415
+
+    pseudonyms = request.pseudonyms
+    options = ExplainOptions(
+        topics=request.topics,
+        partitions=request.partitions,
+        since_ms=request.since_ms,
+        until_ms=request.until_ms,
+        log_zone=parse_zone(request.log_timezone) if request.log_timezone else None,
+        rename_group=pseudonyms.group if pseudonyms else str,
+    )
+    if options.since_ms is not None and options.until_ms is not None and options.since_ms > options.until_ms:
+        raise UsageError("--since is later than --until")
+    evidence = gather_evidence(request.paths, request.before)
+    paths = (*request.paths, *request.before)
+    seal = check_seal_of(request.seal, paths, evidence.inputs.described, request.jobs)
+    result = explain(evidence, options, jobs=request.jobs)
+    if seal is not None:
+        # The findings of the seal are redacted with the others.
+        found, problems = (*result.findings, *seal.findings), (*result.problems, *seal.problems)
+        result = replace(result, findings=by_gravity(found), problems=problems)
+        seal = replace(seal, findings=(), problems=())
+    if request.hash_files:
+        result = replace(result, files=cited_files(result, evidence.inputs))
+    if pseudonyms is not None:
+        files = redact_cited_files(result.files, result, pseudonyms)
+        result = replace(redact_explanation(replace(result, files=()), pseudonyms), files=files, is_redacted=True)
+    return Result(
+        command="explain",
+        inputs=result.inputs,
+        body=result,
+        concluded=Conclusion(
+            answer=getattr(result, "answer", None), findings=result.findings, problems=result.problems
+        ),
+        seal=seal,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kforensics.commands.fleet_summary import AuditComparison, FindingKey, VerdictChange
 from kforensics.damage import Absent
+from kforensics.findings.fleet_summary import AuditComparison, FindingKey, VerdictChange
 from kforensics.fleet.audit_tables import open_audit
 from kforensics.fleet.rows import known_or
 from kforensics.fleet.tables import Tables

@@ -45,8 +45,6 @@ _COPIED = tuple(
 Listed = Mapping[str, Any]
 """A row of the listing of a log directory."""
 
-Wrap = Callable[[Any], SegmentBytes]
-
 
 def content_part(source: str, directory: str) -> str:
     """The part that holds the content of a partition directory."""
@@ -71,13 +69,11 @@ class ContentKeeper:
     Args:
         tables: the evidence.
         task: the log directory.
-        wrap: put between each file and its reader.
     """
 
-    def __init__(self, tables: Tables, task: LogDirTask, wrap: Wrap | None) -> None:
+    def __init__(self, tables: Tables, task: LogDirTask) -> None:
         self._tables = tables
         self._task = task
-        self._wrap = wrap
         self._before = {name: frozenset(tables.parts(name)) for name in CONTENT_TABLES}
         self._reused: frozenset[str] = frozenset()
         self._renewed: frozenset[str] = frozenset()
@@ -190,7 +186,7 @@ class ContentKeeper:
     def _records(self, _directory: Listed, row: Listed) -> Iterator[pa.Table]:
         with open_evidence(self._task.found.root / row["path"]) as file:
             rows: list[Row] = []
-            for record in iter_records(self._wrap(file) if self._wrap else file):
+            for record in iter_records(file):
                 if isinstance(record, Record):
                     rows.append(_record_row(record, row["path"]))
                 if len(rows) >= ROW_GROUP:
@@ -199,7 +195,7 @@ class ContentKeeper:
             yield pa.Table.from_pylist(rows, schema=CARRIED_RECORDS)
 
     def _commits(self, directory: Listed, row: Listed) -> Iterator[pa.Table]:
-        found = highest_commits(commits_in_file(place_of(self._task, directory), row["path"], wrap=self._wrap))
+        found = highest_commits(commits_in_file(place_of(self._task, directory), row["path"]))
         rows = [
             {
                 "path": row["path"],

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kforensics.commands.fleet_summary import BrokerHealth, DiskDamage, LeaderShare
 from kforensics.damage import Absent
+from kforensics.findings.fleet_summary import BrokerHealth, DiskDamage, LeaderShare
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import grouped
 from kforensics.fleet.rows import known_or

@@ -1,12 +1,11 @@
 """What there is to say of an audit, in sentences that its screen and its page share."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from kforensics.commands.fleet_summary import FleetSummary
 from kforensics.damage import Absent
+from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import Style, byte_count, counted
+from kforensics.words import byte_count, counted
 
 _VERDICTS = (
     "silent-divergence",
@@ -35,56 +34,6 @@ def verdict_counts(summary: FleetSummary) -> list[VerdictCount]:
         for name in _VERDICTS
         if (count := summary.verdicts.get(name))
     ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetAnswer:
-    """The answer in one sentence, how it looks, and what to do about it."""
-
-    style: str
-    sentence: str
-    rest: tuple[str, ...]
-
-
-def fleet_answer(summary: FleetSummary) -> FleetAnswer:
-    """The answer to whether the fleet is sound."""
-    verdicts, total = summary.verdicts, counted(summary.partition_count, "partition")
-    style, advice = Style.ANSWER_BAD, ""
-    damaged = sum(one.damaged_places for one in summary.damage_by_disk)
-    if verdicts.get("silent-divergence"):
-        head = (
-            f"REPLICAS DIFFER FOR GOOD: {counted(verdicts['silent-divergence'], 'partition')} of {total} hold "
-            "different content at the same offset, and no rule will repair it."
-        )
-        advice = "Find out which content is right before a leader changes: `kforensics diff` on their replicas shows the bytes."
-    elif verdicts.get("lost"):
-        head = f"DATA IS MISSING: {counted(verdicts['lost'], 'partition')} of {total} had committed records past the end of every log."
-        advice = "Look for another replica or snapshot before anything is started."
-    elif summary.lost_certain or summary.lost_possible:
-        what = (
-            counted(summary.lost_certain, "committed record")
-            if summary.lost_certain
-            else f"{counted(summary.lost_possible, 'record')} that may have been committed"
-        )
-        head = f"DATA AT RISK: {what} would go in {verdicts.get('will-truncate', 0)} of {total}."
-        advice = "Copy the directories of the replicas that will cut before their brokers start."
-    elif damaged:
-        head = f"{counted(damaged, 'damaged place')} on {counted(len(summary.damage_by_disk), 'disk')}; no replica will be cut for it."
-        advice = "See below which disks, and `kforensics verify` for the bytes."
-        style = Style.ANSWER_WARNING
-    elif summary.findings_by_severity.get("error") or summary.findings_by_severity.get("warning"):
-        grave = sum(summary.findings_by_severity.get(one, 0) for one in ("critical", "error", "warning"))
-        head = f"No replica holds what others contradict, but {counted(grave, 'finding')} to look at in {total}."
-        style = Style.ANSWER_WARNING
-    elif summary.partition_count:
-        head, style = f"The fleet is sound: {total} agree on {counted(summary.nodes, 'node')}.", Style.ANSWER_GOOD
-    else:
-        head, style = "Nothing to judge: no partition was found.", Style.ANSWER_WARNING
-    rest = [advice] if advice else []
-    if summary.problem_count:
-        unread = counted(summary.problem_count, "thing")
-        rest.insert(0, f"Incomplete: {unread} could not be read (listed below); what they hold is not judged.")
-    return FleetAnswer(style=style, sentence=head, rest=tuple(rest))
 
 
 def totals_words(summary: FleetSummary) -> str:

@@ -46,7 +46,7 @@ def test_the_lanes_show_the_cut(unclean, capsys):
 
 
 def test_ascii_terminals_get_ascii(unclean, capsys, monkeypatch):
-    monkeypatch.setattr("kforensics.render.text.screen.speaks_unicode", lambda: False)
+    monkeypatch.setattr("kforensics.cli.command.speaks_unicode", lambda: False)
 
     _, out, _ = diff(capsys, unclean)
 

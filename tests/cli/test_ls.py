@@ -156,7 +156,7 @@ def test_lines_of_json(fixtures, ls):
     types = [json.loads(line)["type"] for line in out.splitlines()]
     assert types.count("file") == 138
     assert types.count("partition") == 22
-    assert types[:4] == ["input"] * 4
+    assert types[:5] == ["answer", *["input"] * 4]
 
 
 def test_a_file_and_a_partition_directory_by_themselves(fixtures, listed, ls):

@@ -3,7 +3,7 @@
 import re
 from dataclasses import fields
 
-from kforensics.commands.fleet_summary import (
+from kforensics.findings.fleet_summary import (
     AuditComparison,
     BrokerHealth,
     DiskDamage,

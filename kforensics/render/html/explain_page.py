@@ -1,10 +1,11 @@
 """The explanation of an incident as one page for the post-mortem: verdict, what to do, replicas, timeline, losses, proof."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kforensics.commands.cited import CitedFile
 from kforensics.commands.explain import Explanation
+from kforensics.commands.result import Result
 from kforensics.commands.sealing.report import CheckedSeal, seal_sentence
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
@@ -16,8 +17,9 @@ from kforensics.render.html.happenings import Happening, happenings, rows_within
 from kforensics.render.html.lanes import draw_figure
 from kforensics.render.html.pages import fill_page
 from kforensics.render.html.unknowns import unknowns
-from kforensics.render.text.explain import shown_entries
+from kforensics.render.timeline import shown_entries
 from kforensics.render.times import utc_text
+from kforensics.render.view import View
 
 MOST_LOSSES = 500
 MOST_TRUNCATIONS = 200
@@ -76,6 +78,12 @@ class _References:
         """The path with that of its input before it."""
         given = self._inputs[number].path.rstrip("/") if number < len(self._inputs) else ""
         return given if path == "." else f"{given}/{path}"
+
+
+def write(result: Result[Explanation], _view: View) -> str:
+    """The page of an explanation."""
+    body = replace(result.body, findings=result.findings, problems=result.problems)
+    return explain_html(body, body.files, exit_code=result.exit_code, seal=result.seal, is_redacted=body.is_redacted)
 
 
 def explain_html(

@@ -2,21 +2,20 @@
 
 from dataclasses import dataclass
 
-from kforensics.commands.fleet_summary import FleetSummary
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
-from kforensics.render.fleet_words import FleetAnswer, fleet_answer, placement_words, totals_words, verdict_counts
+from kforensics.findings.answers.model import CALM, Answer, State
+from kforensics.findings.fleet_summary import FleetSummary
+from kforensics.render.fleet_words import placement_words, totals_words, verdict_counts
 from kforensics.render.html.pages import fill_page
-from kforensics.render.text.screen import Style, byte_count
+from kforensics.render.view import View
+from kforensics.words import byte_count
 
 MOST_FINDINGS = 1_000
 MOST_PROBLEMS = 200
 
-_LABELS = {
-    Style.ANSWER_BAD: ("bad", "✕", "The fleet needs help now"),
-    Style.ANSWER_WARNING: ("warning", "!", "Something needs a decision"),
-    Style.ANSWER_GOOD: ("good", "✓", "The fleet is sound"),
-}
+_BAD = frozenset({State.AT_RISK, State.MAYBE_AT_RISK, State.DIVERGED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,18 +27,27 @@ class Label:
     words: str
 
 
-def fleet_page(summary: FleetSummary) -> str:
+def write(result: Result[FleetSummary], _view: View) -> str:
+    """The page of an audit, or of a report of one."""
+    assert result.answer is not None
+    return fleet_page(result.body, result.answer)
+
+
+def fleet_page(summary: FleetSummary, answer: Answer) -> str:
     """The page.
+
+    Args:
+        summary: of the audit.
+        answer: to whether the fleet is sound.
 
     Raises:
         MissingExtra: jinja2 is not installed.
     """
-    answer = fleet_answer(summary)
     findings = summary.findings[:MOST_FINDINGS]
     problems = summary.problems[:MOST_PROBLEMS]
     return fill_page(
         "fleet.html",
-        label=_label(summary, answer),
+        label=_label(answer),
         answer=answer,
         totals=totals_words(summary),
         figures=_figures(summary),
@@ -59,11 +67,14 @@ def fleet_page(summary: FleetSummary) -> str:
     )
 
 
-def _label(summary: FleetSummary, answer: FleetAnswer) -> Label:
-    tone, mark, words = _LABELS[answer.style]
-    if summary.problem_count and tone == "good":
-        tone, mark, words = "warning", "?", "Not all of the evidence could be read"
-    return Label(tone=tone, mark=mark, words=words)
+def _label(answer: Answer) -> Label:
+    if answer.state in _BAD:
+        return Label(tone="bad", mark="✕", words="The fleet needs help now")
+    if answer.state in CALM:
+        return Label(tone="good", mark="✓", words="The fleet is sound")
+    if answer.state is State.UNKNOWN:
+        return Label(tone="warning", mark="?", words="Not all of the evidence could be read")
+    return Label(tone="warning", mark="!", words="Something needs a decision")
 
 
 def _figures(summary: FleetSummary) -> list[tuple[str, int, str]]:

@@ -8,8 +8,8 @@ from kforensics.reconcile.history.outline import LogOutline
 from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
 from kforensics.render.escape import shorten
 from kforensics.render.lanes import Lane, scale_of
-from kforensics.render.text.screen import counted
 from kforensics.units import EpochEntry
+from kforensics.words import counted
 
 WIDTH = 960
 LABEL_WIDTH = 150

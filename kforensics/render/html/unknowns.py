@@ -3,7 +3,7 @@
 from kforensics.commands.explain import Explanation
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
-from kforensics.render.text.screen import counted
+from kforensics.words import counted
 
 
 def unknowns(result: Explanation) -> list[str]:

@@ -1,12 +1,45 @@
 """The comparison of replicas as JSON: the `partitions` of the document that `docs/json.md` promises."""
 
+import json
+import zlib
+from collections.abc import Iterator
 from typing import Any
 
+from kforensics.commands.diff import DiffResult
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.protocol.truncation import TruncationStep
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, WhatIf
+from kforensics.render.json.document import DocumentBody, document, json_line, seal_objects, to_plain
+from kforensics.render.view import View
+
+
+def write(result: Result[DiffResult], _view: View) -> Iterator[str]:
+    """The document, piece by piece."""
+    return document(result, DocumentBody(name="diff", streams={"partitions": _flat_reports(result.body)}))
+
+
+def write_lines(result: Result[DiffResult], _view: View) -> Iterator[str]:
+    """An object a line: partitions, seal, findings, problems."""
+    for report in _flat_reports(result.body):
+        yield report + "\n"
+    for value in (*seal_objects(result), *result.findings, *result.problems):
+        yield json_line(value)
+
+
+def flatten(report: PartitionReport) -> bytes:
+    """A report as it is written, small enough to be kept for each of a million partitions."""
+    return zlib.compress(json.dumps(to_plain(plain_report(report))).encode(), 1)
+
+
+def _flat_reports(result: DiffResult) -> Iterator[str]:
+    for one in result.partitions:
+        if one.plain is not None:
+            yield zlib.decompress(one.plain).decode()
+        elif one.report is not None:
+            yield json.dumps(to_plain(plain_report(one.report)))
 
 
 def plain_report(report: PartitionReport) -> dict[str, Any]:

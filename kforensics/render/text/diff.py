@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from rich.text import Text
 
 from kforensics.commands.diff import DiffResult
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.model import Finding
@@ -16,8 +18,11 @@ from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaRepo
 from kforensics.render.escape import escape_text
 from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane, scale_of
 from kforensics.render.text.diff_answer import answer_lines
-from kforensics.render.text.screen import INDENT, Style, counted, wrapped
+from kforensics.render.text.screen import INDENT, Style, wrapped
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.view import View
 from kforensics.units import TopicPartition
+from kforensics.words import counted
 
 _LANE_WIDTH = 36
 _QUIET = frozenset({Verdict.LEADER, Verdict.CONSISTENT, Verdict.BEHIND})
@@ -34,9 +39,26 @@ _WORDS = {
 }
 
 
+def write(result: Result[DiffResult], view: View) -> Iterator[str]:
+    """The answer, what to do, a block for each partition that needs attention, records where they are asked for, what was not read."""
+    return whole_screen(result, view, _lines(result, view))
+
+
+def _lines(result: Result[DiffResult], view: View) -> Iterator[Text | str]:
+    compared = replace(result.body, findings=result.findings, problems=result.problems)
+    if result.answer is None:
+        yield from answer_lines(compared, view.width)
+    if view.only_findings:
+        yield from finding_lines(compared, view.width)
+    else:
+        yield from diff_screen(compared, verbose=view.verbose, steps=view.steps, width=view.width, unicode=view.unicode)
+    if view.show_records:
+        yield from record_lines(compared.dropped(), show_payload=view.show_payload)
+    yield from problem_lines(compared.problems, compared.inputs, view.width)
+
+
 def diff_screen(result: DiffResult, *, verbose: bool, steps: bool, width: int, unicode: bool) -> Iterator[Text | str]:
-    """The screen: the answer, what to do, a block for each partition that needs attention, and the rest counted."""
-    yield from answer_lines(result, width)
+    """A block for each partition that needs attention, and the rest counted."""
     for one in result.partitions:
         if one.report is not None:
             yield ""
@@ -47,8 +69,7 @@ def diff_screen(result: DiffResult, *, verbose: bool, steps: bool, width: int, u
 
 
 def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
-    """The answer and one entry a finding, the gravest first."""
-    yield from answer_lines(result, width)
+    """One entry a finding, the gravest first."""
     for item in result.findings:
         yield from wrapped(
             f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT

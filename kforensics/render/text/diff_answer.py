@@ -10,7 +10,8 @@ from kforensics.commands.diff import DiffResult
 from kforensics.findings.model import Severity
 from kforensics.reconcile.replicas.partition import PartitionReport, Verdict
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import Style, counted, listed, wrapped
+from kforensics.render.text.screen import Style, wrapped
+from kforensics.words import counted, listed
 
 
 class _Totals(NamedTuple):

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kforensics.commands.dump import DumpContent
+from kforensics.commands.result import Result
 from kforensics.damage import Absent, Damage, Gravity
 from kforensics.evidence.content.items import BatchItem, DumpItem, RecordItem
 from kforensics.evidence.content.record_meaning import MemberBlob, Message
@@ -15,10 +17,11 @@ from kforensics.formats.log.batch_table import (
     TRANSACTIONAL_BIT,
 )
 from kforensics.formats.messages.schema import UNKNOWN_TAGGED_FIELDS, Undecoded
+from kforensics.render.batches import CODECS, NO_TIME
 from kforensics.render.escape import escape_text
-from kforensics.render.json.dump import CODECS, NO_TIME
-from kforensics.render.text.screen import counted
 from kforensics.render.times import utc_text
+from kforensics.render.view import View
+from kforensics.words import counted
 
 HEX_WIDTH = 32
 """Bytes in one line of a payload."""
@@ -29,6 +32,22 @@ _MEANINGS = {
     "log-start-offset-checkpoint": "log start: every record below {offset} was deleted",
     "cleaner-offset-checkpoint": "cleaned up to {offset}: below it old records of a key may be gone by compaction",
 }
+
+
+def write(result: Result[DumpContent], view: View) -> Iterator[str]:
+    """The content, as it is read; the answer is known only when all of it has been."""
+    content = result.body
+    several = len(content) > 1
+    for number, file in enumerate(content.files()):
+        if several:
+            yield ("\n" if number else "") + escape_text(file.shown) + "\n"
+        unread = len(content.problems)
+        item = None
+        for item in file.items():
+            for line in text_lines(item, show_payload=view.show_payload, as_text=view.as_text):
+                yield line + "\n"
+        if item is None and len(content.problems) == unread:
+            yield "no entries\n" if content.request.selection.is_everything else "nothing that was asked for\n"
 
 
 def text_lines(item: DumpItem, *, show_payload: bool, as_text: bool) -> Iterator[str]:

@@ -2,23 +2,43 @@
 
 from collections.abc import Iterator
 
+from kforensics.commands.metadata import MetadataView
+from kforensics.commands.processes import default_jobs
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.compare import ComparedLog, LogComparison
 from kforensics.evidence.metadata.state import BrokerState, MetadataState, PartitionState
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import column_lines, counted, listed
+from kforensics.render.text.metadata_history import history_pieces, ids_text
+from kforensics.render.text.screen import column_lines
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.view import View
+from kforensics.words import counted, listed
+
+
+def write(result: Result[MetadataView], view: View) -> Iterator[str]:
+    """The answer, how the logs compare, the state, and the history as it is put into words."""
+    return whole_screen(result, view, _lines(result.body, view))
+
+
+def _lines(body: MetadataView, view: View) -> Iterator[str]:
+    asked = body.request
+    yield from comparison_lines(body.comparison)
+    yield ""
+    if asked.broker is None or asked.at is not None:
+        yield from state_lines(body.state, topic=asked.topic, partition=asked.partition)
+    if asked.at is not None and asked.topic is None and asked.broker is None:
+        return
+    pieces = history_pieces(body.events, verbose=view.verbose, jobs=default_jobs())
+    separator = "\n"
+    for piece in pieces:
+        if piece:
+            yield separator + piece.removesuffix("\n")
+            separator = ""
 
 
 def comparison_lines(comparison: LogComparison) -> Iterator[str]:
-    """Which log is the newest, and how the others stand to it."""
-    newest = comparison.newest
-    version = newest.metadata_version
-    feature = "" if isinstance(version, Absent) else f", metadata.version {version}"
-    logs = "" if len(comparison.logs) == 1 else f" (the newest of {len(comparison.logs)} logs)"
-    yield (
-        f"Metadata log of {_node(newest.node_id)}{logs}: offsets {newest.start_offset}..{newest.end_offset - 1}, "
-        f"leader epoch {newest.last_epoch}{feature}."
-    )
+    """How the other logs compare with the newest."""
     tails = [log for log in comparison.logs if not isinstance(log.tail, Absent)]
     if tails:
         yield (
@@ -122,8 +142,3 @@ def _broker_row(state: BrokerState) -> tuple[str, ...]:
         escape_text(listed(state.end_points)),
         f"since {state.when.offset}",
     )
-
-
-def ids_text(ids: tuple[int, ...]) -> str:
-    """Numbers of brokers."""
-    return "[" + ",".join(map(str, ids)) + "]"

@@ -15,7 +15,6 @@ from kforensics.evidence.metadata.partitions import Rows
 from kforensics.evidence.metadata.state import When
 from kforensics.evidence.parallel import stream
 from kforensics.render.escape import escape_text
-from kforensics.render.text.metadata import ids_text
 from kforensics.render.text.screen import INDENT, column_lines
 from kforensics.render.times import utc_text
 
@@ -278,3 +277,8 @@ def _plain(value: Any) -> str:
 
 def _leader(leader: int | Absent) -> str:
     return "none" if isinstance(leader, Absent) else str(leader)
+
+
+def ids_text(ids: tuple[int, ...]) -> str:
+    """Numbers of brokers."""
+    return "[" + ",".join(map(str, ids)) + "]"

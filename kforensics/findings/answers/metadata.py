@@ -1,0 +1,50 @@
+"""The answer of `metadata`: which metadata log is the newest, and how the others compare with it."""
+
+from collections.abc import Sequence
+
+from kforensics.damage import Absent
+from kforensics.evidence.metadata.compare import LogComparison
+from kforensics.evidence.model import Problem
+from kforensics.findings.answers.model import Answer, State
+from kforensics.words import counted
+
+
+def metadata_answer(comparison: LogComparison, problems: Sequence[Problem]) -> Answer:
+    """The answer to what the metadata logs hold.
+
+    Args:
+        comparison: of all metadata logs among the inputs.
+        problems: damage in them, and what could not be read.
+
+    Returns:
+        `diverged` where a node holds records that the newest log does not, `unknown` where not all could be read, `behind` where a log is shorter, `agree`
+        where several are the same, `complete` for one alone.
+    """
+    unread = counted(len(problems), "problem") if problems else ""
+    return Answer(
+        state=_state(comparison, bool(problems)),
+        headline=f"Incomplete, with {unread}: {_newest(comparison)}" if unread else _newest(comparison),
+        unknown=(f"What the metadata holds in the places of {unread} is not shown.",) if unread else (),
+    )
+
+
+def _state(comparison: LogComparison, is_incomplete: bool) -> State:
+    if any(not isinstance(log.tail, Absent) for log in comparison.logs):
+        return State.DIVERGED
+    if is_incomplete:
+        return State.UNKNOWN
+    if any(log.behind for log in comparison.logs):
+        return State.BEHIND
+    return State.AGREE if len(comparison.logs) > 1 else State.COMPLETE
+
+
+def _newest(comparison: LogComparison) -> str:
+    newest = comparison.newest
+    node = "a node" if isinstance(newest.node_id, Absent) else f"node {newest.node_id}"
+    version = newest.metadata_version
+    feature = "" if isinstance(version, Absent) else f", metadata.version {version}"
+    logs = "" if len(comparison.logs) == 1 else f" (the newest of {len(comparison.logs)} logs)"
+    return (
+        f"Metadata log of {node}{logs}: offsets {newest.start_offset}..{newest.end_offset - 1}, "
+        f"leader epoch {newest.last_epoch}{feature}."
+    )
