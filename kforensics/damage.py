@@ -49,6 +49,8 @@ class DamageKind(StrEnum):
     INDEX = "index"
     MISMATCH = "mismatch"
     NAME = "name"
+    MISSING = "missing"
+    """A segment that other files speak of is not there."""
 
 
 class Gravity(StrEnum):

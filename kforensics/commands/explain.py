@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, gather_cluster_evidence
+from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Result, check_seal_of
@@ -59,6 +60,8 @@ class ExplainOptions:
 
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
+    is_stopped: bool = False
+    """Whoever asks says that no broker ran while its directories were copied."""
     since_ms: int | None = None
     until_ms: int | None = None
     log_zone: dt.tzinfo | None = None
@@ -121,6 +124,12 @@ class ExplainRequest:
     """Hash the files that citations name."""
     jobs: int | None = None
     """Processes; one for each core where not given."""
+    is_stopped: bool = False
+    """Whoever asks says that no broker ran while its directories were copied."""
+    cluster: str | None = None
+    """The id of the cluster that is wanted, where the inputs are of several."""
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
 
 
 def run(request: ExplainRequest) -> Result[Explanation]:
@@ -133,7 +142,7 @@ def run(request: ExplainRequest) -> Result[Explanation]:
         The explanation, redacted where that was asked for.
 
     Raises:
-        EvidenceError: none of the paths can be used.
+        EvidenceError: a path can't be used.
         UsageError: the seal is of other paths, no such zone, or the times are in the wrong order.
     """
     from kforensics.commands.cited import cited_files  # noqa: PLC0415 - it takes an explanation
@@ -143,6 +152,7 @@ def run(request: ExplainRequest) -> Result[Explanation]:
     options = ExplainOptions(
         topics=request.topics,
         partitions=request.partitions,
+        is_stopped=request.is_stopped,
         since_ms=request.since_ms,
         until_ms=request.until_ms,
         log_zone=parse_zone(request.log_timezone) if request.log_timezone else None,
@@ -150,7 +160,7 @@ def run(request: ExplainRequest) -> Result[Explanation]:
     )
     if options.since_ms is not None and options.until_ms is not None and options.since_ms > options.until_ms:
         raise UsageError("--since is later than --until")
-    evidence = gather_evidence(request.paths, request.before)
+    evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
     paths = (*request.paths, *request.before)
     seal = check_seal_of(request.seal, paths, evidence.inputs.described, request.jobs)
     result = explain(evidence, options, jobs=request.jobs)
@@ -208,6 +218,14 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     )
     clocks, events = gathered.clocks, gathered.events
     truncations = logged_truncations(events)
+    told_of = {*places.by_partition, *_recorded(gathered, ExplainOptions()), *_by_partition(truncations)}
+    if told_of:
+        check_wanted(
+            topics=options.topics,
+            known_topics={tp.topic for tp in told_of},
+            partitions=options.partitions,
+            known_partitions={tp.partition for tp in told_of if not options.topics or tp.topic in options.topics},
+        )
     groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
     known = {tp for tp, _ in groups}
     groups += [(tp, ()) for tp in sorted(_subject_of(truncations)) if tp not in known and _is_wanted(tp, options)]
@@ -234,10 +252,6 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
         problems.append(Problem(input=0, path=".", message=NO_LOGS))
     topics = {tp.topic for tp in (*places.by_partition, *leaderships, *shared.logged)}
-    problems += [
-        Problem(input=0, path=".", message=f"no input tells of topic {topic} (--topic)")
-        for topic in sorted(options.topics - topics)
-    ]
     findings = explain_findings(incidents, timeline)
     done = operations(timeline, incidents, looked=evidence.nodes_by_rank())
     bugs = broker_bugs(shared.signs_of_brokers, gathered.versions)

@@ -6,16 +6,31 @@ from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.discovery.inputs import FoundInput, Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
-from kforensics.evidence.discovery.partition_dirs import LogDirState, checkpoint_value, read_log_dir_state
+from kforensics.evidence.discovery.partition_dirs import (
+    LOGS_LEFT_OUT,
+    LogDirState,
+    checkpoint_value,
+    no_logs_are_here,
+    read_log_dir_state,
+)
 from kforensics.evidence.file_kinds import row_of
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.log_tail import LogTail, read_log_tail
+from kforensics.evidence.replica.unaccounted import (
+    INDEX_KINDS,
+    Sign,
+    Unaccounted,
+    find_unaccounted,
+    merged,
+    orphan_indexes,
+)
 from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
-from kforensics.source.naming import DirectoryState, FileKind, FileSuffix, PartitionDirectoryName
+from kforensics.source.naming import DirectoryState, FileKind, FileName, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle, join
+from kforensics.units import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +116,17 @@ class UnknownFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MissingOffsets:
+    """Offsets of one partition directory for which there is no segment."""
+
+    input: int
+    path: str
+    topic_partition: TopicPartition
+    clean_shutdown: bool
+    unaccounted: Unaccounted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
     """All that was found, in the order of the inputs and of names."""
 
@@ -109,6 +135,7 @@ class Inventory:
     files: tuple[FileCount, ...] = ()
     directories: tuple[OtherDirectory, ...] = ()
     unknown: tuple[UnknownFile, ...] = ()
+    missing: tuple[MissingOffsets, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
@@ -127,6 +154,7 @@ def take_inventory(inputs: Inputs) -> Inventory:
         files=tuple(lister.file_counts()),
         directories=tuple(lister.directories),
         unknown=tuple(lister.unknown),
+        missing=tuple(lister.missing),
         problems=tuple(lister.problems),
     )
 
@@ -138,6 +166,9 @@ class _Partition:
     directory: FoundDirectory
     segments: list[tuple[int, str]] = field(default_factory=list)
     indexes: dict[int, str] = field(default_factory=dict)
+    names: list[tuple[FileName, str]] = field(default_factory=list)
+    """Of segments and indexes, and their paths."""
+    snapshots: set[int] = field(default_factory=set)
     deleted: int = 0
     log_bytes: int = 0
     files: int = 0
@@ -148,6 +179,10 @@ class _Partition:
         self.files += 1
         self.file_bytes += found.length
         name = found.name
+        if name.kind is FileKind.SEGMENT or name.kind in INDEX_KINDS:
+            self.names.append((name, found.path))
+        elif name.kind is FileKind.PRODUCER_SNAPSHOT and isinstance(name.base_offset, int):
+            self.snapshots.add(name.base_offset)
         if name.kind is FileKind.SEGMENT and name.suffix is FileSuffix.DELETED:
             self.deleted += 1
         if name.is_transient:
@@ -170,6 +205,7 @@ class _Lister:
         self.directories: list[OtherDirectory] = []
         self.unknown: list[UnknownFile] = []
         self.problems: list[Problem] = []
+        self.missing: list[MissingOffsets] = []
         self._counts: Counter[tuple[int, str, str]] = Counter()
         self._bytes: Counter[tuple[int, str, str]] = Counter()
 
@@ -206,6 +242,9 @@ class _Lister:
                     if open_partition is not None and found.partition == open_partition.directory:
                         open_partition.add(found)
         self._close(index, one, open_partition, states)
+        if no_logs_are_here(states.values(), has_segments=(index, FileKind.SEGMENT.value, "") in self._counts):
+            self.problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
+            self.missing = [missing for missing in self.missing if missing.input != index]
 
     def file_counts(self) -> Iterator[FileCount]:
         """Return how many files of each kind each input has."""
@@ -252,6 +291,52 @@ class _Lister:
                 file_bytes=seen.file_bytes,
             )
         )
+
+        if name is not None and name.state is DirectoryState.LIVE:
+            self._note_missing(index, one, seen, state, name, tail)
+
+    def _note_missing(
+        self,
+        index: int,
+        one: FoundInput,
+        seen: _Partition,
+        state: LogDirState | None,
+        name: PartitionDirectoryName,
+        tail: LogTail | Absent,
+    ) -> None:
+        bases = sorted(base for base, _ in seen.segments)
+        end = tail.log_end_offset if isinstance(tail, LogTail) else None
+        if bases and end is None:
+            return  # how far the log reaches can't be read
+        # Of all segments but the last only the base is known here.
+        ends = [*bases[:-1], *([] if end is None else [end])]
+        reach = [
+            value
+            for field_name in ("high_watermark", "recovery_point")
+            if not isinstance(value := _claim(state, field_name, name), Absent)
+        ]
+        start = _claim(state, "log_start", name)
+        is_clean = any(log_dir.clean_shutdown for log_dir in one.log_dirs if log_dir.path == seen.directory.log_dir)
+        self.missing += [
+            MissingOffsets(
+                input=index,
+                path=seen.directory.path or ".",
+                topic_partition=name.topic_partition,
+                clean_shutdown=is_clean,
+                unaccounted=found,
+            )
+            for found in merged(
+                find_unaccounted(
+                    [(base, after, "") for base, after in zip(bases, ends, strict=False)],
+                    orphan_indexes(seen.names),
+                    log_start=None if isinstance(start, Absent) else start,
+                    reach=max(reach, default=None),
+                    explained=seen.snapshots,
+                )
+            )
+            # Without the marker of a clean stop numbers above the log end are ordinary.
+            if found.sign is not Sign.ABOVE_END or is_clean
+        ]
 
     def _tail(self, index: int, one: FoundInput, seen: _Partition) -> LogTail | Absent:
         try:

@@ -127,8 +127,12 @@ class Replica:
     cleaner_point: CheckpointValue | Absent
     clean_shutdown: bool
     """The log dir holds `.kafka_cleanshutdown`."""
+    checkpoint_times_ns: Mapping[str, int] = field(default_factory=dict)
+    """When the files of high watermark and recovery point were last written, by the name of the field; empty where that is not known."""
     producer_snapshots: tuple[int, ...] = ()
     """Offsets that name the `.snapshot` files."""
+    orphan_indexes: tuple[tuple[int, str], ...] = ()
+    """Base offset and path of indexes whose segment is not there."""
     deleted_segments: tuple[Segment, ...] = ()
     """Segments renamed `.deleted`: content that outlives a truncation or retention."""
     damage: Mapping[str, tuple[Damage, ...]] = field(default_factory=dict)

@@ -86,7 +86,9 @@ def gather_knowledge(
             found=tuple(
                 _reduced(one.found) if number in chosen else replace(one.found, shape=Absent.UNREADABLE, obstacles=())
                 for number, one in enumerate(inputs)
-            )
+            ),
+            cluster=cluster or Absent.UNKNOWN,
+            is_cluster_chosen=True,
         )
         places = [
             place

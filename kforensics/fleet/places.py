@@ -9,7 +9,14 @@ from typing import Any
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, find_inputs
+from kforensics.evidence.discovery.inputs import (
+    WHOLE_INPUT,
+    FoundInput,
+    find_inputs,
+    problem_words,
+    refuse,
+    why_not_compared,
+)
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.model import Input, Problem
 from kforensics.fleet.report_rows import problem_of
@@ -52,11 +59,15 @@ class FoundSources:
     """Inputs whose inventory gives another node id than the directory: the input and the inventory's id."""
 
 
-def find_sources(sources: Sequence[Source]) -> FoundSources:
-    """Return the inputs of sources, in their order; a source that can't be used is a problem beside the others.
+def find_sources(sources: Sequence[Source], *, keep_going: bool = False) -> FoundSources:
+    """The inputs that sources stand for, in their order.
+
+    Args:
+        sources: where to look.
+        keep_going: a source that can't be used is a problem beside the others.
 
     Raises:
-        EvidenceError: none of the sources can be used.
+        EvidenceError: a source can't be used, or with `keep_going` none can.
     """
     with ThreadPoolExecutor(min(LISTERS, max(len(sources), 1))) as pool:
         looks = list(pool.map(_look, sources))
@@ -65,11 +76,10 @@ def find_sources(sources: Sequence[Source]) -> FoundSources:
     disagreements: list[tuple[int, int]] = []
     seen: set[tuple[Path, tuple[str, ...]]] = set()
     errors = [look for look in looks if isinstance(look, EvidenceError)]
-    if errors and len(errors) == len(looks):
-        raise errors[0]
+    refuse(errors, named=len(looks), keep_going=keep_going and len(errors) < len(looks))
     for source, look in zip(sources, looks, strict=True):
         if isinstance(look, EvidenceError):
-            problems.append(Problem(input=len(inputs), path=WHOLE_INPUT, message=_words(look)))
+            problems.append(Problem(input=len(inputs), path=WHOLE_INPUT, message=problem_words(look)))
             described = Input(path=str(source.location), kind="unreadable", broker_id=_node_of(source))
             found = FoundInput(described=described, listings=Listings(source.location), shape=Absent.UNREADABLE)
             inputs.append(PlannedInput(found=found, sources=(), rack=source.rack))
@@ -94,15 +104,11 @@ def _node_of(source: Source) -> int | Absent:
     return Absent.UNKNOWN if source.node_id is None else source.node_id
 
 
-def _words(error: EvidenceError) -> str:
-    return f"{error.problem}; likely {' or '.join(error.causes)}" if error.causes else error.problem
-
-
 def _look(source: Source) -> "list[PlannedInput] | EvidenceError":
     try:
         if source.is_evidence:
             return read_scan_inputs(source.location)
-        inputs = find_inputs([source.location], with_server_logs=True)
+        inputs = find_inputs([source.location], with_server_logs=True, why_not=why_not_compared)
     except EvidenceError as error:
         return error
     return [

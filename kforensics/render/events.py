@@ -1,9 +1,11 @@
 """Events as sentences: one sentence for the same event of several partitions at one moment."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.evidence.event_kinds import words_of
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.incident.model import ExplainedTruncation
 from kforensics.reconcile.timeline.events import DetailValue, TimelineEntry
@@ -11,6 +13,8 @@ from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
 from kforensics.units import TopicPartition
 
 MOST_NAMES = 4
+_OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
+_FIELD = re.compile(r"\{(\w+)\}")
 _WITH_EPOCH = frozenset({"unclean-election", "leader-change"})
 
 
@@ -79,7 +83,7 @@ def sentence(entry: TimelineEntry, names: str) -> str:
         entry: the entry.
         names: the names of the partitions that it concerns, empty if it concerns none.
     """
-    words = _of_leaders(entry, names) or _of_brokers(entry) or _of_logs(entry, names)
+    words = _of_leaders(entry, names) or _of_brokers(entry) or _of_logs(entry, names) or _declared(entry, names)
     return words or _plain(entry, names)
 
 
@@ -161,6 +165,16 @@ def _of_logs(entry: TimelineEntry, names: str) -> str:
             effect = ", without effect" if detail.get("effect") is False else ""
             return f"{broker} truncates {names} to {detail.get('to_offset')}{effect}"
     return ""
+
+
+def _declared(entry: TimelineEntry, names: str) -> str:
+    """The sentence beside the kind of log line; a field that the line lacks takes its part of the sentence along."""
+    known = {name: value for name, value in entry.detail.items() if not isinstance(value, Absent)}
+    known |= {"broker": _broker(entry), **({"names": names} if names else {})}
+    words = _OPTIONAL.sub(
+        lambda part: part[1] if set(_FIELD.findall(part[1])) <= known.keys() else "", words_of(entry.kind)
+    )
+    return _FIELD.sub(lambda field: str(known.get(field[1], "unknown")), words)
 
 
 def _because(reason: DetailValue | None) -> str:

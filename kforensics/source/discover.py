@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, NotADataDir
+from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, NotADataDir, nearest_names
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import kind_of_mode, open_evidence
 from kforensics.source.naming import LOG_DIR_MARKERS, FileKind, parse_file_name, parse_partition_directory
@@ -197,10 +197,30 @@ def _resolve(given: Path) -> Path:
         return Path(os.path.realpath(given, strict=True))
     except FileNotFoundError as error:
         causes = ("a mistyped path", "the volume is not mounted")
-        raise EvidenceNotFound(str(given), "there is no such file or directory", causes) from error
+        nearest = nearest_paths(given)
+        raise EvidenceNotFound(str(given), "there is no such file or directory", causes, nearest=nearest) from error
     except (OSError, ValueError) as error:
         words = error.strerror if isinstance(error, OSError) else str(error)
         raise EvidenceUnreadable(str(given), f"it can't be looked at: {words}") from error
+
+
+def nearest_paths(given: Path) -> tuple[str, ...]:
+    """Paths that exist and are most like one that does not: the first of its parts that is missing, replaced by its likest neighbours."""
+    parent, missing = given, []
+    try:
+        while not parent.is_dir():
+            if parent == parent.parent:
+                return ()
+            missing.append(parent.name)
+            parent = parent.parent
+        names = [one.name for one in parent.iterdir()]
+    except OSError:
+        return ()
+    if not missing:
+        return ()
+    below = missing[-2::-1]
+    found = (parent.joinpath(name, *below) for name in nearest_names(missing[-1], names))
+    return tuple(str(path) for path in found if path.exists())
 
 
 def _mode(given: Path, root: Path) -> int:

@@ -12,6 +12,7 @@ from kforensics.evidence.checks.partition import check_partition, scan_tasks
 from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, is_seam_broken, join_scans, scan_segment_file
 from kforensics.evidence.checks.splitting import split_task
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
+from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.file_kinds import row_of
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
@@ -126,11 +127,22 @@ def _plan(index: int, found: FoundInput) -> _Plan:
             directory=directory.name,
             files=tuple(members),
             clean_shutdown=clean.get(directory.log_dir, Absent.UNKNOWN),
-            **_values(checkpoints.get(directory.log_dir), directory),
+            **_values(checkpoints.get(directory.log_dir), directory),  # type: ignore[arg-type] # names of checkpoints only
         )
         for directory, members in partitions.items()
     ]
+    if _are_logs_left_out(contexts):
+        problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
+        contexts = [replace(one, are_logs_left_out=True) for one in contexts]
     return _Plan(contexts=contexts, reports=reports, problems=problems)
+
+
+def _are_logs_left_out(contexts: Sequence[PartitionContext]) -> bool:
+    """Whether checkpoints speak of records and no partition has a segment."""
+    if any(one.of_kind(FileKind.SEGMENT) for one in contexts):
+        return False
+    values = (value for one in contexts for value in (one.high_watermark, one.recovery_point))
+    return any(isinstance(value, CheckpointValue) and value.value > 0 for value in values)
 
 
 def _values(checkpoints: Checkpoints | None, directory: FoundDirectory) -> dict[str, CheckpointValue | Absent]:

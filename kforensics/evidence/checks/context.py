@@ -74,6 +74,8 @@ class PartitionContext:
     recovery_point: CheckpointValue | Absent = Absent.UNKNOWN
     log_start: CheckpointValue | Absent = Absent.UNKNOWN
     cleaner_point: CheckpointValue | Absent = Absent.UNKNOWN
+    are_logs_left_out: bool = False
+    """The copy holds no segment of any partition."""
 
     @property
     def topic_partition(self) -> TopicPartition | Absent:

@@ -16,6 +16,7 @@ from kforensics.evidence.model import (
     Segment,
 )
 from kforensics.evidence.replica.segments import scan_segment
+from kforensics.evidence.replica.unaccounted import orphan_indexes
 from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
 from kforensics.formats.segment.walk import Level
@@ -96,6 +97,7 @@ def _read_directory(place: PartitionPlace, files: Sequence[FoundFile], problems:
         log_start=log_start,
         cleaner_point=checkpoint_value(state, "cleaner_point", place.topic_partition),
         clean_shutdown=state.clean_shutdown,
+        checkpoint_times_ns=state.times_ns,
         producer_snapshots=tuple(
             sorted(
                 f.name.base_offset
@@ -105,6 +107,7 @@ def _read_directory(place: PartitionPlace, files: Sequence[FoundFile], problems:
                 and isinstance(f.name.base_offset, int)
             )
         ),
+        orphan_indexes=tuple(sorted(orphan_indexes([(f.name, f.path) for f in files]).items())),
         damage=damage,
     )
 

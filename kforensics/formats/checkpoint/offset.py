@@ -191,11 +191,3 @@ def _parse_odd_entry(line: TextLine, damage: DamageList) -> CheckpointEntry | No
         )
         return None
     return CheckpointEntry(topic, partition, offset, line.number, line.position, len(line.content))
-
-
-def span_of_line(data: bytes | memoryview, number: int) -> Span:
-    """Return the span of a line by its number from 1, for citations; the empty span at the end if there is no such line."""
-    for line in walk_lines(data):
-        if line.number == number:
-            return line.span
-    return Span(len(data), 0)

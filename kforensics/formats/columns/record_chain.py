@@ -72,8 +72,6 @@ class Piece:
 
 def chain_pieces(buffer: WordBuffer, lanes: Lanes) -> Iterator[Piece]:
     """The records of all lanes, in pieces of at most `GROUP_RECORDS` that have about `PIECE_LENGTH`; counts must be checked against the bodies' lengths before."""
-    if not len(lanes.rows):
-        return
     totals = np.cumsum(lanes.counts)
     first = 0
     while first < len(totals):

@@ -69,6 +69,38 @@ class LogEventKind(StrEnum):
     CONTROLLER_ELECTED = "controller-elected"
     VERSION = "version"
     CONFIGURATION = "configuration"
+    CLUSTER_NAMED = "cluster-named"
+
+
+FOLDED = frozenset(
+    {
+        LogEventKind.FETCH_OFFSET_RESET,
+        LogEventKind.PARTITION_FAILED,
+        LogEventKind.TRUNCATION_WITHOUT_EFFECT,
+        LogEventKind.HIGH_WATERMARK_REGRESSION,
+        LogEventKind.FETCH_CORRUPTION,
+        LogEventKind.LOG_DIR_ERROR,
+        LogEventKind.LEADER_AND_ISR,
+    }
+)
+"""Kinds that a broker in trouble repeats thousands of times a minute; saying them once with a count loses nothing."""
+
+DECISIVE = frozenset(
+    {
+        LogEventKind.TRUNCATION,
+        LogEventKind.FULL_TRUNCATION,
+        LogEventKind.METADATA_TRUNCATION,
+        LogEventKind.RECOVERY_TRUNCATION,
+        LogEventKind.TRUNCATION_REFUSED,
+        LogEventKind.UNCLEAN_ELECTION,
+        LogEventKind.SEGMENTS_DELETED,
+        LogEventKind.LOG_DIR_FAILED,
+        LogEventKind.BROKER_HALTED,
+        LogEventKind.BROKER_STARTED,
+        LogEventKind.RECOVERY_START,
+    }
+)
+"""Kinds of which no event is left out where a file holds more events than are kept."""
 
 
 class LogEvent(NamedTuple):

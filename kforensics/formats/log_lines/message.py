@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.formats.log_lines.broker import BROKER_SHAPES
-from kforensics.formats.log_lines.event import FieldValue, LogEventKind
+from kforensics.formats.log_lines.event import FOLDED, FieldValue, LogEventKind
 from kforensics.formats.log_lines.leadership import LEADERSHIP_SHAPES
 from kforensics.formats.log_lines.prefix import IDENTITY, TOPIC_PARTITION, parse_identity
 from kforensics.formats.log_lines.recovery import RECOVERY_SHAPES
@@ -16,19 +16,6 @@ from kforensics.formats.log_lines.truncation import TRUNCATION_SHAPES
 from kforensics.units import TopicPartition
 
 SHAPES: tuple[Shape, ...] = (*TRUNCATION_SHAPES, *LEADERSHIP_SHAPES, *RECOVERY_SHAPES, *BROKER_SHAPES)
-
-FOLDED = frozenset(
-    {
-        LogEventKind.FETCH_OFFSET_RESET,
-        LogEventKind.PARTITION_FAILED,
-        LogEventKind.TRUNCATION_WITHOUT_EFFECT,
-        LogEventKind.HIGH_WATERMARK_REGRESSION,
-        LogEventKind.FETCH_CORRUPTION,
-        LogEventKind.LOG_DIR_ERROR,
-        LogEventKind.LEADER_AND_ISR,
-    }
-)
-"""Kinds that a failing broker repeats thousands of times a minute; one event with a count loses nothing."""
 
 
 class Message(NamedTuple):

@@ -12,6 +12,7 @@ from kforensics.units import TopicPartition
 _LISTS = frozenset({"isr", "from_isr", "to_isr", "replicas", "all", "elr", "new_elr", "adding", "removing"})
 _TEXTS = frozenset(
     {
+        "cluster",
         "reason",
         "path",
         "directory",

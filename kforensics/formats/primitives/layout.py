@@ -38,9 +38,7 @@ def _fixed_field(field: Any) -> tuple[str, str, str]:
     inner = field.subcon
     if isinstance(inner, construct.FormatField):
         return field.name, inner.fmtstr[-1], _NUMPY_CODES[inner.fmtstr[-1]]
-    if isinstance(inner, construct.Bytes) and isinstance(inner.length, int):
-        return field.name, f"{inner.length}s", f"V{inner.length}"
-    raise TypeError(f"{field.name} is neither an integer nor a run of bytes of fixed length")
+    raise TypeError(f"{field.name} is no integer of fixed length")
 
 
 _NUMPY_CODES = {"b": "i1", "B": "u1", "h": ">i2", "H": ">u2", "l": ">i4", "L": ">u4", "q": ">i8", "Q": ">u8"}

@@ -79,7 +79,7 @@ class DamagedPlaces:
         damage: list[Damage] = []
         for row, place in zip(bad_rows[:most].tolist(), behind[:most].tolist(), strict=True):
             before = int(table["last_offset"][good_rows[place - 1]]) if place else last_offset
-            around = _around(before, table[good_rows[place]] if place < len(good_rows) else None)
+            around = _around(before, table[good_rows[place]])
             batch = table[row]
             damage.append(
                 batch_damage(
@@ -148,8 +148,7 @@ class DamagedPlaces:
         return Resolution(entries.table[:kept], damage, size)
 
     def _listed_one_by_one(self, entries: Entries, kept: int, around: Neighbours) -> list[Damage]:
-        if entries.computed is None:
-            return []
+        assert entries.computed is not None  # without checksums no row is bad
         if kept > MOST_PLACES:
             return [_summed_up(entries.table[:kept])]
         self._listed += kept - 1
@@ -183,9 +182,7 @@ def _header(row: np.void) -> Header:
     )
 
 
-def _around(last_offset: int, behind: np.void | None) -> Neighbours:
-    if behind is None:
-        return Neighbours(last_offset, None, None)
+def _around(last_offset: int, behind: np.void) -> Neighbours:
     base_offset = int(behind["base_offset"])
     return Neighbours(last_offset, SoundBatch(int(behind["position"]), int(behind["length"]), base_offset), base_offset)
 

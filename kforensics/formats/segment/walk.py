@@ -11,16 +11,14 @@ from enum import StrEnum
 import numpy as np
 
 from kforensics.damage import Damage, DamageKind, Span
-from kforensics.errors import FormatError
 from kforensics.formats.columns.batch_checks import WindowBatches, check_headers, check_records, open_wrappers
 from kforensics.formats.columns.bodies import PAYLOAD_LENGTH
 from kforensics.formats.columns.record_columns import ExactReads
 from kforensics.formats.columns.record_stream import RecordChunk, iter_chunks
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable, empty_batches
-from kforensics.formats.log.message_set import iter_message_records
-from kforensics.formats.log.record_batch import BATCH_HEADER, iter_batch_records
+from kforensics.formats.log.record_batch import BATCH_HEADER
 from kforensics.formats.log.records import Record
-from kforensics.formats.primitives.word_buffer import MemoryBytes, SegmentBytes, WordBuffer, read_exactly
+from kforensics.formats.primitives.word_buffer import MemoryBytes, SegmentBytes, WordBuffer
 from kforensics.formats.segment.damaged_places import DamagedPlaces
 from kforensics.formats.segment.entries import SHORTEST_ENTRY, Entries, claimed_length, header_entry, read_entries
 from kforensics.formats.segment.order import LogOrder
@@ -35,7 +33,6 @@ __all__ = [
     "find_batch_start",
     "iter_record_chunks",
     "iter_records",
-    "iter_window_records",
     "walk_segment",
 ]
 
@@ -273,29 +270,3 @@ def _in_place(walk: _Walk, window: SegmentWindow) -> Iterator[RecordChunk | Dama
         yield damage
         first = end
     yield from walk.chunks(table[first:], window.span.position)
-
-
-def iter_window_records(source: SegmentBytes, window: SegmentWindow) -> Iterator[Record | Damage]:
-    """The records of one window of a walk, and its damage in its place."""
-    pending = list(reversed(window.damage))
-    for row in window.batches:
-        position = int(row["position"])
-        is_listed = False
-        while pending and pending[-1].span.position <= position:
-            is_listed |= pending[-1].span.position == position
-            yield pending.pop()
-        if row["crc_valid"]:
-            entry = read_exactly(source, position, int(row["length"]))
-            try:
-                yield from (
-                    iter_batch_records(entry, position) if row["magic"] == 2 else iter_message_records(entry, position)
-                )
-            except FormatError as error:
-                if not is_listed:
-                    yield Damage(
-                        span=Span(position, len(entry)),
-                        kind=DamageKind.RECORD,
-                        expected=error.expected,
-                        found=error.found,
-                    )
-    yield from reversed(pending)

@@ -54,6 +54,10 @@ class BrokerLogFacts:
         """From the metadata log."""
         return self.metadata.topic_id(topic)
 
+    def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
+        """From the metadata log."""
+        return self.metadata.is_deleted(topic, topic_id)
+
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
         """Of consumer groups."""
         return self.metadata.commits(partition)
@@ -68,6 +72,10 @@ class BrokerLogFacts:
         if life is None or life.first_ms > since_ms:
             return False
         return not any(since_ms <= start <= until_ms for start in life.unclean_starts)
+
+    def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
+        """From the metadata log."""
+        return self.metadata.registered_directories(broker_id)
 
     def has_metadata_log(self) -> bool:
         """Return whether the cluster keeps its metadata in a log of its own."""

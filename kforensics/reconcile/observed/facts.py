@@ -21,6 +21,8 @@ class Leadership:
     """The ELR: replicas outside the ISR that hold every committed record (KIP-966)."""
     unclean: bool
     """Whether the leader was not in the ISR before, or the record says that it has to recover."""
+    directories: tuple[tuple[int, str], ...] = ()
+    """By replica, the id of the log directory that is to hold it, since 3.7."""
     recorded_at: int | Absent
     """The offset of the record in the metadata log."""
     time_ms: int | Absent
@@ -49,6 +51,10 @@ class ClusterFacts(Protocol):
         """Return the topic id that the metadata log has now."""
         ...
 
+    def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
+        """Whether the metadata log records that the topic of that id was deleted; without an id, the last one of that name."""
+        ...
+
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
         """Return the committed offsets of consumer groups, the newest of each group and epoch."""
         ...
@@ -59,6 +65,10 @@ class ClusterFacts(Protocol):
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
         """Return whether the broker's log lines begin before `since_ms` and report no start after an unclean shutdown up to `until_ms`."""
+        ...
+
+    def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
+        """The ids of the log directories that the broker registered last; unknown before 3.7 and without a metadata log."""
         ...
 
     def has_metadata_log(self) -> bool:
@@ -87,6 +97,10 @@ class NoFacts:
         """Return unknown."""
         return Absent.UNKNOWN
 
+    def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:  # noqa: ARG002
+        """Unknown, so no."""
+        return False
+
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:  # noqa: ARG002
         """Return no committed offsets."""
         return self.empty
@@ -98,6 +112,10 @@ class NoFacts:
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
         """Return false: nothing shows how the broker was stopped."""
         return False
+
+    def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:  # noqa: ARG002
+        """Unknown."""
+        return Absent.UNKNOWN
 
     def has_metadata_log(self) -> bool:
         """Return false: nothing shows a metadata log."""

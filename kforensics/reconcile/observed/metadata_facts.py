@@ -50,6 +50,14 @@ class MetadataFacts:
         known = [state for state in self._history.topics_named(topic) if isinstance(state.removed, Absent)]
         return known[-1].topic_id if known else Absent.UNKNOWN
 
+    def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
+        """By the record that removed the topic."""
+        if self._history is None:
+            return False
+        named = self._history.topics_named(topic)
+        wanted = [state for state in named if isinstance(topic_id, Absent) or state.topic_id == topic_id]
+        return bool(wanted) and not isinstance(wanted[-1].removed, Absent)
+
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
         """Return the committed offsets of consumer groups."""
         return self._commits(partition)
@@ -63,6 +71,12 @@ class MetadataFacts:
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
         """Return false: only log lines show how a broker was stopped."""
         return False
+
+    def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
+        """As the broker registered last."""
+        states = self._history.brokers.get(broker_id, ()) if self._history is not None else ()
+        registered = [state for state in states if state.is_registered]
+        return frozenset(registered[-1].log_dirs) if registered and registered[-1].log_dirs else Absent.UNKNOWN
 
     def has_metadata_log(self) -> bool:
         """Return whether the cluster keeps its metadata in a log of its own (KRaft)."""
@@ -97,6 +111,7 @@ def _leadership(before: PartitionState | None, state: PartitionState) -> Leaders
         isr=frozenset(state.isr),
         eligible=frozenset(state.eligible_leader_replicas),
         replicas=state.replicas,
+        directories=tuple(zip(state.replicas, state.directories, strict=False)),
         unclean=is_unclean(before, state),
         recorded_at=state.when.offset,
         time_ms=state.when.timestamp_ms,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
-from kforensics.evidence.event_kinds import EventKind
+from kforensics.evidence.event_kinds import LOGGED_EVENTS, EventKind
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import FieldValue, LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
@@ -33,48 +33,6 @@ class TimelineEntry:
     """Whether the entry has no consequence, such as a truncation without effect or a rebuilt index; shown only on request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Report:
-    """The conversion of a line to an entry: its kind, the fields that it keeps, and whether it is quiet."""
-
-    kind: EventKind
-    fields: tuple[str, ...] = ()
-    is_quiet: bool = False
-
-
-_REPORTS = {
-    Kind.BROKER_STARTED: _Report(kind=EventKind.BROKER_START),
-    Kind.BROKER_STOPPED: _Report(kind=EventKind.BROKER_STOP),
-    Kind.STOP_REQUESTED: _Report(kind=EventKind.STOP_REQUESTED, fields=("reason",)),
-    Kind.BROKER_HALTED: _Report(kind=EventKind.BROKER_HALTED, fields=("reason",)),
-    Kind.RECOVERY_START: _Report(kind=EventKind.RECOVERY, fields=("directory",)),
-    Kind.CLEAN_START: _Report(kind=EventKind.CLEAN_START, fields=("directory",), is_quiet=True),
-    Kind.INVALID_RECORDS: _Report(kind=EventKind.INVALID_RECORDS, fields=("path", "position", "reason")),
-    Kind.SEGMENTS_DELETED: _Report(
-        kind=EventKind.SEGMENTS_DELETED, fields=("reason", "base_offset", "log_start_offset")
-    ),
-    Kind.INDEX_REBUILT: _Report(kind=EventKind.INDEX_REBUILT, fields=("path", "reason"), is_quiet=True),
-    Kind.CHECKPOINT_UNREADABLE: _Report(kind=EventKind.CHECKPOINT_UNREADABLE, fields=("path", "directory")),
-    Kind.HIGH_WATERMARK_REGRESSION: _Report(
-        kind=EventKind.HIGH_WATERMARK_REGRESSION, fields=("high_watermark", "offset")
-    ),
-    Kind.STRAY_LOG: _Report(kind=EventKind.STRAY_LOG, fields=("directory", "path", "reason")),
-    Kind.EPOCH_CONFLICT: _Report(kind=EventKind.EPOCH_CONFLICT, fields=("leader_epoch", "offset")),
-    Kind.BATCH_SKIPPED: _Report(kind=EventKind.BATCH_SKIPPED, fields=("leader_epoch", "previous_leader_epoch")),
-    Kind.FETCH_CORRUPTION: _Report(kind=EventKind.FETCH_CORRUPTION, fields=("offset",)),
-    Kind.TRUNCATION_REFUSED: _Report(kind=EventKind.TRUNCATION_REFUSED, fields=("leader", "offset", "log_end_offset")),
-    Kind.PARTITION_FAILED: _Report(kind=EventKind.FETCH_FAILED, fields=("leader",), is_quiet=True),
-    Kind.LEADER_RECOVERED: _Report(kind=EventKind.LEADER_RECOVERED),
-    Kind.LOG_DIR_ERROR: _Report(kind=EventKind.LOG_DIR_ERROR, fields=("directory", "reason")),
-    Kind.LOG_DIR_FAILED: _Report(kind=EventKind.LOG_DIR_FAILED, fields=("directory",)),
-    Kind.BROKER_REGISTERED: _Report(kind=EventKind.BROKER_REGISTERED, fields=("broker", "broker_epoch", "records")),
-    Kind.BROKER_FENCED: _Report(kind=EventKind.BROKER_FENCED, fields=("broker", "broker_epoch", "reason")),
-    Kind.BROKER_UNFENCED: _Report(kind=EventKind.BROKER_UNFENCED, fields=("broker",), is_quiet=True),
-    Kind.CONTROLLER_ELECTED: _Report(kind=EventKind.CONTROLLER_CHANGE, fields=("controller_epoch", "offset")),
-    Kind.LOG_CREATED: _Report(kind=EventKind.LOG_CREATED, fields=("directory",), is_quiet=True),
-    Kind.LOG_DISCARDED: _Report(kind=EventKind.LOG_DISCARDED, fields=("path",), is_quiet=True),
-    Kind.LOG_START_MOVED: _Report(kind=EventKind.LOG_START_MOVED, fields=("log_start_offset", "reason"), is_quiet=True),
-}
 DELETE_REQUEST = "client delete records request"
 """The reason that brokers since 2.6 log if a client deleted records."""
 _SUBJECT_KINDS = frozenset({Kind.BROKER_REGISTERED, Kind.BROKER_FENCED, Kind.BROKER_UNFENCED})
@@ -114,7 +72,7 @@ def _order(entry: TimelineEntry) -> tuple[bool, int, str, str, int]:
 
 def _of_event(item: LoggedEvent) -> TimelineEntry | None:
     event = item.event
-    report = _REPORTS.get(event.kind)
+    report = LOGGED_EVENTS.get(event.kind)
     if report is None:
         return None
     detail: dict[str, DetailValue] = {name: event.fields[name] for name in report.fields if name in event.fields}
@@ -122,7 +80,7 @@ def _of_event(item: LoggedEvent) -> TimelineEntry | None:
         detail["repeats"] = event.repeats
     subject = event.number("broker") if event.kind in _SUBJECT_KINDS else item.node_id
     return TimelineEntry(
-        kind=report.kind,
+        kind=report.event,
         time_ms=item.time_ms,
         broker_id=subject,
         topic_partition=_partition(event),

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from kforensics.damage import Damage, DamageKind, Gravity
 from kforensics.formats.log.record_batch import (
-    build_record_batch,
-    encode_record_batch,
     iter_batch_records,
     with_right_crc,
 )
@@ -18,15 +16,11 @@ from kforensics.formats.primitives.compression import Codec
 from kforensics.formats.segment import walk as segment_module
 from kforensics.formats.segment.walk import Level, MemoryBytes, find_batch_start, iter_records, walk_segment
 from tests.conftest import ROOT
-from tests.formats.segments import FIRST_TIMESTAMP_MS, batches_of, walked
+from tests.formats.segments import batches_of, walked
+from tests.formats.segments import sound_batch as batch
 from tests.steps import steps
 
 FORMATS = [(2, codec) for codec in range(5)] + [(magic, codec) for magic in (0, 1) for codec in range(4)]
-
-
-def batch(base_offset: int, count: int = 3, value: bytes = b"value", **more: object) -> bytes:
-    records = [(FIRST_TIMESTAMP_MS + place, b"key", value) for place in range(count)]
-    return encode_record_batch(build_record_batch(base_offset, records, **more))  # type: ignore[arg-type]
 
 
 def test_an_empty_file_holds_nothing():

@@ -191,6 +191,24 @@ def test_a_clock_that_disagrees_is_aligned_and_named():
     assert {2: -60_000} == clocks_that_disagree([good, late], clocks)
 
 
+def test_times_are_not_shifted_to_make_lines_of_another_cluster_fit():
+    """Partitions and epochs of the same names, made by the same script an hour and some minutes later."""
+    lines = [f"{hour}:00:00,000] " for hour in range(12, 16)]
+    good = log(*(line + LEADS.format(1, number) for number, line in enumerate(lines)))
+    other = log(
+        *(line.replace(":00:00,000", ":07:12,000") + LEADS.format(2, number + 1) for number, line in enumerate(lines)),
+        node=2,
+    )
+    dated = {
+        (ORDERS, number): event.time_ms for number, event in enumerate(good.events) if isinstance(event.time_ms, int)
+    }
+
+    clocks = choose_clocks([good, other], dated)
+
+    assert [0, 0] == [clock.shift_ms for clock in clocks]
+    assert {} == clocks_that_disagree([good, other], clocks)
+
+
 def test_the_option_outranks_all_evidence_and_utc_is_assumed_without_any():
     file = log("12:00:01,000] INFO Truncating log orders-0 to offset 60.")
 
