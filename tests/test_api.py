@@ -1,9 +1,14 @@
+import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import kforensics
+from kforensics.cli.app import run
 from kforensics.errors import EvidenceNotFound
 
 
@@ -33,6 +38,51 @@ def test_nothing_there_is_an_error(tmp_path):
         kforensics.diff(tmp_path / "missing")
     with pytest.raises(ValueError, match="kip-1"):
         kforensics.diff(tmp_path, protocol="kip-1")
+
+
+def test_verify_gives_the_findings_of_the_command(fixtures, tmp_path, capsys):
+    node = tmp_path / "broker-2"
+    shutil.copytree(fixtures / "unclean-election" / "broker-2", node)
+    log = node / "orders-0" / "00000000000000000000.log"
+    data = bytearray(log.read_bytes())
+    data[200] ^= 1
+    log.write_bytes(data)
+    code = run(["verify", str(node), "--format", "json"])
+    printed = json.loads(capsys.readouterr().out)["findings"]
+    result = kforensics.verify(node, jobs=1)
+
+    assert 1 == code
+    assert [finding["code"] for finding in printed] == [finding.code for finding in result.findings]
+    assert [finding["statement"] for finding in printed] == [finding.statement for finding in result.findings]
+    assert "KF101" in {finding.code for finding in result.findings}
+
+
+def test_paths_may_be_given_in_a_list(fixtures):
+    nodes = [fixtures / "unclean-election" / "broker-2" / "orders-0", str(fixtures / "unclean-election" / "broker-3")]
+
+    assert kforensics.verify(nodes, jobs=1).files == kforensics.verify(*nodes, jobs=1).files
+    assert len(kforensics.diff(nodes, jobs=1).inputs) == 2
+    assert [] == kforensics._paths(())
+    assert [Path("a"), Path("b"), Path("c")] == kforensics._paths(("a", [Path("b"), "c"]))
+    assert [Path("snapshot")] == kforensics._paths(("snapshot",))
+
+
+def test_what_is_no_path_is_a_clear_error(tmp_path):
+    wrong: tuple[Any, ...] = (b"/var/lib/kafka", 7, [7], [b"x"], None, [["a"]])
+    for given in wrong:
+        with pytest.raises(TypeError, match="a path is a str or os"):
+            kforensics.diff(given)
+    for command in (kforensics.diff, kforensics.verify, kforensics.explain):
+        with pytest.raises(ValueError, match="no path is given"):
+            command()
+        with pytest.raises(ValueError, match="no path is given"):
+            command([])
+    with pytest.raises(TypeError, match="not int"):
+        kforensics.explain(tmp_path, before=wrong[1])
+
+
+def test_only_what_is_promised_is_listed():
+    assert ["__version__", "diff", "explain", "verify"] == dir(kforensics)
 
 
 def test_importing_loads_nothing_heavy():

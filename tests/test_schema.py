@@ -18,7 +18,7 @@ from kforensics.commands.sealing.signature import SignatureState
 from kforensics.commands.snapshots import SNAPSHOT_KIND, UNUSED_KIND
 from kforensics.damage import Absent, DamageKind, Gravity
 from kforensics.evidence.checks.context import FileState
-from kforensics.evidence.metadata.events import EventKind
+from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.seal.state import Change, Kind
 from kforensics.findings.model import Confidence, Severity
 from kforensics.formats.messages.control import ControlType
@@ -45,6 +45,7 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("common", "certainty", get_args(Certainty)),
     ("common", "confidence", Confidence),
     ("common", "directory-state", DirectoryState),
+    ("common", "event-kind", EventKind),
     ("common", "file-kind", FileKind),
     ("common", "protocol", ProtocolName),
     ("common", "severity", Severity),
@@ -59,7 +60,6 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("ls", "directory/properties/kind", set(DirectoryKind) - {DirectoryKind.PARTITION}),
     ("ls", "partition/properties/state", (*DirectoryState, "unknown")),
     ("ls", "suffix", FileSuffix),
-    ("metadata", "event/properties/kind", EventKind),
     ("seal", "kind", Kind),
     ("seal-check", "change", Change),
     ("seal-check", "signature-state", SignatureState),

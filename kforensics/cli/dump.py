@@ -1,12 +1,18 @@
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from kforensics.cli.exits import ExitCode
-from kforensics.cli.options import JobsOption, LinesFormatOption, OutOption, OutputFormat, PathsArgument, require_format
+from kforensics.cli.options import (
+    JobsOption,
+    LinesFormatOption,
+    OutOption,
+    OutputFormat,
+    PathsArgument,
+    parse_time,
+    require_format,
+)
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
-from kforensics.errors import UsageError
 
 
 def dump(
@@ -69,8 +75,8 @@ def dump(
             to_offset=to_offset,
             leader_epoch=epoch,
             producer_id=producer_id,
-            from_time_ms=parse_time(from_time, "--from-time"),
-            to_time_ms=parse_time(to_time, "--to-time"),
+            from_time_ms=parse_time(from_time, "--from-time") if from_time is not None else None,
+            to_time_ms=parse_time(to_time, "--to-time") if to_time is not None else None,
         ),
         output_format=output_format,
         out=out,
@@ -78,21 +84,3 @@ def dump(
     )
     if code is not ExitCode.NOTHING_FOUND:
         raise typer.Exit(code)
-
-
-def parse_time(text: str | None, option: str) -> int | None:
-    """Milliseconds since 1970 of a time as people and programs write it."""
-    if text is None:
-        return None
-    if text.lstrip("-").isdecimal():
-        return int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(
-            f"{option} {text} is neither ISO 8601, such as 2026-11-21T06:26:13.332Z, nor milliseconds"
-        ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000

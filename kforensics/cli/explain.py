@@ -14,6 +14,7 @@ from kforensics.cli.options import (
     SealOption,
     TopicsOption,
     VerboseOption,
+    parse_time,
     require_format,
 )
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
@@ -52,7 +53,10 @@ def explain(
     since: Annotated[
         str | None,
         typer.Option(
-            "--since", metavar="TIME", help="Timeline from this time on, as 2026-11-21T06:26:00Z.", show_default=False
+            "--since",
+            metavar="TIME",
+            help="Timeline from this time on: ISO 8601, UTC where it names no zone, or milliseconds.",
+            show_default=False,
         ),
     ] = None,
     until: Annotated[
@@ -91,7 +95,7 @@ def explain(
     from kforensics.commands.explain import explain as tell
     from kforensics.commands.snapshots import gather_evidence
     from kforensics.errors import UsageError
-    from kforensics.reconcile.observed.time_zones import parse_time, parse_zone
+    from kforensics.reconcile.observed.time_zones import parse_zone
 
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.HTML)
     check_out(out, [*paths, *(before or ())])
@@ -103,8 +107,8 @@ def explain(
     options = ExplainOptions(
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
-        since_ms=parse_time(since) if since else None,
-        until_ms=parse_time(until) if until else None,
+        since_ms=parse_time(since, "--since") if since is not None else None,
+        until_ms=parse_time(until, "--until") if until is not None else None,
         log_zone=parse_zone(log_timezone) if log_timezone else None,
         rename_group=pseudonyms.group if pseudonyms else str,
     )

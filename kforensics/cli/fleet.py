@@ -14,6 +14,7 @@ from kforensics.cli.options import (
     OutputFormat,
     PageFormatOption,
     VerboseOption,
+    parse_rate,
     require_format,
 )
 
@@ -281,11 +282,11 @@ def scan(
     require_pyarrow()
     from kforensics.cli.output import write_result
     from kforensics.fleet.local_scan import scan_node
-    from kforensics.fleet.throttle import lower_priority, parse_rate
+    from kforensics.fleet.throttle import lower_priority
     from kforensics.render.text.fleet_scan import scan_document, scan_screen
     from kforensics.render.text.screen import render_screen, screen_width, wants_colour
 
-    rate = parse_rate(read_rate) if read_rate else None
+    rate = parse_rate(read_rate, "--read-rate") if read_rate is not None else None
     if not normal_priority:
         lower_priority()
     with byte_progress(quiet=not sys.stderr.isatty()) as progress:

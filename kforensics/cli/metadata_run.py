@@ -14,8 +14,9 @@ from kforensics.commands.processes import default_jobs
 from kforensics.damage import Absent, Damage, Gravity
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs
+from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.compare import LogComparison, compare_metadata_logs
-from kforensics.evidence.metadata.events import EventKind, EventSelection, MetadataEvent, change_events
+from kforensics.evidence.metadata.events import EventSelection, MetadataEvent, change_events
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem

@@ -127,8 +127,74 @@ SealOption = Annotated[
     ),
 ]
 
-_RATE = re.compile(r"([0-9]{1,12})(K|M|G|)B?(/s)?", re.ASCII | re.IGNORECASE)
-_UNITS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([KMGT]?)(I?)B?", re.ASCII | re.IGNORECASE)
+_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_MILLISECONDS = re.compile(r"-?[0-9]{1,15}", re.ASCII)
+
+
+def parse_size(text: str, option: str) -> int:
+    """Bytes, as in `800000`, `20G`, `1.5MB` or `64KiB`: K, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024.
+
+    Args:
+        text: what was given.
+        option: which option it was given to, for the error.
+
+    Raises:
+        UsageError: it is no size.
+    """
+    size = _size_of(text)
+    if size is None:
+        raise UsageError(f"{option} {text}: expected bytes, such as 20G, 1.5MB or 64KiB")
+    return size
+
+
+def parse_rate(text: str, option: str) -> int:
+    """Bytes a second: a size as `parse_size` reads it, above 0, with or without `/s`.
+
+    Raises:
+        UsageError: it is no rate.
+    """
+    rate = _size_of(text.strip().removesuffix("/s").removesuffix("/S"))
+    if not rate:
+        raise UsageError(f"{option} {text}: expected bytes a second, such as 50MB/s")
+    return rate
+
+
+def _size_of(text: str) -> int | None:
+    from decimal import Decimal
+
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or (match[3] and not match[2]):
+        return None
+    return int(Decimal(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].upper()])
+
+
+def parse_time(text: str, option: str) -> int:
+    """Milliseconds since 1970 out of ISO 8601, UTC where it names no zone, or out of milliseconds.
+
+    Args:
+        text: what was given. Eight digits alone are refused, since they may be a date, too.
+        option: which option it was given to, for the error.
+
+    Raises:
+        UsageError: it is no time.
+    """
+    from datetime import UTC, datetime
+
+    if _MILLISECONDS.fullmatch(text):
+        if len(text) == 8 and text.isdecimal():
+            raise UsageError(f"{option} {text} may be a date or milliseconds: write a date as 2026-11-21")
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"{option} {text} is neither ISO 8601, such as 2026-11-21T06:26:13.332Z, nor milliseconds"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000
 
 
 def apply_read_rate(rate: str | None, jobs: int | None) -> int | None:
@@ -138,10 +204,7 @@ def apply_read_rate(rate: str | None, jobs: int | None) -> int | None:
     if rate is None:
         limit_read_rate(None)
         return jobs
-    match = _RATE.fullmatch(rate.strip())
-    bytes_per_second = int(match[1]) * _UNITS[match[2].upper()] if match else 0
-    if not bytes_per_second:
-        raise UsageError(f"--read-rate {rate} is no rate such as 50MB/s")
+    bytes_per_second = parse_rate(rate, "--read-rate")
     if jobs is not None and jobs > 1:
         raise UsageError("--read-rate reads in one process: leave --jobs out")
     limit_read_rate(bytes_per_second)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kforensics.cli.exits import ExitCode
-from kforensics.cli.options import OutOption, OutputFormat, PageFormatOption, require_format
+from kforensics.cli.options import OutOption, OutputFormat, PageFormatOption, parse_size, require_format
 from kforensics.errors import UsageError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def simulate(
         typer.Option(
             "--bytes",
             metavar="SIZE",
-            help="Write a fleet of so many bytes, as 20G, over all replicas.",
+            help="Write a fleet of so many bytes, such as 20G or 20GiB, over all replicas.",
             show_default=False,
         ),
     ] = None,
@@ -122,7 +122,7 @@ def simulate(
     refuse_out_of_place(context, mode)
     code = ExitCode.NOTHING_FOUND
     if write is not None:
-        from kforensics.cli.simulate_write import WriteOptions, parse_size, write_directories
+        from kforensics.cli.simulate_write import WriteOptions, write_directories
 
         options = WriteOptions(
             directory=write,
@@ -130,7 +130,7 @@ def simulate(
             brokers=brokers,
             partitions=partitions,
             racks=racks,
-            length=parse_size(length),
+            length=parse_size(length, "--bytes") if length is not None else None,
             steps=steps,
             stops=stop,
         )

@@ -1,6 +1,5 @@
 """What `kforensics simulate --write` does: data directories of a scenario, of a random history, or of a fleet."""
 
-import re
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,8 +12,6 @@ if TYPE_CHECKING:
     from kforensics.simulation.cluster import SimulatedCluster
     from kforensics.simulation.scenario import Scenario
 
-_SIZE = re.compile(r"(\d{1,15}) ?([KMGT]?)(?:i?B)?")
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 MOST_RANDOM_PARTITIONS = 1_000
 MOST_RANDOM_BROKERS = 100
 
@@ -35,16 +32,6 @@ class WriteOptions:
     """Only so many steps of a scenario."""
     stops: bool = False
     """In the end all brokers run, and then stop cleanly."""
-
-
-def parse_size(text: str | None) -> int | None:
-    """Bytes as people write them: 500M, 20G."""
-    if text is None:
-        return None
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(f"--bytes {text}: expected a number with K, M, G or T")
-    return int(match[1]) * _UNITS[match[2]]
 
 
 def write_directories(

@@ -69,19 +69,16 @@ def verify(
     check_out(out, paths)
     jobs = apply_read_rate(read_rate, jobs)
 
-    from kforensics.commands.processes import default_jobs
-    from kforensics.evidence.checks.consistency import verify_inputs
+    from kforensics.commands.verify import verify_evidence
     from kforensics.evidence.discovery.inputs import find_inputs
-    from kforensics.findings.verify import verify_findings
     from kforensics.formats.segment.walk import Level
-    from kforensics.reconcile.replicas.intact import IntactReplicas
 
     inputs = find_inputs(paths)
     sealed = checked_seal(seal, paths, inputs.described, jobs)
     with _progress(inputs, quiet=quiet) as advance:
-        verification = verify_inputs(inputs, level=Level(level.value), jobs=jobs or default_jobs(), progress=advance)
-    intact = IntactReplicas(verification.partitions, inputs.described)
-    findings = add_seal(verify_findings(verification, intact, inputs.described), sealed)
+        result = verify_evidence(inputs, level=Level(level.value), jobs=jobs, progress=advance)
+    verification, intact = result.verification, result.intact
+    findings = add_seal(result.findings, sealed)
     code = exit_code_of(findings, (*verification.problems, *(sealed.problems if sealed else ())))
     if not quiet:
         match output_format:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 
@@ -17,7 +18,14 @@ from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.evidence.model import Problem
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, parse_version, protocol_of
+from kforensics.protocol.versions import (
+    InterBrokerVersion,
+    KafkaVersion,
+    least_version_of_level,
+    parse_inter_broker_version,
+    parse_version,
+    protocol_of,
+)
 from kforensics.reconcile.bugs.evidence import BrokerVersions
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
 from kforensics.reconcile.observed.clocks import Clock, choose_clocks
@@ -128,8 +136,25 @@ def _is_relevant(event: LogEvent) -> bool:
 
 
 def protocol_hints(log_files: tuple[LogFile, ...]) -> dict[int, ProtocolName]:
-    """The protocol of each broker by the version that its log names last."""
-    return {broker: protocol_of(version) for broker, version in _versions(log_files).items()}
+    """The protocol of each broker by the version and the `inter.broker.protocol.version` that its log names last."""
+    levels = _inter_broker_versions(log_files)
+    return {
+        broker: protocol_of(version, levels.get(broker, Absent.NOT_WRITTEN))
+        for broker, version in _versions(log_files).items()
+    }
+
+
+def _inter_broker_versions(log_files: tuple[LogFile, ...]) -> dict[int, InterBrokerVersion]:
+    """By broker, the protocol level that it was last started with, where its log has the configuration."""
+    found: dict[int, InterBrokerVersion] = {}
+    for log_file in log_files:
+        for event in log_file.events:
+            level = event.fields.get("inter.broker.protocol.version")
+            if event.kind is not LogEventKind.CONFIGURATION or isinstance(log_file.node_id, Absent) or level is None:
+                continue
+            with suppress(ValueError):  # a level that can't be read tells nothing
+                found[log_file.node_id] = parse_inter_broker_version(str(level))
+    return found
 
 
 def _versions(log_files: tuple[LogFile, ...]) -> dict[int, KafkaVersion]:
@@ -157,8 +182,7 @@ def _newest_of_all(versions: Mapping[int, KafkaVersion], inputs: Inputs) -> Kafk
 def _least_version(history: MetadataHistory | None) -> KafkaVersion | None:
     """The release that brought the metadata.version in force, which no broker is older than."""
     levels = [change.level for change in history.features if change.name == METADATA_VERSION] if history else []
-    name = METADATA_VERSION_LEVELS.get(levels[-1]) if levels else None
-    return parse_version(name) if name is not None else None
+    return least_version_of_level(levels[-1]) if levels else None
 
 
 class CommittedOffsets:

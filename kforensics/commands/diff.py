@@ -13,7 +13,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_pl
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import changes_since, collect_replica, scan_place, segment_paths
-from kforensics.findings.diff import identity_findings, partition_findings
+from kforensics.findings.diff import identity_findings, missing_isr_findings, partition_findings
 from kforensics.findings.model import Finding, Severity, by_gravity
 from kforensics.formats.log.records import Record
 from kforensics.protocol.truncation import ProtocolName
@@ -21,7 +21,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.partition import PartitionReport, Verdict, reconcile_partition
 from kforensics.source.naming import FileKind
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 64
@@ -125,6 +125,7 @@ def compare(
     findings = by_gravity(
         (
             *identity_findings(inputs.described, nodes_of(inputs)),
+            *_missing_isr(inputs, groups, gathered.facts),
             *(item for result in results for item in result.findings),
         )
     )
@@ -150,12 +151,29 @@ def nodes_of(inputs: Inputs) -> tuple[Node, ...]:
             node_id=found.described.broker_id,
             kind=found.described.kind,
             cluster_id=found.described.cluster_id,
-            log_dirs=(),
             version_hint=found.described.kafka_version_hint,
         )
         for index, found in enumerate(inputs.found)
         if found.log_dirs
     )
+
+
+def _missing_isr(
+    inputs: Inputs, groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]], facts: ClusterFacts
+) -> Iterator[Finding]:
+    """Partitions whose whole ISR has lost them, by the disks of just those brokers."""
+    given = frozenset(node.node_id for node in nodes_of(inputs) if isinstance(node.node_id, int))
+    for partition, places in groups:
+        if partition.topic in METADATA_TOPICS:
+            continue
+        states = facts.leaderships(partition, facts.topic_id(partition.topic))
+        held_by = frozenset(
+            place.state.broker_id
+            for place in places
+            if place.directory_state == "live" and isinstance(place.state.broker_id, int)
+        )
+        if states and held_by:  # of a deleted topic no live directory is left
+            yield from missing_isr_findings(partition, states[-1], held_by, given)
 
 
 def is_wanted(partition: TopicPartition, options: DiffOptions) -> bool:

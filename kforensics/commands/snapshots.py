@@ -13,7 +13,7 @@ from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.replica.progress import read_progress
 from kforensics.reconcile.history.snapshot_order import Grade, Moment, in_order, is_same, order_of
 from kforensics.source.discover import Shape
-from kforensics.source.walk import join
+from kforensics.source.walk import Listings, join
 
 SNAPSHOT_KIND = "snapshot-before"
 """Kind of an input that is an earlier snapshot."""
@@ -247,7 +247,7 @@ def _find(paths: Sequence[Path], *, with_logs: bool) -> tuple[list[FoundInput], 
                 found.append(_unusable(path))
                 continue
             described = Input(path=str(path), kind="log-files")
-            found.append(FoundInput(described=described, root=path.resolve(), shape=Shape.FILES))
+            found.append(FoundInput(described=described, listings=Listings(path.resolve()), shape=Shape.FILES))
             continue
         except EvidenceError as error:
             errors.append(error)
@@ -262,4 +262,6 @@ def _find(paths: Sequence[Path], *, with_logs: bool) -> tuple[list[FoundInput], 
 
 
 def _unusable(path: Path) -> FoundInput:
-    return FoundInput(described=Input(path=str(path), kind="unreadable"), root=path, shape=Absent.UNREADABLE)
+    return FoundInput(
+        described=Input(path=str(path), kind="unreadable"), listings=Listings(path), shape=Absent.UNREADABLE
+    )

@@ -178,7 +178,7 @@ class _Clerk:
         states = {}
         for log_dir in one.log_dirs:
             state, problems = read_log_dir_state(
-                one.root,
+                one.listings,
                 input_index=index,
                 log_dir=log_dir.path,
                 broker_id=one.described.broker_id,

@@ -60,9 +60,8 @@ class CheckpointValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
-    """The leader epochs of a replica and the offsets between which they hold (KIP-101)."""
+    """Where a replica's log begins and ends on disk."""
 
-    epochs: tuple[EpochEntry, ...]
     log_start_offset: int
     log_end_offset: int
 
@@ -152,25 +151,13 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogDir:
-    """One log directory of a node."""
-
-    path: str
-    """Relative to the input; empty where the input is the log dir itself."""
-    clean_shutdown: bool
-    broker_epoch: int | Absent
-    directory_id: str | Absent
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One broker, controller or combined node, or a loose partition directory without one."""
+    """One broker, controller or combined node."""
 
     input: int
     node_id: int | Absent
     kind: str
     cluster_id: str | Absent
-    log_dirs: tuple[LogDir, ...]
     version_hint: str | Absent
 
 

@@ -31,19 +31,19 @@ CATALOGUE: dict[str, FindingKind] = {
     "KF103": FindingKind(
         title="an index that contradicts its log",
         meaning="Lookups by offset or time start at a wrong place; brokers since 2.3 do not notice it when they load the log.",
-        advice="With the broker stopped, an index can be set aside: the broker rebuilds it from the log.",
+        advice="An index may be set aside, with the broker stopped, only where every batch of its segment is sound: at any start, after a clean stop too, the broker scans a segment without an offset index, truncates it at the first batch that fails and keeps the segments behind it, which leaves a hole and hardly a word in the log. A time index that is set aside stays empty until its segment is recovered.",
         references=("KAFKA-7283",),
     ),
     "KF104": FindingKind(
         title="a transaction index that contradicts its log",
         meaning="Consumers with read_committed see records of aborted transactions, or miss committed ones.",
-        advice="With the broker stopped, the index can be set aside: recovery of the segment rebuilds it from the log.",
+        advice="Do not set it aside alone: a missing transaction index counts as one without aborted transactions. It is rebuilt where its segment is recovered, which is safe only where every batch of the segment is sound; a replica that copies the log again is safer.",
         references=("KIP-98",),
     ),
     "KF105": FindingKind(
         title="a producer snapshot that contradicts its log",
         meaning="The broker judges duplicates and open transactions by it after a start.",
-        advice="With the broker stopped, the snapshot can be set aside: the broker takes an older one and the log.",
+        advice="It may be set aside, with the broker stopped, only where another snapshot is there or the stop was unclean: after a clean stop a broker without any snapshot does not read the log for it, and forgets open transactions and the sequences of idempotent producers.",
         references=("KIP-98", "KAFKA-9892"),
     ),
     "KF106": FindingKind(
@@ -70,8 +70,8 @@ CATALOGUE: dict[str, FindingKind] = {
     ),
     "KF110": FindingKind(
         title="the unfinished end of a log",
-        meaning="The broker was running or was killed: recovery cuts the log here at the next start, and nothing before it is touched.",
-        advice="Nothing has to be done; what stood behind is on the other replicas if it was committed.",
+        meaning="The broker was running or was killed: without a clean-shutdown marker recovery truncates the log here at the next start, and nothing before it is touched. With the marker nothing is truncated: half a batch stays, and takes along what is appended behind it at the next unclean start; zeros stop the broker.",
+        advice="Without the marker nothing has to be done; what was behind is on the other replicas if it was committed. With it, copy the directory before the broker starts.",
     ),
     "KF111": FindingKind(
         title="derived files that the broker rebuilds",
@@ -92,8 +92,8 @@ CATALOGUE: dict[str, FindingKind] = {
     ),
     "KF114": FindingKind(
         title="indexes that are not there",
-        meaning="The broker rebuilds a missing index when it loads the log; that takes time, and loses nothing.",
-        advice="Nothing has to be done.",
+        meaning="At any start, after a clean stop too, the broker scans a segment without an offset index and rebuilds it. That loses nothing where every batch of the segment is sound; else the segment is truncated at the first batch that fails while the segments behind it stay: a hole. A missing time index stays empty until its segment is recovered.",
+        advice="Check these segments with `kforensics verify --level crc` or deeper before the broker starts. Where a batch fails, put the index back from a copy, or replace the replica.",
     ),
     "KF115": FindingKind(
         title="one topic, several topic ids on a node",
@@ -185,6 +185,12 @@ CATALOGUE: dict[str, FindingKind] = {
         meaning="partition.metadata is written with the first flush, and not at all before 2.8.",
         advice="Nothing to do.",
         references=("KIP-516",),
+    ),
+    "KF216": FindingKind(
+        title="no member of the ISR holds the partition any more",
+        meaning="Disks of these brokers are among the inputs and lack the partition: a disk was replaced, emptied, is not mounted or was not given. Only members of the ISR are known to hold every committed record; what the other replicas lack may be lost.",
+        advice="Give all log directories of these brokers. Else find the old disk or a snapshot of it before these brokers are started: one that starts with an empty log leads, and the others truncate their logs to it.",
+        references=("KIP-858", "KIP-966"),
     ),
     "KF301": FindingKind(
         title="committed records are gone",
@@ -282,14 +288,14 @@ CATALOGUE: dict[str, FindingKind] = {
     ),
     "KF502": FindingKind(
         title="one partition stands in two log directories of a node",
-        meaning="A broker refuses to start when two of its log directories hold one partition, but for a move.",
+        meaning="A broker refuses to start when two of its log directories hold one partition, but for a move. In KRaft, since 3.7.1, one of them that the metadata does not assign, or that is of another topic id, is renamed to -stray first, and the broker starts.",
         advice="Compare both directories; keep copies of both before one is taken away.",
         references=("KIP-113",),
     ),
     "KF503": FindingKind(
         title="a directory that is neither a partition nor anything else a broker writes",
-        meaning="A broker aborts at start on a directory whose name is not of the form topic-partition.",
-        advice="Move it out of the log directory of the broker, not of the evidence.",
+        meaning="A broker of any version aborts at start on a directory whose name is not of the form topic-partition. Since 2.8 that start has removed the clean-shutdown marker by then, so the next one recovers every log of the directory.",
+        advice="Move it out of the log directory of the broker, not of the evidence, before the broker is started.",
     ),
     "KF504": FindingKind(
         title="replicas under one name belong to different topics",

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from kforensics.damage import Absent, DamageKind
 from kforensics.evidence.model import Input, Node
 from kforensics.findings.model import Confidence, Finding, Severity, finding
+from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
-from kforensics.units import OffsetRange
+from kforensics.units import OffsetRange, TopicPartition
 
 
 def partition_findings(report: PartitionReport) -> Iterator[Finding]:
@@ -31,6 +32,32 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
             statement=f"{report.partition} also belongs to {'broker' if len(missing) == 1 else 'brokers'} {', '.join(missing)}, of which no live directory of it is among the inputs",
             topic_partition=report.partition,
         )
+
+
+def missing_isr_findings(
+    partition: TopicPartition, newest: Leadership, held_by: frozenset[int], given: frozenset[int]
+) -> Iterator[Finding]:
+    """A partition whose whole ISR has lost it, by the disks of just those brokers.
+
+    Args:
+        partition: which one.
+        newest: its newest recorded state.
+        held_by: brokers among the inputs with a live directory of it.
+        given: brokers whose log directories are among the inputs.
+    """
+    if isinstance(newest.isr, Absent) or not newest.isr or newest.isr & held_by or not newest.isr <= given:
+        return
+    members = sorted(newest.isr)
+    names = f"broker {members[0]} alone" if len(members) == 1 else f"brokers {', '.join(map(str, members))}"
+    yield finding(
+        "KF216",
+        severity=Severity.ERROR,
+        confidence=Confidence.LIKELY,
+        statement=f"{partition}: the ISR is {names}, and no log directory of {'it' if len(members) == 1 else 'theirs'} among the inputs holds the partition",
+        topic_partition=partition,
+        broker_id=members[0] if len(members) == 1 else Absent.NOT_APPLICABLE,
+        citations=(newest.citation,),
+    )
 
 
 def _replica_findings(report: PartitionReport, replica: ReplicaReport) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity
 from kforensics.evidence.checks.consistency import Verification
-from kforensics.evidence.checks.context import FileKind, FileReport, PartitionContext
+from kforensics.evidence.checks.context import CheckedPartition, FileKind, FileReport, PartitionContext, Remark
 from kforensics.evidence.file_kinds import row_of
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
@@ -33,6 +33,19 @@ _CUT_AT_START = (
     "and discards what stands behind, sound batches included."
 )
 _COPY_FIRST = "Copy this directory before the broker starts again."
+
+_TRUNCATED_AT_START = "The broker was running or was killed: recovery truncates the log here at the next start, and nothing before it is touched."
+_NOTHING_TO_DO = "Nothing has to be done; what was behind is on the other replicas if it was committed."
+_STOPS_AT_ZEROS = (
+    "The log directory has a clean-shutdown marker, so nothing is recovered: the broker reads the zeros as a batch of size 0 and stops with "
+    "a CorruptRecordException. That start has removed the marker since 2.8: the one after it recovers every log of the directory and truncates the zeros."
+)
+_STAYS_BEHIND_MARKER = (
+    "The log directory has a clean-shutdown marker, so nothing is recovered: these bytes stay, new records are appended behind them, and the "
+    "next unclean start truncates the log here, those records included."
+)
+_HEADER_UP_TO_MAGIC = 17
+"""Bytes of a batch that a broker wants to see before it looks at its size."""
 
 _REPAIRED = {
     Gravity.REBUILDABLE: ("KF111", "index or producer snapshot", "indexes or producer snapshots"),
@@ -77,17 +90,82 @@ def _file_findings(report: FileReport, intact: IntactReplicas, inputs: Sequence[
             assert not isinstance(code, Absent), f"{report.kind} is not checked"
             severity = Severity.WARNING if code in _REBUILT else Severity.ERROR
         is_incomplete = code == "KF101" and _will_be_truncated(context, place)
+        meaning, advice = (_CUT_AT_START, _COPY_FIRST) if is_incomplete else ("", "")
+        if code == "KF110":
+            meaning, advice = _of_torn_tail(context)
+        elif code == "KF101" and (words := _of_clean_tail(context, report, place)):
+            meaning, advice = words, _COPY_FIRST
+        elif owner is not None and code in {"KF103", "KF104"}:
+            advice = _of_index(owner, report)
+        elif owner is not None and code == "KF105":
+            advice = _of_snapshot(owner.context)
         yield finding(
             code,
             severity=severity,
             statement=_statement(report, place, inputs),
-            meaning=_CUT_AT_START if is_incomplete else "",
-            advice=" ".join(words for words in (_COPY_FIRST if is_incomplete else "", _advice(holders)) if words),
+            meaning=meaning,
+            advice=" ".join(words for words in (advice, _advice(holders)) if words),
             topic_partition=_partition_of(context),
             broker_id=inputs[report.input].broker_id,
             offsets=place.offsets_lost,
             citations=(Citation(input=report.input, path=report.path, span=place.span),),
         )
+
+
+def _of_torn_tail(context: PartitionContext | None) -> tuple[str, str]:
+    """What the next start makes of the unfinished end of a log, and what to do, where it is known that the start recovers it."""
+    if context is None or not (context.is_metadata or context.clean_shutdown is False):
+        return "", ""
+    return _TRUNCATED_AT_START, _NOTHING_TO_DO
+
+
+def _of_clean_tail(context: PartitionContext | None, report: FileReport, place: Damage) -> str:
+    """What bytes behind the last batch come to after a clean stop, which recovers nothing.
+
+    `LogSegment.readNextOffset` reads on behind the last index entry without a checksum, up to 4.3.1.
+    """
+    if context is None or context.is_metadata or context.clean_shutdown is not True:
+        return ""
+    live = context.of_kind(FileKind.SEGMENT)
+    is_tail = place.span.position + place.span.length == report.length and isinstance(place.next_good, Absent)
+    if not is_tail or not live or live[-1].path != report.path:
+        return ""
+    is_read_as_batch = place.kind is DamageKind.ZEROS and place.span.length > _HEADER_UP_TO_MAGIC
+    return _STOPS_AT_ZEROS if is_read_as_batch else _STAYS_BEHIND_MARKER
+
+
+def _of_index(owner: CheckedPartition, report: FileReport) -> str:
+    """Why an index must not be set aside, where its segment is known to be damaged."""
+    segment = report.path.rpartition(".")[0] + ".log"
+    place = _first_bad(owner, segment)
+    if place is None:
+        return ""
+    return (
+        f"Do not set it aside: its segment has a batch that fails at byte {place.span.position}. A broker that rebuilds the index truncates the "
+        "segment there, after a clean stop too, and keeps the segments behind it."
+    )
+
+
+def _first_bad(owner: CheckedPartition, path: str) -> Damage | None:
+    """The first place of a segment at which a scan by the broker ends."""
+    bad = [
+        place
+        for report in owner.reports
+        if report.path == path
+        for place in report.damage
+        if place.gravity is Gravity.DAMAGE and place.kind not in _SEQUENCE_KINDS | _UNDER_A_SOUND_CHECKSUM
+    ]
+    return min(bad, key=lambda place: place.span.position, default=None)
+
+
+def _of_snapshot(context: PartitionContext) -> str:
+    """Why the only snapshot must not be set aside after a clean stop."""
+    if context.clean_shutdown is not True or len(context.of_kind(FileKind.PRODUCER_SNAPSHOT)) > 1:
+        return ""
+    return (
+        "Do not set it aside: it is the only snapshot and the stop was clean, so a broker without it, or one that can't read it, forgets open "
+        "transactions and the sequences of idempotent producers. Copy the directory, and let another replica lead."
+    )
 
 
 def _will_be_truncated(context: PartitionContext | None, place: Damage) -> bool:
@@ -163,15 +241,32 @@ def _repaired_findings(repaired: dict[Gravity, list[FileReport]]) -> Iterator[Fi
 
 
 def _remark_findings(verification: Verification) -> Iterator[Finding]:
-    remarks = [(one.context, remark) for one in verification.partitions for remark in one.remarks]
-    if remarks:
-        count = "1 index is" if len(remarks) == 1 else f"{len(remarks)} indexes are"
+    harmless: list[tuple[PartitionContext, Remark]] = []
+    for one in verification.partitions:
+        for remark in one.remarks:
+            place = _first_bad(one, remark.path) if remark.file_kind is FileKind.OFFSET_INDEX else None
+            if place is None:
+                harmless.append((one.context, remark))
+                continue
+            yield finding(
+                "KF114",
+                severity=Severity.ERROR,
+                statement=(
+                    f"{remark.path} has no offset index and a batch that fails at byte {place.span.position}: the next start truncates the segment there"
+                ),
+                meaning="The broker scans a segment without an index at any start, after a clean stop too, and keeps the segments behind it: a hole.",
+                advice="Copy the directory before the broker starts; put the index back from a copy, or replace the replica.",
+                topic_partition=_partition_of(one.context),
+                citations=(Citation(input=one.context.input, path=remark.path, span=place.span),),
+            )
+    if harmless:
+        count = "1 index is" if len(harmless) == 1 else f"{len(harmless)} indexes are"
         yield finding(
             "KF114",
             severity=Severity.NOTE,
-            statement=f"{count} missing: {remarks[0][1].statement}",
+            statement=f"{count} missing: {harmless[0][1].statement}",
             citations=tuple(
-                Citation(input=context.input, path=remark.path) for context, remark in remarks[:MOST_CITED]
+                Citation(input=context.input, path=remark.path) for context, remark in harmless[:MOST_CITED]
             ),
         )
 

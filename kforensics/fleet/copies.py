@@ -10,7 +10,7 @@ from kforensics.fleet.places import copied_root
 from kforensics.fleet.tables import Tables
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, parse_partition_directory
-from kforensics.source.walk import FoundFile, join, list_directory, walk_partition
+from kforensics.source.walk import FoundFile, join, walk_partition
 
 COPY_LIMIT = 1 << 30
 """Bytes of a file that are copied; brokers cut a metadata log's segments at 1 GiB."""
@@ -46,11 +46,11 @@ def _metadata_files(found: FoundInput) -> Iterator[str]:
     for log_dir in found.log_dirs:
         if not log_dir.is_metadata_dir:
             continue
-        for entry in list_directory(found.root, log_dir.path).entries:
+        for entry in found.listings.of(log_dir.path).entries:
             name = parse_partition_directory(entry.name) if entry.is_directory else None
             if name is None or not name.is_metadata:
                 continue
-            for item in walk_partition(found.root, join(log_dir.path, entry.name), name=entry.name):
+            for item in walk_partition(found.listings, join(log_dir.path, entry.name), name=entry.name):
                 if isinstance(item, FoundFile) and item.name.kind in _COPIED:
                     yield item.path
 

@@ -7,9 +7,8 @@ from kforensics import __version__
 from kforensics.commands.diff import DiffOptions
 from kforensics.fleet.places import FoundSources
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
-from kforensics.fleet.scan import SETTLED_NS
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
-from kforensics.source.walk import FoundFile
+from kforensics.source.walk import SETTLED_NS, FoundFile
 
 TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems")
 

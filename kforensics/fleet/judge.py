@@ -27,6 +27,7 @@ from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaRepo
 from kforensics.reconcile.replicas.placement import Placement, place_partition
 from kforensics.render.json.diff import plain_report
 from kforensics.render.json.document import to_plain
+from kforensics.source.walk import Listings
 
 STATE = "state"
 """Folder of what workers need beyond the rows, and of the marks of attempts that failed."""
@@ -116,7 +117,7 @@ def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
 def place_of_replica(replica: Replica, root: Path) -> PartitionPlace:
     """Where a replica stands, without what its log directory says of it."""
     state = LogDirState(
-        root=root,
+        listings=Listings(root),
         input=replica.input,
         log_dir=replica.log_dir,
         broker_id=replica.broker_id,

@@ -17,7 +17,7 @@ from kforensics.fleet.plan import LogDirTask, LogDirTotals
 from kforensics.fleet.rows import known_or
 from kforensics.fleet.tables import Tables
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
-from kforensics.source.walk import Found, FoundFile, join, list_directory, walk_partition
+from kforensics.source.walk import Found, FoundFile, join, walk_partition
 from kforensics.units import TopicPartition
 
 MOST_METADATA_LOGS = 16
@@ -33,10 +33,10 @@ class _MetadataOnly(FoundInput):
         for log_dir in self.log_dirs:
             if not log_dir.is_metadata_dir:
                 continue
-            for entry in list_directory(self.root, log_dir.path).entries:
+            for entry in self.listings.of(log_dir.path).entries:
                 name = parse_partition_directory(entry.name) if entry.is_directory else None
                 if name is not None and name.is_metadata:
-                    yield from walk_partition(self.root, join(log_dir.path, entry.name), name=entry.name)
+                    yield from walk_partition(self.listings, join(log_dir.path, entry.name), name=entry.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def _racks_in(history: MetadataHistory | None) -> dict[int, str]:
 def _offsets_places(task: LogDirTask, totals: LogDirTotals) -> Iterator[PartitionPlace]:
     log_dir = task.found.log_dir_paths[0] if task.found.log_dir_paths else ""
     state = LogDirState(
-        root=task.found.root,
+        listings=task.found.listings,
         input=task.input,
         log_dir=log_dir,
         broker_id=task.found.described.broker_id,

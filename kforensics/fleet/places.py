@@ -16,6 +16,7 @@ from kforensics.fleet.report_rows import problem_of
 from kforensics.fleet.sources import Source
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.source.discover import Shape
+from kforensics.source.walk import Listings
 
 LISTERS = 32
 """Sources that are looked at together: most of the time goes into waiting for storage."""
@@ -70,7 +71,7 @@ def find_sources(sources: Sequence[Source]) -> FoundSources:
         if isinstance(look, EvidenceError):
             problems.append(Problem(input=len(inputs), path=WHOLE_INPUT, message=_words(look)))
             described = Input(path=str(source.location), kind="unreadable", broker_id=_node_of(source))
-            found = FoundInput(described=described, root=source.location, shape=Absent.UNREADABLE)
+            found = FoundInput(described=described, listings=Listings(source.location), shape=Absent.UNREADABLE)
             inputs.append(PlannedInput(found=found, sources=(), rack=source.rack))
             continue
         for planned in look:
@@ -217,7 +218,7 @@ def _planned(location: Path, one: Mapping[str, Any]) -> PlannedInput:
             cluster_id=_value(one["cluster_id"]),
             kafka_version_hint=_value(one["kafka_version_hint"]),
         ),
-        root=_below_copies(location, str(one["copies"])),
+        listings=Listings(_below_copies(location, str(one["copies"]))),
         shape=_value(one["shape"]) if isinstance(one["shape"], dict) else Shape(one["shape"]),
         log_dirs=log_dirs,
         log_dir_paths=tuple(one.path for one in log_dirs),

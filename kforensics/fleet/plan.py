@@ -267,7 +267,7 @@ def place_of(task: LogDirTask, row: Mapping[str, Any]) -> PartitionPlace:
     partition = TopicPartition(row["topic"], row["partition"])
     lines = row["checkpoint_lines"] or (None,) * len(CHECKPOINTS)
     state = LogDirState(
-        root=task.found.root,
+        listings=task.found.listings,
         input=task.input,
         log_dir=task.found.log_dir_paths[0] if task.found.log_dir_paths else "",
         broker_id=task.found.described.broker_id if task.found.log_dirs else Absent.UNKNOWN,

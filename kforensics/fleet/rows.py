@@ -209,7 +209,7 @@ def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Seq
             state=row["state"],
             topic_id=known_or(row["topic_id"], absent.get("topic_id", Absent.NOT_WRITTEN)),
             segments=(),
-            lineage=Lineage(epochs=(), log_start_offset=0, log_end_offset=0),
+            lineage=Lineage(log_start_offset=0, log_end_offset=0),
             checkpoint_epochs=absent.get("checkpoint_epochs", Absent.NOT_WRITTEN)
             if epochs is None
             else tuple(EpochEntry(one["leader_epoch"], one["start_offset"]) for one in epochs),

@@ -22,9 +22,7 @@ from kforensics.fleet.tables import Tables
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.segment.walk import Level, SegmentBytes
 from kforensics.source.mapped import EvidenceFile, open_evidence
-
-SETTLED_NS = 2_000_000_000
-"""A file whose last change is younger than this when it is read may change again without a new time of change."""
+from kforensics.source.walk import SETTLED_NS
 
 Wrap = Callable[[EvidenceFile], SegmentBytes]
 """Puts something between a file and its reader, such as a limit of the read rate."""

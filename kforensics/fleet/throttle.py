@@ -4,37 +4,19 @@ import contextlib
 import ctypes
 import os
 import platform
-import re
 import sys
 import time
 from collections.abc import Callable
 
-from kforensics.errors import UsageError
 from kforensics.formats.segment.walk import SegmentBytes
 
 LARGEST_READ = 1 << 20
 """Bytes that are read between two looks at the clock."""
 
-_RATE = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)\s*(?P<unit>[kmg]?i?)b?(/s)?", re.IGNORECASE | re.ASCII)
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
-
 # ioprio_set(2): class 3 is idle, which gets the disk when nobody else wants it.
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "arm64": 30, "ppc64le": 273, "s390x": 282, "riscv64": 30}
 _WHO_PROCESS, _CLASS_SHIFT, _CLASS_IDLE = 1, 13, 3
 _NICE = 19
-
-
-def parse_rate(text: str) -> int:
-    """Bytes a second out of `50MB/s`, `1.5GiB` or `800000`.
-
-    Raises:
-        UsageError: it is no rate.
-    """
-    found = _RATE.fullmatch(text.strip())
-    rate = int(float(found["number"]) * _UNITS[found["unit"].lower()]) if found else 0
-    if rate <= 0:
-        raise UsageError(f"--read-rate {text}: expected bytes a second, such as 50MB/s")
-    return rate
 
 
 def lower_priority() -> None:

@@ -1,7 +1,7 @@
-"""What a broker makes of a log when it loads it: which segments are scanned, where the log is cut, what is deleted.
+"""What a broker makes of a log when it loads it: which segments are scanned, where the log is truncated, what is deleted.
 
-Rules of `LogLoader.load` and `LogManager.loadLog` (4.x; earlier in `Log.loadSegments`); where no version is named, the
-same since 0.11.
+Rules of `LogLoader.load` and `LogManager.loadLog` (4.3.1; earlier in `Log.loadSegments` and `Log.recoverLog`); where no version is
+named, the same since 0.11. This is the one place that says so: `reconcile` asks it of replicas, `simulation` of simulated ones.
 """
 
 from collections.abc import Sequence
@@ -61,6 +61,8 @@ class RecoveryOutcome:
     """Base offset of the segment that is cut."""
     deleted: tuple[int, ...]
     """Base offsets of the segments that are deleted, intact or not."""
+    kept_count: int
+    """How many segments, from the first on, are kept; the last of them is the one that is truncated, if one is."""
     log: LogState
     recovery_point: int
 
@@ -98,6 +100,16 @@ def epochs_after_scan(
     return epochs
 
 
+def _log_start(segments: Sequence[SegmentState], checkpointed: int | Absent, *, has_remote_storage: bool) -> int:
+    """Where the loaded log starts: not below its first segment, but for what remote storage holds (`LogLoader.load`, 3.6)."""
+    if not segments:
+        return 0 if isinstance(checkpointed, Absent) else checkpointed
+    first_base = segments[0].base_offset
+    if isinstance(checkpointed, Absent):
+        return first_base
+    return checkpointed if has_remote_storage else max(checkpointed, first_base)
+
+
 def recover_log(
     segments: Sequence[SegmentState],
     *,
@@ -106,25 +118,32 @@ def recover_log(
     log_start_offset: int | Absent,
     high_watermark: int | Absent,
     checkpoint_epochs: Epochs,
+    has_remote_storage: bool = False,
     skips_epoch_zero: bool = False,
     rules: EpochRules = CURRENT_RULES,
 ) -> RecoveryOutcome:
-    """The log that start-up leaves.
+    """The log that start-up leaves (`LogLoader.load`, 4.3.1).
+
+    The epoch cache takes in what recovery scans before it is trimmed to the log, and nothing of segments that are not scanned:
+    with an empty file and a clean shutdown it stays empty.
 
     Args:
         segments: rising by base offset.
-        clean_shutdown: whether `.kafka_cleanshutdown` stood in the log dir.
+        clean_shutdown: whether `.kafka_cleanshutdown` is in the log dir. The metadata log of a quorum is opened without it and
+            with a recovery point of 0, whatever is there (`KafkaRaftLog.createLog`, 4.3.1).
         recovery_point: of `recovery-point-offset-checkpoint`; missing is 0.
         log_start_offset: of `log-start-offset-checkpoint`; missing is the first segment's base offset.
         high_watermark: of `replication-offset-checkpoint`.
-        checkpoint_epochs: of `leader-epoch-checkpoint`, as read.
+        checkpoint_epochs: of `leader-epoch-checkpoint`, as read; none where the file is missing or empty.
+        has_remote_storage: the topic keeps older segments in remote storage (KIP-405, 3.6): the log starts where the checkpoint
+            says, below the first segment on disk too.
         skips_epoch_zero: KAFKA-10432.
         rules: the epoch cache of the broker's version.
+
+    Returns:
+        The log once it is loaded. A log that ends below its checkpointed start begins again there, empty (2.2 and later).
     """
-    first_base = segments[0].base_offset if segments else 0
-    start = first_base if isinstance(log_start_offset, Absent) else max(log_start_offset, first_base)
-    if not segments:
-        start = 0 if isinstance(log_start_offset, Absent) else log_start_offset
+    start = _log_start(segments, log_start_offset, has_remote_storage=has_remote_storage)
     point = 0 if isinstance(recovery_point, Absent) else recovery_point
     epochs = checkpoint_epochs
     kept, scanned = list(segments), []
@@ -154,12 +173,12 @@ def recover_log(
         log_end_offset=end,
         high_watermark=high_watermark,
     )
-    kept_bases = {segment.base_offset for segment in kept}
     return RecoveryOutcome(
         rule=rule,
         scanned=tuple(scanned),
         truncate_segment=truncate_segment,
-        deleted=tuple(segment.base_offset for segment in segments if segment.base_offset not in kept_bases),
+        deleted=tuple(segment.base_offset for segment in segments[len(kept) :]),
+        kept_count=len(kept),
         log=LogState(
             epochs=log.epochs,
             log_start_offset=start,

@@ -40,7 +40,7 @@ _HIGHEST_INTERNAL = 99
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:\.(\d{1,4}))?")
 _LEVEL = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:\.\d{1,4})?(?:-IV(\d{1,3}))?")
 
-# metadata.version levels (MetadataVersion.java, 4.1): the first level of each release and their number.
+# metadata.version levels (MetadataVersion.java, 4.3): the first level of each release and their number.
 _LEVELS_BY_RELEASE = (
     ((3, 0), 1, 1),
     ((3, 1), 0, 1),
@@ -54,6 +54,8 @@ _LEVELS_BY_RELEASE = (
     ((3, 9), 0, 1),
     ((4, 0), 0, 4),
     ((4, 1), 0, 2),
+    ((4, 2), 0, 2),
+    ((4, 3), 0, 1),
 )
 METADATA_VERSION_LEVELS: dict[int, str] = dict(
     enumerate(
@@ -66,6 +68,20 @@ METADATA_VERSION_LEVELS: dict[int, str] = dict(
     )
 )
 """Feature level of metadata.version to its name; 1 is 3.0-IV1."""
+
+
+def least_version_of_level(level: int) -> KafkaVersion | None:
+    """The release that brought a metadata.version, which no broker of the cluster is older than (`MetadataVersion`, 4.3).
+
+    Args:
+        level: the feature level of metadata.version. One above those known here demands at least the newest release known.
+
+    Returns:
+        The release; none below level 1.
+    """
+    if level < 1:
+        return None
+    return parse_version(METADATA_VERSION_LEVELS[min(level, max(METADATA_VERSION_LEVELS))])
 
 
 def parse_version(text: str) -> KafkaVersion:
@@ -128,11 +144,6 @@ def epoch_rules_of(version: KafkaVersion) -> EpochRules:
 def epoch_rules_of_protocol(protocol: ProtocolName) -> EpochRules:
     """The epoch cache that goes with a protocol where the version is not known: that of its last release."""
     return RULES_BEFORE_2_0_1 if protocol is ProtocolName.KIP_101 else CURRENT_RULES
-
-
-def unclean_election_by_default(version: KafkaVersion) -> bool:
-    """Whether `unclean.leader.election.enable` is on where nobody set it: until 0.10.2 (KIP-106)."""
-    return version < (0, 11)
 
 
 def advances_only_at_min_isr(version: KafkaVersion) -> bool:

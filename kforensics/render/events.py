@@ -101,7 +101,7 @@ def _of_leaders(entry: TimelineEntry, names: str) -> str:
             return f"the ISR of {names} {verb} from {_ids(detail.get('isr_before'))} to {_ids(detail.get('isr'))}"
         case "reassignment":
             return f"{names} is reassigned from {_ids(detail.get('replicas_before'))} to {_ids(detail.get('replicas'))}"
-        case "controller-elected":
+        case "controller-change":
             return f"{broker} becomes the active controller"
     return ""
 
@@ -141,7 +141,7 @@ def _of_logs(entry: TimelineEntry, names: str) -> str:
     match entry.kind:
         case "topic-created" | "topic-deleted":
             return f"topic {names} is {entry.kind.removeprefix('topic-')}"
-        case "setting-changed":
+        case "config-change":
             whose = f" for {names}" if names else ""
             return f"{detail.get('name')} is set to {detail.get('value')}{whose}"
         case "segments-deleted":

@@ -6,8 +6,9 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules, Epochs, assign
 from kforensics.protocol.outcome import LogState
-from kforensics.protocol.recovery import repair_epochs_at_load
+from kforensics.protocol.recovery import SegmentState, recover_log
 from kforensics.protocol.truncation import leader_after_election
+from kforensics.units import EpochEntry
 
 
 class SimulatedBatch(NamedTuple):
@@ -168,10 +169,29 @@ class SimulatedReplica:
         self.crash()
 
     def start(self) -> None:
-        """Load: stale epochs go, the high watermark comes from its checkpoint and is clamped into the log."""
+        """Load the log from disk by the rules of `protocol.recovery`: epochs, log end and high watermark are what they leave."""
         self._recall_high_watermark()
-        self.epochs = repair_epochs_at_load(self.epochs, 0, self.log_end_offset) if self.keeps_epochs else ()
+        loaded = recover_log(
+            (self._segment_state(),),
+            clean_shutdown=self.stopped_cleanly,
+            recovery_point=self.recovery_point,
+            log_start_offset=0,
+            high_watermark=self.checkpointed_high_watermark,
+            checkpoint_epochs=self.epochs,
+            rules=self.rules,
+        )
+        self.epochs = loaded.log.epochs
+        self.log_end_offset, self.high_watermark = loaded.log.log_end_offset, loaded.log.loaded_high_watermark
         self.is_running, self.stopped_cleanly = True, False
+
+    def _segment_state(self) -> SegmentState:
+        """The log on disk, in one segment of sound batches."""
+        epochs: list[EpochEntry] = []
+        for batch in self.log if self.keeps_epochs else ():
+            if not epochs or epochs[-1].leader_epoch != batch.leader_epoch:
+                epochs.append(EpochEntry(batch.leader_epoch, batch.base_offset))
+        end = self.file_end_offset
+        return SegmentState(base_offset=0, end_offset=end, recovered_end_offset=end, epochs=tuple(epochs))
 
     def _recall_high_watermark(self) -> None:
         """Forget memory: the log ends where its files end, and of the high watermark only the checkpoint is known."""

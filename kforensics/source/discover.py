@@ -12,7 +12,7 @@ from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, NotADataDir
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import kind_of_mode, open_evidence
 from kforensics.source.naming import LOG_DIR_MARKERS, FileKind, parse_file_name, parse_partition_directory
-from kforensics.source.walk import Listing, Obstacle, join, list_directory
+from kforensics.source.walk import Listing, Listings, Obstacle, join
 
 DEEPEST_SEARCH = 8
 """Levels below a named directory at which log directories are looked for."""
@@ -34,9 +34,10 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A path, looked at: `root` is where it really is, other paths are relative to it."""
+    """A path, looked at; other paths are relative to its root."""
 
-    root: Path
+    listings: Listings
+    """Of the root, so that nobody lists a directory again that was looked into here."""
     shape: Shape
     log_dirs: tuple[str, ...] = ()
     """Of a parent; the empty path stands for the root itself."""
@@ -45,6 +46,11 @@ class Place:
     file_dirs: tuple[str, ...] = ()
     """Of a parent: directories with server logs and the like."""
     obstacles: tuple[Obstacle, ...] = ()
+
+    @property
+    def root(self) -> Path:
+        """Where the path really is."""
+        return self.listings.root
 
 
 PARTITION_FILES = frozenset(
@@ -79,29 +85,30 @@ def discover(given: Path) -> Place:
         NotADataDir: it is a directory without anything that a Kafka broker writes.
     """
     root = _resolve(given)
+    listings = Listings(root)
     mode = _mode(given, root)
     if stat.S_ISREG(mode):
         with open_evidence(root):  # a file that was named and can't be opened is no input
             pass
-        return Place(root=root, shape=Shape.FILE)
+        return Place(listings=listings, shape=Shape.FILE)
     if not stat.S_ISDIR(mode):
         raise EvidenceUnreadable(str(given), f"{kind_of_mode(mode)}, neither a file nor a directory")
-    listing = list_directory(root, "")
+    listing = listings.of("")
     if not listing.entries and listing.obstacles:
         raise EvidenceUnreadable(str(given), listing.obstacles[0].message, ("run as the broker's user, or on a copy",))
     if not listing.entries:
         raise NotADataDir(
             str(given), "an empty directory", ("the volume is not mounted", "the broker never started here")
         )
-    if is_log_dir(root, "", listing):
-        return Place(root=root, shape=Shape.LOG_DIR, log_dirs=("",))
+    if is_log_dir(listings, "", listing):
+        return Place(listings=listings, shape=Shape.LOG_DIR, log_dirs=("",))
     if is_partition(listing):
-        return Place(root=root, shape=Shape.PARTITION)
-    search = _Search(root)
+        return Place(listings=listings, shape=Shape.PARTITION)
+    search = _Search(listings)
     search.look_below("", listing, 0)
     if search.log_dirs or search.partitions:
         return Place(
-            root=root,
+            listings=listings,
             shape=Shape.PARENT,
             log_dirs=tuple(search.log_dirs),
             partitions=tuple(search.partitions),
@@ -109,7 +116,7 @@ def discover(given: Path) -> Place:
             obstacles=tuple(search.obstacles),
         )
     if search.file_dirs:
-        return Place(root=root, shape=Shape.FILES, obstacles=tuple(search.obstacles))
+        return Place(listings=listings, shape=Shape.FILES, obstacles=tuple(search.obstacles))
     if search.obstacles and not search.causes:
         raise EvidenceUnreadable(str(given / search.obstacles[0].path), search.obstacles[0].message)
     raise NotADataDir(
@@ -117,14 +124,14 @@ def discover(given: Path) -> Place:
     )
 
 
-def is_log_dir(root: Path, relative: str, listing: Listing) -> bool:
+def is_log_dir(listings: Listings, relative: str, listing: Listing) -> bool:
     """Whether the directory is one that a broker's `log.dirs` could name."""
     for entry in listing.entries:
         if not entry.is_directory and entry.name in LOG_DIR_MARKERS:
             return True
     for entry in listing.entries:
         name = parse_partition_directory(entry.name) if entry.is_directory else None
-        if name is not None and is_partition(list_directory(root, join(relative, entry.name))):
+        if name is not None and is_partition(listings.of(join(relative, entry.name))):
             return True
     return False
 
@@ -140,8 +147,8 @@ def is_partition(listing: Listing) -> bool:
 class _Search:
     """Looks for log directories below a directory, breadth bounded, never through symbolic links."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, listings: Listings) -> None:
+        self._listings = listings
         self._searched = 0
         self.log_dirs: list[str] = []
         self.partitions: list[str] = []
@@ -160,8 +167,8 @@ class _Search:
             if level == DEEPEST_SEARCH or self._searched >= MOST_SEARCHED:
                 self.obstacles.append(Obstacle(path, "not looked into: name the data directories themselves"))
                 return
-            below = list_directory(self._root, path)
-            if is_log_dir(self._root, path, below):
+            below = self._listings.of(path)
+            if is_log_dir(self._listings, path, below):
                 self.log_dirs.append(path)
                 self.obstacles.extend(below.obstacles)
             elif is_partition(below):

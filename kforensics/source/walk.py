@@ -6,6 +6,8 @@ Symbolic links are never followed. Listings are sorted: the same evidence is wal
 
 import os
 import stat
+import time
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -25,6 +27,10 @@ from kforensics.source.naming import (
 
 DEEPEST = 32
 """Levels below a log directory that are looked at; brokers use two."""
+
+
+SETTLED_NS = 2_000_000_000
+"""A file whose last change is younger than this when it is read may change again without a new time of change."""
 
 
 class DirectoryKind(StrEnum):
@@ -89,8 +95,86 @@ class Listing:
     obstacles: tuple[Obstacle, ...] = field(default=())
 
 
+class Listings:
+    """The directories below a root, each listed once, when it is first asked for.
+
+    Every later look gives what the first one saw: whatever a live broker does meanwhile, all parts of a command speak of the same files. A listing is
+    kept packed, some 20 bytes a name beside the name itself. Another process lists anew, since what was kept does not travel.
+    """
+
+    def __init__(self, root: Path, *, kept: "dict[Path, _Packed] | None" = None) -> None:
+        self.root = root
+        self._kept: dict[Path, _Packed] = {} if kept is None else kept
+
+    def __reduce__(self) -> "tuple[type[Listings], tuple[Path]]":
+        return (Listings, (self.root,))
+
+    def below(self, folder: str) -> "Listings":
+        """The same listings, seen from a directory further down."""
+        return Listings(self.root / folder, kept=self._kept) if folder else self
+
+    def of(self, relative: str) -> Listing:
+        """What the directory at a path relative to the root holds, sorted by name."""
+        place = self.root / relative
+        packed = self._kept.get(place)
+        if packed is None:
+            changed_ns = _settled_change(place)
+            packed = self._kept[place] = _Packed.of(list_directory(self.root, relative), relative, changed_ns)
+        return packed.listing(relative)
+
+    def may_have_changed(self, relative: str) -> bool:
+        """Whether names may have come or gone in a directory since it was listed; false only where its own time of change is old and the same."""
+        packed, place = self._kept.get(self.root / relative), self.root / relative
+        if packed is None or packed.changed_ns is None or isinstance(place, ForeignPath):
+            return True
+        try:
+            return place.stat().st_mtime_ns != packed.changed_ns
+        except OSError:
+            return True
+
+
+class _Packed(NamedTuple):
+    names: str
+    numbers: "array[int]"
+    """Mode, length and mtime of each name, one behind the other."""
+    obstacles: tuple[tuple[str, str], ...]
+    """Names, empty for the directory itself, and what was wrong."""
+    changed_ns: int | None
+    """The directory's time of change before it was listed; none where a later change could have the same."""
+
+    @classmethod
+    def of(cls, listing: Listing, relative: str, changed_ns: int | None) -> "_Packed":
+        numbers = array("q")
+        for entry in listing.entries:
+            numbers.extend((entry.mode, entry.length, entry.mtime_ns))
+        own = relative or "."
+        obstacles = tuple(
+            ("" if one.path == own else one.path.rpartition("/")[2], one.message) for one in listing.obstacles
+        )
+        return cls("/".join(entry.name for entry in listing.entries), numbers, obstacles, changed_ns)
+
+    def listing(self, relative: str) -> Listing:
+        names = self.names.split("/") if self.names else []
+        numbers = iter(self.numbers)
+        entries = tuple(map(Entry, names, numbers, numbers, numbers))
+        return Listing(
+            entries,
+            tuple(Obstacle(join(relative, name) if name else relative or ".", text) for name, text in self.obstacles),
+        )
+
+
+def _settled_change(place: Path) -> int | None:
+    if isinstance(place, ForeignPath):
+        return None
+    try:
+        changed_ns = place.stat().st_mtime_ns
+    except OSError:
+        return None
+    return changed_ns if time.time_ns() - changed_ns > SETTLED_NS else None
+
+
 def list_directory(root: Path, relative: str) -> Listing:
-    """What a directory holds, sorted by name; every failure is a value."""
+    """What a directory holds now, sorted by name; every failure is a value."""
     folder = root / relative
     if isinstance(folder, ForeignPath):
         return _list_foreign(folder, relative)
@@ -145,42 +229,42 @@ def join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def walk_log_dir(root: Path, log_dir: str = "") -> Iterator[Found]:
+def walk_log_dir(listings: Listings, log_dir: str = "") -> Iterator[Found]:
     """Everything in a log directory: its own files, then each directory followed by the files in it."""
-    listing = list_directory(root, log_dir)
+    listing = listings.of(log_dir)
     yield from listing.obstacles
     for entry in listing.entries:
         if not entry.is_directory:
             yield from _found_file(entry, log_dir, log_dir, Absent.NOT_APPLICABLE)
     for entry in listing.entries:
         if entry.is_directory:
-            yield from _walk_directory(root, join(log_dir, entry.name), log_dir, entry.name)
+            yield from _walk_directory(listings, join(log_dir, entry.name), log_dir, entry.name)
 
 
-def walk_partition(root: Path, relative: str = "", *, name: str | None = None) -> Iterator[Found]:
+def walk_partition(listings: Listings, relative: str = "", *, name: str | None = None) -> Iterator[Found]:
     """A partition directory that was named by itself, and everything in it."""
-    parsed = parse_partition_directory(name if name is not None else root.name)
+    parsed = parse_partition_directory(name if name is not None else listings.root.name)
     directory = FoundDirectory(relative, "", DirectoryKind.PARTITION, parsed or Absent.UNKNOWN)
     yield directory
-    yield from _walk_below(root, relative, "", directory, DEEPEST)
+    yield from _walk_below(listings, relative, "", directory, DEEPEST)
 
 
-def walk_files(root: Path, relative: str = "") -> Iterator[Found]:
+def walk_files(listings: Listings, relative: str = "") -> Iterator[Found]:
     """Every file below a directory that is no data directory, such as one of server logs."""
-    yield from _walk_below(root, relative, "", Absent.NOT_APPLICABLE, DEEPEST)
+    yield from _walk_below(listings, relative, "", Absent.NOT_APPLICABLE, DEEPEST)
 
 
-def _walk_directory(root: Path, path: str, log_dir: str, name: str) -> Iterator[Found]:
+def _walk_directory(listings: Listings, path: str, log_dir: str, name: str) -> Iterator[Found]:
     parsed = parse_partition_directory(name)
     if parsed is not None:
         directory = FoundDirectory(path, log_dir, DirectoryKind.PARTITION, parsed)
         yield directory
-        yield from _walk_below(root, path, log_dir, directory, DEEPEST)
+        yield from _walk_below(listings, path, log_dir, directory, DEEPEST)
         return
     kind = _DIRECTORIES.get(name, DirectoryKind.UNKNOWN)
     yield FoundDirectory(path, log_dir, kind, Absent.NOT_APPLICABLE)
     if kind is not DirectoryKind.LOST_AND_FOUND:  # of the file system, and readable by root only
-        yield from _walk_below(root, path, log_dir, Absent.NOT_APPLICABLE, DEEPEST)
+        yield from _walk_below(listings, path, log_dir, Absent.NOT_APPLICABLE, DEEPEST)
 
 
 _DIRECTORIES = {
@@ -190,9 +274,9 @@ _DIRECTORIES = {
 
 
 def _walk_below(
-    root: Path, folder: str, log_dir: str, partition: FoundDirectory | Absent, levels: int
+    listings: Listings, folder: str, log_dir: str, partition: FoundDirectory | Absent, levels: int
 ) -> Iterator[Found]:
-    listing = list_directory(root, folder)
+    listing = listings.of(folder)
     yield from listing.obstacles
     for entry in listing.entries:
         path = join(folder, entry.name)
@@ -202,7 +286,7 @@ def _walk_below(
             yield Obstacle(path, f"directories are nested more than {DEEPEST} levels deep here; not looked into")
         else:
             # Brokers put no directories here: what is below belongs to no partition.
-            yield from _walk_below(root, path, log_dir, Absent.NOT_APPLICABLE, levels - 1)
+            yield from _walk_below(listings, path, log_dir, Absent.NOT_APPLICABLE, levels - 1)
 
 
 def _found_file(entry: Entry, folder: str, log_dir: str, partition: FoundDirectory | Absent) -> Iterator[Found]:

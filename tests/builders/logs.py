@@ -76,7 +76,6 @@ def replica(
         topic_id=topic_id,
         segments=built,
         lineage=Lineage(
-            epochs=tuple(epochs),
             log_start_offset=log_start or (built[0].base_offset if built else 0),
             log_end_offset=end,
         ),

@@ -1,9 +1,13 @@
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.findings.diff import missing_isr_findings
+from kforensics.units import TopicPartition
+from tests.reconcile.history.test_logged_losses import term
 
 
 @pytest.fixture
@@ -226,3 +230,39 @@ def test_a_deleted_topic_is_not_compared_and_no_broker_here_is_called_missing(in
     )
     assert "oldstuff-0  no live replica" in out
     assert "oldstuff-0 also belongs to" not in out
+
+
+def test_an_isr_whose_disks_lack_the_partition_is_no_calm(fixtures, tmp_path, capsys):
+    tree = shutil.copytree(fixtures / "unclean-election", tmp_path / "cluster")
+    shutil.rmtree(tree / "broker-1" / "payments-0")
+    for broker in ("broker-2", "broker-3"):
+        shutil.rmtree(tree / broker / "payments-1")
+    run(["diff", str(tree), "--format", "json"])
+    found = {
+        f["topic"] + str(f["partition"])
+        for f in json.loads(capsys.readouterr().out)["findings"]
+        if f["code"] == "KF216"
+    }
+    run(["diff", str(fixtures / "unclean-election"), "--format", "json"])
+    whole = json.loads(capsys.readouterr().out)["findings"]
+
+    # Both members of its ISR, brokers 2 and 3, lack payments-1; payments-0 is only gone where it was not in sync.
+    assert {"payments1"} == found
+    assert not [f for f in whole if f["code"] == "KF216"]
+
+
+@pytest.mark.parametrize(
+    ("isr", "held", "given", "is_found"),
+    [
+        ({1}, {2, 3}, {1, 2, 3}, True),
+        ({1, 2}, {3}, {1, 2, 3}, True),
+        ({1, 2}, {2}, {1, 2}, False),
+        ({1}, {2}, {2}, False),
+        ((), {2}, {2}, False),
+    ],
+)
+def test_only_an_isr_all_of_whose_disks_are_here_counts(isr, held, given, is_found):
+    newest = replace(term(1, 1, isr), isr=frozenset(isr))
+    found = list(missing_isr_findings(TopicPartition("t", 0), newest, frozenset(held), frozenset(given)))
+
+    assert (["KF216"] if is_found else []) == [one.code for one in found]

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from kforensics.cli import dump_lines
 from kforensics.cli.app import run
-from kforensics.cli.dump import parse_time
-from kforensics.errors import UsageError
 from kforensics.evidence.content.index_range import find_range
 from kforensics.evidence.content.items import RecordItem
 from kforensics.formats.columns.record_stream import RecordChunk
@@ -276,14 +274,6 @@ def test_lock(dump: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
     assert dump(lock, "--format", "jsonl") == (0, '{"type": "lock", "bytes": 0}\n')
     lock.write_bytes(b"x")
     assert "expected an empty file" in dump(lock)[1]
-
-
-def test_times() -> None:
-    assert parse_time("1970-01-01T00:00:01.5", "--from-time") == 1500
-    assert parse_time("1970-01-01T01:00:00+01:00", "--from-time") == 0
-    assert parse_time("-5", "--from-time") == -5
-    with pytest.raises(UsageError):
-        parse_time("soon", "--from-time")
 
 
 payloads = st.none() | st.binary(max_size=12) | st.text(max_size=6).map(str.encode)

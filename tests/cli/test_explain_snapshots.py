@@ -108,3 +108,11 @@ def test_a_snapshot_of_a_node_that_is_not_there_now_is_named_and_used(incident, 
 
     assert [note for note in document["notes"] if "shows node 1, whose directory as it is now" in note]
     assert any(holder["broker_id"] == 1 for loss in document["losses"] for holder in loss["held_by"])
+
+
+def test_a_node_may_be_there_twice_among_what_is_now(incident, capsys):
+    snapshots = sorted((incident("unclean-election-2.8") / "snapshots").iterdir())
+    document, code = explain(capsys, "--before", snapshots[0], snapshots[1], snapshots[-1])
+
+    assert code in {0, 1}
+    assert {"KF301"} <= {finding["code"] for finding in document["findings"]}

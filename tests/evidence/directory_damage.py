@@ -209,7 +209,7 @@ def measure(recordings: Path, trials: int) -> dict[str, list[int]]:
 def main() -> None:
     """Print the table as it stands in docs/validation.md."""
     recordings, trials = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 200
-    sys.stdout.write("| damage | tried | told | found | located |\n|---|---|---|---|---|\n")
+    sys.stdout.write("| damage | tried | noticed | found | located |\n|---|---|---|---|---|\n")
     for name, (tried, *counts) in measure(recordings, trials).items():
         shares = " | ".join(f"{100 * one / max(tried, 1):.1f}" for one in counts)
         sys.stdout.write(f"| {name} | {tried} | {shares} |\n")

@@ -12,7 +12,7 @@ from kforensics.fleet.local_scan import scan_node
 from kforensics.fleet.places import find_sources
 from kforensics.fleet.sources import Source, read_sources
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
-from kforensics.fleet.throttle import RateLimit, lower_priority, parse_rate
+from kforensics.fleet.throttle import RateLimit, lower_priority
 from kforensics.render.json.diff import plain_report
 
 BROKERS = {
@@ -181,19 +181,6 @@ def test_what_changed_is_carried_anew_and_what_is_gone_goes(snapshots, tmp_path)
     scan_node([node], evidence, digests_only=True)
 
     assert [] == list((evidence / "batches").iterdir())
-
-
-@pytest.mark.parametrize(
-    ("text", "rate"), [("50MB/s", 50_000_000), ("1.5GiB/s", 1_610_612_736), ("800000", 800_000), ("10k", 10_000)]
-)
-def test_rates(text, rate):
-    assert rate == parse_rate(text)
-
-
-@pytest.mark.parametrize("text", ["", "fast", "-5MB/s", "0", "5 TB/s"])
-def test_no_rates(text):
-    with pytest.raises(UsageError):
-        parse_rate(text)
 
 
 def test_reading_waits_for_its_budget():

@@ -131,7 +131,7 @@ DAMAGE: dict[str, Damager] = {
     "one byte under the checksum": byte_in_body,
     "4 KiB of zeros": page(lambda _: bytes(4096)),
     "4 KiB of foreign bytes": page(lambda rng: rng.randbytes(4096)),
-    "512 bytes pushed in": shifted,
+    "512 bytes inserted": shifted,
     "torn tail": truncated,
     "a batch of zeros": missing,
     "length 0": field(8, 4, lambda *_: 0),

@@ -105,3 +105,21 @@ def test_the_segment_with_the_recovery_point_is_scanned():
     bases = [0, 1000, 2000]
     assert [first_scanned(bases, point) for point in (0, 999, 1000, 1500, 5000)] == [0, 0, 1, 1, 2]
     assert first_scanned([100], 0) == 0
+
+
+def test_the_log_starts_below_its_first_segment_only_with_remote_storage():
+    epochs = (EpochEntry(1, 10), EpochEntry(2, 60))
+    local = load([sound(60, 80)], clean_shutdown=True, log_start_offset=10, checkpoint_epochs=epochs)
+    remote = load(
+        [sound(60, 80)], clean_shutdown=True, log_start_offset=10, checkpoint_epochs=epochs, has_remote_storage=True
+    )
+    assert (local.log.log_start_offset, local.log.epochs) == (60, (EpochEntry(2, 60),))
+    assert (remote.log.log_start_offset, remote.log.epochs) == (10, epochs)
+
+
+def test_what_is_kept_is_counted():
+    segments = [sound(0, 10), torn(10, 20, 15), sound(20, 30)]
+    assert load(segments, recovery_point=0).kept_count == 2
+    assert load(segments, recovery_point=20).kept_count == 3
+    assert load(segments, clean_shutdown=True).kept_count == 3
+    assert load(segments, recovery_point=0, log_start_offset=18).kept_count == 0

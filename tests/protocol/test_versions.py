@@ -11,10 +11,10 @@ from kforensics.protocol.versions import (
     advances_only_at_min_isr,
     epoch_rules_of,
     epoch_rules_of_protocol,
+    least_version_of_level,
     parse_inter_broker_version,
     parse_version,
     protocol_of,
-    unclean_election_by_default,
 )
 from kforensics.protocol.visibility import (
     Acks,
@@ -79,18 +79,42 @@ def test_known_bugs_end_with_the_version_that_fixes_them():
     assert not is_affected(parse_version("2.7.2"), "KAFKA-13141")
     assert is_affected(parse_version("4.0.0"), "KAFKA-18723")
     assert not is_affected(parse_version("3.9.1"), "KAFKA-18723")
-    assert known_bugs(parse_version("4.1.0")) == ()
+    assert [bug.jira for bug in known_bugs(parse_version("4.1.0"))] == ["RECOVERY-IO-ERROR"]
+    assert not is_affected(parse_version("3.9.1"), "RECOVERY-IO-ERROR")
+    assert is_affected(parse_version("4.3.1"), "RECOVERY-IO-ERROR")
     assert {"KAFKA-1211", "KAFKA-3968"} <= {bug.jira for bug in known_bugs(parse_version("0.10.2.2"))}
 
 
 def test_metadata_version_levels():
-    named = {METADATA_VERSION_LEVELS[level] for level in (1, 3, 7, 14, 19, 21, 25, 27)}
-    assert named == {"3.0-IV1", "3.2-IV0", "3.3-IV3", "3.6-IV2", "3.7-IV4", "3.9-IV0", "4.0-IV3", "4.1-IV1"}
+    named = {METADATA_VERSION_LEVELS[level] for level in (1, 3, 7, 14, 19, 21, 25, 27, 29, 30)}
+    assert named == {
+        "3.0-IV1",
+        "3.2-IV0",
+        "3.3-IV3",
+        "3.6-IV2",
+        "3.7-IV4",
+        "3.9-IV0",
+        "4.0-IV3",
+        "4.1-IV1",
+        "4.2-IV1",
+        "4.3-IV0",
+    }
 
 
-def test_defaults_by_version():
-    assert unclean_election_by_default(parse_version("0.10.2.2"))
-    assert not unclean_election_by_default(parse_version("0.11.0.0"))
+def test_no_broker_is_older_than_its_metadata_version():
+    assert [str(least_version_of_level(level)) for level in (1, 7, 27, 28, 30, 31, 4_000)] == [
+        "3.0.0",
+        "3.3.0",
+        "4.1.0",
+        "4.2.0",
+        "4.3.0",
+        "4.3.0",
+        "4.3.0",
+    ]
+    assert least_version_of_level(0) is None
+
+
+def test_the_high_watermark_waits_for_min_isr_since_3_7():
     assert advances_only_at_min_isr(parse_version("3.7.0"))
     assert not advances_only_at_min_isr(parse_version("3.6.2"))
 

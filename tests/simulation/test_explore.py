@@ -4,9 +4,9 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.simulation.cut_agreement import compare_truncations
 from kforensics.simulation.explore import Explorer, Invariant
 from kforensics.simulation.model_values import ModelSize
+from tests.simulation.truncation_agreement import compare_truncations
 
 
 def size(replicas, max_log, max_records, max_epoch):

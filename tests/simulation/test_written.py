@@ -61,7 +61,7 @@ def test_random_and_fleet_from_the_command_line(tmp_path, capsys):
     assert run(["simulate", "--random", "--seed", "5", "--write", str(tmp_path / "random"), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["written"]["truth"] == "truth.json"
     assert (tmp_path / "random" / "logs" / "broker-1" / "server.log").read_text().count("Kafka version: 4.1.0") >= 1
-    assert run(["simulate", "--bytes", "3M", "--partitions", "4", "--write", str(tmp_path / "fleet")]) == 0
+    assert run(["simulate", "--bytes", "3MiB", "--partitions", "4", "--write", str(tmp_path / "fleet")]) == 0
     assert "2.9 MB of segments written" in capsys.readouterr().out
 
 
@@ -71,7 +71,7 @@ def test_random_and_fleet_from_the_command_line(tmp_path, capsys):
         (("--random",), "--random and --bytes go with --write DIR"),
         (("--bytes", "1G"), "--random and --bytes go with --write DIR"),
         (("--list", "--write", "DIR"), "--write goes with NAME, --random or --bytes"),
-        (("--bytes", "much", "--write", "DIR"), "--bytes much: expected a number with K, M, G or T"),
+        (("--bytes", "much", "--write", "DIR"), "--bytes much: expected bytes, such as 20G, 1.5MB or 64KiB"),
         (("--bytes", "1M", "--stop", "--write", "DIR"), "--stop goes with --write and NAME or --random"),
         (("--random", "--partitions", "5000", "--write", "DIR"), "at most 1000 partitions"),
         (("--random", "--brokers", "5000", "--write", "DIR"), "at most 100 brokers"),

@@ -47,7 +47,7 @@ def test_files_are_read_in_pieces_at_the_rate(tmp_path, monkeypatch):
     assert clock.slept == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize("rate", ["", "x", "50MB/h", "-1MB/s", "0", "1.5MB/s", "50 MB/s"])
+@pytest.mark.parametrize("rate", ["", "x", "50MB/h", "-1MB/s", "0", "0.1", "1.5.5MB/s"])
 def test_what_is_no_rate_is_refused(rate):
     with pytest.raises(UsageError):
         apply_read_rate(rate, None)

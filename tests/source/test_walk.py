@@ -9,6 +9,7 @@ from kforensics.source.walk import (
     DirectoryKind,
     FoundDirectory,
     FoundFile,
+    Listings,
     Obstacle,
     list_directory,
     walk_files,
@@ -35,7 +36,7 @@ def obstacles(found):
 
 
 def test_every_file_is_listed_with_its_place(log_dir):
-    found = list(walk_log_dir(log_dir))
+    found = list(walk_log_dir(Listings(log_dir)))
 
     assert files(found) == {
         "meta.properties": FileKind.META_PROPERTIES,
@@ -53,7 +54,7 @@ def test_every_file_is_listed_with_its_place(log_dir):
 def test_recordings_hold_nothing_unknown(incident):
     names = ("tiered-3.9", "kraft-quorum-3x", "reassignment-jbod-2.8")
     for log_dir in (one.parent for name in names for one in incident(name).glob("snapshots/*/**/meta.properties")):
-        found = list(walk_log_dir(log_dir))
+        found = list(walk_log_dir(Listings(log_dir)))
 
         assert FileKind.UNKNOWN not in files(found).values()
         assert all(one.kind is not DirectoryKind.UNKNOWN for one in found if isinstance(one, FoundDirectory))
@@ -68,7 +69,7 @@ def test_symbolic_links_are_told_and_not_followed(log_dir, tmp_path_factory):
     (log_dir / "orders-0" / "loop").symlink_to("..")
     (log_dir / "orders-0" / "00000000000000000007.log").symlink_to(outside / "00000000000000000000.log")
 
-    found = list(walk_log_dir(log_dir))
+    found = list(walk_log_dir(Listings(log_dir)))
 
     assert [path for path, _ in obstacles(found)] == [
         "orders-1",
@@ -82,7 +83,7 @@ def test_symbolic_links_are_told_and_not_followed(log_dir, tmp_path_factory):
 def test_pipes_are_listed_and_never_opened(log_dir):
     os.mkfifo(log_dir / "orders-0" / "00000000000000000009.log")
 
-    found = list(walk_log_dir(log_dir))
+    found = list(walk_log_dir(Listings(log_dir)))
 
     assert files(found)["orders-0/00000000000000000009.log"] is FileKind.SPECIAL
     assert obstacles(found) == []
@@ -92,7 +93,7 @@ def test_names_that_are_no_text_are_kept(log_dir):
     name = os.fsdecode(b"caf\xe9\x1b[2J.log")
     (log_dir / "orders-0" / name).write_bytes(b"")
 
-    assert files(walk_log_dir(log_dir))[f"orders-0/{name}"] is FileKind.UNKNOWN
+    assert files(walk_log_dir(Listings(log_dir)))[f"orders-0/{name}"] is FileKind.UNKNOWN
 
 
 def test_directories_of_the_file_system_and_of_tiered_storage(log_dir):
@@ -103,7 +104,7 @@ def test_directories_of_the_file_system_and_of_tiered_storage(log_dir):
     (log_dir / "backup").mkdir()
     (log_dir / "backup" / "00000000000000000000.log").write_bytes(b"")
 
-    found = list(walk_log_dir(log_dir))
+    found = list(walk_log_dir(Listings(log_dir)))
 
     kinds = {one.path: one.kind for one in found if isinstance(one, FoundDirectory)}
     assert kinds == {
@@ -128,7 +129,7 @@ def test_a_directory_that_can_not_be_listed_is_an_obstacle(log_dir, monkeypatch)
 
     monkeypatch.setattr("kforensics.source.walk.os.scandir", refuse)
 
-    found = list(walk_log_dir(log_dir))
+    found = list(walk_log_dir(Listings(log_dir)))
 
     assert obstacles(found) == [("orders-0", "the directory can't be listed: Permission denied")]
     assert "meta.properties" in files(found)
@@ -178,20 +179,20 @@ def test_nesting_is_bounded(log_dir):
         deep /= "d"
         deep.mkdir()
 
-    found = list(walk_log_dir(log_dir))
+    found = list(walk_log_dir(Listings(log_dir)))
 
     assert len(obstacles(found)) == 1
     assert "nested" in obstacles(found)[0][1]
 
 
 def test_a_partition_directory_by_itself(log_dir):
-    found = list(walk_partition(log_dir / "orders-0"))
+    found = list(walk_partition(Listings(log_dir / "orders-0")))
 
     assert isinstance(found[0], FoundDirectory)
     assert found[0].name != Absent.UNKNOWN
     assert set(files(found)) == {"00000000000000000000.log", "notes.txt"}
 
-    renamed = list(walk_partition(log_dir / "orders-0", name="copy of something"))
+    renamed = list(walk_partition(Listings(log_dir / "orders-0"), name="copy of something"))
     assert isinstance(renamed[0], FoundDirectory)
     assert renamed[0].name is Absent.UNKNOWN
 
@@ -200,7 +201,7 @@ def test_files_outside_of_log_directories(tmp_path):
     (tmp_path / "broker-1").mkdir()
     (tmp_path / "broker-1" / "server.log").write_text("")
 
-    assert files(walk_files(tmp_path)) == {"broker-1/server.log": FileKind.LOG_FILE}
+    assert files(walk_files(Listings(tmp_path))) == {"broker-1/server.log": FileKind.LOG_FILE}
 
 
 def test_the_order_is_that_of_the_names(tmp_path):

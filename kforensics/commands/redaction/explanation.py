@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from kforensics.commands.cited import CitedFile
 from kforensics.commands.explain import Explanation
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.evidence.model import Input
 
 T = TypeVar("T")
 
@@ -34,11 +33,6 @@ def redact_cited_files(
     """
     known = _knowing(result, pseudonyms)
     return tuple(dataclasses.replace(file, path=known.path(file.path)) for file in files)
-
-
-def redact_inputs(inputs: tuple[Input, ...], pseudonyms: Pseudonyms) -> tuple[Input, ...]:
-    """The inputs with hosts in their paths replaced."""
-    return tuple(dataclasses.replace(one, path=pseudonyms.path(one.path)) for one in inputs)
 
 
 def _knowing(result: Explanation, pseudonyms: Pseudonyms) -> Pseudonyms:

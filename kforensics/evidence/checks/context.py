@@ -55,6 +55,8 @@ class Remark:
 
     path: str
     statement: str
+    file_kind: FileKind
+    """Of the file that it is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

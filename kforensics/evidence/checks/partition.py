@@ -224,10 +224,13 @@ class _PartitionCheck:
         ):
             return  # a segment named by itself; one without records; brokers up to 0.10.0 have no time index
         name = segment.file.path.rpartition("/")[2]
+        what = (
+            "the broker scans the segment at its next start and rebuilds it"
+            if kind is FileKind.OFFSET_INDEX
+            else "it stays empty until the segment is recovered"
+        )
         self._found.remarks.append(
-            Remark(
-                path=segment.file.path, statement=f"{name} has no {kind}: the broker rebuilds it when it loads the log"
-            )
+            Remark(path=segment.file.path, statement=f"{name} has no {kind}: {what}", file_kind=kind)
         )
 
     def _neighbour(self, segment: ScannedSegment, kind: FileKind) -> FoundFile | None:

@@ -24,6 +24,7 @@ from kforensics.source.naming import (
 from kforensics.source.walk import (
     Found,
     FoundFile,
+    Listings,
     Obstacle,
     walk_files,
     walk_log_dir,
@@ -39,12 +40,17 @@ class FoundInput:
     """One input: how it is called in reports, and where it really is."""
 
     described: Input
-    root: Path
+    listings: Listings
     shape: Shape | Absent
     """Absent where the path that was named can't be used."""
     log_dirs: tuple[FoundLogDir, ...] = ()
     log_dir_paths: tuple[str, ...] = ()
     obstacles: tuple[Obstacle, ...] = ()
+
+    @property
+    def root(self) -> Path:
+        """Where the input is; every path of it is relative to this."""
+        return self.listings.root
 
     def open(self, path: str) -> EvidenceFile:
         """Open a file of this input by its path relative to the input."""
@@ -62,12 +68,12 @@ class FoundInput:
             case Shape.FILE:
                 yield self._itself()
             case Shape.PARTITION:
-                yield from walk_partition(self.root, name=Path(self.described.path).resolve().name)
+                yield from walk_partition(self.listings, name=Path(self.described.path).resolve().name)
             case Shape.FILES:
-                yield from walk_files(self.root)
+                yield from walk_files(self.listings)
             case Shape.LOG_DIR | Shape.PARENT:
                 for log_dir in self.log_dir_paths:
-                    yield from walk_log_dir(self.root, log_dir)
+                    yield from walk_log_dir(self.listings, log_dir)
 
     def _itself(self) -> FoundFile | Obstacle:
         try:
@@ -114,7 +120,9 @@ def find_inputs(paths: Sequence[Path], *, with_server_logs: bool = False) -> Inp
             errors.append(error)
             problems.append(Problem(input=len(found), path=WHOLE_INPUT, message=_words(error)))
             found.append(
-                FoundInput(described=Input(path=str(path), kind="unreadable"), root=path, shape=Absent.UNREADABLE)
+                FoundInput(
+                    described=Input(path=str(path), kind="unreadable"), listings=Listings(path), shape=Absent.UNREADABLE
+                )
             )
             continue
         for place in places:
@@ -137,21 +145,28 @@ def _inputs_of(given: Path, place: Place, *, with_server_logs: bool) -> list[Fou
             return [
                 FoundInput(
                     described=Input(path=str(given), kind=file_input_kind(given, place.root)),
-                    root=place.root,
+                    listings=place.listings,
                     shape=Shape.FILE,
                 )
             ]
         case Shape.PARTITION:
-            return [_simple(given, place.root, "partition", Shape.PARTITION)]
+            return [_simple(given, place.listings, "partition", Shape.PARTITION)]
         case Shape.FILES:
-            return [_simple(given, place.root, "log-files", Shape.FILES, place.obstacles)]
+            return [_simple(given, place.listings, "log-files", Shape.FILES, place.obstacles)]
         case Shape.LOG_DIR:
-            return [_node_input(str(given), place.root, (look_at_log_dir(place.root, ""),))]
-    log_dirs = tuple(look_at_log_dir(place.root, path) for path in place.log_dirs)
-    inputs = [_node_input(str(given / folder), place.root / folder, group) for folder, group in group_by_node(log_dirs)]
-    inputs += [_simple(given / path, place.root / path, "partition", Shape.PARTITION) for path in place.partitions]
+            return [_node_input(str(given), place.listings, (look_at_log_dir(place.listings, ""),))]
+    log_dirs = tuple(look_at_log_dir(place.listings, path) for path in place.log_dirs)
+    inputs = [
+        _node_input(str(given / folder), place.listings.below(folder), group)
+        for folder, group in group_by_node(log_dirs)
+    ]
+    inputs += [
+        _simple(given / path, place.listings.below(path), "partition", Shape.PARTITION) for path in place.partitions
+    ]
     if with_server_logs:
-        inputs += [_simple(given / path, place.root / path, "log-files", Shape.FILES) for path in place.file_dirs]
+        inputs += [
+            _simple(given / path, place.listings.below(path), "log-files", Shape.FILES) for path in place.file_dirs
+        ]
     inputs.sort(key=lambda one: one.described.path)
     if inputs and place.obstacles:
         first = inputs[0]
@@ -169,8 +184,10 @@ def _upwards(prefix: Path) -> str:
     return "/".join([".."] * len(prefix.parts)) or "."
 
 
-def _simple(given: Path, root: Path, kind: str, shape: Shape, obstacles: tuple[Obstacle, ...] = ()) -> FoundInput:
-    return FoundInput(described=Input(path=str(given), kind=kind), root=root, shape=shape, obstacles=obstacles)
+def _simple(
+    given: Path, listings: Listings, kind: str, shape: Shape, obstacles: tuple[Obstacle, ...] = ()
+) -> FoundInput:
+    return FoundInput(described=Input(path=str(given), kind=kind), listings=listings, shape=shape, obstacles=obstacles)
 
 
 def file_input_kind(given: Path, root: Path) -> str:
@@ -185,7 +202,7 @@ def file_input_kind(given: Path, root: Path) -> str:
     return kind.value
 
 
-def _node_input(path: str, root: Path, log_dirs: tuple[FoundLogDir, ...]) -> FoundInput:
+def _node_input(path: str, listings: Listings, log_dirs: tuple[FoundLogDir, ...]) -> FoundInput:
     cluster_id = next((one.node[0] for one in log_dirs if not isinstance(one.node[0], Absent)), log_dirs[0].node[0])
     node_id = next((one.node[1] for one in log_dirs if not isinstance(one.node[1], Absent)), log_dirs[0].node[1])
     described = Input(
@@ -197,7 +214,7 @@ def _node_input(path: str, root: Path, log_dirs: tuple[FoundLogDir, ...]) -> Fou
     )
     return FoundInput(
         described=described,
-        root=root,
+        listings=listings,
         shape=Shape.LOG_DIR if log_dirs[0].path == "" else Shape.PARENT,
         log_dirs=log_dirs,
         log_dir_paths=tuple(one.path for one in log_dirs),

@@ -19,7 +19,7 @@ from kforensics.source.naming import (
     parse_file_name,
     parse_partition_directory,
 )
-from kforensics.source.walk import join, list_directory
+from kforensics.source.walk import Listings, join
 
 Value = TypeVar("Value")
 
@@ -83,9 +83,10 @@ def version_hint(log_dirs: Sequence[FoundLogDir]) -> str | Absent:
     return f"{'.'.join(map(str, version))} or later ({sign})" if version else Absent.UNKNOWN
 
 
-def look_at_log_dir(root: Path, path: str) -> FoundLogDir:
+def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
     """A log directory by its own small files and the names in it."""
-    listing = list_directory(root, path)
+    root = listings.root
+    listing = listings.of(path)
     files = {entry.name for entry in listing.entries if not entry.is_directory}
     directories = {entry.name: parse_partition_directory(entry.name) for entry in listing.entries if entry.is_directory}
     meta = (
@@ -112,11 +113,11 @@ def look_at_log_dir(root: Path, path: str) -> FoundLogDir:
         partitions=live,
         is_metadata_dir=metadata is not None,
         has_broker_files=bool(live) or any(parse_file_name(name).kind is FileKind.OFFSET_CHECKPOINT for name in files),
-        voters=quorum_voters(root, join(path, metadata)) if metadata else Absent.NOT_APPLICABLE,
+        voters=quorum_voters(listings, join(path, metadata)) if metadata else Absent.NOT_APPLICABLE,
         quorum=_parsed(root, join(join(path, metadata), "quorum-state"), parse_quorum_state)
         if metadata
         else Absent.NOT_APPLICABLE,
-        version_floor=_version_floor(files, directories, meta, epoch, _names_inside(root, path, live)),
+        version_floor=_version_floor(files, directories, meta, epoch, _names_inside(listings, path, live)),
     )
 
 
@@ -155,9 +156,9 @@ def _version_floor(
     return next(((version, sign) for seen, version, sign in signs if seen), ((), ""))
 
 
-def _names_inside(root: Path, path: str, partitions: Iterable[str]) -> set[str]:
+def _names_inside(listings: Listings, path: str, partitions: Iterable[str]) -> set[str]:
     sample = sorted(partitions)[:PARTITIONS_SAMPLED]
-    return {entry.name for partition in sample for entry in list_directory(root, join(path, partition)).entries}
+    return {entry.name for partition in sample for entry in listings.of(join(path, partition)).entries}
 
 
 def _parsed(root: Path, path: str, parse: Callable[[bytes], Value]) -> Value | Absent:

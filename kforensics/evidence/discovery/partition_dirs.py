@@ -21,7 +21,7 @@ from kforensics.source.naming import (
     PartitionDirectoryName,
     parse_partition_directory,
 )
-from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, directory_names, join
+from kforensics.source.walk import FoundDirectory, FoundFile, Listings, Obstacle, join
 from kforensics.units import TopicPartition
 
 TEXT_LIMIT = 64 << 20
@@ -41,7 +41,8 @@ CHECKPOINTS = {
 class LogDirState:
     """What one log directory's own files say of all its partitions."""
 
-    root: Path
+    listings: Listings
+    """Of the input that it belongs to."""
     input: int
     log_dir: str
     broker_id: int | Absent
@@ -50,6 +51,11 @@ class LogDirState:
     """Offset and line of each partition in one number: a fleet's checkpoints hold millions."""
     unreadable: frozenset[str] = frozenset()
     """Names in `CHECKPOINTS` whose file is there and can't be understood."""
+
+    @property
+    def root(self) -> Path:
+        """Where the input is."""
+        return self.listings.root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +71,14 @@ class PartitionPlace:
 
 
 def read_log_dir_state(
-    root: Path, *, input_index: int, log_dir: str, broker_id: int | Absent, clean_shutdown: bool
+    listings: Listings, *, input_index: int, log_dir: str, broker_id: int | Absent, clean_shutdown: bool
 ) -> tuple[LogDirState, tuple[Problem, ...]]:
     """The checkpoints of one log directory, each value with the line that says it."""
     problems: list[Problem] = []
     values: dict[str, dict[TopicPartition, int]] = {}
     unreadable = set()
-    here = _partitions_here(root, log_dir)
+    root = listings.root
+    here = _partitions_here(listings, log_dir)
     for name, file_name in CHECKPOINTS.items():
         path = join(log_dir, file_name)
         if not (root / path).exists():
@@ -83,7 +90,7 @@ def read_log_dir_state(
             unreadable.add(name)
             problems.append(problem_of(input_index, path, error))
     state = LogDirState(
-        root=root,
+        listings=listings,
         input=input_index,
         log_dir=log_dir,
         broker_id=broker_id,
@@ -94,15 +101,14 @@ def read_log_dir_state(
     return state, tuple(problems)
 
 
-def _partitions_here(root: Path, log_dir: str) -> frozenset[TopicPartition] | None:
+def _partitions_here(listings: Listings, log_dir: str) -> frozenset[TopicPartition] | None:
     """The partitions that have a directory; none where that can't be told at no cost."""
-    if isinstance(root, ForeignPath):
+    if isinstance(listings.root, ForeignPath):
         return None
-    try:
-        names = directory_names(root, log_dir)
-    except OSError:
+    listing = listings.of(log_dir)
+    if listing.obstacles:
         return None
-    parsed = (parse_partition_directory(name) for name in names)
+    parsed = (parse_partition_directory(entry.name) for entry in listing.entries)
     return frozenset(name.topic_partition for name in parsed if name is not None)
 
 
@@ -163,12 +169,14 @@ def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> di
     if not found.log_dirs:
         # A partition directory by itself: whatever its log directory says stands outside of the input.
         return {
-            "": LogDirState(root=found.root, input=index, log_dir="", broker_id=Absent.UNKNOWN, clean_shutdown=False)
+            "": LogDirState(
+                listings=found.listings, input=index, log_dir="", broker_id=Absent.UNKNOWN, clean_shutdown=False
+            )
         }
     states = {}
     for log_dir in found.log_dirs:
         states[log_dir.path], met = read_log_dir_state(
-            found.root,
+            found.listings,
             input_index=index,
             log_dir=log_dir.path,
             broker_id=found.described.broker_id,

@@ -10,21 +10,21 @@ from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.segment.walk import iter_records
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, parse_file_name
-from kforensics.source.walk import join, list_directory
+from kforensics.source.walk import Listings, join
 
 HEAD_LENGTH = 1 << 16
 """Bytes at the beginning of a snapshot in which its control batches stand."""
 
 
-def quorum_voters(root: Path, metadata_dir: str) -> frozenset[int] | Absent:
+def quorum_voters(listings: Listings, metadata_dir: str) -> frozenset[int] | Absent:
     """Node ids of the voters; absent where no snapshot names them, as in a quorum that is configured statically."""
     snapshots = []
-    for entry in list_directory(root, metadata_dir).entries:
+    for entry in listings.of(metadata_dir).entries:
         name = parse_file_name(entry.name)
         if name.kind is FileKind.METADATA_SNAPSHOT and not name.is_transient and isinstance(name.base_offset, int):
             snapshots.append((name.base_offset, name.leader_epoch, entry.name))
     for _, _, file_name in sorted(snapshots, reverse=True):
-        voters = _voters_of(root / join(metadata_dir, file_name))
+        voters = _voters_of(listings.root / join(metadata_dir, file_name))
         if voters is not None:
             return voters
     return Absent.NOT_WRITTEN

@@ -2,45 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kforensics.damage import Absent
+from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.partitions import PartitionHistories, Rows
 from kforensics.evidence.metadata.state import BrokerState, PartitionState, When
-
-
-class EventKind(StrEnum):
-    """What an event is."""
-
-    TOPIC_CREATED = "topic-created"
-    TOPIC_DELETED = "topic-deleted"
-    PARTITION_CREATED = "partition-created"
-    LEADER_CHANGE = "leader-change"
-    UNCLEAN_ELECTION = "unclean-election"
-    LEADER_EPOCH_BUMP = "leader-epoch-bump"
-    LEADER_RECOVERED = "leader-recovered"
-    ISR_SHRINK = "isr-shrink"
-    ISR_EXPAND = "isr-expand"
-    ELR_CHANGE = "elr-change"
-    REASSIGNMENT = "reassignment"
-    DIRECTORY_CHANGE = "directory-change"
-    BROKER_REGISTERED = "broker-registered"
-    BROKER_UNREGISTERED = "broker-unregistered"
-    BROKER_FENCED = "broker-fenced"
-    BROKER_UNFENCED = "broker-unfenced"
-    BROKER_CONTROLLED_SHUTDOWN = "broker-controlled-shutdown"
-    BROKER_LOG_DIRS = "broker-log-dirs"
-    CONTROLLER_CHANGE = "controller-change"
-    CONTROLLER_REGISTERED = "controller-registered"
-    CONFIG_CHANGE = "config-change"
-    FEATURE_CHANGE = "feature-change"
-    SNAPSHOT = "snapshot"
-    TRANSACTION_ABORTED = "metadata-transaction-aborted"
 
 
 class MetadataEvent(NamedTuple):

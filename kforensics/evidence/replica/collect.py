@@ -111,7 +111,7 @@ def _read_directory(place: PartitionPlace, files: Sequence[FoundFile], problems:
 
 def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
     files = []
-    for found in walk_partition(place.state.root, place.path, name=Path(place.path).name):
+    for found in walk_partition(place.state.listings, place.path, name=Path(place.path).name):
         match found:
             case FoundFile():
                 files.append(found)
@@ -182,7 +182,8 @@ def changes_since(place: PartitionPlace, replica: Replica) -> tuple[Problem, ...
     try:
         with open_evidence(place.state.root / last.path) as file:
             now = (file.size, file.mtime_ns)
-        names = directory_names(place.state.root, place.path)
+        is_listed = not place.state.listings.may_have_changed(place.path)
+        names = () if is_listed else directory_names(place.state.root, place.path)
     except (EvidenceError, OSError):
         pass
     else:
@@ -197,17 +198,11 @@ def _follows(name: FileName, base_offset: int) -> bool:
 
 
 def _lineage(segments: Sequence[Segment], log_start: CheckpointValue | Absent) -> Lineage:
-    epochs: list[EpochEntry] = []
-    for segment in segments:
-        for entry in segment.epochs:
-            if not epochs or epochs[-1].leader_epoch != entry.leader_epoch:
-                epochs.append(entry)
     first = segments[0].base_offset if segments else 0
     end = first
     for segment in segments:
         end = max(end, segment.base_offset if isinstance(segment.last_offset, Absent) else segment.last_offset + 1)
     return Lineage(
-        epochs=tuple(epochs),
         log_start_offset=first if isinstance(log_start, Absent) else log_start.value,
         log_end_offset=end,
     )

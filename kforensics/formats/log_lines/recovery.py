@@ -7,6 +7,9 @@ of a segment, `position` in bytes, `directory` or `path` as the broker knows it,
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.shape import ANY_P, P, Shape, number, shape
 
+EMPTIED_SEGMENT = "segment emptied"
+"""`reason` of a recovery that gave up a whole segment and not only what is behind a bad batch."""
+
 _END = number("log_end_offset")
 _DIRECTORY = rb"(?P<directory>[^\n]{1,4096}?)"
 _PATH = rb"(?P<path>[^\n]{1,4096}?)"
@@ -53,6 +56,7 @@ RECOVERY_SHAPES: tuple[Shape, ...] = (
         b"Found invalid offset during recovery",
         rb"(?: for log (?P<directory>[^\n]{1,4096}?))?"
         rb"\. Deleting the corrupt segment and creating an empty one with starting offset " + number("offset"),
+        reason=EMPTIED_SEGMENT,
     ),
     shape(
         Kind.SEGMENTS_DELETED,

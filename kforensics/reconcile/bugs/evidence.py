@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
+from kforensics.protocol.epochs import EpochRules
 from kforensics.protocol.known_bugs import KNOWN_BUGS, is_affected
-from kforensics.protocol.versions import KafkaVersion
+from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.versions import KafkaVersion, epoch_rules_of, epoch_rules_of_protocol
 from kforensics.reconcile.bugs.log_signs import Sign
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import Loss
@@ -27,6 +29,11 @@ class BrokerVersions:
     """As its log files name it last."""
     at_least: KafkaVersion | None = None
     """What the cluster's metadata.version demands of every broker."""
+
+    def epoch_rules(self, broker: int | Absent, protocol: ProtocolName) -> EpochRules:
+        """How the broker's leader epoch cache behaves; where its version is not known, as in the last release of the protocol."""
+        version = self.by_broker.get(broker) if isinstance(broker, int) else None
+        return epoch_rules_of_protocol(protocol) if version is None else epoch_rules_of(version)
 
     def confidence(self, broker: int | Absent, jira: str) -> str | None:
         """`likely` where the broker's version is known and has the bug, `possible` where it may have it, else none."""

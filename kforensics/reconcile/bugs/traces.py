@@ -18,6 +18,7 @@ from kforensics.reconcile.bugs.log_signs import Sign, SignKind
 from kforensics.reconcile.bugs.truncations import (
     is_below_high_watermark,
     of_early_joins,
+    of_emptied_segments,
     of_fetchers,
     of_metadata_truncations,
     of_residuals,
@@ -87,6 +88,7 @@ def doubted_high_watermarks(
 def _all_seen(evidence: TraceEvidence) -> Iterator[Seen]:
     yield from of_residuals(evidence)
     yield from of_truncations(evidence)
+    yield from of_emptied_segments(evidence)
     yield from of_unwritten_epochs(evidence)
     yield from of_early_joins(evidence)
     yield from of_metadata_truncations(evidence)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
+from kforensics.protocol.known_bugs import RECOVERY_IO_ERROR
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import Seen, TraceEvidence
 from kforensics.reconcile.bugs.log_signs import Sign, SignKind
@@ -88,6 +89,33 @@ def _seen_in(
         truncated_to=truncation.to_offset,
         citations=truncation.citations,
     )
+
+
+def of_emptied_segments(evidence: TraceEvidence) -> Iterator[Seen]:
+    """Recovery emptied a segment, as it does at an I/O error since 4.0; batches out of order make it do so, too."""
+    for line in evidence.logged:
+        if not line.empties_segment or line.has_effect is False:
+            continue
+        before = next(
+            (c.before for c in evidence.truncations if c.broker_id == line.broker_id and c.to_offset == line.to_offset),
+            None,
+        )
+        was_sound = before is not None and _is_sound_from(before, line.to_offset)
+        shown = "; an earlier snapshot shows it sound" if was_sound else ""
+        yield Seen(
+            jira=RECOVERY_IO_ERROR,
+            broker_id=line.broker_id,
+            trace=f"start-up recovery of broker {line.broker_id} emptied the segment that begins at offset {line.to_offset}{shown}",
+            is_conclusive=was_sound,
+            truncated_to=line.to_offset,
+            citations=line.citations,
+        )
+
+
+def _is_sound_from(copy: LogCopy, offset: int) -> bool:
+    """The segments that begin at an offset and above have no damage, and there is one."""
+    segments = [one for one in copy.view.replica.segments if one.base_offset >= offset]
+    return bool(segments) and not any(one.damage for one in segments)
 
 
 def _is_at_high_watermark(truncation: ObservedTruncation) -> bool:

@@ -1,5 +1,7 @@
 """Why a log was cut: the election that changed the lineage, what the new leader itself had lost before, and the protocol in force.
 
+recovery had emptied a segment that it could not go through  recovery
+recovery had truncated a metadata log at its start         recovery
 the leader had lost its own tail, and had been in sync     last replica standing (KIP-966)
 the leader had lost its own tail, and had not              power loss
 the leader's recovery had met damage inside of its log     damage
@@ -82,7 +84,20 @@ def cause_of(
         is_by_protocol: worked out again, the protocol cuts just there.
         some_committed: some record that went is proven to have been committed.
     """
-    if truncation.topic_partition.topic in METADATA_TOPICS:
+    if truncation.empties_segment:
+        reason = (
+            f"start-up recovery could not go through the segment that begins at offset {truncation.to_offset} (batches out of order or, since 4.0,"
+            " any I/O error such as a full disk) and emptied it, sound batches included"
+        )
+        return Cause(name=CauseName.RECOVERY, confidence="proven", reason=reason, citations=truncation.citations)
+    if (
+        truncation.topic_partition.topic in METADATA_TOPICS
+        and truncation.rule == "recovery"
+        and not truncation.is_inside
+    ):
+        reason = f"every start reads the whole metadata log again, and recovery truncated it at {truncation.to_offset}, where a batch fails"
+        return Cause(name=CauseName.RECOVERY, confidence="likely", reason=reason, citations=truncation.citations)
+    if truncation.topic_partition.topic in METADATA_TOPICS and truncation.rule != "recovery":
         reason = "a quorum member drops what its leader had not replicated to a majority"
         return Cause(name=CauseName.UNCOMMITTED_TAIL, confidence="likely", reason=reason)
     if truncation.rule == "recovery" and truncation.is_inside:
@@ -237,6 +252,9 @@ def _is_no_later(one: ObservedTruncation, other: ObservedTruncation) -> bool:
 def _because_of_leader(
     lost: ObservedTruncation, election: Leadership | None, leaderships: Sequence[Leadership], protocol: ProtocolName
 ) -> Cause:
+    if lost.empties_segment:
+        reason = f"start-up recovery of broker {lost.broker_id} had emptied the segment that begins at offset {lost.to_offset} before it led again"
+        return Cause(name=CauseName.RECOVERY, confidence="likely", reason=reason, citations=lost.citations)
     if lost.is_inside:
         reason = f"the recovery of broker {lost.broker_id} had met damage inside of its log and dropped all from {lost.to_offset} on before it led again"
         return Cause(name=CauseName.DAMAGE, confidence="likely", reason=reason, citations=lost.citations)

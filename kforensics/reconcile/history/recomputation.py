@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
+from kforensics.protocol.epochs import CURRENT_RULES, EpochRules
 from kforensics.protocol.truncation import (
     LogState,
     ProtocolName,
@@ -31,9 +32,25 @@ class Recomputation:
 
 
 def recompute(
-    truncation: ObservedTruncation, copies: Sequence[LogCopy], protocol: ProtocolName
+    truncation: ObservedTruncation,
+    copies: Sequence[LogCopy],
+    protocol: ProtocolName,
+    *,
+    rules: EpochRules = CURRENT_RULES,
+    leader_rules: EpochRules = CURRENT_RULES,
 ) -> Recomputation | None:
-    """The cut as the protocol would have it; none where no snapshot shows the log before, or none the leader's."""
+    """The truncation as the protocol would have it.
+
+    Args:
+        truncation: what the broker did.
+        copies: every log at a time.
+        protocol: of the follower.
+        rules: of the follower's leader epoch cache.
+        leader_rules: of the leader's.
+
+    Returns:
+        None where no snapshot shows the log before, or none the leader's.
+    """
     follower = truncation.before
     if (
         follower is None
@@ -45,7 +62,13 @@ def recompute(
     leader = _leader_copy(truncation, copies)
     if leader is None:
         return None
-    outcome = follower_truncation(follower.view.state(), _in_term(leader, truncation.leader_epoch), protocol=protocol)
+    outcome = follower_truncation(
+        follower.view.state(),
+        _in_term(leader, truncation.leader_epoch),
+        protocol=protocol,
+        rules=rules,
+        leader_rules=leader_rules,
+    )
     expected = follower.view.log_end_offset if isinstance(outcome.offset, Absent) else outcome.offset
     return Recomputation(outcome=outcome, expected_offset=expected, follower=follower, leader=leader)
 

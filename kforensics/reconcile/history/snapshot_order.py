@@ -101,9 +101,12 @@ def in_order(moments: Sequence[Moment]) -> list[int]:
 
 def is_same(one: Moment, other: Moment) -> bool:
     """The same nodes with the same logs: one moment given twice."""
-    mine = sorted((str(node.node_id), sorted(node.logs.items(), key=str)) for node in one.nodes)
-    its = sorted((str(node.node_id), sorted(node.logs.items(), key=str)) for node in other.nodes)
-    return bool(one.node_ids) and any(node.logs for node in one.nodes) and str(mine) == str(its)
+    return bool(one.node_ids) and any(node.logs for node in one.nodes) and _content(one) == _content(other)
+
+
+def _content(moment: Moment) -> list[tuple[str, str]]:
+    """Its nodes and what their logs show, in one order whatever order they were given in; a node may be there twice."""
+    return sorted((str(node.node_id), str(sorted(node.logs.items(), key=str))) for node in moment.nodes)
 
 
 def _decided(votes: Sequence[tuple[int, str]]) -> int:

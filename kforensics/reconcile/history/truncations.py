@@ -32,6 +32,8 @@ class ObservedTruncation:
     """Only the disks tell, and the later log merely ends earlier: nothing has taken the place of what went."""
     is_inside: bool = False
     """Start-up recovery stopped inside of the log and dropped whole segments behind."""
+    empties_segment: bool = False
+    """Start-up recovery gave up a whole segment, sound batches included, which began at `to_offset`."""
     before: LogCopy | None
     """The node's log as it was, or at least began to be, before the cut."""
     replacement: Replacement | None = None
@@ -143,6 +145,7 @@ def _of_line(
         is_logged=True,
         is_shortened=False,
         is_inside=line.is_inside,
+        empties_segment=line.empties_segment,
         before=before,
         citations=citations,
     )

@@ -314,6 +314,10 @@ def _advice(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident])
         )
     if any(loss.cause is CauseName.DAMAGE and not loss.in_use for loss in lost):
         advice.append("Check the disks of the brokers whose logs were damaged before they serve again.")
+    if any(loss.cause is CauseName.RECOVERY for loss in lost):
+        advice.append(
+            "Make room on the log directories before a broker starts after an unclean stop, and copy them first."
+        )
     if any(loss.cause in {CauseName.LAST_REPLICA_STANDING, CauseName.POWER_LOSS} for loss in lost):
         advice.append("Spread replicas over power domains, and keep min.insync.replicas at 2 or more (KIP-966).")
     return advice

@@ -224,7 +224,14 @@ class _Teller:
         protocol = self._protocol(truncation)
         runs = self._runs_of(truncation)
         counts = CommittedCounts.of(runs)
-        again = recompute(truncation, self.copies, protocol)
+        versions = self.evidence.versions
+        again = recompute(
+            truncation,
+            self.copies,
+            protocol,
+            rules=versions.epoch_rules(truncation.broker_id, protocol),
+            leader_rules=versions.epoch_rules(truncation.leader, protocol),
+        )
         none_committed = bool(runs) and all(run.certainty == "no" for run in runs)
         cause = cause_of(
             truncation,
@@ -288,7 +295,9 @@ class _Teller:
 
 
 def _is_by_recovery(truncation: ObservedTruncation, cause: Cause) -> bool:
-    return truncation.is_inside or (cause.name is CauseName.POWER_LOSS and truncation.rule != "epoch")
+    return truncation.is_inside or (
+        cause.name in {CauseName.POWER_LOSS, CauseName.RECOVERY} and truncation.rule != "epoch"
+    )
 
 
 def _explains(bug: BugTrace, truncation: ExplainedTruncation) -> bool:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.damage import Absent
-from kforensics.evidence.model import Citation, Replica, Segment
+from kforensics.damage import Absent, Damage
+from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.evidence.replica.segments import NO_END_OF_RECOVERY, add_digests, digest_batches
-from kforensics.protocol import epochs as epoch_rules
-from kforensics.protocol.truncation import LogState
-from kforensics.units import EpochEntry, OffsetRange
+from kforensics.protocol.outcome import LogState
+from kforensics.protocol.recovery import RecoveryOutcome, SegmentState, recover_log
+from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,8 @@ class LoadedLog:
     """What the batches say."""
     epochs_from: str
     """`checkpoint`, or `batches` where no usable checkpoint file is there."""
+    scanned_epochs: tuple[EpochEntry, ...]
+    """The leader epoch cache as the broker builds it without the file, from what recovery scans alone."""
     high_watermark: int
     """The checkpointed value clamped into the log, as brokers do at load; the log start where none is recorded."""
     cleaned_below: int
@@ -61,32 +63,78 @@ class LoadedLog:
 
 
 def load_log(replica: Replica) -> LoadedLog:
-    """The replica as its broker will have it after loading (LogLoader, UnifiedLog, LeaderEpochFileCache; 4.3.1)."""
-    segments, truncation = _recovered(replica)
-    log_end = _end_of(segments, replica)
-    first_base = segments[0].base_offset if segments else replica.lineage.log_start_offset
-    log_start = replica.log_start.value if not isinstance(replica.log_start, Absent) else first_base
-    if log_end < log_start:
-        # The broker deletes all segments and starts an empty one at the log start.
-        log_end, segments = log_start, ()
+    """The replica as its broker will have it after loading, by the rules of `protocol.recovery`."""
+    has_file = not isinstance(replica.checkpoint_epochs, Absent)
+    loaded = load_replica(replica)
+    segments, truncation = _kept(replica, loaded)
     batch_epochs = epochs_of(segments)
-    epochs, origin = _epoch_cache(replica, batch_epochs, log_start, log_end)
-    recorded = replica.high_watermark.value if not isinstance(replica.high_watermark, Absent) else 0
+    first_base = replica.segments[0].base_offset if replica.segments else loaded.log.log_start_offset
     return LoadedLog(
         replica=replica,
-        log_start_offset=log_start,
-        content_start_offset=max(log_start, first_base),
-        log_end_offset=log_end,
+        log_start_offset=loaded.log.log_start_offset,
+        content_start_offset=max(loaded.log.log_start_offset, first_base),
+        log_end_offset=loaded.log.log_end_offset,
         truncated_by_recovery=truncation,
         segments=segments,
-        epochs=epochs,
+        epochs=loaded.log.epochs if has_file else batch_epochs,
         batch_epochs=batch_epochs,
-        epochs_from=origin,
-        high_watermark=min(max(recorded, log_start), log_end),
+        epochs_from="checkpoint" if has_file else "batches",
+        scanned_epochs=loaded.log.epochs,
+        high_watermark=loaded.log.loaded_high_watermark,
         cleaned_below=_cleaned_below(replica, segments),
         damaged=_damaged_ranges(replica, segments),
         oldest_magic=min((m for s in segments for m in s.magics), default=Absent.NOT_APPLICABLE),
     )
+
+
+def load_replica(replica: Replica) -> RecoveryOutcome:
+    """What the start of its broker makes of a replica.
+
+    The metadata log is opened as after a crash at every start, with a recovery point of 0.
+    """
+    is_metadata = replica.topic_partition.topic in METADATA_TOPICS
+    return recover_log(
+        [_segment_state(segment) for segment in replica.segments],
+        clean_shutdown=replica.clean_shutdown and not is_metadata,
+        recovery_point=0 if is_metadata else _value_of(replica.recovery_point),
+        log_start_offset=_value_of(replica.log_start),
+        high_watermark=_value_of(replica.high_watermark),
+        checkpoint_epochs=() if isinstance(replica.checkpoint_epochs, Absent) else replica.checkpoint_epochs,
+        has_remote_storage=_has_remote_storage(replica),
+    )
+
+
+def _value_of(checkpoint: CheckpointValue | Absent) -> int | Absent:
+    return checkpoint if isinstance(checkpoint, Absent) else checkpoint.value
+
+
+def _segment_state(segment: Segment) -> SegmentState:
+    last, base = segment.last_offset, segment.base_offset
+    end = base if isinstance(last, Absent) else max(last + 1, base)
+    if _first_fatal(segment) is None:
+        return SegmentState(base_offset=base, end_offset=end, recovered_end_offset=end, epochs=segment.epochs)
+    recovered = base if isinstance(segment.recovered_end_offset, Absent) else max(segment.recovered_end_offset, base)
+    return SegmentState(
+        base_offset=base, end_offset=end, recovered_end_offset=recovered, is_torn=True, epochs=segment.epochs
+    )
+
+
+def _first_fatal(segment: Segment) -> Damage | None:
+    """The first damage at which a scan of the segment ends."""
+    fatal = [damage for damage in segment.damage if damage.kind not in NO_END_OF_RECOVERY]
+    return min(fatal, key=lambda damage: damage.span.position, default=None)
+
+
+def _has_remote_storage(replica: Replica) -> bool:
+    """Whether the topic keeps older segments in remote storage, by what only that leaves.
+
+    The log start and the leader epochs lie below the first segment on disk: without remote storage both rise with it.
+    """
+    entries, start = replica.checkpoint_epochs, replica.log_start
+    if isinstance(entries, Absent) or isinstance(start, Absent) or not entries or not replica.segments:
+        return False
+    first_base = replica.segments[0].base_offset
+    return start.value < first_base and entries[0].start_offset < first_base
 
 
 def epochs_of(segments: tuple[Segment, ...]) -> tuple[EpochEntry, ...]:
@@ -99,25 +147,21 @@ def epochs_of(segments: tuple[Segment, ...]) -> tuple[EpochEntry, ...]:
     return tuple(out)
 
 
-def _recovered(replica: Replica) -> tuple[tuple[Segment, ...], Citation | None]:
-    """Segments that start-up recovery keeps, the one it cuts shortened, and where it cuts.
+def _kept(replica: Replica, loaded: RecoveryOutcome) -> tuple[tuple[Segment, ...], Citation | None]:
+    """The segments that loading keeps, the one that recovery truncates shortened, and where it truncates."""
+    kept = replica.segments[: loaded.kept_count]
+    if isinstance(loaded.truncate_segment, Absent):
+        return kept, None
+    at = next(at for at, one in enumerate(replica.segments) if _is_cut(one, loaded))
+    segment = replica.segments[at]
+    first = _first_fatal(segment)
+    assert first is not None
+    where = Citation(input=replica.input, path=segment.path, span=first.span)
+    return (*kept[:at], truncate_segment(segment, first.span.position)) if kept else (), where
 
-    Without a clean-shutdown marker the broker scans the segment that holds the recovery point and all above it; at the first batch that fails
-    it cuts the segment and deletes those behind.
-    """
-    if replica.clean_shutdown:
-        return replica.segments, None
-    recovery_point = replica.recovery_point.value if not isinstance(replica.recovery_point, Absent) else 0
-    floor = max((s.base_offset for s in replica.segments if s.base_offset <= recovery_point), default=0)
-    for at, segment in enumerate(replica.segments):
-        if segment.base_offset < floor:
-            continue
-        fatal = [d for d in segment.damage if d.kind not in NO_END_OF_RECOVERY]
-        if fatal:
-            first = min(fatal, key=lambda d: d.span.position)
-            kept = (*replica.segments[:at], truncate_segment(segment, first.span.position))
-            return kept, Citation(input=replica.input, path=segment.path, span=first.span)
-    return replica.segments, None
+
+def _is_cut(segment: Segment, loaded: RecoveryOutcome) -> bool:
+    return segment.base_offset == loaded.truncate_segment and _first_fatal(segment) is not None
 
 
 def truncate_segment(segment: Segment, position: int) -> Segment:
@@ -160,30 +204,6 @@ def _truncate_summary(segment: Segment, position: int) -> Segment:
         digests=kept,
         damage=(),
     )
-
-
-def _end_of(segments: tuple[Segment, ...], replica: Replica) -> int:
-    if not segments:
-        return replica.lineage.log_start_offset
-    last = segments[-1]
-    # The last batch in file order decides, as it does for the broker, also where offsets went backwards.
-    return last.base_offset if isinstance(last.last_offset, Absent) else max(last.last_offset + 1, last.base_offset)
-
-
-def _epoch_cache(
-    replica: Replica, batch_epochs: tuple[EpochEntry, ...], log_start: int, log_end: int
-) -> tuple[tuple[EpochEntry, ...], str]:
-    """The cache after load: the file's lines trimmed to the log, and the epochs that recovery assigns from batches."""
-    if isinstance(replica.checkpoint_epochs, Absent):
-        return batch_epochs, "batches"
-    entries = epoch_rules.truncate_from_end(replica.checkpoint_epochs, log_end)
-    if not isinstance(replica.log_start, Absent):
-        entries = epoch_rules.truncate_from_start(entries, log_start)
-    if not replica.clean_shutdown:
-        for entry in batch_epochs:
-            if not entries or entry.leader_epoch > entries[-1].leader_epoch:
-                entries = (*entries, entry)
-    return entries, "checkpoint"
 
 
 def _cleaned_below(replica: Replica, segments: tuple[Segment, ...]) -> int:

@@ -8,7 +8,7 @@ from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
-from kforensics.protocol.versions import KafkaVersion, parse_version
+from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, Restart
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.units import TopicPartition
@@ -19,8 +19,6 @@ _UNCLEAN_STARTS = frozenset(
     {Kind.RECOVERY_START, Kind.SEGMENT_RECOVERY, Kind.RECOVERY_TRUNCATION, Kind.INVALID_RECORDS, Kind.BROKER_HALTED}
 )
 _STARTS = frozenset({Kind.BROKER_STARTED, Kind.CLEAN_START, Kind.CONFIGURATION})
-STRICT_SINCE = parse_version("3.7")
-"""From here on a leader with too few replicas in sync does not advance its high watermark (KIP-966)."""
 
 _WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
 _CREATION_MS = 30_000
@@ -112,7 +110,7 @@ class BrokerLogFacts:
 
     def needed_in_sync(self, topic: str) -> int | Absent:
         """The higher of what metadata and brokers say; a topic's own setting shows only in the metadata."""
-        if self.newest_version is not None and self.newest_version < STRICT_SINCE:
+        if self.newest_version is not None and not advances_only_at_min_isr(self.newest_version):
             return 1
         known = (self.metadata.needed_in_sync(topic), self.broker_min_insync)
         return max((value for value in known if isinstance(value, int)), default=Absent.UNKNOWN)

@@ -11,6 +11,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.formats.log_lines.recovery import EMPTIED_SEGMENT
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.units import TopicPartition
 
@@ -45,6 +46,8 @@ class LoggedTruncation:
     """The line itself tells that nothing was removed."""
     is_inside: bool = False
     """Start-up recovery stopped inside of the log and dropped whole segments behind: its end was not what was wrong."""
+    empties_segment: bool = False
+    """Start-up recovery gave up a whole segment, sound batches included, which began at `to_offset`."""
     citations: tuple[Citation, ...]
 
     @property
@@ -203,6 +206,7 @@ def _truncation(
         high_watermark=decision.number("high_watermark") if decision else Absent.UNKNOWN,
         is_full=is_full,
         says_no_effect=says_no_effect,
+        empties_segment=event.kind is Kind.RECOVERY_TRUNCATION and event.fields.get("reason") == EMPTIED_SEGMENT,
         citations=tuple(citations),
     )
     if not says_no_effect and (isinstance(state.end, Absent) or state.end > target or is_full):

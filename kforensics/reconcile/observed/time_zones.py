@@ -1,4 +1,4 @@
-"""Times and time zones as people write them."""
+"""Time zones as people write them."""
 
 import datetime as dt
 import re
@@ -7,20 +7,6 @@ import zoneinfo
 from kforensics.errors import UsageError
 
 _OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>\d{2}):?(?P<minutes>\d{2})")
-
-
-def parse_time(text: str) -> int:
-    """ISO 8601 as milliseconds since 1970; UTC where no zone is named.
-
-    Raises:
-        UsageError: it is no time.
-    """
-    try:
-        time = dt.datetime.fromisoformat(text)
-    except ValueError as error:
-        message = f"{text!r} is no time; write it as 2026-11-21T06:26:00Z"
-        raise UsageError(message) from error
-    return round((time if time.tzinfo else time.replace(tzinfo=dt.UTC)).timestamp() * 1000)
 
 
 def parse_zone(text: str) -> dt.tzinfo:

@@ -260,7 +260,7 @@ class _Session:
     ) -> TruncationOutcome | None:
         if view.epochs_from != "batches" or not view.epochs or self.is_quorum:
             return None
-        return follower_outcome(replace(view, epochs=()), leader, protocol=protocol, new_epoch=epoch)
+        return follower_outcome(replace(view, epochs=view.scanned_epochs), leader, protocol=protocol, new_epoch=epoch)
 
     def _judge_future(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
         """A future replica follows its own broker's current replica (KIP-113), or the leader where that one is not here."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
+from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import FieldValue, LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
@@ -20,7 +21,7 @@ Detail = Mapping[str, DetailValue]
 class TimelineEntry:
     """One thing that happened."""
 
-    kind: str
+    kind: EventKind
     time_ms: int | Absent
     """UTC, as far as the clocks of the logs can be aligned."""
     broker_id: int | Absent = Absent.NOT_APPLICABLE
@@ -36,39 +37,43 @@ class TimelineEntry:
 class _Report:
     """How a line becomes an entry: its kind, which fields it keeps, and whether it is quiet."""
 
-    kind: str
+    kind: EventKind
     fields: tuple[str, ...] = ()
     is_quiet: bool = False
 
 
 _REPORTS = {
-    Kind.BROKER_STARTED: _Report(kind="broker-start"),
-    Kind.BROKER_STOPPED: _Report(kind="broker-stop"),
-    Kind.STOP_REQUESTED: _Report(kind="stop-requested", fields=("reason",)),
-    Kind.BROKER_HALTED: _Report(kind="broker-halted", fields=("reason",)),
-    Kind.RECOVERY_START: _Report(kind="recovery", fields=("directory",)),
-    Kind.CLEAN_START: _Report(kind="clean-start", fields=("directory",), is_quiet=True),
-    Kind.INVALID_RECORDS: _Report(kind="invalid-records", fields=("path", "position", "reason")),
-    Kind.SEGMENTS_DELETED: _Report(kind="segments-deleted", fields=("reason", "base_offset", "log_start_offset")),
-    Kind.INDEX_REBUILT: _Report(kind="index-rebuilt", fields=("path", "reason"), is_quiet=True),
-    Kind.CHECKPOINT_UNREADABLE: _Report(kind="checkpoint-unreadable", fields=("path", "directory")),
-    Kind.HIGH_WATERMARK_REGRESSION: _Report(kind="high-watermark-regression", fields=("high_watermark", "offset")),
-    Kind.STRAY_LOG: _Report(kind="stray-log", fields=("directory", "path", "reason")),
-    Kind.EPOCH_CONFLICT: _Report(kind="epoch-conflict", fields=("leader_epoch", "offset")),
-    Kind.BATCH_SKIPPED: _Report(kind="batch-skipped", fields=("leader_epoch", "previous_leader_epoch")),
-    Kind.FETCH_CORRUPTION: _Report(kind="fetch-corruption", fields=("offset",)),
-    Kind.TRUNCATION_REFUSED: _Report(kind="truncation-refused", fields=("leader", "offset", "log_end_offset")),
-    Kind.PARTITION_FAILED: _Report(kind="fetch-failed", fields=("leader",), is_quiet=True),
-    Kind.LEADER_RECOVERED: _Report(kind="leader-recovered"),
-    Kind.LOG_DIR_ERROR: _Report(kind="log-dir-error", fields=("directory", "reason")),
-    Kind.LOG_DIR_FAILED: _Report(kind="log-dir-failed", fields=("directory",)),
-    Kind.BROKER_REGISTERED: _Report(kind="broker-registered", fields=("broker", "broker_epoch", "records")),
-    Kind.BROKER_FENCED: _Report(kind="broker-fenced", fields=("broker", "broker_epoch", "reason")),
-    Kind.BROKER_UNFENCED: _Report(kind="broker-unfenced", fields=("broker",), is_quiet=True),
-    Kind.CONTROLLER_ELECTED: _Report(kind="controller-elected", fields=("controller_epoch", "offset")),
-    Kind.LOG_CREATED: _Report(kind="log-created", fields=("directory",), is_quiet=True),
-    Kind.LOG_DISCARDED: _Report(kind="log-discarded", fields=("path",), is_quiet=True),
-    Kind.LOG_START_MOVED: _Report(kind="log-start-moved", fields=("log_start_offset", "reason"), is_quiet=True),
+    Kind.BROKER_STARTED: _Report(kind=EventKind.BROKER_START),
+    Kind.BROKER_STOPPED: _Report(kind=EventKind.BROKER_STOP),
+    Kind.STOP_REQUESTED: _Report(kind=EventKind.STOP_REQUESTED, fields=("reason",)),
+    Kind.BROKER_HALTED: _Report(kind=EventKind.BROKER_HALTED, fields=("reason",)),
+    Kind.RECOVERY_START: _Report(kind=EventKind.RECOVERY, fields=("directory",)),
+    Kind.CLEAN_START: _Report(kind=EventKind.CLEAN_START, fields=("directory",), is_quiet=True),
+    Kind.INVALID_RECORDS: _Report(kind=EventKind.INVALID_RECORDS, fields=("path", "position", "reason")),
+    Kind.SEGMENTS_DELETED: _Report(
+        kind=EventKind.SEGMENTS_DELETED, fields=("reason", "base_offset", "log_start_offset")
+    ),
+    Kind.INDEX_REBUILT: _Report(kind=EventKind.INDEX_REBUILT, fields=("path", "reason"), is_quiet=True),
+    Kind.CHECKPOINT_UNREADABLE: _Report(kind=EventKind.CHECKPOINT_UNREADABLE, fields=("path", "directory")),
+    Kind.HIGH_WATERMARK_REGRESSION: _Report(
+        kind=EventKind.HIGH_WATERMARK_REGRESSION, fields=("high_watermark", "offset")
+    ),
+    Kind.STRAY_LOG: _Report(kind=EventKind.STRAY_LOG, fields=("directory", "path", "reason")),
+    Kind.EPOCH_CONFLICT: _Report(kind=EventKind.EPOCH_CONFLICT, fields=("leader_epoch", "offset")),
+    Kind.BATCH_SKIPPED: _Report(kind=EventKind.BATCH_SKIPPED, fields=("leader_epoch", "previous_leader_epoch")),
+    Kind.FETCH_CORRUPTION: _Report(kind=EventKind.FETCH_CORRUPTION, fields=("offset",)),
+    Kind.TRUNCATION_REFUSED: _Report(kind=EventKind.TRUNCATION_REFUSED, fields=("leader", "offset", "log_end_offset")),
+    Kind.PARTITION_FAILED: _Report(kind=EventKind.FETCH_FAILED, fields=("leader",), is_quiet=True),
+    Kind.LEADER_RECOVERED: _Report(kind=EventKind.LEADER_RECOVERED),
+    Kind.LOG_DIR_ERROR: _Report(kind=EventKind.LOG_DIR_ERROR, fields=("directory", "reason")),
+    Kind.LOG_DIR_FAILED: _Report(kind=EventKind.LOG_DIR_FAILED, fields=("directory",)),
+    Kind.BROKER_REGISTERED: _Report(kind=EventKind.BROKER_REGISTERED, fields=("broker", "broker_epoch", "records")),
+    Kind.BROKER_FENCED: _Report(kind=EventKind.BROKER_FENCED, fields=("broker", "broker_epoch", "reason")),
+    Kind.BROKER_UNFENCED: _Report(kind=EventKind.BROKER_UNFENCED, fields=("broker",), is_quiet=True),
+    Kind.CONTROLLER_ELECTED: _Report(kind=EventKind.CONTROLLER_CHANGE, fields=("controller_epoch", "offset")),
+    Kind.LOG_CREATED: _Report(kind=EventKind.LOG_CREATED, fields=("directory",), is_quiet=True),
+    Kind.LOG_DISCARDED: _Report(kind=EventKind.LOG_DISCARDED, fields=("path",), is_quiet=True),
+    Kind.LOG_START_MOVED: _Report(kind=EventKind.LOG_START_MOVED, fields=("log_start_offset", "reason"), is_quiet=True),
 }
 DELETE_REQUEST = "client delete records request"
 """What brokers since 2.6 log as the reason where a client deleted records."""
@@ -135,7 +140,7 @@ def _partition(event: LogEvent) -> TopicPartition | Absent:
 def truncation_entry(truncation: LoggedTruncation) -> TimelineEntry:
     """A cut as an entry; quiet where it had no effect."""
     return TimelineEntry(
-        kind="truncation",
+        kind=EventKind.TRUNCATION,
         time_ms=truncation.time_ms,
         broker_id=truncation.broker_id,
         topic_partition=truncation.topic_partition,
@@ -166,16 +171,16 @@ def _change(partition: TopicPartition, before: Leadership | None, state: Leaders
         detail["isr_before"] = _ids(before.isr)
     if before is None or (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch):
         detail["leader_before"] = before.leader if before is not None else Absent.NOT_APPLICABLE
-        kind = "leader-lost" if isinstance(state.leader, Absent) else "leader-change"
+        kind = EventKind.LEADER_LOST if isinstance(state.leader, Absent) else EventKind.LEADER_CHANGE
         if state.unclean and not isinstance(state.leader, Absent):
-            kind = "unclean-election"
+            kind = EventKind.UNCLEAN_ELECTION
         yield _state_entry(kind, partition, state, detail)
     elif isinstance(before.isr, frozenset) and isinstance(state.isr, frozenset) and before.isr != state.isr:
-        kind = "isr-expand" if before.isr < state.isr else "isr-shrink"
+        kind = EventKind.ISR_EXPAND if before.isr < state.isr else EventKind.ISR_SHRINK
         yield _state_entry(kind, partition, state, detail)
     if before is not None and _were_moved(before, state):
         yield _state_entry(
-            "reassignment", partition, state, {"replicas_before": before.replicas, "replicas": state.replicas}
+            EventKind.REASSIGNMENT, partition, state, {"replicas_before": before.replicas, "replicas": state.replicas}
         )
 
 
@@ -185,7 +190,7 @@ def _were_moved(before: Leadership, state: Leadership) -> bool:
     return frozenset(before.replicas) != frozenset(state.replicas)
 
 
-def _state_entry(kind: str, partition: TopicPartition, state: Leadership, detail: Detail) -> TimelineEntry:
+def _state_entry(kind: EventKind, partition: TopicPartition, state: Leadership, detail: Detail) -> TimelineEntry:
     if isinstance(state.recorded_at, int):
         detail = {**detail, "metadata_offset": state.recorded_at}
     return TimelineEntry(
@@ -204,7 +209,7 @@ def _ids(isr: frozenset[int] | Absent) -> tuple[int, ...] | Absent:
 
 
 _SAME_LINE_MS = 2_000
-_SPOKEN_BY_ALL = frozenset({"broker-registered", "broker-fenced", "broker-unfenced"})
+_SPOKEN_BY_ALL = frozenset({EventKind.BROKER_REGISTERED, EventKind.BROKER_FENCED, EventKind.BROKER_UNFENCED})
 
 
 def _without_doubles(entries: Iterable[TimelineEntry]) -> Iterator[TimelineEntry]:

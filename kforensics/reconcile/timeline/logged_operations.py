@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from kforensics.damage import Absent
+from kforensics.evidence.event_kinds import EventKind
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.logged_events import LoggedEvent
@@ -56,7 +57,7 @@ def _moves(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
             continue
         if item.event.kind is Kind.REASSIGNMENT and known.get(partition) != frozenset(replicas):
             yield TimelineEntry(
-                kind="reassignment",
+                kind=EventKind.REASSIGNMENT,
                 time_ms=item.time_ms,
                 topic_partition=partition,
                 detail={"replicas_before": _before(item.event, order.get(partition)), "replicas": replicas},
@@ -81,10 +82,10 @@ def _topics(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
         name = item.event.fields.get("topic_name")
         if item.event.kind is Kind.TOPIC_DELETED and isinstance(name, str):
             gone.add(name)
-            yield _of_topic("topic-deleted", name, item)
+            yield _of_topic(EventKind.TOPIC_DELETED, name, item)
         elif item.event.kind in _CREATIONS and (topic := _topic_of(item)) in gone and topic is not None:
             gone.discard(topic)
-            yield _of_topic("topic-created", topic, item)
+            yield _of_topic(EventKind.TOPIC_CREATED, topic, item)
 
 
 def deletion_times(entries: Iterable[TimelineEntry]) -> dict[str, int]:
@@ -95,9 +96,9 @@ def deletion_times(entries: Iterable[TimelineEntry]) -> dict[str, int]:
         if isinstance(entry.topic_partition, Absent) or not isinstance(entry.time_ms, int):
             continue
         topic = entry.topic_partition.topic
-        if entry.kind == "topic-deleted":
+        if entry.kind == EventKind.TOPIC_DELETED:
             deleted[topic] = max(entry.time_ms, deleted.get(topic, 0))
-        elif entry.kind == "topic-created" and topic in deleted:
+        elif entry.kind == EventKind.TOPIC_CREATED and topic in deleted:
             again[topic] = deleted[topic]
     return again
 
@@ -114,7 +115,7 @@ def _discarded_everywhere(events: Sequence[LoggedEvent]) -> Iterator[TimelineEnt
         if item.event.kind is Kind.LOG_CREATED:
             if partition in deleted:
                 deleted.discard(partition)
-                yield _of_topic("topic-created", partition.topic, item)
+                yield _of_topic(EventKind.TOPIC_CREATED, partition.topic, item)
             holders.setdefault(partition, set()).add(item.node_id)
         elif item.event.kind is Kind.LOG_DISCARDED:
             recent = [one for one in discarded.get(partition, ()) if _is_close(one, item)]
@@ -123,7 +124,7 @@ def _discarded_everywhere(events: Sequence[LoggedEvent]) -> Iterator[TimelineEnt
             if len(nodes) > 1 and nodes >= holders.get(partition, nodes):
                 holders[partition] = set()
                 deleted.add(partition)
-                yield _of_topic("topic-deleted", partition.topic, item)
+                yield _of_topic(EventKind.TOPIC_DELETED, partition.topic, item)
 
 
 def _is_close(one: LoggedEvent, other: LoggedEvent) -> bool:
@@ -132,11 +133,11 @@ def _is_close(one: LoggedEvent, other: LoggedEvent) -> bool:
     return abs(other.time_ms - one.time_ms) <= SAME_DELETION_MS
 
 
-def _of_topic(kind: str, topic: str, item: LoggedEvent) -> TimelineEntry:
+def _of_topic(kind: EventKind, topic: str, item: LoggedEvent) -> TimelineEntry:
     return TimelineEntry(
         kind=kind,
         time_ms=item.time_ms,
         topic_partition=TopicPartition(topic, WHOLE_TOPIC),
         citations=(item.citation,),
-        is_quiet=kind == "topic-created",
+        is_quiet=kind == EventKind.TOPIC_CREATED,
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from kforensics.damage import Absent
+from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.log import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, ConfigChange, When
 from kforensics.reconcile.observed.clocks import Anchor
@@ -31,9 +32,9 @@ def epoch_times(history: MetadataHistory) -> dict[Anchor, int]:
 def cluster_entries(history: MetadataHistory) -> Iterator[TimelineEntry]:
     """Entries for topics, brokers and settings; leaders and in-sync sets are told by partition."""
     for topic in history.topics.values():
-        yield _topic_entry("topic-created", topic.name, topic.topic_id, topic.created)
+        yield _topic_entry(EventKind.TOPIC_CREATED, topic.name, topic.topic_id, topic.created)
         if not isinstance(topic.removed, Absent):
-            yield _topic_entry("topic-deleted", topic.name, topic.topic_id, topic.removed)
+            yield _topic_entry(EventKind.TOPIC_DELETED, topic.name, topic.topic_id, topic.removed)
     for states in history.brokers.values():
         yield from _broker_entries(states)
     for change in history.configs:
@@ -41,14 +42,14 @@ def cluster_entries(history: MetadataHistory) -> Iterator[TimelineEntry]:
             yield _setting_entry(change)
 
 
-def _topic_entry(kind: str, name: str, topic_id: str, when: When) -> TimelineEntry:
+def _topic_entry(kind: EventKind, name: str, topic_id: str, when: When) -> TimelineEntry:
     return TimelineEntry(
         kind=kind,
         time_ms=_time(when),
         topic_partition=TopicPartition(name, WHOLE_TOPIC),
         detail={"topic_id": topic_id, "metadata_offset": when.offset},
         citations=(when.citation,),
-        is_quiet=kind == "topic-created",
+        is_quiet=kind == EventKind.TOPIC_CREATED,
     )
 
 
@@ -64,26 +65,26 @@ def _broker_entries(states: Sequence[BrokerState]) -> Iterator[TimelineEntry]:
                 broker_id=state.broker_id,
                 detail={"broker_epoch": state.broker_epoch, "metadata_offset": state.when.offset},
                 citations=(state.when.citation,),
-                is_quiet=kind == "broker-unfenced",
+                is_quiet=kind == EventKind.BROKER_UNFENCED,
             )
 
 
-def _broker_change(before: BrokerState | None, state: BrokerState) -> str | None:
+def _broker_change(before: BrokerState | None, state: BrokerState) -> EventKind | None:
     if before is None or (state.is_registered and state.incarnation_id != before.incarnation_id):
-        return "broker-registered"
+        return EventKind.BROKER_REGISTERED
     if before.is_registered and not state.is_registered:
-        return "broker-unregistered"
+        return EventKind.BROKER_UNREGISTERED
     if state.is_fenced and not before.is_fenced:
-        return "broker-fenced"
+        return EventKind.BROKER_FENCED
     if before.is_fenced and not state.is_fenced:
-        return "broker-unfenced"
+        return EventKind.BROKER_UNFENCED
     return None
 
 
 def _setting_entry(change: ConfigChange) -> TimelineEntry:
     is_topic = change.resource_type == TOPIC_RESOURCE
     return TimelineEntry(
-        kind="setting-changed",
+        kind=EventKind.CONFIG_CHANGE,
         time_ms=_time(change.when),
         topic_partition=TopicPartition(change.resource_name, WHOLE_TOPIC) if is_topic else Absent.NOT_APPLICABLE,
         detail={

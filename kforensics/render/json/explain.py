@@ -5,6 +5,7 @@ from typing import Any
 
 from kforensics.commands.explain import Explanation
 from kforensics.damage import Absent
+from kforensics.evidence.event_kinds import TIMELINE_ALIASES
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
@@ -60,7 +61,8 @@ def plain_entry(entry: TimelineEntry) -> dict[str, Any]:
     return {
         "time_ms": entry.time_ms,
         "time_utc": _utc(entry.time_ms),
-        "kind": entry.kind,
+        "kind": TIMELINE_ALIASES.get(entry.kind, entry.kind),
+        "event": entry.kind,
         "broker_id": entry.broker_id,
         **_names(entry.topic_partition),
         "leader_epoch": entry.leader_epoch,

@@ -29,6 +29,7 @@ def plain_event(event: MetadataEvent) -> dict[str, Any]:
     return {
         "type": "event",
         "kind": event.kind.value,
+        "event": event.kind.value,
         **plain_when(event.when),
         "topic": to_plain(event.topic),
         "topic_id": to_plain(event.topic_id),

@@ -74,6 +74,12 @@ def _answer(result: DiffResult) -> _Answer:
             f"DATA AT RISK: {_at_risk(total)} in {count[Verdict.WILL_TRUNCATE]} of {among}.",
             f"Do not start {who} before {whose} copied. No other replica given here holds these records.",
         )
+    missing = [f for f in grave if f.code == "KF216"]
+    if missing:
+        more = f" ({counted(len(missing) - 1, 'other partition')} likewise)" if len(missing) > 1 else ""
+        return _Answer(
+            Style.ANSWER_BAD, f"THE ISR IS NOT HERE: {escape_text(missing[0].statement)}{more}.", missing[0].advice
+        )
     recovery = [f for f in grave if f.code == "KF210"]
     if recovery:
         more = f" ({counted(len(recovery) - 1, 'other log')} likewise)" if len(recovery) > 1 else ""

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kforensics.damage import Absent
-from kforensics.evidence.metadata.events import EventKind, EventSelection, MetadataEvent
+from kforensics.evidence.event_kinds import EventKind
+from kforensics.evidence.metadata.events import EventSelection, MetadataEvent
 from kforensics.evidence.metadata.partitions import Rows
 from kforensics.evidence.metadata.state import When
 from kforensics.evidence.parallel import stream

@@ -9,7 +9,7 @@ from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.quorum_voters import quorum_voters
 from kforensics.evidence.model import Input
-from kforensics.source.walk import FoundFile, Obstacle
+from kforensics.source.walk import FoundFile, Listings, Obstacle
 
 CLUSTER = "6It1kTHbTjKY3LNflMZizQ"
 
@@ -257,5 +257,5 @@ def test_voters_with_broker_files_are_combined_nodes(incident, tmp_path, node):
 def test_the_newest_snapshot_names_the_voters(incident):
     root = incident("kraft-quorum-3x") / "snapshots" / "99-final"
 
-    assert quorum_voters(root / "broker-1", "__cluster_metadata-0") == frozenset({101, 102, 103})
-    assert quorum_voters(root / "broker-1", "nowhere") is Absent.NOT_WRITTEN
+    assert quorum_voters(Listings(root / "broker-1"), "__cluster_metadata-0") == frozenset({101, 102, 103})
+    assert quorum_voters(Listings(root / "broker-1"), "nowhere") is Absent.NOT_WRITTEN

@@ -10,8 +10,9 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.compare import LogComparison, MetadataTail, compare_metadata_logs
-from kforensics.evidence.metadata.events import EventKind, change_events
+from kforensics.evidence.metadata.events import change_events
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.formats.log.record_batch import RecordBatch, build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata import steps as metadata_steps
-from kforensics.evidence.metadata.events import EventKind, change_events
+from kforensics.evidence.metadata.events import change_events
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
 from kforensics.evidence.metadata.partitions import PartitionHistories

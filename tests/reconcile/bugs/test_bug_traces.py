@@ -4,6 +4,8 @@ import pytest
 
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import Citation
+from kforensics.protocol.epochs import CURRENT_RULES, RULES_BEFORE_2_0_1, RULES_BEFORE_2_6_1
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import parse_version
 from kforensics.reconcile.bugs.evidence import BrokerVersions
 from kforensics.reconcile.bugs.traces import doubted_high_watermarks
@@ -54,6 +56,14 @@ def test_a_version_that_only_the_metadata_bounds_is_no_more_than_possible():
     assert "possible" == versions.confidence(2, "KAFKA-14704")
     assert versions.confidence(2, "KAFKA-6361") is None
     assert BrokerVersions().confidence(1, "KAFKA-14704") is None
+
+
+def test_a_broker_of_known_version_has_the_epoch_cache_of_its_version():
+    versions = BrokerVersions(by_broker={1: parse_version("2.4.0")})
+
+    assert RULES_BEFORE_2_6_1 is versions.epoch_rules(1, ProtocolName.KIP_279)
+    assert CURRENT_RULES is versions.epoch_rules(2, ProtocolName.KIP_279)
+    assert RULES_BEFORE_2_0_1 is versions.epoch_rules(Absent.UNKNOWN, ProtocolName.KIP_101)
 
 
 def test_a_broker_is_unbroken_only_where_its_lines_reach_back_far_enough():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kforensics.damage import Damage, DamageKind, Span
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.event import LineCensus
 from kforensics.formats.log_lines.scan import scan_log
@@ -21,6 +22,7 @@ from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_truncations import logged_truncations
 from kforensics.units import OffsetRange, TopicPartition
 from tests.builders.logs import HERE, MemoryReader, batch, replica
 
@@ -313,6 +315,36 @@ def test_starts_and_stops_tell_of_bugs_too(lines, version, found):
     versions = BrokerVersions(by_broker={1: parse_version(version)})
 
     assert found == {(bug.jira, bug.confidence) for bug in broker_bugs(broker_signs(events(*lines)), versions)}
+
+
+EMPTIED = (
+    "[UnifiedLog partition=t-0, dir=/d] Found invalid offset during recovery. Deleting the corrupt segment and creating an empty one"
+    " with starting offset 10"
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "damaged", "confidence"),
+    [("4.1.0", False, "likely"), ("4.3.1", True, "possible"), ("3.9.1", False, None), ("4.4.0", False, None)],
+)
+def test_recovery_that_empties_a_sound_segment(version, damaged, confidence):
+    before = replica(1, [batch(0, 9, 0)], [batch(10, 11, 0)])
+    if damaged:
+        bad = Damage(span=Span(0, 100), kind=DamageKind.CRC, expected="a", found="b")
+        before = replace(before, segments=(before.segments[0], replace(before.segments[1], damage=(bad,))))
+    lines = logged_truncations(events(EMPTIED))
+    truncation = replace(cut_of(1, 10, 12, rule="recovery", before=copy(before, is_final=False)), empties_segment=True)
+    found = bug_traces(evidence(version, truncations=[truncation], logged=lines))
+
+    assert [True] == [line.empties_segment for line in lines]
+    assert ([confidence] if confidence else []) == [bug.confidence for bug in found if bug.jira == "RECOVERY-IO-ERROR"]
+
+
+def test_a_segment_that_is_only_shortened_is_not_emptied():
+    line = "[UnifiedLog partition=t-0, dir=/d] Corruption found in segment 0, truncating to offset 10"
+    (truncation,) = logged_truncations(events(line))
+
+    assert ("recovery", 10, False) == (truncation.rule, truncation.to_offset, truncation.empties_segment)
 
 
 def test_every_known_bug_is_in_the_documentation_with_its_trace():

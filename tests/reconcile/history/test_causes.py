@@ -65,3 +65,32 @@ def test_without_elections_a_tail_that_others_replaced_was_not_merely_lost():
 
     assert CauseName.POWER_LOSS is why(gone).name
     assert CauseName.UNKNOWN is why(replace(gone, replacement=Replacement(0, 4))).name
+
+
+def test_recovery_that_empties_a_segment_is_the_cause_itself():
+    emptied = replace(truncation(12, 10), rule="recovery", empties_segment=True)
+    inside = replace(emptied, is_inside=True)
+
+    for one in (emptied, inside):
+        assert (CauseName.RECOVERY, "proven") == (why(one).name, why(one).confidence)
+    assert CauseName.POWER_LOSS is why(replace(emptied, empties_segment=False)).name
+    assert CauseName.DAMAGE is why(replace(inside, empties_segment=False)).name
+
+
+def test_recovery_truncates_a_metadata_log_at_any_start():
+    metadata = replace(truncation(95, 74), rule="recovery", topic_partition=TopicPartition("__cluster_metadata", 0))
+
+    assert CauseName.RECOVERY is why(metadata).name
+    assert CauseName.DAMAGE is why(replace(metadata, is_inside=True)).name
+    assert CauseName.UNCOMMITTED_TAIL is why(replace(metadata, rule="epoch")).name
+
+
+def test_what_the_recovery_of_the_leader_had_emptied_is_behind_the_truncation_of_a_follower():
+    leaders = replace(truncation(12, 10, broker=1), rule="recovery", empties_segment=True)
+    follower = replace(truncation(12, 10, broker=2), leader=1)
+    evidence = CauseEvidence(
+        leaderships=(term(1, 1, {1, 2}),), truncations=(leaders, follower), incarnation=Incarnation()
+    )
+    found = cause_of(follower, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
+
+    assert (CauseName.RECOVERY, "likely") == (found.name, found.confidence)

@@ -9,6 +9,7 @@ from kforensics.commands.cited import CitedFile
 from kforensics.commands.explain import Explanation
 from kforensics.damage import Absent, Span
 from kforensics.errors import MissingExtra
+from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.model import Severity, finding
 from kforensics.protocol.truncation import ProtocolName
@@ -152,14 +153,14 @@ def explanation(word):
     )
     entries = (
         TimelineEntry(
-            kind="broker-halted",
+            kind=EventKind.BROKER_HALTED,
             time_ms=1_795_243_200_000,
             broker_id=1,
             detail={"reason": f"halt{word}"},
             citations=(line,),
         ),
         TimelineEntry(
-            kind=f"kind{word}",
+            kind=EventKind.STRAY_LOG,
             time_ms=Absent.UNKNOWN,
             topic_partition=partition,
             detail={"directory": f"/var/{word}"},

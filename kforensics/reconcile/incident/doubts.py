@@ -1,0 +1,216 @@
+"""What keeps a partition from being proven whole: each doubt names what can't be told, and the input that would tell it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.reconcile.history.log_copies import LogCopy
+from kforensics.reconcile.observed.facts import Restart
+from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
+
+
+class DoubtKind(StrEnum):
+    """Why a partition can't be called whole."""
+
+    LEADER = "leader"
+    ACCOUNT = "account"
+    REPLICA = "replica"
+    DISK = "disk"
+    ELECTION = "election"
+    TRUNCATION = "truncation"
+    DAMAGE = "damage"
+    UNREADABLE = "unreadable"
+
+
+class Doubt(NamedTuple):
+    """One thing that can't be told of a partition."""
+
+    kind: DoubtKind
+    words: str
+    """What can't be told, as a part of a sentence."""
+    settled_by: str
+    """The input that would tell it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """When the inputs were taken, by what their metadata logs had reached."""
+
+    metadata_ends: Mapping[int, int] = field(default_factory=dict)
+    """By rank of the snapshot, the end offset of the longest metadata log in it."""
+    quorum_starts: frozenset[int] = frozenset()
+    """Offsets in the metadata log at which a new controller took over: the one before had written nothing more."""
+    brokers: frozenset[int] = frozenset()
+    """Nodes whose directories as they are now are among the inputs."""
+    shortened: frozenset[tuple[int, int]] = frozenset()
+    """Rank and node of copies that show the loss of a tail in some log."""
+
+
+def doubts_of(
+    account: LeadershipAccount,
+    leader: LogCopy | None,
+    copies: Sequence[LogCopy],
+    moments: Moments,
+    *,
+    is_leader_known: bool,
+) -> tuple[Doubt, ...]:
+    """Everything that keeps the partition from being proven whole.
+
+    Args:
+        account: who led.
+        leader: the log of the final leader, or of the one that stands in for it.
+        copies: every copy of the partition's log.
+        moments: when the copies were taken.
+        is_leader_known: the leader is on record, not guessed.
+    """
+    return tuple(
+        dict.fromkeys(
+            (
+                *_of_leader(account, leader, is_known=is_leader_known),
+                *_of_account(account),
+                *_of_replicas(account, copies, moments),
+                *_of_elections(account, copies, moments),
+                *_of_damage(leader, copies),
+            )
+        )
+    )
+
+
+def _of_leader(account: LeadershipAccount, leader: LogCopy | None, *, is_known: bool) -> Iterator[Doubt]:
+    if leader is None:
+        yield Doubt(DoubtKind.LEADER, "what the leader holds", "the directory of its leader")
+        return
+    if is_known:
+        return
+    last = account.last_leader
+    if isinstance(last, int) and last != leader.broker_id:
+        settled = f"the directory of broker {last}"
+    else:
+        settled = next(
+            (gap.settled_by for gap in account.gaps), "the metadata log, or state-change.log and controller.log"
+        )
+    yield Doubt(DoubtKind.LEADER, "which replica leads", settled)
+
+
+def _of_account(account: LeadershipAccount) -> Iterator[Doubt]:
+    for gap in account.gaps:
+        yield Doubt(DoubtKind.ACCOUNT, gap.words, gap.settled_by)
+
+
+def _of_replicas(account: LeadershipAccount, copies: Sequence[LogCopy], moments: Moments) -> Iterator[Doubt]:
+    held = {
+        copy.broker_id
+        for copy in copies
+        if copy.is_final and not copy.is_remnant and copy.view.replica.state in {"live", "future"}
+    }
+    if isinstance(account.assigned, Absent):
+        if len(held) < 2:
+            yield Doubt(
+                DoubtKind.REPLICA,
+                "what other replicas hold",
+                "the metadata log, or the directories of the other replicas",
+            )
+        return
+    for broker in sorted(account.assigned - {one for one in held if isinstance(one, int)}):
+        if broker in moments.brokers:
+            yield Doubt(
+                DoubtKind.DISK,
+                f"where the replica of broker {broker} is, whose directories are there and hold none",
+                f"an earlier copy of the disks of broker {broker}",
+            )
+        else:
+            yield Doubt(
+                DoubtKind.REPLICA, f"what broker {broker} holds, a replica of it", f"the directory of broker {broker}"
+            )
+
+
+_RISK_WORDS = {
+    Risk.UNCLEAN: "was elected uncleanly",
+    Risk.UNCLEAN_RESTART: "led again after an unclean stop",
+    Risk.OTHER_DISK: "led again with another disk",
+    Risk.HIGH_WATERMARK: "took over by the protocol that truncates to the high watermark",
+}
+
+
+def _of_elections(account: LeadershipAccount, copies: Sequence[LogCopy], moments: Moments) -> Iterator[Doubt]:
+    for election in account.risky:
+        if _has_witness(election, account, copies, moments):
+            continue
+        assert election.risk is not None
+        state = election.state
+        who = election.previous if isinstance(election.previous, int) else state.leader
+        yield Doubt(
+            DoubtKind.ELECTION,
+            f"whether anything was lost when broker {state.leader} {_RISK_WORDS[election.risk]} in leader epoch {state.leader_epoch}",
+            f"a copy of the disks of broker {who} from before leader epoch {state.leader_epoch}",
+        )
+
+
+def _has_witness(
+    election: Election, account: LeadershipAccount, copies: Sequence[LogCopy], moments: Moments
+) -> bool:
+    """Whether a copy shows the log of the leader before as it was when that broker had stopped; an older copy of it shows that it had kept its tail.
+
+    What the copy holds and the final leader does not is among the losses then.
+    """
+    previous = election.previous if isinstance(election.previous, int) else election.state.leader
+    own = [
+        copy
+        for copy in copies
+        if copy.broker_id == previous and not copy.is_remnant and copy.view.replica.state == "live"
+    ]
+    for copy in own:
+        node = copy.broker_id
+        if not isinstance(node, int) or (copy.rank, node) in moments.shortened:
+            continue
+        if not _was_stopped(copy, election, account, moments):
+            continue
+        if any(other.rank < copy.rank for other in own):
+            return True
+    return False
+
+
+def _was_stopped(copy: LogCopy, election: Election, account: LeadershipAccount, moments: Moments) -> bool:
+    """The copy was taken after the leader before had stopped for good, and before it came back."""
+    end = moments.metadata_ends.get(copy.rank)
+    state = election.state
+    if end is None or not isinstance(state.recorded_at, int) or not isinstance(copy.broker_id, int):
+        return False
+    since = _lost_leader_at(election, account)
+    if since is None or any(
+        isinstance(one.recorded_at, int) and since < one.recorded_at < end
+        for one in account.restarts.get(copy.broker_id, ())
+    ):
+        return False
+    if since < end:
+        return True
+    # Nothing was recorded between the copy and the next controller: the node that wrote the metadata log had stopped.
+    return end in moments.quorum_starts and end <= since
+
+
+def _lost_leader_at(election: Election, account: LeadershipAccount) -> int | None:
+    """The metadata offset from which on the partition had no leader before the election; of the election where there was no such time."""
+    at = account.states.index(election.state)
+    since = election.state.recorded_at
+    for state in reversed(account.states[:at]):
+        if isinstance(state.leader, int):
+            break
+        since = state.recorded_at
+    return since if isinstance(since, int) else None
+
+
+def _of_damage(leader: LogCopy | None, copies: Sequence[LogCopy]) -> Iterator[Doubt]:
+    for copy in copies:
+        if not copy.is_final or copy.is_remnant or copy.view.replica.state != "live":
+            continue
+        damaged = copy.view.damaged
+        if damaged and copy is leader:
+            yield Doubt(
+                DoubtKind.DAMAGE,
+                f"what damaged offsets {damaged[0].offsets.first} to {damaged[0].offsets.last} of {copy.view.replica.owner} held",
+                "a sound copy of them",
+            )
+
+
