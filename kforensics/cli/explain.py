@@ -87,7 +87,6 @@ def explain(
     """
     from dataclasses import replace
 
-    from kforensics.cli.exits import exit_code_of
     from kforensics.cli.output import check_out, write_result
     from kforensics.cli.sealed import add_seal, checked_seal
     from kforensics.commands.cited import cited_files
@@ -95,6 +94,7 @@ def explain(
     from kforensics.commands.explain import explain as tell
     from kforensics.commands.snapshots import gather_evidence
     from kforensics.errors import UsageError
+    from kforensics.findings.answers.model import exit_code
     from kforensics.reconcile.observed.time_zones import parse_zone
 
     require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.HTML)
@@ -127,11 +127,11 @@ def explain(
 
         files = redact_cited_files(files, result, pseudonyms)
         result = redact_explanation(result, pseudonyms)
-    code = exit_code_of(result.findings, result.problems)
+    code = exit_code("explain", result.answer, result.findings, result.problems)
     if output_format is OutputFormat.HTML:
-        write_result(_page(result, files, sealed, int(code), is_redacted=pseudonyms is not None), out)
+        write_result(_page(result, files, sealed, code, is_redacted=pseudonyms is not None), out)
     else:
-        write_result(_pieces(result, sealed, output_format, int(code), verbose=verbose, coloured=out is None), out)
+        write_result(_pieces(result, sealed, output_format, code, verbose=verbose, coloured=out is None), out)
     raise typer.Exit(code)
 
 

@@ -3,7 +3,7 @@
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, gather_cluster_evidence
 from kforensics.commands.processes import default_jobs, in_chunks, spread
@@ -16,6 +16,8 @@ from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import collect_replica
+from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
+from kforensics.findings.answers.model import Answer
 from kforensics.findings.explain import explain_findings
 from kforensics.findings.model import Finding
 from kforensics.reconcile.bugs.evidence import BugTrace
@@ -23,6 +25,7 @@ from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_si
 from kforensics.reconcile.bugs.traces import broker_bugs
 from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
 from kforensics.reconcile.incident.conclusion import conclude
+from kforensics.reconcile.incident.doubts import Moments
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.incident.operations import Operation, operations
 from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
@@ -69,6 +72,8 @@ class Explanation:
     partitions: int
     clocks: tuple[tuple[str, Clock], ...]
     """By path of the log file."""
+    answer: Answer
+    """What it all comes to."""
     conclusion: tuple[str, ...]
     advice: tuple[str, ...]
     missing: tuple[str, ...]
@@ -98,6 +103,7 @@ class _Shared:
     signs_of_brokers: tuple[Sign, ...]
     last_logged_ms: int | Absent
     commits: CommittedOffsets
+    moments: Moments
 
 
 def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None) -> Explanation:
@@ -116,6 +122,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         rename_group=options.rename_group,
         log_zone=options.log_zone,
         jobs=jobs or default_jobs(),
+        earlier=evidence.ranks.keys(),
     )
     clocks, events = gathered.clocks, gathered.events
     truncations = logged_truncations(events)
@@ -133,9 +140,11 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         signs_of_brokers=broker_signs(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
         commits=_final_commits(places, evidence, options),
+        moments=_moments(evidence, gathered.histories),
     )
     results = _explain_all(shared, jobs or default_jobs())
     incidents = tuple(incident for incident, _ in results)
+    stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
     leaderships = {
         **_recorded(gathered, options),
         **{incident.partition: incident.leaderships for incident in incidents},
@@ -161,10 +170,20 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         inputs=inputs.described,
         clocks=clocks,
     )
+    answer = explain_answer(
+        incidents,
+        words,
+        Scope(
+            not_given=_not_given(gathered.histories, {incident.partition for incident in incidents}, options),
+            since=_since(evidence, gathered, incidents, options),
+            problems=problems,
+        ),
+    )
     return Explanation(
         inputs=inputs.described,
+        answer=answer,
         timeline=timeline,
-        incidents=tuple(incident for incident in incidents if _is_eventful(incident)),
+        incidents=tuple(incident for incident in stated if _is_eventful(incident)),
         partitions=len(groups),
         clocks=tuple((file.path, clock) for file, clock in zip(gathered.log_files, clocks, strict=True)),
         conclusion=words.conclusion,
@@ -178,6 +197,44 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         hosts=tuple(sorted(_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
     )
+
+
+def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moments:
+    newest = newest_log(histories)
+    return Moments(
+        metadata_ends=evidence.metadata_ends,
+        quorum_starts=frozenset(entry.start_offset for entry in newest.epochs) if newest is not None else frozenset(),
+        brokers=evidence.nodes_by_rank().get(evidence.final_rank, frozenset()),
+    )
+
+
+def _not_given(
+    histories: Sequence[MetadataHistory], given: set[TopicPartition], options: ExplainOptions
+) -> frozenset[TopicPartition]:
+    """Partitions that exist by the metadata and of which no directory is among the inputs."""
+    newest = newest_log(histories)
+    if newest is None:
+        return frozenset()
+    existing = {key for key, topic in newest.topics.items() if isinstance(topic.removed, Absent)}
+    known = {TopicPartition(state.topic, state.partition) for state in _partition_states(histories) if state.topic_id in existing}
+    return frozenset(one for one in known - given if _is_wanted(one, options))
+
+
+def _since(
+    evidence: Evidence, gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], options: ExplainOptions
+) -> str:
+    """When the window begins, in words: at `--since`, else at the oldest moment that any input tells of."""
+    if options.since_ms is not None:
+        return f" since {_utc(options.since_ms)}"
+    times = [item.time_ms for item in gathered.events[:1] if isinstance(item.time_ms, int)]
+    times += [
+        state.time_ms for one in incidents for state in one.leaderships[:1] if isinstance(state.time_ms, int) and state.time_ms > 0
+    ]
+    return f" since {_utc(min(times))}" if times else " in what the inputs show"
+
+
+def _utc(time_ms: int) -> str:
+    return dt.datetime.fromtimestamp(time_ms / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _subject_of(truncations: Sequence[LoggedTruncation]) -> set[TopicPartition]:
@@ -218,6 +275,7 @@ def _is_eventful(incident: PartitionIncident) -> bool:
         or incident.residuals
         or incident.past_end
         or any(state.unclean for state in incident.leaderships)
+        or incident.doubts
     )
 
 
@@ -251,6 +309,7 @@ def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Pro
             commits=shared.commits(partition),
             versions=shared.facts.versions,
             signs=(*shared.signs.get(partition, ()), *shared.signs_of_brokers),
+            moments=shared.moments,
         ),
         reader=shared.reader,
     )

@@ -14,6 +14,7 @@ from kforensics.evidence.replica.progress import read_progress
 from kforensics.reconcile.history.snapshot_order import Grade, Moment, in_order, is_same, order_of
 from kforensics.source.discover import Shape
 from kforensics.source.walk import Listings, join
+from kforensics.units import METADATA_TOPICS
 
 SNAPSHOT_KIND = "snapshot-before"
 """Kind of an input that is an earlier snapshot."""
@@ -31,6 +32,8 @@ class Evidence:
     """By index of the input; those as they are now have none."""
     final_rank: int
     notes: tuple[str, ...] = ()
+    metadata_ends: Mapping[int, int] = field(default_factory=dict)
+    """By rank, where the longest metadata log of that moment ends."""
 
     def for_facts(self) -> Inputs:
         """The inputs without snapshots where the metadata log as it is now is among them: it holds all that older copies do."""
@@ -104,7 +107,16 @@ def _evidence(
     notes: Sequence[str] = (),
 ) -> Evidence:
     found, problems, ranks = list(now), list(met), {}
+    ends: dict[int, int] = {}
     for rank, group in enumerate(ordered):
+        reached = [
+            log.log_end_offset
+            for node in group.moment.nodes
+            for partition, log in node.logs.items()
+            if partition.topic in METADATA_TOPICS
+        ]
+        if reached:
+            ends[rank] = max(reached)
         problems += [replace(problem, input=problem.input + len(found)) for problem in group.problems]
         ranks.update(dict.fromkeys(range(len(found), len(found) + len(group.found)), rank))
         found += [_as(SNAPSHOT_KIND, one) for one in group.found]
@@ -112,7 +124,7 @@ def _evidence(
         found += [_put_aside(_as(UNUSED_KIND, one)) for one in group.found]
     problems += _unknown_nodes(found)
     inputs = Inputs(found=tuple(found), problems=tuple(problems))
-    return Evidence(inputs=inputs, ranks=ranks, final_rank=len(ordered), notes=tuple(notes))
+    return Evidence(inputs=inputs, ranks=ranks, final_rank=len(ordered), notes=tuple(notes), metadata_ends=ends)
 
 
 def _as(kind: str, one: FoundInput) -> FoundInput:

@@ -130,9 +130,11 @@ class NoFacts:
         """None."""
         return self.empty
 
-    def restarts(self, broker_id: int) -> tuple[Restart, ...]:  # noqa: ARG002
-        """None."""
-        return self.empty
+    def restarts(self, broker_id: int) -> tuple[Restart, ...]:
+        """The unclean ones."""
+        return tuple(
+            Restart(recorded_at=at, time_ms=Absent.UNKNOWN, is_clean=False) for at in self.unclean_restarts(broker_id)
+        )
 
     def metadata_gaps(self) -> tuple[str, ...]:
         """None."""

@@ -1,6 +1,6 @@
 """Leaders, in-sync replicas, restarts and settings out of the metadata log; `logged_facts` adds what broker logs tell."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from kforensics.damage import Absent, Gravity

@@ -11,6 +11,7 @@ from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
+from kforensics.render.json.answer import plain_answer
 from kforensics.render.times import utc_text
 from kforensics.units import TopicPartition
 
@@ -18,6 +19,7 @@ from kforensics.units import TopicPartition
 def plain_explanation(result: Explanation) -> dict[str, Any]:
     """The body of the document."""
     return {
+        "answer": plain_answer(result.answer),
         "timeline": [plain_entry(entry) for entry in result.timeline],
         "truncations": [
             plain_truncation(truncation) for incident in result.incidents for truncation in incident.truncations
@@ -138,6 +140,7 @@ def plain_bug(bug: BugTrace) -> dict[str, Any]:
 def _plain_incident(incident: PartitionIncident) -> dict[str, Any]:
     return {
         **_names(incident.partition),
+        "state": incident.state,
         "leader": incident.leader,
         "log_start_offset": incident.log_start_offset,
         "log_end_offset": incident.log_end_offset,
