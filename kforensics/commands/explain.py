@@ -4,12 +4,14 @@ import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, gather_cluster_evidence
 from kforensics.commands.processes import default_jobs, in_chunks, spread
 from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
+from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
@@ -20,12 +22,13 @@ from kforensics.findings.answers.explain import Scope, explain_answer, incident_
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.explain import explain_findings
 from kforensics.findings.model import Finding
+from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_signs
 from kforensics.reconcile.bugs.traces import broker_bugs
 from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
 from kforensics.reconcile.incident.conclusion import conclude
-from kforensics.reconcile.incident.doubts import Moments
+from kforensics.reconcile.incident.doubts import Moments, Silence, WholeReturn
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.incident.operations import Operation, operations
 from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
@@ -35,7 +38,7 @@ from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline
-from kforensics.reconcile.timeline.logged_operations import logged_operations
+from kforensics.reconcile.timeline.logged_operations import deletion_times, logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
 from kforensics.units import TopicPartition
 
@@ -104,6 +107,8 @@ class _Shared:
     last_logged_ms: int | Absent
     commits: CommittedOffsets
     moments: Moments
+    whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
+    deleted_topics: frozenset[str]
 
 
 def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None) -> Explanation:
@@ -141,6 +146,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
         commits=_final_commits(places, evidence, options),
         moments=_moments(evidence, gathered.histories),
+        whole_returns=_whole_returns(events),
+        deleted_topics=frozenset(deletion_times(logged_operations(events))),
     )
     results = _explain_all(shared, jobs or default_jobs())
     incidents = tuple(incident for incident, _ in results)
@@ -199,13 +206,51 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     )
 
 
+SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS = 9_000, 2_000
+"""Defaults of `broker.session.timeout.ms` and `broker.heartbeat.interval.ms` (KafkaRaftConfig, KIP-631)."""
+
+
 def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moments:
     newest = newest_log(histories)
+    brokers = evidence.nodes_by_rank().get(evidence.final_rank, frozenset())
+    if newest is None:
+        return Moments(metadata_ends=evidence.metadata_ends, brokers=brokers)
+    timeout_ms = max((SESSION_TIMEOUT_MS, *read_settings(evidence.inputs, "broker.session.timeout.ms")))
     return Moments(
         metadata_ends=evidence.metadata_ends,
-        quorum_starts=frozenset(entry.start_offset for entry in newest.epochs) if newest is not None else frozenset(),
-        brokers=evidence.nodes_by_rank().get(evidence.final_rank, frozenset()),
+        metadata_times={
+            rank: time for rank, end in evidence.metadata_ends.items() if (time := _time_below(newest, end)) is not None
+        },
+        silences={
+            broker: tuple(
+                Silence(state.when.offset, state.when.timestamp_ms - timeout_ms + HEARTBEAT_INTERVAL_MS)
+                for before, state in pairwise(states)
+                if state.is_fenced and not before.is_fenced and not before.is_in_controlled_shutdown
+            )
+            for broker, states in newest.brokers.items()
+        },
+        logs_held=evidence.logs_held,
+        quorum_starts=frozenset(entry.start_offset for entry in newest.epochs),
+        brokers=brokers,
     )
+
+
+def _time_below(history: MetadataHistory, offset: int) -> int | None:
+    """When the last batch below an offset of the metadata log was appended."""
+    rows = history.batches[history.batches["last_offset"] < offset]
+    return int(rows["max_timestamp"][-1]) if len(rows) else None
+
+
+def _whole_returns(events: Sequence[LoggedEvent]) -> dict[TopicPartition, list[WholeReturn]]:
+    """Followers that the leader told to truncate nothing, by partition."""
+    found: dict[TopicPartition, list[WholeReturn]] = defaultdict(list)
+    for item in events:
+        event, end = item.event, item.event.number("log_end_offset")
+        is_decision = event.kind is LogEventKind.TRUNCATION_DECISION and not event.fields.get("needed", True)
+        if is_decision and isinstance(event.topic_partition, TopicPartition) and isinstance(end, int):
+            if isinstance(item.node_id, int):
+                found[event.topic_partition].append(WholeReturn(item.node_id, end, item.time_ms))
+    return found
 
 
 def _not_given(
@@ -310,6 +355,8 @@ def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Pro
             versions=shared.facts.versions,
             signs=(*shared.signs.get(partition, ()), *shared.signs_of_brokers),
             moments=shared.moments,
+            whole_returns=shared.whole_returns.get(partition, ()),
+            is_deletion_logged=partition.topic in shared.deleted_topics,
         ),
         reader=shared.reader,
     )

@@ -34,6 +34,8 @@ class Evidence:
     notes: tuple[str, ...] = ()
     metadata_ends: Mapping[int, int] = field(default_factory=dict)
     """By rank, where the longest metadata log of that moment ends."""
+    logs_held: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """By rank and node, how many logs it held at that moment."""
 
     def for_facts(self) -> Inputs:
         """The inputs without snapshots where the metadata log as it is now is among them: it holds all that older copies do."""
@@ -108,6 +110,7 @@ def _evidence(
 ) -> Evidence:
     found, problems, ranks = list(now), list(met), {}
     ends: dict[int, int] = {}
+    held: dict[tuple[int, int], int] = {}
     for rank, group in enumerate(ordered):
         reached = [
             log.log_end_offset
@@ -117,6 +120,7 @@ def _evidence(
         ]
         if reached:
             ends[rank] = max(reached)
+        held.update({(rank, node.node_id): len(node.logs) for node in group.moment.nodes if isinstance(node.node_id, int)})
         problems += [replace(problem, input=problem.input + len(found)) for problem in group.problems]
         ranks.update(dict.fromkeys(range(len(found), len(found) + len(group.found)), rank))
         found += [_as(SNAPSHOT_KIND, one) for one in group.found]
@@ -124,7 +128,7 @@ def _evidence(
         found += [_put_aside(_as(UNUSED_KIND, one)) for one in group.found]
     problems += _unknown_nodes(found)
     inputs = Inputs(found=tuple(found), problems=tuple(problems))
-    return Evidence(inputs=inputs, ranks=ranks, final_rank=len(ordered), notes=tuple(notes), metadata_ends=ends)
+    return Evidence(inputs=inputs, ranks=ranks, final_rank=len(ordered), notes=tuple(notes), metadata_ends=ends, logs_held=held)
 
 
 def _as(kind: str, one: FoundInput) -> FoundInput:

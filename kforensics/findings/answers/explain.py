@@ -53,7 +53,7 @@ def incident_state(incident: PartitionIncident) -> State:
 def _loss_state(loss: LossEntry, incident: PartitionIncident) -> State:
     if loss.was_committed == "no":
         return State.UNCOMMITTED_LOST
-    if loss.was_committed == "certain" and not loss.in_use and incident.is_leader_known:
+    if loss.was_committed == "certain" and not loss.in_use and incident.is_leader_known and not incident.missing_replicas:
         return State.LOST
     return State.MAYBE_LOST
 

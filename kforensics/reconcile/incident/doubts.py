@@ -34,12 +34,35 @@ class Doubt(NamedTuple):
     """The input that would tell it."""
 
 
+class WholeReturn(NamedTuple):
+    """A follower that came back, and whose leader held all that it held: nothing was truncated."""
+
+    broker_id: int
+    log_end_offset: int
+    time_ms: int | Absent
+
+
+class Silence(NamedTuple):
+    """A broker whose session ended: it had stopped before."""
+
+    recorded_at: int
+    """The metadata offset of its fencing."""
+    since_ms: int
+    """When it can have run last."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
     """When the inputs were taken, by what their metadata logs had reached."""
 
     metadata_ends: Mapping[int, int] = field(default_factory=dict)
     """By rank of the snapshot, the end offset of the longest metadata log in it."""
+    metadata_times: Mapping[int, int] = field(default_factory=dict)
+    """By rank of the snapshot, the time of the last record of that metadata log; milliseconds UTC."""
+    silences: Mapping[int, tuple[Silence, ...]] = field(default_factory=dict)
+    """By broker."""
+    logs_held: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """By rank of the snapshot and node, how many logs the node held."""
     quorum_starts: frozenset[int] = frozenset()
     """Offsets in the metadata log at which a new controller took over: the one before had written nothing more."""
     brokers: frozenset[int] = frozenset()
@@ -55,6 +78,7 @@ def doubts_of(
     moments: Moments,
     *,
     is_leader_known: bool,
+    whole_returns: Sequence[WholeReturn] = (),
 ) -> tuple[Doubt, ...]:
     """Everything that keeps the partition from being proven whole.
 
@@ -64,6 +88,7 @@ def doubts_of(
         copies: every copy of the partition's log.
         moments: when the copies were taken.
         is_leader_known: the leader is on record, not guessed.
+        whole_returns: followers that truncated nothing when they came back.
     """
     return tuple(
         dict.fromkeys(
@@ -71,7 +96,7 @@ def doubts_of(
                 *_of_leader(account, leader, is_known=is_leader_known),
                 *_of_account(account),
                 *_of_replicas(account, copies, moments),
-                *_of_elections(account, copies, moments),
+                *_of_elections(account, copies, moments, whole_returns),
                 *_of_damage(leader, copies),
             )
         )
@@ -134,9 +159,14 @@ _RISK_WORDS = {
 }
 
 
-def _of_elections(account: LeadershipAccount, copies: Sequence[LogCopy], moments: Moments) -> Iterator[Doubt]:
+def _of_elections(
+    account: LeadershipAccount,
+    copies: Sequence[LogCopy],
+    moments: Moments,
+    whole_returns: Sequence[WholeReturn],
+) -> Iterator[Doubt]:
     for election in account.risky:
-        if _has_witness(election, account, copies, moments):
+        if _has_witness(election, account, copies, moments) or _returned_whole(election, copies, whole_returns):
             continue
         assert election.risk is not None
         state = election.state
@@ -165,29 +195,87 @@ def _has_witness(
         node = copy.broker_id
         if not isinstance(node, int) or (copy.rank, node) in moments.shortened:
             continue
-        if not _was_stopped(copy, election, account, moments):
+        if not _was_stopped(node, copy.rank, election, account, moments):
             continue
-        if any(other.rank < copy.rank for other in own):
+        if any(other.rank < copy.rank for other in own) or _is_younger(account, copy, moments):
             return True
+    return not _has_earlier(own, moments) and _had_none(previous, election, account, moments)
+
+
+def _has_earlier(own: Sequence[LogCopy], moments: Moments) -> bool:
+    """Whether any earlier snapshot holds a log of the replica."""
+    return any(copy.rank in moments.metadata_ends for copy in own)
+
+
+def _had_none(
+    node: int | Absent, election: Election, account: LeadershipAccount, moments: Moments
+) -> bool:
+    """The broker had stopped, its disk was as full as before, and it held no log of the partition: nothing had been written to it."""
+    if not isinstance(node, int) or election.risk is Risk.OTHER_DISK:
+        return False
+    for (rank, holder), count in moments.logs_held.items():
+        earlier = [held for (other, who), held in moments.logs_held.items() if who == holder and other < rank]
+        if holder == node and earlier and count >= max(earlier) > 0:
+            if _was_stopped(node, rank, election, account, moments):
+                return True
     return False
 
 
-def _was_stopped(copy: LogCopy, election: Election, account: LeadershipAccount, moments: Moments) -> bool:
-    """The copy was taken after the leader before had stopped for good, and before it came back."""
-    end = moments.metadata_ends.get(copy.rank)
+def _is_younger(account: LeadershipAccount, copy: LogCopy, moments: Moments) -> bool:
+    """The partition was created after an earlier snapshot, so no older copy of its log can be."""
+    created = account.states[0].recorded_at
+    earlier = [end for rank, end in moments.metadata_ends.items() if rank < copy.rank]
+    return isinstance(created, int) and bool(earlier) and max(earlier) <= created
+
+
+def _returned_whole(
+    election: Election, copies: Sequence[LogCopy], whole_returns: Sequence[WholeReturn]
+) -> bool:
+    """The leader before came back with the log that an earlier copy of it shows, and the new leader held all of it."""
+    if election.risk is not Risk.UNCLEAN_RESTART or election.previous == election.state.leader:
+        return False
+    ends = {
+        copy.view.log_end_offset
+        for copy in copies
+        if copy.broker_id == election.previous and not copy.is_final and not copy.is_remnant
+    }
+    return any(
+        one.broker_id == election.previous
+        and one.log_end_offset in ends
+        and isinstance(one.time_ms, int)
+        and isinstance(election.state.time_ms, int)
+        and one.time_ms >= election.state.time_ms
+        for one in whole_returns
+    )
+
+
+def _was_stopped(
+    node: int, rank: int, election: Election, account: LeadershipAccount, moments: Moments
+) -> bool:
+    """The snapshot was taken after the leader before had stopped for good, and before it came back."""
+    end = moments.metadata_ends.get(rank)
     state = election.state
-    if end is None or not isinstance(state.recorded_at, int) or not isinstance(copy.broker_id, int):
+    if end is None or not isinstance(state.recorded_at, int):
         return False
     since = _lost_leader_at(election, account)
     if since is None or any(
         isinstance(one.recorded_at, int) and since < one.recorded_at < end
-        for one in account.restarts.get(copy.broker_id, ())
+        for one in account.restarts.get(node, ())
     ):
         return False
-    if since < end:
+    if since < end or _was_silent(node, rank, state.recorded_at, moments):
         return True
     # Nothing was recorded between the copy and the next controller: the node that wrote the metadata log had stopped.
     return end in moments.quorum_starts and end <= since
+
+
+def _was_silent(broker: int, rank: int, elected: int, moments: Moments) -> bool:
+    """The session of the broker ended so soon after the copy that it had sent no heartbeat any more when the copy was taken."""
+    taken = moments.metadata_times.get(rank)
+    return taken is not None and any(
+        moments.metadata_ends[rank] <= one.recorded_at < elected and one.since_ms <= taken
+        for one in moments.silences.get(broker, ())
+    )
 
 
 def _lost_leader_at(election: Election, account: LeadershipAccount) -> int | None:

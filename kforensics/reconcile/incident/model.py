@@ -120,6 +120,8 @@ class PartitionIncident:
     """Who led from when to when."""
     is_leader_known: bool = False
     """The leader is on record and nothing later can be missing; else it is guessed by epoch and length."""
+    missing_replicas: tuple[int, ...] = ()
+    """Brokers that may hold a replica and whose directories are not among the inputs."""
     doubts: tuple[Doubt, ...] = ()
     """What keeps the partition from being proven whole."""
     state: str = ""

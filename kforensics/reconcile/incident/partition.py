@@ -27,7 +27,7 @@ from kforensics.reconcile.history.residual_divergence import Residual, residuals
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.history.torn_transactions import TornTransactions, find_torn_transactions
 from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
-from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Moments, doubts_of
+from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Moments, WholeReturn, doubts_of
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
@@ -57,6 +57,10 @@ class IncidentEvidence:
     """Signs of known bugs in lines of it and of its brokers."""
     moments: Moments = field(default_factory=Moments)
     """When the inputs were taken."""
+    whole_returns: Sequence[WholeReturn] = ()
+    """Followers that the leader told to truncate nothing."""
+    is_deletion_logged: bool = False
+    """A line tells that the topic was deleted."""
 
 
 def explain_partition(
@@ -130,6 +134,9 @@ class _Teller:
             and self.account.reaches_now
         )
 
+        held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
+        self.missing_replicas = tuple(sorted(self.account.replicas - held - evidence.moments.brokers))
+
     def _truncates_to_high_watermark(self, copy: LogCopy) -> bool:
         magic = copy.view.oldest_magic
         return (isinstance(magic, int) and magic < 2) or self._protocol_of(copy).name is ProtocolName.HW
@@ -158,7 +165,10 @@ class _Teller:
 
     def incident(self) -> PartitionIncident:
         causes = CauseEvidence(
-            leaderships=self.leaderships, truncations=self.observed, incarnation=self.evidence.incarnation
+            leaderships=self.leaderships,
+            truncations=self.observed,
+            incarnation=self.evidence.incarnation,
+            account=self.account,
         )
         differing = self._residuals()
         truncations = tuple(self._truncation(truncation, causes) for truncation in self.observed)
@@ -192,6 +202,7 @@ class _Teller:
             bugs=bugs,
             account=self.account,
             is_leader_known=self.is_leader_known,
+            missing_replicas=self.missing_replicas,
             doubts=self._doubts(truncations),
         )
 
@@ -204,6 +215,7 @@ class _Teller:
             self.copies,
             self.evidence.moments,
             is_leader_known=self.is_leader_known,
+            whole_returns=self.evidence.whole_returns,
         )
         unseen = [
             told
@@ -226,9 +238,13 @@ class _Teller:
         """The topic was deleted: only directories that wait for their removal are left, and the metadata does not know it any more."""
         now = [copy for copy in self.copies if copy.is_final and not copy.is_remnant]
         facts = self.evidence.facts
-        if any(copy.view.replica.state != "deleted" for copy in now) or not (now or self.account.states):
+        if any(copy.view.replica.state in {"live", "future"} for copy in now) or not (now or self.account.states):
             return False
-        return not facts.has_metadata_log() or isinstance(facts.topic_id(self.partition.topic), Absent)
+        if facts.has_metadata_log():
+            return facts.is_newest_metadata() and isinstance(facts.topic_id(self.partition.topic), Absent)
+        return self.evidence.is_deletion_logged or (
+            bool(now) and all(copy.view.replica.state == "deleted" for copy in now)
+        )
 
     def _past_end(self, losses: Sequence[LossEntry]) -> tuple[PastEnd, ...]:
         # A checkpoint keeps the line of a deleted topic until it is written again.
@@ -371,9 +387,9 @@ class _Teller:
                 self.partition, told, losses, causes, self.leader, needed_in_sync=needed, judge=self.judge
             ),
         )
-        if self.is_leader_known:
+        if self.is_leader_known and not self.missing_replicas:
             return every
-        # Nothing is certainly lost on a guess.
+        # Nothing is certainly lost on a guess, nor while a replica that may hold it is not among the inputs.
         return tuple(replace(one, committed="possible") if one.committed == "certain" else one for one in every)
 
 

@@ -80,6 +80,12 @@ class LeadershipAccount:
         return next((s.leader for s in reversed(self.states) if isinstance(s.leader, int)), Absent.UNKNOWN)
 
     @property
+    def replicas(self) -> frozenset[int]:
+        """Every broker that may hold a replica: those assigned, else all that led or were in sync."""
+        by_metadata = self.source == "metadata-log" and isinstance(self.assigned, frozenset)
+        return self.assigned if by_metadata and isinstance(self.assigned, frozenset) else _named(self.states)
+
+    @property
     def risky(self) -> tuple[Election, ...]:
         """Elections that may have lost committed records."""
         return tuple(one for one in self.elections if one.risk is not None)
@@ -137,8 +143,8 @@ def _assigned(states: Sequence[Leadership]) -> frozenset[int] | Absent:
         return Absent.UNKNOWN
     if isinstance(states[-1].replicas, tuple):
         return frozenset(states[-1].replicas)
-    # Lines of brokers name the ISR only: whoever was in it after the last reassignment is assigned.
-    return _named(states) or Absent.UNKNOWN
+    # Lines of brokers name the ISR only.
+    return next((s.isr for s in reversed(states) if isinstance(s.isr, frozenset) and s.isr), Absent.UNKNOWN)
 
 
 def _elections(
@@ -155,6 +161,20 @@ def _elections(
             risk, restart = _risk(states[: at + 1], restarts.get(state.leader, ()), previous, by_hw=by_high_watermark)
         yield Election(before, state, risk, previous, restart)
         previous = state.leader
+    yield from _led_on(states, restarts)
+
+
+def _led_on(states: Sequence[Leadership], restarts: Mapping[int, Sequence[Restart]]) -> Iterable[Election]:
+    """The newest leader came back from an unclean stop and no new election is on record: a lone broker keeps its leader epoch (ZooKeeper)."""
+    newest = next((state for state in reversed(states) if isinstance(state.leader, int)), None)
+    if newest is None or not isinstance(newest.leader, int):
+        return
+    later = [one for one in restarts.get(newest.leader, ()) if not is_before(one, states[-1], unknown=False)]
+    if later and isinstance(later[-1].time_ms, int) and isinstance(newest.time_ms, int):
+        unclean = next((one for one in later if not one.is_clean or one.other_disk), None)
+        if unclean is not None:
+            risk = Risk.OTHER_DISK if unclean.other_disk else Risk.UNCLEAN_RESTART
+            yield Election(newest, newest, risk, newest.leader, unclean)
 
 
 def _risk(
