@@ -1,6 +1,7 @@
 """What goes wrong while an audit runs is named, and everything else is judged."""
 
 import os
+import pickle
 import shutil
 import signal
 import stat
@@ -54,8 +55,8 @@ def first_task(place):
     return log_dir_tasks(find_sources([Source(location=place)]).inputs)[0]
 
 
-def scanned(task, rows, wrap=None):
-    return scan_piece(task, rows, place_of=place_of, earlier=EarlierLooks([]), wrap=wrap)
+def scanned(task, rows):
+    return scan_piece(task, rows, place_of=place_of, earlier=EarlierLooks([]))
 
 
 def test_a_file_that_vanishes_is_named(broker):
@@ -76,22 +77,25 @@ def test_a_directory_that_vanishes_is_named(broker):
     rows = list_rows(task, DiffOptions())
     shutil.rmtree(broker / "orders-0")
 
-    read = scanned(task, rows)
+    read = scanned(pickle.loads(pickle.dumps(task)), rows)  # another process scans
 
     assert {"orders-0", "orders-0/00000000000000000000.log"} == {one["path"] for one in read.problems}
     assert 6 == len(read.segments)
 
 
-def test_a_file_that_changes_while_it_is_read_is_named(broker):
+def test_a_file_that_changes_while_it_is_read_is_named(broker, monkeypatch):
     task = first_task(broker)
+    rows = list_rows(task, DiffOptions())
 
-    def append(file: EvidenceFile):
-        if "orders-1" in str(file.path) and file.path.suffix == ".log":
-            with Path(file.path).open("ab") as target:
+    def open_and_append(path: Path) -> EvidenceFile:
+        file = open_evidence(path)
+        if "orders-1" in str(path) and path.suffix == ".log":
+            with Path(path).open("ab") as target:
                 target.write(bytes(61))
         return file
 
-    read = scanned(task, list_rows(task, DiffOptions()), wrap=append)
+    monkeypatch.setattr("kforensics.fleet.scan.open_evidence", open_and_append)
+    read = scanned(task, rows)
 
     assert [("orders-1/00000000000000000000.log", CHANGED_MEANWHILE)] == [
         (one["path"], one["message"]) for one in read.problems
