@@ -1,7 +1,7 @@
 """The errors of kforensics.
 
     KforensicsError
-    ├── EvidenceError              something asked for by name can't be used as evidence
+    ├── EvidenceError              a named path can't be used as evidence
     │   ├── EvidenceNotFound       … is not there (also a FileNotFoundError)
     │   ├── EvidenceUnreadable     … can't be opened or read: permission, I/O error, vanished, no regular file
     │   ├── NotADataDir            … is no Kafka data directory
@@ -10,10 +10,10 @@
     │   ├── UnexpectedEnd          … they end too early
     │   ├── BadChecksum            … their checksum does not hold
     │   └── UnsupportedFormat      … a version or codec that kforensics does not read
-    ├── UsageError                 options that do not go together
+    ├── UsageError                 options that exclude each other
     └── MissingExtra               an optional package is not installed
 
-Errors are raised only for a thing asked for directly; in a walk over many things the same content becomes `Damage` or a problem.
+Errors are raised only for a path that the caller names; in a walk over many files the same content becomes `Damage` or a problem.
 """
 
 from collections.abc import Iterable
@@ -93,7 +93,7 @@ class FormatError(KforensicsError):
         return f"at byte {self.span.position}, {self.span.length} bytes: expected {self.expected}, found {self.found}"
 
     def as_value(self) -> Self:
-        """The error to be kept, without the frames it came through: they would keep their buffers alive."""
+        """Return the error without its traceback, so that keeping it does not keep the parsed buffers alive."""
         self.__traceback__ = self.__context__ = self.__cause__ = None
         return self
 
@@ -111,11 +111,11 @@ class UnsupportedFormat(FormatError):
 
 
 class UsageError(KforensicsError):
-    """Options or arguments that do not go together."""
+    """Options or arguments exclude each other or are invalid."""
 
 
 class MissingExtra(KforensicsError):
-    """An optional package is needed; `extra` names what to install."""
+    """An optional package is needed; `extra` names the extra to install."""
 
     def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(extra, purpose)

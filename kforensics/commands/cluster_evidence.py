@@ -10,6 +10,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.broker_logs import LogFile, LogPlace, read_log_files
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, of_several_clusters
+from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places
 from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, highest_commits, walk_group_commits
@@ -32,6 +33,7 @@ from kforensics.reconcile.observed.clocks import Clock, choose_clocks
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
 from kforensics.reconcile.observed.logged_events import LoggedEvent, order_events
 from kforensics.reconcile.observed.metadata_facts import MetadataFacts
+from kforensics.reconcile.replicas.directories import Given, GivenBroker
 from kforensics.reconcile.timeline.metadata_events import epoch_times
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import FoundFile
@@ -57,6 +59,10 @@ class ClusterEvidence:
     protocol_hints: Mapping[int, ProtocolName]
     """By broker, from the versions in its log files."""
     versions: BrokerVersions
+    possible_protocols: Mapping[int, tuple[ProtocolName, ...]]
+    """By broker, what the files of its log directories leave possible, the likeliest first."""
+    given: Given
+    """Brokers whose log directories are among the inputs."""
     problems: tuple[Problem, ...]
     brokers_of_logs_alone: frozenset[int] = frozenset()
     """Nodes that wrote log files and whose data directories are not among the inputs: their replicas are missing."""
@@ -94,6 +100,8 @@ def gather_cluster_evidence(
         events=events,
         protocol_hints=protocol_hints(log_files),
         versions=BrokerVersions(by_broker=versions, at_least=_least_version(newest)),
+        possible_protocols=possible_protocols(inputs),
+        given=given_brokers(inputs),
         problems=tuple(problems),
         brokers_of_logs_alone=frozenset(file.node_id for file in log_files if isinstance(file.node_id, int))
         - inputs.brokers,
@@ -209,6 +217,50 @@ def _least_version(history: MetadataHistory | None) -> KafkaVersion | None:
     """The release that brought the metadata.version in force, which no broker is older than."""
     levels = [change.level for change in history.features if change.name == METADATA_VERSION] if history else []
     return least_version_of_level(levels[-1]) if levels else None
+
+
+def possible_protocols(inputs: Inputs) -> dict[int, tuple[ProtocolName, ...]]:
+    """By broker, the truncation protocols that the files of its log directories leave possible, the likeliest first.
+
+    Brokers from 2.8 on write `partition.metadata` into every partition directory, and those from 0.11 on `leader-epoch-checkpoint`. A broker
+    of whose partitions none was given is left out.
+    """
+    floors: dict[int, tuple[int, ...]] = {}
+    for found in inputs.found:
+        broker = found.described.broker_id
+        if isinstance(broker, int) and any(one.partitions for one in found.log_dirs):
+            floors[broker] = max(floors.get(broker, ()), *(one.version_floor[0] for one in found.log_dirs))
+    out: dict[int, tuple[ProtocolName, ...]] = {}
+    for broker, floor in floors.items():
+        if floor >= (2, 8):
+            out[broker] = (ProtocolName.KIP_595,)
+        elif floor >= (0, 11):
+            out[broker] = (ProtocolName.KIP_279, ProtocolName.KIP_101)
+        elif floor:
+            out[broker] = (ProtocolName.HW, ProtocolName.KIP_279, ProtocolName.KIP_101)
+    return out
+
+
+def given_brokers(inputs: Inputs) -> dict[int, GivenBroker]:
+    """Brokers whose log directories are among the inputs, all directories of one together."""
+    directories: dict[int, list[FoundLogDir]] = {}
+    for found in inputs.found:
+        if isinstance(found.described.broker_id, int) and found.described.kind != "controller":
+            directories.setdefault(found.described.broker_id, []).extend(found.log_dirs)
+    return {
+        broker: GivenBroker(
+            broker_id=broker,
+            directory_ids=frozenset(
+                one.meta.directory_id
+                for one in found
+                if not isinstance(one.meta, Absent) and not isinstance(one.meta.directory_id, Absent)
+            ),
+            is_empty=not any(one.partitions for one in found),
+            is_stopped=all(one.clean_shutdown for one in found),
+        )
+        for broker, found in directories.items()
+        if found
+    }
 
 
 class CommittedOffsets:

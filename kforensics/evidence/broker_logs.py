@@ -13,7 +13,7 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW, is_log_file
 from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
-from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
+from kforensics.formats.log_lines.event import DECISIVE, LineCensus, LogEvent, LogEventKind
 from kforensics.formats.log_lines.scan import scan_log
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
@@ -25,22 +25,6 @@ RANGE_LENGTH = 16 << 20
 
 EVENTS_KEPT = 250_000
 """Events of one file that are kept whatever they say, some 100 MB; above that only those in `DECISIVE`."""
-
-DECISIVE = frozenset(
-    {
-        LogEventKind.TRUNCATION,
-        LogEventKind.FULL_TRUNCATION,
-        LogEventKind.METADATA_TRUNCATION,
-        LogEventKind.RECOVERY_TRUNCATION,
-        LogEventKind.TRUNCATION_REFUSED,
-        LogEventKind.UNCLEAN_ELECTION,
-        LogEventKind.SEGMENTS_DELETED,
-        LogEventKind.LOG_DIR_FAILED,
-        LogEventKind.BROKER_HALTED,
-        LogEventKind.BROKER_STARTED,
-        LogEventKind.RECOVERY_START,
-    }
-)
 
 _CONFIGURED_ID_WEIGHT = 1_000
 _NODE_DIRECTORY = re.compile(r"(?:broker|controller|kafka|node)[-_.]?(?P<id>\d{1,9})", re.ASCII)

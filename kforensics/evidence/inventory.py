@@ -35,7 +35,7 @@ from kforensics.units import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedLogDir:
-    """One log directory: how it was left, and who it says it belongs to."""
+    """One log directory: whether it was left by a clean shutdown, and the node and cluster that it names."""
 
     path: str
     clean_shutdown: bool
@@ -144,18 +144,18 @@ NODE_UNTOLD = "it can't be read, so the node's id and cluster are unknown; `kfor
 
 def take_inventory(inputs: Inputs) -> Inventory:
     """Go through all inputs once; what can't be read is a problem, and the rest is still listed."""
-    clerk = _Clerk()
-    clerk.problems.extend(inputs.problems)
+    lister = _Lister()
+    lister.problems.extend(inputs.problems)
     for index, one in enumerate(inputs.found):
-        clerk.list_input(index, one)
+        lister.list_input(index, one)
     return Inventory(
-        nodes=tuple(clerk.nodes),
-        partitions=tuple(clerk.partitions),
-        files=tuple(clerk.file_counts()),
-        directories=tuple(clerk.directories),
-        unknown=tuple(clerk.unknown),
-        missing=tuple(clerk.missing),
-        problems=tuple(clerk.problems),
+        nodes=tuple(lister.nodes),
+        partitions=tuple(lister.partitions),
+        files=tuple(lister.file_counts()),
+        directories=tuple(lister.directories),
+        unknown=tuple(lister.unknown),
+        missing=tuple(lister.missing),
+        problems=tuple(lister.problems),
     )
 
 
@@ -196,7 +196,7 @@ class _Partition:
             self.metadata_path = found.path
 
 
-class _Clerk:
+class _Lister:
     """Gathers an inventory, input by input."""
 
     def __init__(self) -> None:
@@ -247,7 +247,7 @@ class _Clerk:
             self.missing = [missing for missing in self.missing if missing.input != index]
 
     def file_counts(self) -> Iterator[FileCount]:
-        """How many files of each kind each input has."""
+        """Return how many files of each kind each input has."""
         for key in sorted(self._counts):
             index, kind, suffix = key
             yield FileCount(input=index, kind=kind, suffix=suffix, count=self._counts[key], bytes=self._bytes[key])
@@ -392,7 +392,7 @@ def _log_dir(log_dir: FoundLogDir) -> ListedLogDir:
 
 def _claim(state: LogDirState | None, name: str, partition: PartitionDirectoryName | None) -> int | Absent:
     if state is None or partition is None:
-        return Absent.UNKNOWN  # the checkpoints stand in the log directory, which is not among the inputs
+        return Absent.UNKNOWN  # the checkpoints are in the log directory, which is not among the inputs
     if partition.is_metadata or partition.state not in {DirectoryState.LIVE, DirectoryState.FUTURE}:
         return Absent.NOT_APPLICABLE  # a line with this name means the live replica, which may be of another topic
     claimed = checkpoint_value(state, name, partition.topic_partition)

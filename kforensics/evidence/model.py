@@ -142,7 +142,7 @@ class Replica:
     is_at_hand: bool = True
     """Its batches can be read; else only digests of them are here."""
     has_records: bool = True
-    """Its records can be read, or digests that tell which are equal."""
+    """Return whether its records, or digests that show which are equal, can be read."""
 
     @property
     def owner(self) -> str:

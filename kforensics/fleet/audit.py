@@ -33,7 +33,7 @@ AUDIT_SCHEMA = "kforensics/fleet-audit/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOutcome:
-    """How an audit went; what it found stands in the tables."""
+    """The outcome of an audit; its results are in the tables."""
 
     tables: Tables
     seconds: Mapping[str, float]
@@ -52,7 +52,7 @@ def audit(
     keep_going: bool = False,
     progress: Progress | None = None,
 ) -> AuditOutcome:
-    """Audit what the sources stand for and write the tables.
+    """Audit the inputs of the sources and write the tables.
 
     Args:
         session: a Spark session.
@@ -61,7 +61,7 @@ def audit(
         options: as for a comparison: leader, protocol, topics.
         since: the tables of an earlier audit, whose closed segments need not be read again where they did not change.
         keep_going: a source that can't be used is a problem beside the others.
-        progress: told how far each stage is.
+        progress: called with the progress of each stage.
 
     Raises:
         UsageError: the output can't be used.

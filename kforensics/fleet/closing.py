@@ -86,7 +86,7 @@ def _cluster_findings(tables: Tables, cluster: str, found: FoundSources, cluster
 def unanswered(
     tables: Tables, found: FoundSources, totals: Sequence[LogDirTotals], options: DiffOptions
 ) -> Iterator[Problem]:
-    """What was asked for by name and is not there, and what stands alone and can't be compared."""
+    """Yield the problems of requested partitions that are missing, and of replicas that have no other to be compared with."""
     yield from single_files(Inputs(found=tuple(one.found for one in found.inputs)))
     if not options.topics and not options.partitions and options.leader is None:
         return

@@ -129,7 +129,7 @@ def _chosen(inputs: Sequence[PlannedInput], members: Sequence[int]) -> frozenset
 
 
 def _reach(found: FoundInput) -> tuple[int, int]:
-    """How far a metadata log goes, without reading it: the base offset of its last segment, and the length of that."""
+    """Return the extent of a metadata log without reading it: the base offset and the length of its last segment."""
     segments = [
         (item.name.base_offset, item.length)
         for item in _reduced(found).walk()

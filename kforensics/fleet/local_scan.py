@@ -59,11 +59,11 @@ def scan_node(
 
     Args:
         paths: data directories of one broker, or parents of them.
-        out: where the evidence goes: new, or of an earlier scan of the same directories.
+        out: the directory of the evidence: new, or that of an earlier scan of the same directories.
         rate: most bytes to read in a second.
         digests_only: carry no batches: far less where batches are small, but runs that differ can't be drilled into.
         keep_going: a path that can't be used is a problem beside the others.
-        progress: told of bytes read and findings.
+        progress: called with the bytes read and the findings.
 
     Raises:
         UsageError: the output can't be used.

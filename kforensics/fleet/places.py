@@ -26,11 +26,11 @@ from kforensics.source.discover import Shape
 from kforensics.source.walk import Listings
 
 LISTERS = 32
-"""Sources that are looked at together: most of the time goes into waiting for storage."""
+"""The number of sources that are read at the same time: most of the time is spent waiting for storage."""
 
 SCAN_SCHEMA = "kforensics/fleet-evidence/1"
 COPIES = "copies"
-"""Below the evidence of a scan: the metadata logs and log files as they are, which tell of leaders and in-sync replicas."""
+"""The folder in the evidence of a scan with copies of the metadata logs and log files, which show leaders and in-sync replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,12 +179,12 @@ def scan_manifest(planned: Sequence[PlannedInput], *, is_complete: bool) -> dict
 
 
 def copied_root(number: int, path: str) -> str:
-    """Below the evidence, where an input's copies lie; under its own name, by which nodes of log files are told apart."""
+    """Return the folder of an input's copies in the evidence; it has the name of the input, which distinguishes the nodes of log files."""
     return f"{COPIES}/{number}/{'/'.join(Path(path).resolve().parts[-2:]).lstrip('/')}"
 
 
 def inputs_of_manifest(location: Path, manifest: Mapping[str, Any] | None) -> list[PlannedInput]:
-    """The inputs that a manifest tells of.
+    """Return the inputs of a manifest.
 
     Raises:
         EvidenceUnreadable: it is none of a finished scan.
@@ -192,7 +192,7 @@ def inputs_of_manifest(location: Path, manifest: Mapping[str, Any] | None) -> li
     if manifest is None or manifest.get("schema") != SCAN_SCHEMA:
         raise EvidenceUnreadable(str(location), "no evidence that this version of kforensics extracted")
     if not manifest.get("is_complete"):
-        causes = ("it was interrupted: the same `fleet scan` goes on where it stopped",)
+        causes = ("it was interrupted: the same `fleet scan` continues where it stopped",)
         raise EvidenceUnreadable(str(location), "the scan that extracted this evidence did not finish", causes)
     try:
         return [_planned(location, one) for one in manifest["inputs"]]

@@ -139,7 +139,7 @@ def emit(result: "Result[Any]", chosen: OutputFormat, view: View) -> Iterable[st
     return writer_of(result.shape, chosen)(result, view)
 
 
-def flattener(chosen: OutputFormat) -> Callable[[Any], bytes] | None:
+def flattener(chosen: OutputFormat) -> Callable[[Any, Any], bytes] | None:
     """What makes of the report on a partition what a format keeps of it; None where the report itself is needed."""
     if chosen not in {OutputFormat.JSON, OutputFormat.JSONL}:
         return None

@@ -1,4 +1,4 @@
-"""What a path named by a person is: a file, a log directory, a partition directory, or a place that holds several."""
+"""Decide what a given path is: a file, a log directory, a partition directory, or a directory that holds several."""
 
 import os
 import re
@@ -15,14 +15,14 @@ from kforensics.source.naming import LOG_DIR_MARKERS, FileKind, parse_file_name,
 from kforensics.source.walk import Listing, Listings, Obstacle, join
 
 DEEPEST_SEARCH = 8
-"""Levels below a named directory at which log directories are looked for."""
+"""The levels below a given directory that are searched for log directories."""
 
 MOST_SEARCHED = 50_000
-"""Directories that are looked into before a search for log directories gives up."""
+"""The most directories that a search for log directories reads."""
 
 
 class Shape(StrEnum):
-    """What stands at a path."""
+    """What a path is."""
 
     FILE = "file"
     LOG_DIR = "log-dir"
@@ -34,22 +34,22 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A path, looked at; other paths are relative to its root."""
+    """A given path and what it holds; the other paths are relative to its root."""
 
     listings: Listings
-    """Of the root, so that nobody lists a directory again that was looked into here."""
+    """The listings below the root, kept so that no directory is listed twice."""
     shape: Shape
     log_dirs: tuple[str, ...] = ()
-    """Of a parent; the empty path stands for the root itself."""
+    """The log directories of a parent; the empty path is the root itself."""
     partitions: tuple[str, ...] = ()
-    """Of a parent: partition directories outside of any log directory."""
+    """The partition directories of a parent that lie outside of any log directory."""
     file_dirs: tuple[str, ...] = ()
-    """Of a parent: directories with server logs and the like."""
+    """The directories of a parent that hold server logs and other files of a broker."""
     obstacles: tuple[Obstacle, ...] = ()
 
     @property
     def root(self) -> Path:
-        """Where the path really is."""
+        """Return the path with its symbolic link resolved."""
         return self.listings.root
 
 
@@ -77,12 +77,12 @@ _TOO_HIGH = "the data directories lie elsewhere: see log.dirs and metadata.log.d
 
 
 def discover(given: Path) -> Place:
-    """What stands at a path that a person named; a symbolic link is followed here, and only here.
+    """Decide what a given path is; only here a symbolic link is followed.
 
     Raises:
-        EvidenceNotFound: nothing is there.
-        EvidenceUnreadable: it can't be looked at, or is neither file nor directory.
-        NotADataDir: it is a directory without anything that a Kafka broker writes.
+        EvidenceNotFound: nothing is at the path.
+        EvidenceUnreadable: it can't be read, or is neither a file nor a directory.
+        NotADataDir: it is a directory with nothing that a Kafka broker writes.
     """
     root = _resolve(given)
     listings = Listings(root)
@@ -125,7 +125,7 @@ def discover(given: Path) -> Place:
 
 
 def is_log_dir(listings: Listings, relative: str, listing: Listing) -> bool:
-    """Whether the directory is one that a broker's `log.dirs` could name."""
+    """Return whether a broker's `log.dirs` could name the directory."""
     for entry in listing.entries:
         if not entry.is_directory and entry.name in LOG_DIR_MARKERS:
             return True
@@ -137,7 +137,7 @@ def is_log_dir(listings: Listings, relative: str, listing: Listing) -> bool:
 
 
 def is_partition(listing: Listing) -> bool:
-    """Whether the directory holds what stands in partition directories only."""
+    """Return whether the directory holds a file that only partition directories hold."""
     if any(entry.name in LOG_DIR_MARKERS for entry in listing.entries):
         return False
     names = (parse_file_name(entry.name) for entry in listing.entries if not entry.is_directory)
@@ -145,7 +145,7 @@ def is_partition(listing: Listing) -> bool:
 
 
 class _Search:
-    """Looks for log directories below a directory, breadth bounded, never through symbolic links."""
+    """A search for log directories below a directory, bounded in breadth, never through symbolic links."""
 
     def __init__(self, listings: Listings) -> None:
         self._listings = listings

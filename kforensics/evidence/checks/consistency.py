@@ -54,7 +54,7 @@ def verify_inputs(inputs: Inputs, *, level: Level, jobs: int, progress: Progress
         inputs: as found.
         level: how deep segments are looked into.
         jobs: the most processes to use.
-        progress: told the bytes of segments that were walked.
+        progress: called with the bytes of segments that were walked.
     """
     plans = [_plan(index, found) for index, found in enumerate(inputs.found)]
     contexts = [context for plan in plans for context in plan.contexts]
@@ -277,7 +277,7 @@ def _work(
 
 
 def _join(scans: dict[str, SegmentScan], part: _Part, scan: SegmentScan | None) -> None:
-    """Add a part to those before it; where they do not fit the segment is left out, and walked in one go with its partition."""
+    """Add a part to those before it; if they do not fit, the segment is left out and walked as a whole with its partition."""
     before = scans.get(part.path)
     if part.task.start == 0 and scan is not None:
         scans[part.path] = scan

@@ -255,7 +255,7 @@ class _PartitionCheck:
         }
         start = segments[0].base_offset
         end = max(segment.end_offset for segment in segments)
-        # What lies between the last batch and a snapshot above it was cut with a batch: the state there is that of the end.
+        # The offsets between the last batch and a snapshot above it were truncated with a batch: the state there is that of the end.
         splits = sorted(offset for offset in snapshots if start < offset <= end)
         history = replay(
             (event for segment in segments for event in segment.scan.producer_events),

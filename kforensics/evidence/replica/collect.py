@@ -180,7 +180,7 @@ def _segments(
 
 
 def changes_since(place: PartitionPlace, replica: Replica) -> tuple[Problem, ...]:
-    """The end of a log that grew, was cut or went away since it was read: replicas are then not seen as of one moment."""
+    """Return the log end offset of a log that grew, was truncated or was deleted since it was read: replicas are then not of one moment."""
     if not replica.segments or replica.segments[-1].changed:
         return ()
     last = replica.segments[-1]

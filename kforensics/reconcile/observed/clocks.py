@@ -1,7 +1,7 @@
 """What to add to the times in a log file to get UTC: by option, by named zones, by epochs that the metadata log dates, by file times.
 
 Log lines carry the broker's local time without a zone. A leader epoch of a partition begins at one moment for the whole cluster, so the lines that
-tell of it anchor the clocks of files to one another, and to UTC where a metadata record or a line with a zone tells of the same epoch.
+report it anchor the clocks of files to one another, and to UTC if a metadata record or a line with a zone reports the same epoch.
 """
 
 import datetime as dt
@@ -121,7 +121,7 @@ def _like_others(clocks: Sequence[Clock | None]) -> Clock | None:
 
 
 def _anchors(file: LogFile) -> dict[Anchor, int]:
-    """The first time at which the file tells of each leader epoch."""
+    """Return the first time at which the file reports each leader epoch."""
     first: dict[Anchor, int] = {}
     for event in file.events:
         if event.kind not in _ANCHORS or isinstance(event.topic_partition, Absent):

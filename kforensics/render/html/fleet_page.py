@@ -20,7 +20,7 @@ _BAD = frozenset({State.AT_RISK, State.MAYBE_AT_RISK, State.DIVERGED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """The colour and mark of the answer; the mark says the same as the colour."""
+    """The tone and symbol of the answer; the symbol says the same as the colour."""
 
     tone: str
     mark: str
@@ -78,15 +78,15 @@ def _label(answer: Answer) -> Label:
 
 
 def _figures(summary: FleetSummary) -> list[tuple[str, int, str]]:
-    """Numbers at a glance: what is counted, how many, and a kind for its looks."""
+    """Return the figures at the top of the page: the words, the number, and its style."""
     return [
         ("partitions that do not agree", summary.not_consistent, "possible"),
         ("committed records at risk", summary.lost_certain, "certain"),
-        ("records at risk, maybe committed", summary.lost_possible, "possible"),
+        ("possibly committed records at risk", summary.lost_possible, "possible"),
         ("damaged places", sum(one.damaged_places for one in summary.damage_by_disk), "possible"),
         ("under-replicated partitions", summary.under_replicated, "possible"),
         ("partitions without a leader", summary.offline, "certain"),
-        ("things not read", summary.problem_count, "certain"),
+        ("files and directories not read", summary.problem_count, "certain"),
     ]
 
 

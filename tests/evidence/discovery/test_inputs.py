@@ -79,7 +79,7 @@ def test_snapshots_of_one_node_are_not_its_disks(incident):
     assert {one.path for one in found.described} == {str(path) for path in root.glob("*/*")}
 
 
-def test_copies_are_told_from_disks(tmp_path):
+def test_copies_are_distinguished_from_disks(tmp_path):
     log_dir(tmp_path / "copies" / "monday", partitions=("a-0", "b-0", "c-0"))
     log_dir(tmp_path / "copies" / "tuesday", partitions=("a-0", "b-0", "d-0"))
     log_dir(tmp_path / "disks" / "disk-a", partitions=("a-0", "b-0", "c-0"))
@@ -222,7 +222,7 @@ def test_the_same_thing_twice_is_one_input(fixtures, tmp_path):
     assert len(find_inputs([good, good / ".", tmp_path / "link"]).found) == 1
 
 
-def test_what_is_met_on_the_way_is_told(tmp_path, monkeypatch):
+def test_problems_on_the_way_are_reported(tmp_path, monkeypatch):
     log_dir(tmp_path / "deep" / "broker-1", 1)
     log_dir(tmp_path / "deep" / "broker-2", 2)
     (tmp_path / "deep" / "zzz").mkdir()

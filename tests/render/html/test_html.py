@@ -286,9 +286,15 @@ def test_the_same_values_give_the_same_bytes():
     assert page("abc") == page("abc")
 
 
-def test_bugs_operations_and_what_stays_open_have_sections_of_their_own():
+def test_bugs_operations_and_open_questions_have_sections_of_their_own():
     words = " ".join(" ".join(outline(page("")).words).split())
-    headings = ("Done on purpose", "Known bugs of Kafka", "Replicas that stay different", "Findings", "What stays open")
+    headings = (
+        "Requested operations",
+        "Known bugs of Kafka",
+        "Replicas that stay different",
+        "Findings",
+        "Open questions",
+    )
 
     places = [words.rindex(heading) for heading in headings]
     assert sorted(places) == places
@@ -299,7 +305,7 @@ def test_bugs_operations_and_what_stays_open_have_sections_of_their_own():
 def test_verdict_and_advice_come_first():
     words = " ".join(" ".join(outline(page("")).words).split())
 
-    assert words.index("Committed records are gone") < words.index("43 records are gone from topic")
+    assert words.index("Committed records are lost") < words.index("43 records are gone from topic")
     assert (
         words.index("What not to do")
         < words.index("Do not start")
@@ -344,9 +350,9 @@ def test_pictures_say_in_words_what_they_show():
     assert "the leader lacks 60 to 102 (committed)" in figure.description
     before = figure.moments[0].lanes[0]
     assert "end 103, HW 60, leader lacks 43" == before.ends
-    assert ["certain"] == [piece.kind for piece in before.gone]
+    assert ["certain"] == [piece.kind for piece in before.lost]
     assert 0 == figure.left_out
-    last = before.gone[0]
+    last = before.lost[0]
     assert last.x + last.width == pytest.approx(before.pieces[-1].x + before.pieces[-1].width, abs=0.2)
 
 
