@@ -28,8 +28,8 @@ from kforensics.reconcile.committed.judge import Certainty
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.logs.divergence import DivergenceKind
 from kforensics.reconcile.replicas.partition import Verdict
+from kforensics.render.batches import CODECS
 from kforensics.render.json import document, record_lines
-from kforensics.render.json.dump import CODECS
 from kforensics.render.json.refusal import refusal_document
 from kforensics.simulation.explore import Invariant
 from kforensics.simulation.models import MODELS

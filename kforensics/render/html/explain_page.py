@@ -9,6 +9,7 @@ from kforensics.commands.result import Result
 from kforensics.commands.sealing.report import CheckedSeal, seal_sentence
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
+from kforensics.findings.answers.model import Answer
 from kforensics.findings.model import Severity, by_gravity
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry
@@ -17,6 +18,7 @@ from kforensics.render.html.happenings import Happening, happenings, rows_within
 from kforensics.render.html.lanes import draw_figure
 from kforensics.render.html.pages import fill_page
 from kforensics.render.html.unknowns import unknowns
+from kforensics.render.html.verdict import Verdict, verdict_of
 from kforensics.render.timeline import shown_entries
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
@@ -40,15 +42,6 @@ class Reference:
     words: str
     file: int | None
     """The row in the list of files, from 1."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The tone and symbol of the answer; the symbol says the same as the colour."""
-
-    tone: str
-    mark: str
-    words: str
 
 
 class _References:
@@ -83,7 +76,14 @@ class _References:
 def write(result: Result[Explanation], _view: View) -> str:
     """The page of an explanation."""
     body = replace(result.body, findings=result.findings, problems=result.problems)
-    return explain_html(body, body.files, exit_code=result.exit_code, seal=result.seal, is_redacted=body.is_redacted)
+    return explain_html(
+        body,
+        body.files,
+        answer=result.answer,
+        exit_code=result.exit_code,
+        seal=result.seal,
+        is_redacted=body.is_redacted,
+    )
 
 
 def explain_html(
@@ -91,6 +91,7 @@ def explain_html(
     files: Sequence[CitedFile],
     *,
     exit_code: int,
+    answer: Answer | None = None,
     seal: CheckedSeal | None = None,
     is_redacted: bool = False,
 ) -> str:
@@ -100,6 +101,7 @@ def explain_html(
         result: the explanation of the incident.
         files: the files that the result cites, with their hashes.
         exit_code: the exit code of the command, which the page states.
+        answer: the answer of the command, with the headline of the page and what to do.
         seal: the seal that the command has checked, which the page names.
         is_redacted: whether names in the result are pseudonyms.
 
@@ -118,12 +120,13 @@ def explain_html(
         incident for incident in result.incidents if (incident.truncations or incident.losses) and incident.logs
     ]
     findings = by_gravity(result.findings)
+    advice = (*answer.now, *answer.tell, *answer.later) if answer else result.advice
     return fill_page(
         "explain.html",
-        verdict=_verdict(result, losses),
-        conclusion=result.conclusion or ("Nothing is known.",),
-        forbidden=[sentence for sentence in result.advice if sentence.lower().startswith(_FORBIDDING)],
-        advised=[sentence for sentence in result.advice if not sentence.lower().startswith(_FORBIDDING)],
+        verdict=verdict_of(answer) if answer else _verdict(result, losses),
+        conclusion=_conclusion(result, answer),
+        forbidden=[sentence for sentence in advice if sentence.lower().startswith(_FORBIDDING)],
+        advised=[sentence for sentence in advice if not sentence.lower().startswith(_FORBIDDING)],
         figures=_figures_of(result, losses, truncations),
         is_redacted=is_redacted,
         seal=seal and seal_sentence(seal),
@@ -175,6 +178,14 @@ def explain_html(
         utc=_utc,
         is_absent=lambda value: isinstance(value, Absent),
     )
+
+
+def _conclusion(result: Explanation, answer: Answer | None) -> tuple[str, ...]:
+    """The headline, the sentences behind it, and what the evidence does not show."""
+    if answer is None:
+        return result.conclusion or ("Nothing is known.",)
+    rest = tuple(sentence for sentence in result.conclusion if sentence != answer.headline)
+    return (answer.headline, *rest, *answer.unknown)
 
 
 def _verdict(result: Explanation, losses: Sequence[LossEntry]) -> Verdict:

@@ -11,6 +11,7 @@ from kforensics.damage import Absent, Span
 from kforensics.errors import MissingExtra
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.model import Citation, Input, Problem
+from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Severity, finding
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import BugTrace
@@ -339,6 +340,22 @@ def test_a_calm_explanation_makes_a_calm_page():
     assert "tone-good" in text
     assert "Ledger of losses" not in text
     assert "<figure" not in text
+
+
+def test_the_answer_of_a_command_heads_its_page():
+    answer = Answer(
+        state=State.UNKNOWN,
+        headline="Neither shown nor excluded.",
+        now=("Do not start broker 1.", "Copy its directory."),
+        unknown=("Who led in epoch 3.",),
+    )
+
+    text = page("", answer=answer)
+
+    assert '<h1 id="answer">Neither shown nor excluded.</h1>' in text
+    assert "tone-warning" in text
+    assert "✓</span>" not in text
+    assert all(words in text for words in ("Do not start broker 1.", "Copy its directory.", "Who led in epoch 3."))
 
 
 def test_pictures_say_in_words_what_they_show():
