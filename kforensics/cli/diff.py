@@ -77,7 +77,8 @@ def diff(
     """Compare the replicas of every partition: where each will truncate, what differs, and what each possible leader would lose.
 
     Give the data directories of the brokers of one cluster, and of its controllers where it has them. The first line says what
-    is at risk. Exit code 1 means that something will be cut, differs for good, or is missing.
+    is at risk. The exit code follows from it: 1 where something is at risk, differs for good or is
+    truncated, 3 where what is given does not tell.
     """
     output.check(paths)
     if show_payload and not show_records:

@@ -1,7 +1,7 @@
 """Facts about the cluster that stand beside the replicas: metadata log, consumer groups and broker logs among the inputs, read once."""
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -76,8 +76,19 @@ def gather_cluster_evidence(
     rename_group: Callable[[str], str] = str,
     log_zone: dt.tzinfo | None = None,
     jobs: int = 1,
+    earlier: Collection[int] = (),
 ) -> ClusterEvidence:
-    """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for."""
+    """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for.
+
+    Args:
+        inputs: with broker logs among them.
+        places: partition directories of the inputs.
+        carried_commits: of consumer groups, out of another reading.
+        rename_group: what consumer groups are called.
+        log_zone: of the times in log files, where the user names it.
+        jobs: processes.
+        earlier: inputs that are not as they are now.
+    """
     histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
     log_files, problems = read_logs(inputs, jobs=jobs)
     log_files = logs_of_cluster(inputs, log_files)
@@ -90,7 +101,11 @@ def gather_cluster_evidence(
     return ClusterEvidence(
         facts=facts_from_logs(
             events,
-            MetadataFacts(newest, CommittedOffsets(offsets, rename_group, carried_commits)),
+            MetadataFacts(
+                newest,
+                CommittedOffsets(offsets, rename_group, carried_commits),
+                is_of_now=newest is None or newest.input not in earlier,
+            ),
             newest_version=_newest_of_all(versions, inputs),
             configured=read_settings(inputs, "min.insync.replicas"),
         ),

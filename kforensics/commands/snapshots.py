@@ -25,6 +25,7 @@ from kforensics.evidence.replica.progress import read_progress
 from kforensics.reconcile.history.snapshot_order import Grade, Moment, in_order, is_same, order_of
 from kforensics.source.discover import Shape
 from kforensics.source.walk import join
+from kforensics.units import METADATA_TOPICS
 
 SNAPSHOT_KIND = "snapshot-before"
 """Kind of an input that is an earlier snapshot."""
@@ -42,6 +43,10 @@ class Evidence:
     """By index of the input; those as they are now have none."""
     final_rank: int
     notes: tuple[str, ...] = ()
+    metadata_ends: Mapping[int, int] = field(default_factory=dict)
+    """By rank, where the longest metadata log of that moment ends."""
+    logs_held: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """By rank and node, how many logs it held at that moment."""
 
     def for_facts(self) -> Inputs:
         """The inputs without snapshots where the metadata log as it is now is among them: it holds all that older copies do."""
@@ -149,7 +154,20 @@ def _evidence(
     notes: Sequence[str] = (),
 ) -> Evidence:
     found, problems, ranks = list(now), list(met), {}
+    ends: dict[int, int] = {}
+    held: dict[tuple[int, int], int] = {}
     for rank, group in enumerate(ordered):
+        reached = [
+            log.log_end_offset
+            for node in group.moment.nodes
+            for partition, log in node.logs.items()
+            if partition.topic in METADATA_TOPICS
+        ]
+        if reached:
+            ends[rank] = max(reached)
+        held.update(
+            {(rank, node.node_id): len(node.logs) for node in group.moment.nodes if isinstance(node.node_id, int)}
+        )
         problems += [replace(problem, input=problem.input + len(found)) for problem in group.problems]
         ranks.update(dict.fromkeys(range(len(found), len(found) + len(group.found)), rank))
         found += [_as(SNAPSHOT_KIND, one) for one in group.found]
@@ -157,7 +175,9 @@ def _evidence(
         found += [_put_aside(_as(UNUSED_KIND, one)) for one in group.found]
     problems += _unknown_nodes(found)
     inputs = replace(whole, found=tuple(found), problems=tuple(problems))
-    return Evidence(inputs=inputs, ranks=ranks, final_rank=len(ordered), notes=tuple(notes))
+    return Evidence(
+        inputs=inputs, ranks=ranks, final_rank=len(ordered), notes=tuple(notes), metadata_ends=ends, logs_held=held
+    )
 
 
 def _as(kind: str, one: FoundInput) -> FoundInput:

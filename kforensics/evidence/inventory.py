@@ -292,7 +292,8 @@ class _Lister:
             )
         )
 
-        if name is not None and name.state is DirectoryState.LIVE:
+        is_listed = not any(one.input == index and one.path.startswith(directory.path or ".") for one in self.problems)
+        if is_listed and name is not None and name.state is DirectoryState.LIVE:
             self._note_missing(index, one, seen, state, name, tail)
 
     def _note_missing(

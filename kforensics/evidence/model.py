@@ -131,6 +131,8 @@ class Replica:
     """When the files of high watermark and recovery point were last written, by the name of the field; empty where that is not known."""
     producer_snapshots: tuple[int, ...] = ()
     """Offsets that name the `.snapshot` files."""
+    is_read_whole: bool = True
+    """Its directory could be listed and all of its segments read: else what is not here need not be missing."""
     orphan_indexes: tuple[tuple[int, str], ...] = ()
     """Base offset and path of indexes whose segment is not there."""
     deleted_segments: tuple[Segment, ...] = ()

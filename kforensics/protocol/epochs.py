@@ -6,6 +6,7 @@ of them a broker follows.
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -128,7 +129,7 @@ def end_offset_for_epoch(
     return EpochEndOffset(epochs[above - 1].leader_epoch, epochs[above].start_offset)
 
 
-def epoch_at(epochs: Epochs, offset: int) -> int | Absent:
+def epoch_at(epochs: Sequence[EpochEntry], offset: int) -> int | Absent:
     """Return the epoch in which `offset` lies, absent if it lies before the first entry."""
     found: int | Absent = Absent.UNKNOWN
     for entry in epochs:

@@ -131,10 +131,17 @@ def _plan(index: int, found: FoundInput) -> _Plan:
         )
         for directory, members in partitions.items()
     ]
-    if _are_logs_left_out(contexts):
+    blind = {path for one in contexts for path in [one.path] if any(_is_at(problem.path, path) for problem in problems)}
+    if blind:
+        contexts = [replace(one, are_logs_left_out=True) if one.path in blind else one for one in contexts]
+    elif _are_logs_left_out(contexts):
         problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
         contexts = [replace(one, are_logs_left_out=True) for one in contexts]
     return _Plan(contexts=contexts, reports=reports, problems=problems)
+
+
+def _is_at(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")
 
 
 def _are_logs_left_out(contexts: Sequence[PartitionContext]) -> bool:

@@ -75,7 +75,7 @@ class PartitionContext:
     log_start: CheckpointValue | Absent = Absent.UNKNOWN
     cleaner_point: CheckpointValue | Absent = Absent.UNKNOWN
     are_logs_left_out: bool = False
-    """The copy holds no segment of any partition."""
+    """The copy holds no segment of any partition, or the directory could not be listed: what is not here need not be missing."""
 
     @property
     def topic_partition(self) -> TopicPartition | Absent:

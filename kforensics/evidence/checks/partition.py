@@ -125,7 +125,7 @@ class _PartitionCheck:
         self._check_indexes(segments)
         self._check_producers(segments)
         self._check_epochs(segments)
-        missing = check_missing(self._context, segments)
+        missing = () if self._found.problems else check_missing(self._context, segments)
         own = {file.path for file in self._context.files}
         for path, damage in missing:
             if path in own:

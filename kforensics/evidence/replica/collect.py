@@ -57,7 +57,9 @@ def collect_replica(
     files = _list(place, problems)
     segments = _segments(place, files, FileSuffix.NONE, level, problems, scanned or {})
     deleted = _segments(place, files, FileSuffix.DELETED, level, problems, scanned or {})
+    is_whole = not problems
     replica = stitch_replica(_read_directory(place, files, problems), segments, deleted)
+    replica = replace(replica, is_read_whole=is_whole)
     return CollectedReplica(replica=replica, problems=tuple(problems))
 
 

@@ -9,7 +9,7 @@ from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr
-from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, Restart
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.units import TopicPartition
 
@@ -19,6 +19,7 @@ _UNCLEAN_STARTS = frozenset(
     {Kind.RECOVERY_START, Kind.SEGMENT_RECOVERY, Kind.RECOVERY_TRUNCATION, Kind.INVALID_RECORDS, Kind.BROKER_HALTED}
 )
 """The version from which a leader with too small an ISR does not advance its high watermark (KIP-966)."""
+_STARTS = frozenset({Kind.BROKER_STARTED, Kind.CLEAN_START, Kind.CONFIGURATION})
 
 _WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
 _CREATION_MS = 30_000
@@ -31,6 +32,8 @@ class BrokerLife:
 
     first_ms: int
     unclean_starts: tuple[int, ...]
+    starts: tuple[int, ...] = ()
+    """Every start, its first line in the file left out where it is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,39 @@ class BrokerLogFacts:
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
         """From the metadata log."""
         return self.metadata.unclean_restarts(broker_id)
+
+    def restarts(self, broker_id: int) -> tuple[Restart, ...]:
+        """From the metadata log; where there is none, from the broker's own lines."""
+        known = self.metadata.restarts(broker_id)
+        life = self.lives.get(broker_id)
+        if known or life is None or self.metadata.has_metadata_log():
+            return known
+        times = sorted({*life.starts, *life.unclean_starts})
+        return tuple(
+            Restart(recorded_at=Absent.UNKNOWN, time_ms=time, is_clean=time not in life.unclean_starts)
+            for time in times
+        )
+
+    def metadata_gaps(self) -> tuple[str, ...]:
+        """Of the metadata log."""
+        return self.metadata.metadata_gaps()
+
+    def is_newest_metadata(self) -> bool:
+        """Of the metadata log."""
+        return self.metadata.is_newest_metadata()
+
+    def heard_brokers(self) -> frozenset[int]:
+        """By their lines."""
+        return frozenset(self.lives)
+
+    def named_brokers(self) -> frozenset[int]:
+        """In the states that lines tell."""
+        named: set[int] = set()
+        for states in self.by_partition.values():
+            for state in states:
+                named |= {state.leader} if isinstance(state.leader, int) else set()
+                named |= state.isr if isinstance(state.isr, frozenset) else set()
+        return frozenset(named)
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
         """From the broker's own lines."""
@@ -122,14 +158,19 @@ def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:
     """Return by broker when it ran and how it started, by its own lines."""
     first: dict[int, int] = {}
     starts: dict[int, list[int]] = {}
+    clean: dict[int, list[int]] = {}
     for item in events:
         if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
             continue
         first.setdefault(item.node_id, item.time_ms)
         if item.event.kind in _UNCLEAN_STARTS:
             starts.setdefault(item.node_id, []).append(item.time_ms)
+        elif item.event.kind in _STARTS:
+            clean.setdefault(item.node_id, []).append(item.time_ms)
     return {
-        broker: BrokerLife(first_ms=time_ms, unclean_starts=tuple(starts.get(broker, ())))
+        broker: BrokerLife(
+            first_ms=time_ms, unclean_starts=tuple(starts.get(broker, ())), starts=tuple(clean.get(broker, ()))
+        )
         for broker, time_ms in first.items()
     }
 
@@ -264,6 +305,7 @@ def _leadership(
 ) -> Leadership:
     citation: Citation = item.citation
     return Leadership(
+        is_told=item.event.kind in _WITH_CHANGE,
         leader=leader,
         leader_epoch=leader_epoch,
         isr=isr if isinstance(isr, Absent) else frozenset(isr),

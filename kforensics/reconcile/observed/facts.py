@@ -27,6 +27,21 @@ class Leadership:
     """The offset of the record in the metadata log."""
     time_ms: int | Absent
     citation: Citation
+    is_told: bool = True
+    """The record or the line itself says whether the election was unclean; else it follows from the ISR that lines told last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """A broker came back after a stop."""
+
+    recorded_at: int | Absent
+    """The offset of its registration in the metadata log."""
+    time_ms: int | Absent
+    is_clean: bool
+    """It had announced its stop, or found the marker of a clean one."""
+    other_disk: bool = False
+    """A log directory that it had registered before is not there any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +76,26 @@ class ClusterFacts(Protocol):
 
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
         """Return the metadata offsets where the broker registered again without a clean shutdown before."""
+        ...
+
+    def restarts(self, broker_id: int) -> tuple[Restart, ...]:
+        """Every time that the broker came back, oldest first, its first start left out."""
+        ...
+
+    def metadata_gaps(self) -> tuple[str, ...]:
+        """What of the metadata log is missing or can't be read, as parts of a sentence."""
+        ...
+
+    def is_newest_metadata(self) -> bool:
+        """Whether no later metadata can exist than that among the inputs: it is of a voter, as it is now."""
+        ...
+
+    def heard_brokers(self) -> frozenset[int]:
+        """Brokers whose log files are among the inputs."""
+        ...
+
+    def named_brokers(self) -> frozenset[int]:
+        """Brokers that any log line names as leader or in sync."""
         ...
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
@@ -108,6 +143,28 @@ class NoFacts:
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:  # noqa: ARG002
         """Return no restarts."""
         return self.empty
+
+    def restarts(self, broker_id: int) -> tuple[Restart, ...]:
+        """The unclean ones."""
+        return tuple(
+            Restart(recorded_at=at, time_ms=Absent.UNKNOWN, is_clean=False) for at in self.unclean_restarts(broker_id)
+        )
+
+    def metadata_gaps(self) -> tuple[str, ...]:
+        """None."""
+        return self.empty
+
+    def is_newest_metadata(self) -> bool:
+        """Unknown, so no."""
+        return False
+
+    def heard_brokers(self) -> frozenset[int]:
+        """None."""
+        return frozenset()
+
+    def named_brokers(self) -> frozenset[int]:
+        """None."""
+        return frozenset()
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
         """Return false: nothing shows how the broker was stopped."""
