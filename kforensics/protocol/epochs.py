@@ -7,7 +7,6 @@ of them a broker follows.
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 from kforensics.damage import Absent
@@ -136,14 +135,6 @@ def epoch_at(epochs: Epochs, offset: int) -> int | Absent:
             break
         found = entry.leader_epoch
     return found
-
-
-def are_rising(epochs: Epochs) -> bool:
-    """Whether epochs and start offsets both rise strictly, as they do in every file written by 2.0.1 or later."""
-    return all(
-        first.leader_epoch < second.leader_epoch and first.start_offset < second.start_offset
-        for first, second in pairwise(epochs)
-    )
 
 
 def _leader_epoch_of(entry: EpochEntry) -> int:

@@ -48,9 +48,8 @@ class WordBuffer:
             self._replace(capacity)
 
     def shrink(self, capacity: int) -> None:
-        """Hold no more than `capacity` bytes; what was in it is gone."""
-        if capacity < self.capacity:
-            self._replace(capacity)
+        """Hold `capacity` bytes again once it has grown; what was in it is gone."""
+        self._replace(capacity)
 
     def _replace(self, capacity: int) -> None:
         self.filled = 0

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from kforensics.damage import Damage, DamageKind, Gravity
 from kforensics.formats.log.record_batch import (
-    build_record_batch,
-    encode_record_batch,
     iter_batch_records,
     with_right_crc,
 )
@@ -18,7 +16,7 @@ from kforensics.formats.primitives.compression import Codec
 from kforensics.formats.segment import walk as segment_module
 from kforensics.formats.segment.walk import Level, MemoryBytes, find_batch_start, iter_records, walk_segment
 from tests.conftest import ROOT
-from tests.formats.segments import FIRST_TIMESTAMP_MS, batches_of, walked
+from tests.formats.segments import batches_of, walked
 from tests.formats.segments import sound_batch as batch
 from tests.steps import steps
 

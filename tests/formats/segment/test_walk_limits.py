@@ -50,9 +50,8 @@ def test_a_file_that_lost_all_its_bytes_since_it_was_opened():
 
 def test_more_bad_batches_before_a_sound_one_than_are_listed(monkeypatch):
     monkeypatch.setattr(damaged_places, "MOST_PLACES", 3)
-    good, bad = [batch(10 * at) for at in range(6)], []
-    for one in good[:5]:
-        bad.append(one[:-1] + bytes([one[-1] ^ 1]))
+    good = [batch(10 * at) for at in range(6)]
+    bad = [one[:-1] + bytes([one[-1] ^ 1]) for one in good[:5]]
     monkeypatch.setattr(walk, "WINDOW_LENGTH", len(b"".join(bad)) + 1)
 
     found = walked(b"".join([*bad, good[5]]), Level.CRC)
@@ -122,3 +121,10 @@ def test_headers_with_long_names_and_one_that_leaves_the_record():
     assert skip_headers(body, 0, len(body), 2) == len(body)
     with pytest.raises(FormatError, match="expected -1 to 0 bytes, found 1"):
         skip_headers(body, 0, len(body) - 1, 2)
+
+
+def test_an_only_batch_with_an_offset_that_can_not_be():
+    (damage,) = walked(b"\xff" * 8 + batch(0)[8:], Level.CRC).damage
+
+    assert (damage.expected, damage.found) == ("a base offset at the log's start", "-1 to 1")
+    assert (damage.cause, damage.next_good) == (Absent.UNKNOWN, Absent.NOT_APPLICABLE)
