@@ -138,10 +138,11 @@ def test_enumerations_are_those_of_the_code(name, place, members):
 
 
 def test_kinds_of_inputs_are_those_of_files_and_of_nodes():
-    told = set(schema.load("common")["$defs"]["input-kind"]["enum"])
+    others_told, files = schema.load("common")["$defs"]["input-kind"]["anyOf"]
 
     others = {"broker", "controller", "combined", "partition", "log-files", "unreadable", "checkpoint"}
-    assert {*FileKind, *others, SNAPSHOT_KIND, UNUSED_KIND} == told
+    assert {*others, SNAPSHOT_KIND, UNUSED_KIND} == set(others_told["enum"])
+    assert files == {"$ref": "#/$defs/file-kind"}
     assert [one.value for one in VerifyLevel] == schema.load("verify")["properties"]["level"]["enum"]
 
 

@@ -8,7 +8,6 @@ of them a broker follows.
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 from kforensics.damage import Absent
@@ -137,14 +136,6 @@ def epoch_at(epochs: Sequence[EpochEntry], offset: int) -> int | Absent:
             break
         found = entry.leader_epoch
     return found
-
-
-def are_rising(epochs: Epochs) -> bool:
-    """Return whether epochs and start offsets both rise strictly, as in every file that 2.0.1 or later wrote."""
-    return all(
-        first.leader_epoch < second.leader_epoch and first.start_offset < second.start_offset
-        for first, second in pairwise(epochs)
-    )
 
 
 def _leader_epoch_of(entry: EpochEntry) -> int:

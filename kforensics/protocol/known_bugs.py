@@ -179,11 +179,6 @@ KNOWN_BUGS = (
 """Not complete for 4.1 and later."""
 
 
-def known_bugs(version: KafkaVersion) -> tuple[KnownBug, ...]:
-    """The bugs that a broker of `version` has."""
-    return tuple(bug for bug in KNOWN_BUGS if is_affected(version, bug.jira))
-
-
 def is_affected(version: KafkaVersion, jira: str) -> bool:
     """Return whether a broker of `version` has the bug."""
     return any(first <= version < fixed for bug in KNOWN_BUGS if bug.jira == jira for first, fixed in bug.affected)

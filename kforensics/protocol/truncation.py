@@ -8,7 +8,6 @@
 Each function is pure. `special_truncation` has the rules of the metadata quorum and of future replicas, which differ.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from kforensics.damage import Absent
@@ -37,7 +36,6 @@ __all__ = [
     "TruncationOutcome",
     "TruncationRule",
     "TruncationStep",
-    "file_end_after_truncation",
     "follower_truncation",
     "leader_after_election",
     "restart_log_at",
@@ -73,22 +71,6 @@ def truncate_log(log: LogState, truncate_to: int, *, rules: EpochRules = CURRENT
 def restart_log_at(offset: int) -> LogState:
     """Return the log after `truncateFullyAndStartAt`: it is empty and starts at `offset`, as does the high watermark (KAFKA-9491)."""
     return LogState(epochs=(), log_start_offset=offset, log_end_offset=offset, high_watermark=offset)
-
-
-def file_end_after_truncation(
-    batches: Iterable[tuple[int, int]], truncate_to: int, *, log_start_offset: int = 0
-) -> int:
-    """Return the log end offset that a restart finds after a truncation: the whole batch that holds `truncate_to` is removed.
-
-    `batches` are (base offset, last offset) in file order. In memory the log end is `truncate_to` until the broker
-    restarts (`LocalLog.truncateTo`).
-    """
-    end = log_start_offset
-    for _base_offset, last_offset in batches:
-        if last_offset >= truncate_to:
-            break
-        end = last_offset + 1
-    return end
 
 
 def follower_truncation(

@@ -24,7 +24,8 @@ MEANINGS = {
 
 Writer = Callable[["Result[Any]", View], Iterable[str]]
 
-_T, _J, _L, _H, _S, _B = OutputFormat
+_T, _J, _L = OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL
+_H, _S, _B = OutputFormat.HTML, OutputFormat.SARIF, OutputFormat.BRIEF
 
 WRITERS: dict[tuple[str, OutputFormat], str] = {
     ("ls", _T): "text.ls:write",

@@ -7,7 +7,7 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.findings.diff import missing_isr_findings
 from kforensics.units import TopicPartition
-from tests.reconcile.history.test_logged_losses import term
+from tests.builders.history import leadership
 
 
 @pytest.fixture
@@ -265,7 +265,7 @@ def test_an_isr_whose_disks_lack_the_partition_is_no_calm(fixtures, tmp_path, ca
     ],
 )
 def test_only_an_isr_all_of_whose_disks_are_here_counts(isr, held, given, is_found):
-    newest = replace(term(1, 1, isr), isr=frozenset(isr))
+    newest = replace(leadership(1, 1, isr), isr=frozenset(isr))
     found = list(missing_isr_findings(TopicPartition("t", 0), newest, frozenset(held), frozenset(given)))
 
     assert (["KF216"] if is_found else []) == [one.code for one in found]

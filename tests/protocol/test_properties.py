@@ -9,7 +9,6 @@ from kforensics.damage import Absent
 from kforensics.protocol.epochs import (
     EpochEndOffset,
     Epochs,
-    are_rising,
     assign,
     end_offset_for_epoch,
     truncate_from_end,
@@ -19,7 +18,6 @@ from kforensics.protocol.outcome import LogState, ProtocolName, TruncationRule
 from kforensics.protocol.recovery import RecoveryRule, SegmentState, recover_log
 from kforensics.protocol.special_truncation import future_replica_truncation, quorum_truncation
 from kforensics.protocol.truncation import (
-    file_end_after_truncation,
     follower_truncation,
     leader_after_election,
     truncate_log,
@@ -36,6 +34,7 @@ from kforensics.protocol.visibility import (
     may_join_isr,
 )
 from kforensics.units import EpochEntry
+from tests.builders.epochs import are_rising
 
 NOTHING = Absent.NOT_APPLICABLE
 
@@ -275,16 +274,6 @@ def test_a_future_replica_truncates_no_less_than_the_current_one(history, trunca
         outcome = future_replica_truncation(state_of(log, high_watermark=0), elected, truncated_to=truncated_to)
         assert outcome.after.log_end_offset == min(truncated_to, common)
         assert (outcome.rule is TruncationRule.NOTHING_TO_TRUNCATE) == (min(truncated_to, common) == len(log))
-
-
-@given(st.lists(st.integers(1, 4), max_size=8), st.integers(0, 40))
-def test_a_batch_that_holds_the_target_is_removed_whole(counts, target):
-    batches, offset = [], 0
-    for count in counts:
-        batches.append((offset, offset + count - 1))
-        offset += count
-    whole = [last + 1 for _first, last in batches if last < target]
-    assert file_end_after_truncation(batches, target) == (whole[-1] if whole else 0)
 
 
 BATCHES = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 1), st.booleans()), max_size=4)

@@ -1,7 +1,7 @@
 """Future replicas and the metadata quorum."""
 
 from kforensics.damage import Absent
-from kforensics.protocol.outcome import LogState, StepKind, TruncationRule
+from kforensics.protocol.outcome import StepKind, TruncationRule
 from kforensics.protocol.special_truncation import (
     QuorumAnswer,
     future_replica_truncation,
@@ -10,13 +10,9 @@ from kforensics.protocol.special_truncation import (
     quorum_truncation,
 )
 from kforensics.units import EpochEntry
+from tests.builders.epochs import log_state as state
 
 NOTHING = Absent.NOT_APPLICABLE
-
-
-def state(*entries, end, start=0, high_watermark=Absent.NOT_WRITTEN):
-    epochs = tuple(EpochEntry(*entry) for entry in entries)
-    return LogState(epochs=epochs, log_start_offset=start, log_end_offset=end, high_watermark=high_watermark)
 
 
 def test_a_candidate_truncates_what_only_it_wrote():

@@ -5,23 +5,17 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import RULES_BEFORE_1_0_2, RULES_BEFORE_2_0_1, RULES_BEFORE_2_6_1, Epochs, assign
 from kforensics.protocol.truncation import (
-    LogState,
     ProtocolName,
     StepKind,
     TruncationRule,
-    file_end_after_truncation,
     follower_truncation,
     leader_after_election,
     truncate_log,
 )
 from kforensics.units import EpochEntry
+from tests.builders.epochs import log_state as state
 
 NOTHING = Absent.NOT_APPLICABLE
-
-
-def state(*entries, end, start=0, high_watermark=Absent.NOT_WRITTEN):
-    epochs = tuple(EpochEntry(*entry) for entry in entries)
-    return LogState(epochs=epochs, log_start_offset=start, log_end_offset=end, high_watermark=high_watermark)
 
 
 def state_of(leader_epochs, *, high_watermark=0):
@@ -226,15 +220,6 @@ def test_a_truncation_below_the_log_start_restarts_the_log():
     outcome = follower_truncation(follower, leader, protocol=ProtocolName.KIP_101)
     assert outcome.full_restart
     assert (outcome.offset, outcome.after.log_start_offset) == (20, 20)
-
-
-def test_batches_are_truncated_whole():
-    batches = [(0, 9), (10, 19)]
-    assert file_end_after_truncation(batches, 15) == 10
-    assert file_end_after_truncation(batches, 10) == 10
-    assert file_end_after_truncation(batches, 20) == 20
-    assert file_end_after_truncation(batches, 5) == 0
-    assert file_end_after_truncation([(7, 9)], 8, log_start_offset=7) == 7
 
 
 def test_truncate_log_lowers_what_is_above_the_target():

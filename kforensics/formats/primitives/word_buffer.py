@@ -48,9 +48,8 @@ class WordBuffer:
             self._replace(capacity)
 
     def shrink(self, capacity: int) -> None:
-        """Make the buffer hold at most `capacity` bytes; it loses its content."""
-        if capacity < self.capacity:
-            self._replace(capacity)
+        """Make the buffer hold `capacity` bytes again; it loses its content."""
+        self._replace(capacity)
 
     def _replace(self, capacity: int) -> None:
         self.filled = 0

@@ -10,18 +10,7 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.quorum_voters import quorum_voters
 from kforensics.evidence.model import Input
 from kforensics.source.walk import FoundFile, Listings, Obstacle
-
-CLUSTER = "6It1kTHbTjKY3LNflMZizQ"
-
-
-def log_dir(path, node_id=1, *, directory_id="", partitions=("orders-0",)):
-    path.mkdir(parents=True)
-    text = f"version=1\nnode.id={node_id}\ncluster.id={CLUSTER}\n"
-    (path / "meta.properties").write_text(text + (f"directory.id={directory_id}\n" if directory_id else ""))
-    (path / "replication-offset-checkpoint").write_text("0\n0\n")
-    for name in partitions:
-        (path / name).mkdir()
-    return path
+from tests.builders.directories import CLUSTER, log_dir
 
 
 def described(*paths, **options):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kforensics.damage import Absent, DamageKind, OffsetRange
+from kforensics.damage import Absent, DamageKind
 from kforensics.errors import FormatError
 from kforensics.formats.log.message_set import Message, encode_message
 from kforensics.formats.log.records import skip_headers
@@ -10,6 +10,7 @@ from kforensics.formats.primitives.compression import Codec, compress
 from kforensics.formats.segment import damaged_places, walk
 from kforensics.formats.segment.bit_flip import CRC32C_REFLECTED, locate_flipped_bit
 from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.units import OffsetRange
 from tests.formats.segments import FIRST_TIMESTAMP_MS, walked
 from tests.formats.segments import sound_batch as batch
 
@@ -50,9 +51,8 @@ def test_a_file_that_lost_all_its_bytes_since_it_was_opened():
 
 def test_more_bad_batches_before_a_sound_one_than_are_listed(monkeypatch):
     monkeypatch.setattr(damaged_places, "MOST_PLACES", 3)
-    good, bad = [batch(10 * at) for at in range(6)], []
-    for one in good[:5]:
-        bad.append(one[:-1] + bytes([one[-1] ^ 1]))
+    good = [batch(10 * at) for at in range(6)]
+    bad = [one[:-1] + bytes([one[-1] ^ 1]) for one in good[:5]]
     monkeypatch.setattr(walk, "WINDOW_LENGTH", len(b"".join(bad)) + 1)
 
     found = walked(b"".join([*bad, good[5]]), Level.CRC)
@@ -122,3 +122,10 @@ def test_headers_with_long_names_and_one_that_leaves_the_record():
     assert skip_headers(body, 0, len(body), 2) == len(body)
     with pytest.raises(FormatError, match="expected -1 to 0 bytes, found 1"):
         skip_headers(body, 0, len(body) - 1, 2)
+
+
+def test_an_only_batch_with_an_offset_that_can_not_be():
+    (damage,) = walked(b"\xff" * 8 + batch(0)[8:], Level.CRC).damage
+
+    assert (damage.expected, damage.found) == ("a base offset at the log's start", "-1 to 1")
+    assert (damage.cause, damage.next_good) == (Absent.UNKNOWN, Absent.NOT_APPLICABLE)

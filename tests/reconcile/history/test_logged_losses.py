@@ -1,42 +1,8 @@
-from kforensics.damage import Absent
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.logged_losses import find_logged_losses
-from kforensics.reconcile.history.truncations import ObservedTruncation
-from kforensics.reconcile.observed.facts import Leadership
-from kforensics.units import OffsetRange, TopicPartition
-from tests.builders.logs import HERE
-
-
-def truncation(from_offset, to_offset, *, rule="epoch", broker=1, logged=True):
-    return ObservedTruncation(
-        broker_id=broker,
-        topic_partition=TopicPartition("t", 0),
-        time_ms=1,
-        from_offset=from_offset,
-        to_offset=to_offset,
-        rule=rule,
-        leader=2,
-        leader_epoch=5,
-        is_full=False,
-        is_logged=logged,
-        is_shortened=False,
-        before=None,
-        citations=(HERE,),
-    )
-
-
-def term(leader, epoch, isr):
-    return Leadership(
-        leader=leader,
-        leader_epoch=epoch,
-        isr=frozenset(isr),
-        replicas=(1, 2),
-        unclean=False,
-        recorded_at=Absent.NOT_APPLICABLE,
-        time_ms=0,
-        citation=HERE,
-    )
+from kforensics.units import OffsetRange
+from tests.builders.history import leadership, truncation
 
 
 def runs(
@@ -62,7 +28,7 @@ def offsets(found):
 
 
 def test_what_a_line_says_was_cut_may_have_been_committed():
-    found = runs(truncation(84, 70), leaderships=(term(1, 3, {1, 2}), term(1, 4, {1})))
+    found = runs(truncation(84, 70), leaderships=(leadership(1, 3, {1, 2}), leadership(1, 4, {1})))
 
     assert [(70, 83)] == offsets(found)
     assert ("possible", True, 4) == (found[0].committed, found[0].is_replaced, found[0].leader_epoch)

@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.damage import Absent
-from kforensics.evidence.broker_logs import LogFile, read_log_file
-from kforensics.formats.log_lines.event import LineCensus
-from kforensics.formats.log_lines.scan import scan_log
+from kforensics.evidence.broker_logs import LogFile
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs, logged_leaderships
 from kforensics.reconcile.observed.clocks import choose_clocks, clocks_that_disagree
 from kforensics.reconcile.observed.facts import NoFacts
@@ -20,6 +18,7 @@ from kforensics.reconcile.observed.logged_truncations import logged_truncations
 from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import build_timeline
 from kforensics.units import TopicPartition
+from tests.builders.history import log_file, read_logs
 
 HOUR_MS = 3_600_000
 ORDERS = TopicPartition("orders", 0)
@@ -37,30 +36,10 @@ TRUNCATED_BY_LINES = (
 )
 
 
-def read_logs(root: Path) -> list[LogFile]:
-    found = (
-        read_log_file(root, str(path.relative_to(root)), input_index=0)
-        for path in sorted(root.rglob("*"))
-        if path.is_file()
-    )
-    return [file for file in found if file is not None]
-
-
 def log(*lines: str, node: int = 1, mtime_ns: int = 0) -> LogFile:
-    text = "".join(f"[2024-05-01 {line} (x)\n" for line in lines).encode()
-    events = [event for window in scan_log([text]) for event in window.events]
-    assert len(lines) == sum(1 + event.repeats for event in events)
-    return LogFile(
-        input=0,
-        path=f"{node}.log",
-        is_compressed=False,
-        node_id=node,
-        events=tuple(events),
-        census=LineCensus(),
-        events_dropped=0,
-        problems=(),
-        mtime_ns=mtime_ns,
-    )
+    file = log_file("".join(f"[2024-05-01 {line} (x)\n" for line in lines), node=node, mtime_ns=mtime_ns)
+    assert len(lines) == sum(1 + event.repeats for event in file.events)
+    return file
 
 
 def find_truncations(*files: LogFile):
