@@ -120,7 +120,9 @@ def _evidence(
         ]
         if reached:
             ends[rank] = max(reached)
-        held.update({(rank, node.node_id): len(node.logs) for node in group.moment.nodes if isinstance(node.node_id, int)})
+        held.update(
+            {(rank, node.node_id): len(node.logs) for node in group.moment.nodes if isinstance(node.node_id, int)}
+        )
         problems += [replace(problem, input=problem.input + len(found)) for problem in group.problems]
         ranks.update(dict.fromkeys(range(len(found), len(found) + len(group.found)), rank))
         found += [_as(SNAPSHOT_KIND, one) for one in group.found]
@@ -128,7 +130,9 @@ def _evidence(
         found += [_put_aside(_as(UNUSED_KIND, one)) for one in group.found]
     problems += _unknown_nodes(found)
     inputs = Inputs(found=tuple(found), problems=tuple(problems))
-    return Evidence(inputs=inputs, ranks=ranks, final_rank=len(ordered), notes=tuple(notes), metadata_ends=ends, logs_held=held)
+    return Evidence(
+        inputs=inputs, ranks=ranks, final_rank=len(ordered), notes=tuple(notes), metadata_ends=ends, logs_held=held
+    )
 
 
 def _as(kind: str, one: FoundInput) -> FoundInput:

@@ -53,7 +53,12 @@ def incident_state(incident: PartitionIncident) -> State:
 def _loss_state(loss: LossEntry, incident: PartitionIncident) -> State:
     if loss.was_committed == "no":
         return State.UNCOMMITTED_LOST
-    if loss.was_committed == "certain" and not loss.in_use and incident.is_leader_known and not incident.missing_replicas:
+    if (
+        loss.was_committed == "certain"
+        and not loss.in_use
+        and incident.is_leader_known
+        and not incident.missing_replicas
+    ):
         return State.LOST
     return State.MAYBE_LOST
 
@@ -97,10 +102,7 @@ def _headline(
     match state:
         case State.LOST:
             losses = [
-                loss
-                for one in affected
-                for loss in one.losses
-                if loss.was_committed == "certain" and not loss.in_use
+                loss for one in affected for loss in one.losses if loss.was_committed == "certain" and not loss.in_use
             ]
             return f"{_records(losses)} that {_were(losses)} committed {_are(losses)} lost from {_names(affected)}: {_causes(losses)}."
         case State.MAYBE_LOST:
@@ -239,5 +241,3 @@ def _list(names: Sequence[str], most: int = MOST_NAMED) -> str:
     if len(names) > most:
         return ", ".join(names[:most]) + f" and {len(names) - most} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-

@@ -233,9 +233,7 @@ class CommitProofs:
         Returns:
             The offset from which on nothing of these epochs was committed, none where nothing proves it.
         """
-        by_broker = {
-            other.replica.broker_id: other for other in self.views if other.replica.state == "live"
-        }
+        by_broker = {other.replica.broker_id: other for other in self.views if other.replica.state == "live"}
         terms = [state for state in self.leaderships if state.leader_epoch >= first_epoch]
         if not terms or terms[0].leader_epoch != first_epoch or not self._is_known_from(terms[0]):
             return None
@@ -282,9 +280,7 @@ class CommitProofs:
             if not self.facts.is_unbroken(broker, since, since):
                 return False
             # Only the leader's own lines tell every change of the ISR.
-            if any(
-                isinstance(state.leader, int) and state.leader not in self.facts.heard_brokers() for state in terms
-            ):
+            if any(isinstance(state.leader, int) and state.leader not in self.facts.heard_brokers() for state in terms):
                 return False
         return not any(unproven_after(restart, terms, broker) for restart in self.facts.restarts(broker))
 

@@ -133,9 +133,7 @@ def cause_of(
         return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=truncation.citations)
     if election is not None and evidence.risk_of(election) is Risk.OTHER_DISK:
         reason = f"broker {election.leader} led again in leader epoch {election.leader_epoch} with another disk than before: its log was gone with the old one"
-        return Cause(
-            name=CauseName.DISK_REPLACED, confidence="likely", reason=reason, citations=(election.citation,)
-        )
+        return Cause(name=CauseName.DISK_REPLACED, confidence="likely", reason=reason, citations=(election.citation,))
     lost_before = _leaders_own_truncation(truncation, election, evidence.truncations)
     if lost_before is not None:
         return _because_of_leader(lost_before, election, evidence.leaderships, protocol)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.reconcile.history.log_copies import LogCopy
-from kforensics.reconcile.observed.facts import Restart
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
 
 
@@ -178,9 +177,7 @@ def _of_elections(
         )
 
 
-def _has_witness(
-    election: Election, account: LeadershipAccount, copies: Sequence[LogCopy], moments: Moments
-) -> bool:
+def _has_witness(election: Election, account: LeadershipAccount, copies: Sequence[LogCopy], moments: Moments) -> bool:
     """Whether a copy shows the log of the leader before as it was when that broker had stopped; an older copy of it shows that it had kept its tail.
 
     What the copy holds and the final leader does not is among the losses then.
@@ -207,17 +204,15 @@ def _has_earlier(own: Sequence[LogCopy], moments: Moments) -> bool:
     return any(copy.rank in moments.metadata_ends for copy in own)
 
 
-def _had_none(
-    node: int | Absent, election: Election, account: LeadershipAccount, moments: Moments
-) -> bool:
+def _had_none(node: int | Absent, election: Election, account: LeadershipAccount, moments: Moments) -> bool:
     """The broker had stopped, its disk was as full as before, and it held no log of the partition: nothing had been written to it."""
     if not isinstance(node, int) or election.risk is Risk.OTHER_DISK:
         return False
     for (rank, holder), count in moments.logs_held.items():
         earlier = [held for (other, who), held in moments.logs_held.items() if who == holder and other < rank]
-        if holder == node and earlier and count >= max(earlier) > 0:
-            if _was_stopped(node, rank, election, account, moments):
-                return True
+        is_as_full = holder == node and bool(earlier) and count >= max(earlier) > 0
+        if is_as_full and _was_stopped(node, rank, election, account, moments):
+            return True
     return False
 
 
@@ -228,9 +223,7 @@ def _is_younger(account: LeadershipAccount, copy: LogCopy, moments: Moments) -> 
     return isinstance(created, int) and bool(earlier) and max(earlier) <= created
 
 
-def _returned_whole(
-    election: Election, copies: Sequence[LogCopy], whole_returns: Sequence[WholeReturn]
-) -> bool:
+def _returned_whole(election: Election, copies: Sequence[LogCopy], whole_returns: Sequence[WholeReturn]) -> bool:
     """The leader before came back with the log that an earlier copy of it shows, and the new leader held all of it."""
     if election.risk is not Risk.UNCLEAN_RESTART or election.previous == election.state.leader:
         return False
@@ -249,9 +242,7 @@ def _returned_whole(
     )
 
 
-def _was_stopped(
-    node: int, rank: int, election: Election, account: LeadershipAccount, moments: Moments
-) -> bool:
+def _was_stopped(node: int, rank: int, election: Election, account: LeadershipAccount, moments: Moments) -> bool:
     """The snapshot was taken after the leader before had stopped for good, and before it came back."""
     end = moments.metadata_ends.get(rank)
     state = election.state
@@ -259,8 +250,7 @@ def _was_stopped(
         return False
     since = _lost_leader_at(election, account)
     if since is None or any(
-        isinstance(one.recorded_at, int) and since < one.recorded_at < end
-        for one in account.restarts.get(node, ())
+        isinstance(one.recorded_at, int) and since < one.recorded_at < end for one in account.restarts.get(node, ())
     ):
         return False
     if since < end or _was_silent(node, rank, state.recorded_at, moments):
@@ -300,5 +290,3 @@ def _of_damage(leader: LogCopy | None, copies: Sequence[LogCopy]) -> Iterator[Do
                 f"what damaged offsets {damaged[0].offsets.first} to {damaged[0].offsets.last} of {copy.view.replica.owner} held",
                 "a sound copy of them",
             )
-
-

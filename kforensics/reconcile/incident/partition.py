@@ -111,9 +111,7 @@ class _Teller:
         self.ordinary = self._ordinary_truncations()
         doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)
         self.judge = (
-            CommitJudge(
-                logs, self.agreement.until, evidence.facts, reader, doubted=doubted, weakened=self._weakened()
-            )
+            CommitJudge(logs, self.agreement.until, evidence.facts, reader, doubted=doubted, weakened=self._weakened())
             if logs
             else None
         )
@@ -129,9 +127,7 @@ class _Teller:
             by_high_watermark=any(self._truncates_to_high_watermark(copy) for copy in self.copies),
         )
         self.is_leader_known = (
-            self.leader is not None
-            and self.leader.broker_id == self.account.last_leader
-            and self.account.reaches_now
+            self.leader is not None and self.leader.broker_id == self.account.last_leader and self.account.reaches_now
         )
 
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}

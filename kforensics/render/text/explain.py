@@ -7,15 +7,16 @@ from rich.text import Text
 from kforensics.commands.explain import Explanation
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
-from kforensics.findings.model import Severity
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.escape import escape_text
 from kforensics.render.events import GRAVE, sentences_of, truncation_sentence
+from kforensics.render.text.answer import MOST_LINES, answer_lines
 from kforensics.render.text.screen import INDENT, Style, columns, counted, wrapped
 from kforensics.render.times import utc_text
 
+ALL_LINES = 1_000_000
 MOST_ENTRIES = 40
 MOST_LOSSES = 60
 
@@ -43,7 +44,8 @@ AFTERMATH_MS = 1_000
 
 def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: bool) -> Iterator[Text | str]:
     """The screen, laid out for `width` columns."""
-    yield from _answer(result, width)
+    yield from answer_lines(result.answer, command="explain", width=width, most=ALL_LINES if verbose else MOST_LINES)
+    yield from _more(result, width)
     truncations = [truncation for incident in result.incidents for truncation in incident.truncations]
     entries = shown_entries(result.timeline, result.incidents, verbose=verbose)
     if entries:
@@ -82,16 +84,11 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
     yield from _closing(result, verbose=verbose, width=width)
 
 
-def _answer(result: Explanation, width: int) -> Iterator[Text | str]:
-    worst = max((item.severity.rank for item in result.findings), default=0)
-    style = Style.ANSWER_GOOD
-    if worst >= Severity.ERROR.rank:
-        style = Style.ANSWER_BAD
-    elif worst >= Severity.WARNING.rank:
-        style = Style.ANSWER_WARNING
-    for at, sentence in enumerate(result.conclusion):
-        yield from wrapped(escape_text(sentence), width=width, style=style if at == 0 else Style.PLAIN)
-    for sentence in result.advice:
+def _more(result: Explanation, width: int) -> Iterator[Text | str]:
+    """What else follows: the sentences of the conclusion behind the first, which the headline stands for."""
+    if len(result.conclusion) > 1:
+        yield ""
+    for sentence in result.conclusion[1:]:
         yield from wrapped(escape_text(sentence), width=width)
 
 

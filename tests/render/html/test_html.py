@@ -11,6 +11,7 @@ from kforensics.damage import Absent, Span
 from kforensics.errors import MissingExtra
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.model import Citation, Input, Problem
+from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Severity, finding
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import BugTrace
@@ -176,6 +177,9 @@ def explanation(word):
         incidents=(incident,),
         partitions=1,
         clocks=((f"clock{word}", Clock(shift_ms=1000, source="assumed")),),
+        answer=Answer(
+            state=State.LOST, headline=f"43 records are lost from topic{word}.", now=(f"Keep {word}.",), unknown=(word,)
+        ),
         conclusion=(f"43 records are gone from topic{word}.", f"more{word}"),
         advice=(f"Do not start {word}.", f"Keep {word}."),
         missing=(f"missing{word}",),
@@ -324,6 +328,7 @@ def test_a_calm_explanation_makes_a_calm_page():
         missing=(),
         notes=(),
         clocks=(),
+        answer=Answer(state=State.NOTHING_LOST, headline="Nothing that was committed is lost from 9 partitions."),
         conclusion=("Nothing that was committed is missing in 9 partitions.",),
     )
 
