@@ -45,7 +45,7 @@ from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
 from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline
-from kforensics.reconcile.timeline.logged_operations import deletion_times, logged_operations
+from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
 from kforensics.units import TopicPartition
 
@@ -252,7 +252,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         commits=_final_commits(places, evidence, options),
         moments=_moments(evidence, gathered.histories),
         whole_returns=_whole_returns(events),
-        deleted_topics=frozenset(deletion_times(logged_operations(events))),
+        deleted_topics=deleted_topics(logged_operations(events)),
     )
     results = _explain_all(shared, jobs or default_jobs())
     incidents = tuple(incident for incident, _ in results)
@@ -283,7 +283,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         words,
         Scope(
             not_given=_not_given(gathered.histories, {incident.partition for incident in incidents}, options),
-            since=_since(evidence, gathered, incidents, options),
+            since=_since(gathered, incidents, options),
             problems=problems,
         ),
     )
@@ -348,9 +348,10 @@ def _whole_returns(events: Sequence[LoggedEvent]) -> dict[TopicPartition, list[W
     for item in events:
         event, end = item.event, item.event.number("log_end_offset")
         is_decision = event.kind is LogEventKind.TRUNCATION_DECISION and not event.fields.get("needed", True)
-        if is_decision and isinstance(event.topic_partition, TopicPartition) and isinstance(end, int):
-            if isinstance(item.node_id, int):
-                found[event.topic_partition].append(WholeReturn(item.node_id, end, item.time_ms))
+        if not is_decision or isinstance(event.topic_partition, Absent):
+            continue
+        if isinstance(end, int) and isinstance(item.node_id, int):
+            found[event.topic_partition].append(WholeReturn(item.node_id, end, item.time_ms))
     return found
 
 
@@ -370,9 +371,7 @@ def _not_given(
     return frozenset(one for one in known - given if _is_wanted(one, options))
 
 
-def _since(
-    evidence: Evidence, gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], options: ExplainOptions
-) -> str:
+def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], options: ExplainOptions) -> str:
     """When the window begins, in words: at `--since`, else at the oldest moment that any input tells of."""
     if options.since_ms is not None:
         return f" since {_utc(options.since_ms)}"

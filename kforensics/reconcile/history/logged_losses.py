@@ -144,11 +144,10 @@ def _never(
 ) -> Bound | None:
     """The proof that no record of the run was committed.
 
-    Nobody saw the records, but they followed those that stayed, and the replica that was truncated had led last: they are of no epoch before the one and none after
-    the other.
+    No input shows the records. They followed those that stayed, and the truncated replica wrote the last of them itself: these two leader epochs bound theirs.
     """
     term = _own_term(truncation, leaderships)
-    kept = epoch_at(leader_epochs, offsets.first - 1) if offsets.first else Absent.UNKNOWN
+    kept = epoch_at(tuple(leader_epochs), offsets.first - 1) if offsets.first else Absent.UNKNOWN
     if judge is None or term is None or isinstance(kept, Absent) or kept > term.leader_epoch:
         return None
     bound = judge.never_after(kept, term.leader_epoch, truncation.broker_id)

@@ -210,9 +210,9 @@ def _had_none(node: int | Absent, election: Election, account: LeadershipAccount
         return False
     for (rank, holder), count in moments.logs_held.items():
         earlier = [held for (other, who), held in moments.logs_held.items() if who == holder and other < rank]
-        if holder == node and earlier and count >= max(earlier) > 0:
-            if _was_stopped(node, rank, election, account, moments):
-                return True
+        is_as_full = holder == node and bool(earlier) and count >= max(earlier) > 0
+        if is_as_full and _was_stopped(node, rank, election, account, moments):
+            return True
     return False
 
 

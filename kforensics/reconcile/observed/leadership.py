@@ -209,6 +209,9 @@ def unproven_after(restart: Restart, states: Sequence[Leadership], broker: int) 
     """
     if not is_before(restart, states[-1]) or is_before(restart, states[0], unknown=False):
         return False
+    if not restart.other_disk and len(states) > 1 and broker in states[-2].eligible:
+        # A controller removes a broker that comes back from an unclean stop from the eligible replicas (KIP-966).
+        return False
     for before, state in pairwise(states[:-1]):
         if not is_before(restart, state, unknown=False):
             continue

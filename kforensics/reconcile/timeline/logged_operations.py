@@ -103,6 +103,16 @@ def deletion_times(entries: Iterable[TimelineEntry]) -> dict[str, int]:
     return again
 
 
+def deleted_topics(entries: Iterable[TimelineEntry]) -> frozenset[str]:
+    """Topics that were deleted and have not been created since."""
+    deleted: dict[str, bool] = {}
+    for entry in entries:
+        is_told = entry.kind in {EventKind.TOPIC_DELETED, EventKind.TOPIC_CREATED}
+        if is_told and isinstance(entry.topic_partition, TopicPartition):
+            deleted[entry.topic_partition.topic] = entry.kind == EventKind.TOPIC_DELETED
+    return frozenset(topic for topic, is_deleted in deleted.items() if is_deleted)
+
+
 def _discarded_everywhere(events: Sequence[LoggedEvent]) -> Iterator[TimelineEntry]:
     """Infer deletions without a controller's lines: all brokers with a log of the topic discard it at one time, which only a deletion does."""
     holders: dict[TopicPartition, set[int | Absent]] = {}

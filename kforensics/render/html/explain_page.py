@@ -9,7 +9,7 @@ from kforensics.commands.result import Result
 from kforensics.commands.sealing.report import CheckedSeal, seal_sentence
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
-from kforensics.findings.answers.model import Answer
+from kforensics.findings.answers.model import CALM, Answer
 from kforensics.findings.model import Severity, by_gravity
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry
@@ -204,6 +204,8 @@ def _verdict(result: Explanation, losses: Sequence[LossEntry]) -> Verdict:
         return Verdict(tone="warning", mark="!", words="Something needs a decision")
     if result.problems:
         return Verdict(tone="warning", mark="?", words="Not all of the evidence could be read")
+    if result.answer.state not in CALM:
+        return Verdict(tone="warning", mark="?", words="Whether committed records are lost is open")
     return Verdict(tone="good", mark="✓", words="No committed record is missing")
 
 

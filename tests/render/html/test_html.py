@@ -180,6 +180,7 @@ def test_a_calm_explanation_makes_a_calm_page():
         missing=(),
         notes=(),
         clocks=(),
+        answer=Answer(state=State.NOTHING_LOST, headline="Nothing that was committed is lost from 9 partitions."),
         conclusion=("Nothing that was committed is missing in 9 partitions.",),
     )
 
