@@ -6,13 +6,16 @@ import typer
 
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
+    ClusterOption,
     JobsOption,
+    KeepGoingOption,
     LeaderOption,
     PartitionsOption,
     PathsArgument,
     Protocol,
     ReadRateOption,
     SealOption,
+    StoppedOption,
     TopicsOption,
     apply_read_rate,
 )
@@ -45,13 +48,6 @@ def diff(
             show_default=False,
         ),
     ] = None,
-    stopped: Annotated[
-        bool,
-        typer.Option(
-            "--stopped",
-            help="No broker ran when its directories were copied: ends of logs that differ are not explained by the copying.",
-        ),
-    ] = False,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     only_findings: Annotated[
@@ -69,6 +65,9 @@ def diff(
             "--show-payload", help="With --show-records, their values too. Payloads are private: mind where this goes."
         ),
     ] = False,
+    stopped: StoppedOption = False,
+    cluster: ClusterOption = None,
+    keep_going: KeepGoingOption = False,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
     jobs: JobsOption = None,
@@ -100,6 +99,8 @@ def diff(
         is_stopped=stopped,
         pseudonyms=pseudonyms,
         seal=seal,
+        cluster=cluster,
+        keep_going=keep_going,
         jobs=jobs,
         flatten=flatten,
         keep_quiet=flatten is None and output.verbose,

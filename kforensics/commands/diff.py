@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
+from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.records import redact_record
 from kforensics.commands.result import Conclusion, Result, check_seal_of
 from kforensics.commands.result import Progress as ProgressOf
 from kforensics.damage import Absent
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, find_inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
@@ -140,6 +141,10 @@ class DiffRequest:
     """Makes of each report what is written out, where it was computed; keeps memory small."""
     keep_quiet: bool = True
     """Keep the reports of consistent partitions too."""
+    cluster: str | None = None
+    """The id of the cluster that is wanted, where the inputs are of several."""
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
 
 
 def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[DiffResult]:
@@ -153,7 +158,7 @@ def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[Diff
         A result for each partition.
 
     Raises:
-        EvidenceError: none of the paths can be used.
+        EvidenceError: a path can't be used.
         UsageError: the seal is of other paths.
         ValueError: no such protocol.
     """
@@ -166,7 +171,14 @@ def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[Diff
         is_stopped=request.is_stopped,
         rename_group=request.pseudonyms.group if request.pseudonyms else str,
     )
-    inputs = find_inputs(request.paths, with_server_logs=True)
+    inputs = find_inputs(
+        request.paths,
+        with_server_logs=True,
+        why_not=why_not_compared,
+        keep_going=request.keep_going,
+        one_cluster=True,
+        cluster=request.cluster,
+    )
     seal = check_seal_of(request.seal, request.paths, inputs.described, request.jobs)
     compared = compare(
         inputs,
@@ -237,6 +249,22 @@ def compare(
         given=gathered.given,
     )
     groups = [(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, options)]
+    if places.by_partition:
+        check_wanted(
+            topics=options.topics,
+            known_topics={tp.topic for tp in places.by_partition},
+            partitions=options.partitions,
+            known_partitions={
+                tp.partition for tp in places.by_partition if not options.topics or tp.topic in options.topics
+            },
+            leader=options.leader,
+            known_brokers={
+                place.state.broker_id
+                for _, group in groups
+                for place in group
+                if not isinstance(place.state.broker_id, Absent)
+            },
+        )
     shared = _Shared(
         groups=groups,
         reader=FileBatchReader([one.root for one in inputs.found]),
@@ -258,7 +286,6 @@ def compare(
     problems = (
         *places.problems,
         *single_files(inputs),
-        *_not_found(places.by_partition, groups, options),
         *gathered.problems,
         *(p for result in results for p in result.problems),
     )
@@ -333,44 +360,6 @@ def is_wanted(partition: TopicPartition, options: DiffOptions) -> bool:
     if options.topics and partition.topic not in options.topics:
         return False
     return not options.partitions or partition.partition in options.partitions
-
-
-def _not_found(
-    all_places: Mapping[TopicPartition, tuple[PartitionPlace, ...]],
-    wanted: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]],
-    options: DiffOptions,
-) -> Iterator[Problem]:
-    return not_found(
-        options,
-        topics={partition.topic for partition in all_places},
-        partitions={partition.partition for partition, _ in wanted},
-        brokers={place.state.broker_id for _, group in wanted for place in group},
-    )
-
-
-def not_found(
-    options: DiffOptions, *, topics: set[str], partitions: set[int], brokers: set[int | Absent]
-) -> Iterator[Problem]:
-    """What was asked for by name and is nowhere in the inputs: an answer about the rest is no answer about it.
-
-    Args:
-        options: what was asked for.
-        topics: all that are there.
-        partitions: the numbers of those that were wanted and found.
-        brokers: that hold one of these.
-    """
-
-    def problem(words: str) -> Problem:
-        return Problem(input=0, path=WHOLE_INPUT, message=words)
-
-    for topic in sorted(options.topics - topics):
-        yield problem(f"no partition of topic {topic} is among the inputs (--topic)")
-    for number in sorted(options.partitions - partitions):
-        yield problem(f"no partition {number} of the wanted topics is among the inputs (--partition)")
-    if options.leader is not None and options.leader not in brokers:
-        yield problem(
-            f"broker {options.leader} holds no wanted partition among the inputs (--leader): leaders were chosen without it"
-        )
 
 
 def single_files(inputs: Inputs) -> Iterator[Problem]:

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent, DamageKind
-from kforensics.evidence.model import Input, Node
+from kforensics.evidence.model import Input, Node, Replica
+from kforensics.evidence.replica.unaccounted import Sign, unaccounted_offsets
+from kforensics.findings.missing import missing_finding
 from kforensics.findings.model import Confidence, Finding, Severity, finding
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
@@ -14,6 +16,7 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
     """The findings of one partition."""
     for replica in report.replicas:
         yield from _replica_findings(report, replica)
+        yield from _missing_findings(report, replica.view.replica)
     for directory in report.set_aside:
         yield finding(
             "KF505" if directory.state == "stray" else "KF214",
@@ -32,6 +35,13 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
             statement=f"{report.partition} also belongs to {'broker' if len(missing) == 1 else 'brokers'} {', '.join(missing)}, of which no live directory of it is among the inputs",
             topic_partition=report.partition,
         )
+
+
+def _missing_findings(report: PartitionReport, directory: Replica) -> Iterator[Finding]:
+    """Offsets for which there is no segment; those above a log end have findings of their own."""
+    for one in unaccounted_offsets(directory):
+        if one.sign is not Sign.ABOVE_END:
+            yield missing_finding(one, report.partition, directory.cite(), directory.broker_id)
 
 
 def missing_isr_findings(

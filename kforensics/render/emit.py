@@ -9,6 +9,7 @@ from kforensics.render.view import OutputFormat, View
 
 if TYPE_CHECKING:
     from kforensics.commands.result import Result
+    from kforensics.errors import EvidenceError
 
 
 MEANINGS = {
@@ -23,7 +24,8 @@ MEANINGS = {
 
 Writer = Callable[["Result[Any]", View], Iterable[str]]
 
-_T, _J, _L, _H, _S, _B = OutputFormat
+_T, _J, _L = OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL
+_H, _S, _B = OutputFormat.HTML, OutputFormat.SARIF, OutputFormat.BRIEF
 
 WRITERS: dict[tuple[str, OutputFormat], str] = {
     ("ls", _T): "text.ls:write",
@@ -159,3 +161,10 @@ def truth_json(value: object) -> str:
     from kforensics.render.json.document import json_line  # noqa: PLC0415 - likewise
 
     return json_line(value)
+
+
+def refusal_document(error: "EvidenceError") -> str:
+    """The JSON document of inputs that are refused."""
+    from kforensics.render.json.refusal import refusal_document as write  # noqa: PLC0415 - likewise
+
+    return write(error)

@@ -1,4 +1,4 @@
-"""The first offset at which two logs hold different content, in the range that both hold.
+"""Find the first offset at which two logs hold different content, in the range that both hold.
 
 Replicas copy batches byte for byte, so equal (base offset, leader epoch, length, crc) is equal content; whole buckets of offsets are compared by
 their digests first, and batches are read only where digests differ. Below the cleaner's progress, and in logs of magic 0 and 1, batches may
@@ -28,7 +28,7 @@ DivergenceKind = Literal["epoch", "content", "record"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:
-    """Where two logs part: the offset, what differs there, and the bytes of both that show it."""
+    """The first difference of two logs: its offset, its kind, and the bytes of both logs that show it."""
 
     offset: int
     kind: DivergenceKind
@@ -39,7 +39,7 @@ class Divergence:
 
 
 def common_range(one: LoadedLog, other: LoadedLog) -> OffsetRange | None:
-    """The offsets that both logs hold on local disk, none where the ranges do not meet."""
+    """Return the offsets that both logs hold on local disk, or None if the ranges do not overlap."""
     first = max(one.content_start_offset, other.content_start_offset)
     last = min(one.log_end_offset, other.log_end_offset) - 1
     return OffsetRange(first, last) if first <= last else None
@@ -53,7 +53,7 @@ def first_divergence(
     *,
     witnesses: Sequence[LoadedLog] = (),
 ) -> Divergence | None:
-    """The first offset in the common range where the content differs, none where all of it is equal.
+    """Find the first offset in the common range where the content differs; None if all of it is equal.
 
     Args:
         one: a log.
@@ -84,14 +84,14 @@ def first_divergence(
 
 
 def agreed_until(one: LoadedLog, other: LoadedLog, parted_at: int | None) -> int:
-    """The offset up to which both logs hold the same; 0 where they have no offset in common, for then nothing shows it."""
+    """Return the offset up to which both logs hold the same; 0 if they have no offset in common, since nothing shows it then."""
     if common_range(one, other) is None:
         return 0
     return min(one.log_end_offset, other.log_end_offset) if parted_at is None else parted_at
 
 
 def suspect_ranges(one: LoadedLog, other: LoadedLog, common: OffsetRange) -> Iterator[OffsetRange]:
-    """Runs of offsets, of bounded size, whose digests do not already prove them equal."""
+    """Yield runs of offsets, of bounded size, whose digests do not prove them equal."""
     left, right = one.digests(), other.digests()
     buckets = np.union1d(left["bucket"], right["bucket"])
     buckets = buckets[(buckets >= common.first // BUCKET_OFFSETS) & (buckets <= common.last // BUCKET_OFFSETS)]
@@ -108,7 +108,7 @@ def suspect_ranges(one: LoadedLog, other: LoadedLog, common: OffsetRange) -> Ite
 
 
 def _by_digests(one: LoadedLog, other: LoadedLog, suspect: OffsetRange, common: OffsetRange) -> Divergence | None:
-    """What epochs and digests alone prove where bytes of a log are not at hand: an offset of another epoch, or a bucket that both hold whole."""
+    """Find a difference by epochs and digests alone, without the bytes of a log: an offset of another epoch, or a bucket that both logs hold completely."""
     parted = _first_other_epoch(one, other, suspect)
     if parted is not None:
         detail = f"leader epoch {_epoch_words(one, parted)} here, {_epoch_words(other, parted)} there"
@@ -191,7 +191,7 @@ def _compare_range(
 def _last_to_compare_by_record(
     mine: np.void | None, its: np.void | None, offset: int, end: int, by_record_below: int
 ) -> int | None:
-    """How far records decide where batches differ, none where the batches decide."""
+    """Return how records decide if batches differ, or None if the batches decide."""
     rows = [row for row in (mine, its) if row is not None]
     if any(row["magic"] < 2 for row in rows):
         return end
@@ -288,7 +288,7 @@ def _earliest(one: Divergence | None, other: Divergence) -> Divergence:
 
 
 def _records(view: LoadedLog, offsets: OffsetRange, reader: BatchReader) -> Iterator[Record]:
-    """Records in file order, the first of an offset only, none of an offset that went backwards."""
+    """Yield records in file order, only the first of each offset, and none whose offset is lower than the one before."""
     highest = offsets.first - 1
     for record in reader.records(view.replica, offsets.first, offsets.last):
         if record.offset > highest and record.offset < view.log_end_offset:
@@ -327,7 +327,7 @@ def _unexplained(
     reader: BatchReader,
     witnesses: Sequence[LoadedLog],
 ) -> Divergence | None:
-    """The first record that one log lacks and compaction does not explain.
+    """Find the first record that one log lacks and whose absence compaction does not explain.
 
     A cleaner drops a record for a later one of its key, an expired tombstone or marker, and the records of an aborted transaction. What superseded a
     record may stand in any log of the partition; below the cleaner's progress a record without a successor is a question, for its successor can
