@@ -202,7 +202,7 @@ def test_logs_name_the_leader_where_there_is_no_metadata_log(incident, capsys):
 
 
 @pytest.mark.parametrize(
-    ("asked", "said", "expected"),
+    ("asked", "said"),
     [
         (("--topic", "nosuch"), "no partition of topic nosuch is among the inputs (--topic); there is __"),
         (("--topic", "order"), "did you mean orders?"),

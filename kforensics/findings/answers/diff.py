@@ -250,6 +250,8 @@ class _Words:
             yield f"Do not start {owner} before its directory is copied: {self._copy(items)}"
         for owner, items in self.by_owners(self.of(Kind.SOLE, State.AT_RISK, State.MAYBE_AT_RISK)):
             yield f"Start {owner} first, and do not force an unclean election while it is down; copy its directory before: {self._copy(items)}"
+        for owner, items in self.by_owners(self.of(Kind.TAIL, State.MAYBE_AT_RISK)):
+            yield f"Copy the directory of {owner} before anything is started: {self._copy(items)}"
         for owner, items in self.by_owners(self.of(Kind.OUTSIDE, State.MAYBE_AT_RISK)):
             yield f"Copy the directories of {owner} before it starts, which makes them -stray: {self._copy(items)}"
         for owner, items in self.by_owners(self.of(Kind.ELECTED, State.AT_RISK, State.MAYBE_AT_RISK)):

@@ -109,6 +109,12 @@ LEADERSHIP_SHAPES: tuple[Shape, ...] = (
         + rb" state from NonExistentPartition to NewPartition with assigned replicas (?:\[|List\()?(?P<replicas>[0-9, ]*)",
     ),
     shape(
+        Kind.REPLICAS_ASSIGNED,
+        b"changed partition ",
+        ANY_P
+        + rb" state from NonExistentPartition to NewPartition with assigned replicas (?:\[|List\()?(?P<replicas>[0-9, ]*)",
+    ),
+    shape(
         Kind.REASSIGNMENT,
         b"Sent LeaderAndIsr request ",
         rb"[^\n]{0,600}? with new replica assignment (?:Partition)?ReplicaAssignment\(replicas=(?P<all>[0-9, ]*), "

@@ -46,12 +46,19 @@ class BrokerLogFacts:
     """The highest `min.insync.replicas` that any broker started with."""
     newest_version: KafkaVersion | None = None
     """The newest version of all brokers, if the log lines of each broker name one."""
+    assignments: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    """The brokers that each partition was assigned to last, as a ZooKeeper-era controller logged it."""
     lives: Mapping[int, "BrokerLife"] = field(default_factory=dict)
     """The starts of each broker by its own lines."""
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """From the metadata log, else from log lines."""
-        return self.metadata.leaderships(partition, topic_id) or self.by_partition.get(partition, ())
+        states = self.metadata.leaderships(partition, topic_id) or self.by_partition.get(partition, ())
+        assigned = self.assignments.get(partition)
+        if not states or assigned is None or not isinstance(states[-1].replicas, Absent):
+            return states
+        # Only of the newest state: what was assigned before a reassignment is not known.
+        return (*states[:-1], replace(states[-1], replicas=assigned))
 
     def topic_id(self, topic: str) -> str | Absent:
         """From the metadata log."""
@@ -150,8 +157,24 @@ def facts_from_logs(
         by_partition=logged_leaderships(events),
         broker_min_insync=max([*started, *configured], default=Absent.UNKNOWN),
         newest_version=newest_version,
+        assignments=logged_assignments(events),
         lives=broker_lives(events),
     )
+
+
+def logged_assignments(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the brokers that each partition was assigned to last, at its creation or by a reassignment."""
+    out: dict[TopicPartition, tuple[int, ...]] = {}
+    for item in events:
+        partition = item.event.topic_partition
+        if item.event.kind not in {Kind.REPLICAS_ASSIGNED, Kind.REASSIGNMENT} or isinstance(partition, Absent):
+            continue
+        for name in ("replicas", "all"):
+            brokers = item.event.brokers(name)
+            if not isinstance(brokers, Absent) and brokers:
+                out[partition] = brokers
+                break
+    return out
 
 
 def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:

@@ -170,7 +170,11 @@ class _Session:
         # Every broker keeps a copy of the metadata log, whoever its voters are.
         known = (
             ()
-            if self.is_quorum or self.current is None or isinstance(self.current.replicas, Absent)
+            if self.is_quorum
+            or self.current is None
+            or isinstance(self.current.replicas, Absent)
+            # Log lines need not tell of the last reassignment.
+            or isinstance(self.current.recorded_at, Absent)
             else self.current.replicas
         )
         brokers = {v.replica.broker_id for v in every}
