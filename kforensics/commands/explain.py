@@ -5,11 +5,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, gather_cluster_evidence
+from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import default_jobs, in_chunks, spread
-from kforensics.commands.snapshots import Evidence
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
+from kforensics.commands.result import Conclusion, Result, check_seal_of
+from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
+from kforensics.errors import UsageError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
 from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
@@ -21,7 +27,7 @@ from kforensics.evidence.replica.collect import collect_replica
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.explain import explain_findings
-from kforensics.findings.model import Finding
+from kforensics.findings.model import Finding, by_gravity
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_signs
@@ -37,10 +43,14 @@ from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
+from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline
 from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
 from kforensics.units import TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.commands.cited import CitedFile
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 32
@@ -56,6 +66,8 @@ class ExplainOptions:
 
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
+    is_stopped: bool = False
+    """Whoever asks says that no broker ran while its directories were copied."""
     since_ms: int | None = None
     until_ms: int | None = None
     log_zone: dt.tzinfo | None = None
@@ -92,6 +104,91 @@ class Explanation:
     """Where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
     topics: tuple[str, ...] = ()
     """Names of all topics that were met."""
+    files: "tuple[CitedFile, ...]" = ()
+    """The files that citations name, with their hashes, where they were asked for."""
+    is_redacted: bool = False
+    """Whether names are pseudonyms."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainRequest:
+    """What is to be explained."""
+
+    paths: tuple[Path, ...]
+    """As it is now."""
+    before: tuple[Path, ...] = ()
+    """Earlier snapshots."""
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    since_ms: int | None = None
+    until_ms: int | None = None
+    log_timezone: str | None = None
+    """Of the times in log files, as `+02:00` or `Europe/Berlin`; from the evidence where not given."""
+    pseudonyms: Pseudonyms | None = None
+    """What stands for groups, hosts and principals; None where they are shown as they are."""
+    seal: Path | None = None
+    """A manifest to check the inputs against first."""
+    hash_files: bool = False
+    """Hash the files that citations name."""
+    jobs: int | None = None
+    """Processes; one for each core where not given."""
+    is_stopped: bool = False
+    """Whoever asks says that no broker ran while its directories were copied."""
+    cluster: str | None = None
+    """The id of the cluster that is wanted, where the inputs are of several."""
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
+
+
+def run(request: ExplainRequest) -> Result[Explanation]:
+    """Explain what happened to every partition below the paths.
+
+    Args:
+        request: paths, snapshots, filters and seal.
+
+    Returns:
+        The explanation, redacted where that was asked for.
+
+    Raises:
+        EvidenceError: a path can't be used.
+        UsageError: the seal is of other paths, no such zone, or the times are in the wrong order.
+    """
+    from kforensics.commands.cited import cited_files  # noqa: PLC0415 - it takes an explanation
+    from kforensics.commands.redaction.explanation import redact_cited_files, redact_explanation  # noqa: PLC0415
+
+    pseudonyms = request.pseudonyms
+    options = ExplainOptions(
+        topics=request.topics,
+        partitions=request.partitions,
+        is_stopped=request.is_stopped,
+        since_ms=request.since_ms,
+        until_ms=request.until_ms,
+        log_zone=parse_zone(request.log_timezone) if request.log_timezone else None,
+        rename_group=pseudonyms.group if pseudonyms else str,
+    )
+    if options.since_ms is not None and options.until_ms is not None and options.since_ms > options.until_ms:
+        raise UsageError("--since is later than --until")
+    evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
+    paths = (*request.paths, *request.before)
+    seal = check_seal_of(request.seal, paths, evidence.inputs.described, request.jobs)
+    result = explain(evidence, options, jobs=request.jobs)
+    if seal is not None:
+        # The findings of the seal are redacted with the others.
+        found, problems = (*result.findings, *seal.findings), (*result.problems, *seal.problems)
+        result = replace(result, findings=by_gravity(found), problems=problems)
+        seal = replace(seal, findings=(), problems=())
+    if request.hash_files:
+        result = replace(result, files=cited_files(result, evidence.inputs))
+    if pseudonyms is not None:
+        files = redact_cited_files(result.files, result, pseudonyms)
+        result = replace(redact_explanation(replace(result, files=()), pseudonyms), files=files, is_redacted=True)
+    return Result(
+        command="explain",
+        inputs=result.inputs,
+        body=result,
+        concluded=Conclusion(answer=result.answer, findings=result.findings, problems=result.problems),
+        seal=seal,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +228,14 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     )
     clocks, events = gathered.clocks, gathered.events
     truncations = logged_truncations(events)
+    told_of = {*places.by_partition, *_recorded(gathered, ExplainOptions()), *_by_partition(truncations)}
+    if told_of:
+        check_wanted(
+            topics=options.topics,
+            known_topics={tp.topic for tp in told_of},
+            partitions=options.partitions,
+            known_partitions={tp.partition for tp in told_of if not options.topics or tp.topic in options.topics},
+        )
     groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
     known = {tp for tp, _ in groups}
     groups += [(tp, ()) for tp in sorted(_subject_of(truncations)) if tp not in known and _is_wanted(tp, options)]
@@ -161,10 +266,6 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
         problems.append(Problem(input=0, path=".", message=NO_LOGS))
     topics = {tp.topic for tp in (*places.by_partition, *leaderships, *shared.logged)}
-    problems += [
-        Problem(input=0, path=".", message=f"no input tells of topic {topic} (--topic)")
-        for topic in sorted(options.topics - topics)
-    ]
     findings = explain_findings(incidents, timeline)
     done = operations(timeline, incidents, looked=evidence.nodes_by_rank())
     bugs = broker_bugs(shared.signs_of_brokers, gathered.versions)

@@ -15,6 +15,11 @@ _PATHS = frozenset({"path", "clocks"})
 _FOREIGN_WORDS = frozenset({"message", "detail"})
 _OWN_WORDS = frozenset(
     {
+        "headline",
+        "now",
+        "tell",
+        "later",
+        "unknown",
         "conclusion",
         "advice",
         "missing",
@@ -24,11 +29,6 @@ _OWN_WORDS = frozenset(
         "reason",
         "steps",
         "words",
-        "headline",
-        "now",
-        "tell",
-        "later",
-        "unknown",
     }
 )
 

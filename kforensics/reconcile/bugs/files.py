@@ -1,4 +1,4 @@
-"""Traces of known bugs in the files of a replica."""
+"""Find traces of known bugs in the files of a replica."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import numpy as np
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
-from kforensics.reconcile.bugs.evidence import Seen, TraceEvidence
+from kforensics.reconcile.bugs.evidence import Seen, TraceEvidence, rule
 from kforensics.reconcile.bugs.log_signs import SignKind
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import is_in_use
@@ -16,14 +16,20 @@ from kforensics.reconcile.replicas.leader import newest_magic
 EPOCH_FILE = "leader-epoch-checkpoint"
 
 
-def of_files(evidence: TraceEvidence, copy: LogCopy) -> Iterator[Seen]:
+@rule("KAFKA-10432", "KAFKA-16541", "KAFKA-9892", "KAFKA-3968", "KAFKA-9491", "KAFKA-5634", "KAFKA-3330")
+def of_files(evidence: TraceEvidence) -> Iterator[Seen]:
     """Checkpoints and producer snapshots that contradict the log."""
+    for copy in evidence.replicas:
+        yield from _in_files_of(copy, evidence)
+
+
+def _in_files_of(copy: LogCopy, evidence: TraceEvidence) -> Iterator[Seen]:
     view, replica = copy.view, copy.view.replica
     broker, end = replica.broker_id, view.log_end_offset
     claimed, recorded = replica.checkpoint_epochs, replica.high_watermark
     first = view.batch_epochs[0] if view.batch_epochs else None
     entries = () if isinstance(claimed, Absent) else claimed
-    # Where the log start rises, the epochs go at once and the segments later.
+    # When the log start offset rises, the epochs are removed at once and the segments later.
     risen = max((other.view.log_start_offset for other in evidence.copies), default=0)
     if (
         entries
@@ -37,14 +43,14 @@ def of_files(evidence: TraceEvidence, copy: LogCopy) -> Iterator[Seen]:
     if is_empty or any(path.endswith(EPOCH_FILE) for path in replica.damage):
         trace = f"broker {broker}'s {EPOCH_FILE} is empty or unreadable"
         yield Seen(jira="KAFKA-16541", broker_id=broker, trace=trace, citations=(replica.cite(EPOCH_FILE),))
-    torn = sorted(path for path in replica.damage if path.endswith(".snapshot"))
-    if torn:
+    damaged_snapshots = sorted(path for path in replica.damage if path.endswith(".snapshot"))
+    if damaged_snapshots:
         trace = f"a producer snapshot of broker {broker} is damaged"
         yield Seen(
             jira="KAFKA-9892",
             broker_id=broker,
             trace=trace,
-            citations=(Citation(input=replica.input, path=torn[0]),),
+            citations=(Citation(input=replica.input, path=damaged_snapshots[0]),),
         )
     point = replica.recovery_point
     if not isinstance(point, Absent) and point.value > end:
@@ -60,8 +66,9 @@ def of_files(evidence: TraceEvidence, copy: LogCopy) -> Iterator[Seen]:
         yield Seen(jira="KAFKA-3330", broker_id=broker, trace=trace, citations=(cleaned.citation,))
 
 
+@rule("KAFKA-10706")
 def of_stuck_replicas(evidence: TraceEvidence) -> Iterator[Seen]:
-    """An epoch that begins at the log end of a replica which others left behind."""
+    """Yield an epoch that begins at the log end of a replica that is behind the others."""
     newest = evidence.leaderships[-1] if evidence.leaderships else None
     for copy in evidence.copies:
         claimed = copy.view.replica.checkpoint_epochs
@@ -81,8 +88,14 @@ def of_stuck_replicas(evidence: TraceEvidence) -> Iterator[Seen]:
             )
 
 
-def of_formats(copy: LogCopy) -> Iterator[Seen]:
+@rule("KAFKA-7601")
+def of_formats(evidence: TraceEvidence) -> Iterator[Seen]:
     """Leader epochs of a log whose newest batches are of an old message format (KAFKA-7601)."""
+    for copy in evidence.replicas:
+        yield from _epochs_of_old_format(copy)
+
+
+def _epochs_of_old_format(copy: LogCopy) -> Iterator[Seen]:
     view, replica = copy.view, copy.view.replica
     claimed, newest = replica.checkpoint_epochs, newest_magic(view)
     if newest is None or newest >= 2 or isinstance(claimed, Absent) or not claimed:
@@ -92,12 +105,18 @@ def of_formats(copy: LogCopy) -> Iterator[Seen]:
         yield Seen(jira="KAFKA-7601", broker_id=replica.broker_id, trace=trace, citations=(replica.cite(EPOCH_FILE),))
 
 
-def of_lost_markers(evidence: TraceEvidence, copy: LogCopy) -> Iterator[Seen]:
+@rule("KAFKA-14055")
+def of_lost_markers(evidence: TraceEvidence) -> Iterator[Seen]:
     """Transactional records below the cleaner's checkpoint with no end of their transaction behind them (KAFKA-14055).
 
-    Cleaners stop at the first open transaction, so each that they have passed had an end. A cut may have taken it too, which lowers the checkpoint: then the trace
-    tells less.
+    Cleaners stop at the first open transaction, so each that they have passed had an end. A truncation may have removed it too, but that lowers the checkpoint: then the trace
+    shows less.
     """
+    for copy in evidence.replicas:
+        yield from _lost_marker(evidence, copy)
+
+
+def _lost_marker(evidence: TraceEvidence, copy: LogCopy) -> Iterator[Seen]:
     view, replica = copy.view, copy.view.replica
     cleaned = replica.cleaner_point
     if isinstance(cleaned, Absent) or not view.log_start_offset < cleaned.value <= view.log_end_offset:
@@ -121,14 +140,15 @@ def of_lost_markers(evidence: TraceEvidence, copy: LogCopy) -> Iterator[Seen]:
 
 
 def _last_offsets(rows: BatchTable, name: str) -> dict[int, int]:
-    """Of each producer, in the order of their ids, the largest offset in a column."""
+    """Return the largest offset of each producer in a column, in the order of the producer ids."""
     order = np.lexsort((rows[name], rows["producer_id"]))
     # Of equal keys the last one stays, which is the largest.
     return dict(zip(rows["producer_id"][order].tolist(), rows[name][order].tolist(), strict=True))
 
 
+@rule("KAFKA-14616")
 def of_stale_directories(evidence: TraceEvidence) -> Iterator[Seen]:
-    """A directory of an earlier topic in use by a broker whose log directory had failed (KAFKA-14616)."""
+    """Yield a directory of an earlier topic in use by a broker whose log directory had failed (KAFKA-14616)."""
     for sign in evidence.signs:
         if sign.kind is not SignKind.DIRECTORY_FAILED or not isinstance(sign.broker_id, int):
             continue

@@ -1,30 +1,15 @@
-"""Known bugs of Kafka whose traces are there, where its brokers' versions have them; without the trace none is named.
+"""Name the known bugs of Kafka whose traces are found and which the brokers' versions have; a version alone names none.
 
-docs/known-bugs.md says what trace each bug leaves, and which leave none.
+docs/known-bugs.md describes the trace of each bug, and names the bugs that leave none.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from kforensics.damage import Absent
-from kforensics.reconcile.bugs.evidence import BrokerVersions, BugTrace, Seen, TraceEvidence, traced
-from kforensics.reconcile.bugs.files import (
-    of_files,
-    of_formats,
-    of_lost_markers,
-    of_stale_directories,
-    of_stuck_replicas,
-)
+from kforensics.reconcile.bugs import files, truncations  # noqa: F401 - rules register themselves on import
+from kforensics.reconcile.bugs.evidence import RULES, BrokerVersions, BugTrace, Seen, TraceEvidence, traced
 from kforensics.reconcile.bugs.log_signs import Sign, SignKind
-from kforensics.reconcile.bugs.truncations import (
-    is_below_high_watermark,
-    of_early_joins,
-    of_emptied_segments,
-    of_fetchers,
-    of_metadata_truncations,
-    of_residuals,
-    of_truncations,
-    of_unwritten_epochs,
-)
+from kforensics.reconcile.bugs.truncations import is_below_high_watermark
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 
 _WORDS_OF_BROKERS = {
@@ -37,12 +22,12 @@ _WORDS_OF_BROKERS = {
 
 
 def bug_traces(evidence: TraceEvidence) -> tuple[BugTrace, ...]:
-    """Every known bug whose trace is there, each once for a broker and cut."""
+    """Return every known bug whose trace is found, each once per broker and truncation."""
     return _once(_all_seen(evidence), evidence.versions)
 
 
 def broker_bugs(signs: Iterable[Sign], versions: BrokerVersions) -> tuple[BugTrace, ...]:
-    """Known bugs whose traces are in what brokers say of their starts and stops."""
+    """Return known bugs whose traces are in the brokers' log lines about their starts and stops."""
     seen = []
     for sign in signs:
         if sign.kind in _WORDS_OF_BROKERS:
@@ -59,6 +44,12 @@ def broker_bugs(signs: Iterable[Sign], versions: BrokerVersions) -> tuple[BugTra
     return _once(seen, versions)
 
 
+def named_bugs() -> frozenset[str]:
+    """The names of all known bugs whose traces some rule looks for."""
+    in_logs = frozenset(name for name, _ in _WORDS_OF_BROKERS.values())
+    return in_logs.union(*RULES.values())
+
+
 def _once(seen: Iterable[Seen], versions: BrokerVersions) -> tuple[BugTrace, ...]:
     found: dict[tuple[str, int | Absent, int | Absent], BugTrace] = {}
     for one in seen:
@@ -71,9 +62,9 @@ def _once(seen: Iterable[Seen], versions: BrokerVersions) -> tuple[BugTrace, ...
 def doubted_high_watermarks(
     logged: Sequence[LoggedTruncation], versions: BrokerVersions, ordinary_truncations: frozenset[int]
 ) -> dict[int, int]:
-    """By broker, the offset from which its recorded high watermark proves nothing (KAFKA-14704, KAFKA-13141).
+    """Return by broker the offset from which its recorded high watermark proves nothing (KAFKA-14704, KAFKA-13141).
 
-    A follower of an affected version raised its mark over records that it then cut; cuts that something else explains do not count.
+    A follower of an affected version raised its high watermark over records that it then truncated; truncations with another explanation do not count.
     """
     doubted: dict[int, int] = {}
     for line in logged:
@@ -86,17 +77,7 @@ def doubted_high_watermarks(
 
 
 def _all_seen(evidence: TraceEvidence) -> Iterator[Seen]:
-    yield from of_residuals(evidence)
-    yield from of_truncations(evidence)
-    yield from of_emptied_segments(evidence)
-    yield from of_unwritten_epochs(evidence)
-    yield from of_early_joins(evidence)
-    yield from of_metadata_truncations(evidence)
-    yield from of_fetchers(evidence)
-    for copy in evidence.copies:
-        if not copy.is_remnant and copy.view.replica.state == "live":
-            yield from of_files(evidence, copy)
-            yield from of_formats(copy)
-            yield from of_lost_markers(evidence, copy)
-    yield from of_stuck_replicas(evidence)
-    yield from of_stale_directories(evidence)
+    for rule, names in RULES.items():
+        for seen in rule(evidence):
+            assert seen.jira in names, f"{rule.__name__} is not registered for {seen.jira}"
+            yield seen

@@ -202,6 +202,10 @@ class CommitProofs:
         held = reach[needed - 1]
         is_whole = all(v is view or common_range(view, v) is not None for v in here)
         who = f"{needed} of the {len(voters)} voters"
+        newest_epoch = max((v.batch_epochs[-1].leader_epoch for v in here if v.batch_epochs), default=-1)
+        if epoch_at(view.batch_epochs, held - 1) != newest_epoch:
+            # A leader commits what former ones wrote only with an entry of its own epoch (KIP-595, as Raft).
+            return None, None
         certain = Bound(offset=held, reason=f"held by at least {who}", citations=(newest.citation,))
         if len(here) < len(voters) or not is_whole:
             # A log that begins behind this one's end was cut at a snapshot, which holds committed records only.

@@ -5,14 +5,16 @@ import pytest
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import Citation
 from kforensics.protocol.epochs import CURRENT_RULES, RULES_BEFORE_2_0_1, RULES_BEFORE_2_6_1
+from kforensics.protocol.known_bugs import KNOWN_BUGS
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import parse_version
-from kforensics.reconcile.bugs.evidence import BrokerVersions
-from kforensics.reconcile.bugs.traces import doubted_high_watermarks
+from kforensics.reconcile.bugs.evidence import BrokerVersions, rule
+from kforensics.reconcile.bugs.traces import doubted_high_watermarks, named_bugs
 from kforensics.reconcile.observed.broker_log_facts import BrokerLife, BrokerLogFacts
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.units import TopicPartition
+from tests.conftest import ROOT
 
 
 def truncation(to_offset, high_watermark):
@@ -43,7 +45,7 @@ def truncation(to_offset, high_watermark):
         ("3.4.0", truncation(60, 70), (60,), {}),
     ],
 )
-def test_a_mark_that_was_raised_over_what_was_cut_is_doubted(version, line, ordinary, doubted):
+def test_a_high_watermark_raised_over_truncated_records_is_doubted(version, line, ordinary, doubted):
     versions = BrokerVersions(by_broker={1: parse_version(version)})
 
     assert doubted == doubted_high_watermarks([line], versions, frozenset(ordinary))
@@ -73,3 +75,14 @@ def test_a_broker_is_unbroken_only_where_its_lines_reach_back_far_enough():
     assert not facts.is_unbroken(1, 15, 30)
     assert not facts.is_unbroken(1, 5, 8)
     assert not facts.is_unbroken(2, 21, 30)
+
+
+def test_every_known_bug_has_a_rule_or_a_reason():
+    reasons = (ROOT / "docs" / "known-bugs.md").read_text(encoding="utf-8").partition("## Not recognized")[2]
+
+    assert {bug.jira for bug in KNOWN_BUGS if bug.jira not in named_bugs() and bug.jira not in reasons} == set()
+
+
+def test_no_rule_is_registered_for_a_bug_that_is_not_known():
+    with pytest.raises(KeyError):
+        rule("KAFKA-0")
