@@ -34,7 +34,7 @@ def write(result: Result[Explanation], view: View) -> Iterator[str]:
 
 def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: bool) -> Iterator[Text | str]:
     """The screen behind the answer, laid out for `width` columns."""
-    yield from _more(result, width)
+    yield from _more(result.conclusion[1:], width)
     truncations = [truncation for incident in result.incidents for truncation in incident.truncations]
     entries = shown_entries(result.timeline, result.incidents, verbose=verbose)
     if entries:
@@ -73,11 +73,11 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
     yield from _closing(result, verbose=verbose, width=width)
 
 
-def _more(result: Explanation, width: int) -> Iterator[Text | str]:
-    """What else follows: the sentences of the conclusion behind the first, which the headline stands for."""
-    if len(result.conclusion) > 1:
+def _more(sentences: Sequence[str], width: int) -> Iterator[Text | str]:
+    """What else follows from the evidence."""
+    if sentences:
         yield ""
-    for sentence in result.conclusion[1:]:
+    for sentence in sentences:
         yield from wrapped(escape_text(sentence), width=width)
 
 
