@@ -9,6 +9,7 @@ import pytest
 
 import kforensics
 from kforensics.cli.app import run
+from kforensics.commands.result import Result
 from kforensics.errors import EvidenceNotFound
 
 
@@ -38,7 +39,7 @@ def test_each_function_answers_as_the_command_prints(fixtures, tmp_path, capsys)
     manifest = tmp_path / "manifest.jsonl"
     sealed = kforensics.seal(node, jobs=1)
     manifest.write_text("".join(sealed.body.pieces))
-    results = {
+    results: dict[str, Result[Any]] = {
         "ls": kforensics.ls(node),
         "dump": kforensics.dump(node),
         "metadata": kforensics.metadata(node),
@@ -46,6 +47,7 @@ def test_each_function_answers_as_the_command_prints(fixtures, tmp_path, capsys)
         f"seal --check {manifest}": kforensics.check_seal(manifest, node, jobs=1),
     }
 
+    assert sealed.answer is not None
     assert ("complete", 0) == (sealed.answer.state, sealed.exit_code)
     for command, result in results.items():
         code = run([*command.split(), str(node), "--format", "json"])
@@ -64,6 +66,7 @@ def test_content_can_be_read_again(fixtures):
 
     assert sum(first) > 100
     assert first == [len(list(file.items())) for file in result.body.files()]
+    assert result.answer is not None
     assert "complete" == result.answer.state
 
 

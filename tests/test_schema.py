@@ -17,6 +17,7 @@ from kforensics.cli.verify import VerifyLevel
 from kforensics.commands.sealing.signature import SignatureState
 from kforensics.commands.snapshots import SNAPSHOT_KIND, UNUSED_KIND
 from kforensics.damage import Absent, DamageKind, Gravity
+from kforensics.errors import EvidenceNotFound
 from kforensics.evidence.checks.context import FileState
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.seal.state import Change, Kind
@@ -27,8 +28,9 @@ from kforensics.reconcile.committed.judge import Certainty
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.logs.divergence import DivergenceKind
 from kforensics.reconcile.replicas.partition import Verdict
+from kforensics.render.batches import CODECS
 from kforensics.render.json import document, record_lines
-from kforensics.render.json.dump import CODECS
+from kforensics.render.json.refusal import refusal_document
 from kforensics.simulation.explore import Invariant
 from kforensics.simulation.models import MODELS
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix
@@ -36,7 +38,7 @@ from kforensics.source.walk import DirectoryKind
 from tests.conftest import ROOT
 from tests.schemas import SchemaMismatch, registry, validate, validate_lines, validator
 
-DOCUMENTS = tuple(name for name in schema.names() if name != "common" and not name.endswith("-line"))
+DOCUMENTS = tuple(name for name in schema.names() if name not in {"common", "refusal"} and not name.endswith("-line"))
 WITH_LINES = ("diff", "dump", "explain", "ls", "metadata", "verify")
 
 # Where a schema repeats names that the code has in one table.
@@ -114,7 +116,7 @@ def test_every_command_has_one(capsys, fixtures):
 
     assert set(DOCUMENTS) == commands | audits | {"seal-check", "fleet-comparison"}
     assert {f"kforensics/{name}/1" for name in DOCUMENTS} == {_told_schema(name) for name in DOCUMENTS}
-    assert {f"{name}-line" for name in WITH_LINES} == set(schema.names()) - set(DOCUMENTS) - {"common"}
+    assert {f"{name}-line" for name in WITH_LINES} == set(schema.names()) - set(DOCUMENTS) - {"common", "refusal"}
     lines = set()
     for name in commands:
         code = run(
@@ -187,6 +189,9 @@ def samples(tmp_path_factory):
     (damaged / "more").touch()
     assert run(["seal", "--check", str(seal), "--format", "json", "--out", str(folder / "check.json")]) == 1
     found["seal-check"] = [_thinned(json.loads((folder / "check.json").read_text()))]
+    found["refusal"] = [
+        json.loads(refusal_document(EvidenceNotFound("broker-9", "there is no such file or directory")))
+    ]
     found["simulate"] = []
     explored = ["--explore", "hw", "--replicas", "2", "--max-log", "2", "--max-records", "2", "--max-epoch", "1"]
     for at, arguments in enumerate((["one-produce", "--protocol", "hw"], ["hw-loss"], explored, ["--list"])):

@@ -6,13 +6,16 @@ import typer
 
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
+    ClusterOption,
     JobsOption,
+    KeepGoingOption,
     LeaderOption,
     PartitionsOption,
     PathsArgument,
     Protocol,
     ReadRateOption,
     SealOption,
+    StoppedOption,
     TopicsOption,
     apply_read_rate,
 )
@@ -35,6 +38,16 @@ def diff(
             show_default=False,
         ),
     ] = None,
+    replicas: Annotated[
+        str | None,
+        typer.Option(
+            "--replicas",
+            metavar="ID,ID,…",
+            help="The brokers that every partition is assigned to, such as 1,2,3, where no metadata log tells it: without it, replicas that agree "
+            "are not known to be all.",
+            show_default=False,
+        ),
+    ] = None,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     only_findings: Annotated[
@@ -52,6 +65,9 @@ def diff(
             "--show-payload", help="With --show-records, their values too. Payloads are private: mind where this goes."
         ),
     ] = False,
+    stopped: StoppedOption = False,
+    cluster: ClusterOption = None,
+    keep_going: KeepGoingOption = False,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
     jobs: JobsOption = None,
@@ -61,7 +77,8 @@ def diff(
     """Compare the replicas of every partition: where each will truncate, what differs, and what each possible leader would lose.
 
     Give the data directories of the brokers of one cluster, and of its controllers where it has them. The first line says what
-    is at risk. Exit code 1 means that something will be cut, differs for good, or is missing.
+    is at risk. The exit code follows from it: 1 where something is at risk, differs for good or is
+    truncated, 3 where what is given does not tell.
     """
     output.check(paths)
     if show_payload and not show_records:
@@ -78,8 +95,12 @@ def diff(
         protocol=protocol.value if protocol else None,
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
+        replicas=_brokers(replicas),
+        is_stopped=stopped,
         pseudonyms=pseudonyms,
         seal=seal,
+        cluster=cluster,
+        keep_going=keep_going,
         jobs=jobs,
         flatten=flatten,
         keep_quiet=flatten is None and output.verbose,
@@ -89,3 +110,12 @@ def diff(
     output.finish(
         result, only_findings=only_findings, steps=explain_steps, show_records=show_records, show_payload=show_payload
     )
+
+
+def _brokers(listed: str | None) -> tuple[int, ...]:
+    if listed is None:
+        return ()
+    parts = [part.strip() for part in listed.split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) < 12 for part in parts):
+        raise UsageError(f"--replicas {listed} is no list of broker ids such as 1,2,3")
+    return tuple(dict.fromkeys(map(int, parts)))

@@ -5,7 +5,12 @@ from typing import Annotated
 import typer
 
 from kforensics.cli.command import Output, with_output
-from kforensics.cli.options import JobsOption, PathsArgument, parse_time
+from kforensics.cli.options import (
+    JobsOption,
+    KeepGoingOption,
+    PathsArgument,
+    parse_time,
+)
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
 
 
@@ -46,6 +51,7 @@ def dump(
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
     jobs: JobsOption = None,
+    keep_going: KeepGoingOption = False,
 ) -> None:
     """Decode any file of a data directory: batches or records, indexes, snapshots, checkpoints.
 
@@ -56,6 +62,7 @@ def dump(
     from kforensics.commands.dump import DumpRequest, run
 
     request = DumpRequest(
+        keep_going=keep_going,
         paths=tuple(paths),
         records=records or show_payload or text,
         from_offset=from_offset,

@@ -6,7 +6,16 @@ from typing import Annotated
 import typer
 
 from kforensics.cli.command import Output, with_output
-from kforensics.cli.options import JobsOption, PartitionsOption, SealOption, TopicsOption, parse_time
+from kforensics.cli.options import (
+    ClusterOption,
+    JobsOption,
+    KeepGoingOption,
+    PartitionsOption,
+    SealOption,
+    StoppedOption,
+    TopicsOption,
+    parse_time,
+)
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
 
 
@@ -57,6 +66,9 @@ def explain(
             show_default=False,
         ),
     ] = None,
+    stopped: StoppedOption = False,
+    cluster: ClusterOption = None,
+    keep_going: KeepGoingOption = False,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
     jobs: JobsOption = None,
@@ -83,6 +95,9 @@ def explain(
         log_timezone=log_timezone or None,
         pseudonyms=pseudonyms,
         seal=seal,
+        is_stopped=stopped,
+        cluster=cluster,
+        keep_going=keep_going,
         hash_files=output.format is OutputFormat.HTML,
         jobs=jobs,
     )

@@ -11,6 +11,7 @@ from kforensics.cli.command import Output, with_output
 from kforensics.cli.examples import epilog_of
 from kforensics.cli.helptext import help_of
 from kforensics.cli.options import (
+    KeepGoingOption,
     LeaderOption,
     PartitionsOption,
     Protocol,
@@ -93,6 +94,7 @@ def audit(
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     most: MostOption = 100,
+    keep_going: KeepGoingOption = False,
 ) -> None:
     """Judge every partition of a fleet as diff does, on Spark, and write Parquet tables and a summary.
 
@@ -121,6 +123,7 @@ def audit(
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
         most=most,
+        keep_going=keep_going,
     )
     with stage_progress(quiet=output.quiet or not sys.stderr.isatty()) as progress:
         result = run_audit(request, progress)
@@ -220,6 +223,7 @@ def scan(
     normal_priority: Annotated[
         bool, typer.Option("--normal-priority", help="Do not step behind the broker for disk and processor.")
     ] = False,
+    keep_going: KeepGoingOption = False,
 ) -> None:
     """Extract on a broker what an audit needs of its disks, as Parquet: no keys, no values. Needs no Spark.
 
@@ -236,6 +240,7 @@ def scan(
         rate=parse_rate(read_rate, "--read-rate") if read_rate is not None else None,
         digests_only=digests_only,
         normal_priority=normal_priority,
+        keep_going=keep_going,
     )
     with output.progress() as progress:
         result = run_scan(request, progress)

@@ -5,7 +5,10 @@ from typing import Annotated
 import typer
 
 from kforensics.cli.command import Output, with_output
-from kforensics.cli.options import PathsArgument
+from kforensics.cli.options import (
+    KeepGoingOption,
+    PathsArgument,
+)
 
 
 @with_output("ls")
@@ -16,6 +19,7 @@ def ls(
     files: Annotated[
         bool, typer.Option("--files", help="List every file, not only counts by kind (json, jsonl).")
     ] = False,
+    keep_going: KeepGoingOption = False,
 ) -> None:
     """List what is here: nodes, log directories, partitions with their offsets, every file by its kind.
 
@@ -26,4 +30,4 @@ def ls(
     output.check(paths)
     from kforensics.commands.ls import LsRequest, run
 
-    output.finish(run(LsRequest(paths=tuple(paths))), files=files)
+    output.finish(run(LsRequest(paths=tuple(paths), keep_going=keep_going)), files=files)

@@ -5,7 +5,11 @@ from typing import Annotated
 import typer
 
 from kforensics.cli.command import Output, with_output
-from kforensics.cli.options import PathsArgument
+from kforensics.cli.options import (
+    ClusterOption,
+    KeepGoingOption,
+    PathsArgument,
+)
 from kforensics.errors import UsageError
 
 
@@ -30,6 +34,8 @@ def metadata(
             "--at", metavar="OFFSET", min=0, help="The state once this metadata offset is applied.", show_default=False
         ),
     ] = None,
+    cluster: ClusterOption = None,
+    keep_going: KeepGoingOption = False,
 ) -> None:
     """Show the history of partitions, topics and brokers from the KRaft metadata log and its snapshots.
 
@@ -40,4 +46,16 @@ def metadata(
         raise UsageError("--partition needs --topic")
     from kforensics.commands.metadata import MetadataRequest, run
 
-    output.finish(run(MetadataRequest(paths=tuple(paths), topic=topic, partition=partition, broker=broker, at=at)))
+    output.finish(
+        run(
+            MetadataRequest(
+                paths=tuple(paths),
+                topic=topic,
+                partition=partition,
+                broker=broker,
+                at=at,
+                cluster=cluster,
+                keep_going=keep_going,
+            )
+        )
+    )

@@ -102,6 +102,32 @@ ReadRateOption = Annotated[
     ),
 ]
 
+KeepGoingOption = Annotated[
+    bool,
+    typer.Option(
+        "--keep-going",
+        help="Analyse the rest where a named path can't be used; the answer then says that it is incomplete.",
+    ),
+]
+
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ID",
+        help="Only what is of the cluster of this id, where the inputs are of several.",
+        show_default=False,
+    ),
+]
+
+StoppedOption = Annotated[
+    bool,
+    typer.Option(
+        "--stopped",
+        help="No broker ran while its directories were copied: ends of logs that don't fit then are no effect of copying.",
+    ),
+]
+
 SealOption = Annotated[
     Path | None,
     typer.Option(

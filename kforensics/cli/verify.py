@@ -6,7 +6,14 @@ from typing import Annotated
 import typer
 
 from kforensics.cli.command import Output, with_output
-from kforensics.cli.options import JobsOption, PathsArgument, ReadRateOption, SealOption, apply_read_rate
+from kforensics.cli.options import (
+    JobsOption,
+    KeepGoingOption,
+    PathsArgument,
+    ReadRateOption,
+    SealOption,
+    apply_read_rate,
+)
 
 
 class VerifyLevel(StrEnum):
@@ -34,6 +41,7 @@ def verify(
     jobs: JobsOption = None,
     read_rate: ReadRateOption = None,
     seal: SealOption = None,
+    keep_going: KeepGoingOption = False,
 ) -> None:
     """Check every file against its format and against its neighbours.
 
@@ -45,7 +53,7 @@ def verify(
     jobs = apply_read_rate(read_rate, jobs)
     from kforensics.commands.verify import VerifyRequest, run
 
-    request = VerifyRequest(paths=tuple(paths), level=level.value, seal=seal, jobs=jobs)
+    request = VerifyRequest(paths=tuple(paths), level=level.value, seal=seal, jobs=jobs, keep_going=keep_going)
     with output.progress() as progress:
         result = run(request, progress)
     output.finish(result)

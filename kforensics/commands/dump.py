@@ -16,7 +16,7 @@ from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.dump import dump_answer
 from kforensics.source.mapped import open_evidence
-from kforensics.source.naming import FileKind, FileName
+from kforensics.source.naming import FileKind, FileName, parse_file_name
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle
 
 UNOPENED = frozenset({FileKind.SYMBOLIC_LINK, FileKind.SPECIAL})
@@ -45,6 +45,8 @@ class DumpRequest:
     """What stands for payloads and names; None where they are shown as they are."""
     jobs: int | None = None
     """Processes; one for each core where not given."""
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
 
     @property
     def selection(self) -> Selection:
@@ -177,6 +179,15 @@ class DumpContent:
         return DumpFile(number, path, found.path, shown, found.name, self)
 
 
+def why_not_dumped(found: FoundInput) -> str:
+    """Why a single file is no input: its name, or its content where that is a segment's, says what it is."""
+    name = parse_file_name(Path(found.described.path).name)
+    if name.kind is FileKind.UNKNOWN:
+        name = parse_file_name(found.root.name)
+    with open_evidence(found.root) as file:
+        return NOT_DUMPED.get(recognised_name(file, name).kind, "")
+
+
 def run(request: DumpRequest) -> Result[DumpContent]:
     """Decode the files below the paths.
 
@@ -187,8 +198,8 @@ def run(request: DumpRequest) -> Result[DumpContent]:
         The content, read as it is asked for.
 
     Raises:
-        EvidenceError: none of the paths can be used.
+        EvidenceError: a path can't be used.
     """
-    inputs = find_inputs(request.paths)
+    inputs = find_inputs(request.paths, why_not=why_not_dumped, keep_going=request.keep_going)
     content = DumpContent(request, inputs)
     return Result(command="dump", inputs=inputs.described, body=content, concluded=content.conclude)

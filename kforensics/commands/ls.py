@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kforensics.commands.result import Conclusion, Result
-from kforensics.evidence.discovery.inputs import Inputs, find_inputs
+from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_listed
 from kforensics.evidence.inventory import Inventory, take_inventory
 from kforensics.findings.answers.ls import ls_answer
 from kforensics.findings.inventory import inventory_findings
@@ -17,6 +17,8 @@ class LsRequest:
     """What is to be listed."""
 
     paths: tuple[Path, ...]
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +63,9 @@ def run(request: LsRequest) -> Result[Listing]:
         The inventory, with what is odd about it as findings.
 
     Raises:
-        EvidenceError: none of the paths can be used.
+        EvidenceError: a path can't be used.
     """
-    inputs = find_inputs(request.paths, with_server_logs=True)
+    inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_listed, keep_going=request.keep_going)
     inventory = take_inventory(inputs)
     findings = inventory_findings(inventory)
     return Result(

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kforensics.commands.filters import not_there
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent, Damage, Gravity
 from kforensics.errors import EvidenceError, UsageError
-from kforensics.evidence.discovery.inputs import Inputs, find_inputs
+from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_checked
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.compare import LogComparison, compare_metadata_logs
 from kforensics.evidence.metadata.events import EventSelection, MetadataEvent, change_events
@@ -27,6 +28,10 @@ class MetadataRequest:
     broker: int | None = None
     at: int | None = None
     """An offset of the metadata log."""
+    cluster: str | None = None
+    """The id of the cluster that is wanted, where the inputs are of several."""
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
 
     def has(self, event: MetadataEvent) -> bool:
         """Whether an event belongs to the answer."""
@@ -72,12 +77,18 @@ def run(request: MetadataRequest) -> Result[MetadataView]:
         Events and state of the newest log.
 
     Raises:
-        EvidenceError: none of the paths can be used, or no metadata log is below them.
+        EvidenceError: a path can't be used, or no metadata log is below them.
         UsageError: the log does not know what was asked for.
     """
     if request.partition is not None and request.topic is None:
         raise UsageError("--partition needs --topic")
-    inputs = find_inputs(request.paths)
+    inputs = find_inputs(
+        request.paths,
+        why_not=why_not_checked,
+        keep_going=request.keep_going,
+        one_cluster=True,
+        cluster=request.cluster,
+    )
     histories = _read_logs(inputs)
     comparison = compare_metadata_logs(histories)
     if comparison is None:
@@ -117,12 +128,16 @@ def _read_logs(inputs: Inputs) -> list[MetadataHistory]:
 
 def _check_question(question: MetadataRequest, history: MetadataHistory) -> None:
     if question.topic is not None and not history.topics_named(question.topic):
-        raise UsageError(f"the metadata log knows no topic {question.topic}")
+        raise not_there(f"the metadata log knows no topic {question.topic}", question.topic, history.topic_ids)
     if question.topic is not None and question.partition is not None:
         if not history.partition_states(question.topic, question.partition):
-            raise UsageError(f"topic {question.topic} has no partition {question.partition}")
+            ids = {topic.topic_id for topic in history.topics_named(question.topic)}
+            known = {str(number) for topic_id, number in history.partitions if topic_id in ids}
+            words = f"topic {question.topic} has no partition {question.partition}"
+            raise not_there(words, str(question.partition), known)
     elif question.broker is not None and question.broker not in history.brokers:
-        raise UsageError(f"the metadata log knows no broker {question.broker}")
+        words = f"the metadata log knows no broker {question.broker}"
+        raise not_there(words, str(question.broker), map(str, history.brokers))
     if question.at is not None and question.at >= history.end_offset:
         raise UsageError(f"the metadata log ends at offset {history.end_offset - 1}, before {question.at}")
 

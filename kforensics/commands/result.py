@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from kforensics.commands.processes import default_jobs
 from kforensics.evidence.model import Input, Problem
+from kforensics.findings.answers.inputs import with_inputs
 from kforensics.findings.answers.model import Answer, exit_code
 from kforensics.findings.model import Finding, Severity, by_gravity
 
@@ -66,6 +67,8 @@ class Result(Generic[Body]):
     def conclusion(self) -> Conclusion:
         """Answer, findings and problems, those of the seal among them."""
         found = self.concluded() if callable(self.concluded) else self.concluded
+        if found.answer is not None:
+            found = replace(found, answer=with_inputs(self.command, found.answer, self.inputs))
         if self.seal is None:
             return found
         return replace(

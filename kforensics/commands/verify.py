@@ -7,7 +7,7 @@ from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.evidence.checks.consistency import Verification, segment_bytes, verify_inputs
 from kforensics.evidence.checks.context import CheckedPartition, FileReport
-from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.discovery.inputs import find_inputs, why_not_checked
 from kforensics.findings.answers.verify import verify_answer
 from kforensics.findings.verify import verify_findings
 from kforensics.formats.segment.walk import Level
@@ -25,6 +25,8 @@ class VerifyRequest:
     """A manifest to check the inputs against first."""
     jobs: int | None = None
     """Processes; one for each core where not given."""
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +60,12 @@ def run(request: VerifyRequest, progress: Progress | None = None) -> Result[Veri
         The checked files, with a finding for each kind of damage in each file.
 
     Raises:
-        EvidenceError: none of the paths can be used.
+        EvidenceError: a path can't be used.
         UsageError: the seal is of other paths.
         ValueError: no such level.
     """
     level = Level(request.level)
-    inputs = find_inputs(request.paths)
+    inputs = find_inputs(request.paths, why_not=why_not_checked, keep_going=request.keep_going)
     seal = check_seal_of(request.seal, request.paths, inputs.described, request.jobs)
     if progress is not None:
         progress.expect(segment_bytes(inputs))

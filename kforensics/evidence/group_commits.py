@@ -28,7 +28,7 @@ class GroupCommitRecord(NamedTuple):
     group: str
     offset: int
     leader_epoch: int | Absent
-    """Of the last record consumed, where the client told it (value version 3 and later)."""
+    """The leader epoch of the last consumed record, if the client sent it (value version 3 and later)."""
     time_ms: int
     citation: Citation
 

@@ -39,6 +39,8 @@ class AuditRequest:
     partitions: frozenset[int] = frozenset()
     most: int = 100
     """Partitions that the summary shows."""
+    keep_going: bool = False
+    """A source that can't be used is a problem beside the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,8 @@ class ScanRequest:
     """Most bytes to read in a second."""
     digests_only: bool = False
     normal_priority: bool = False
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
 
 
 def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" = None) -> Result[FleetSummary]:
@@ -104,7 +108,15 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
     )
     since = parse_location(request.since) if request.since else None
     with open_session(request.master, dict(request.settings)) as session:
-        audit(session, found, target, options=options, since=since, progress=progress)
+        audit(
+            session,
+            found,
+            target,
+            options=options,
+            since=since,
+            keep_going=request.keep_going,
+            progress=progress,
+        )
     return _summary("fleet audit", target, most=request.most)
 
 
@@ -167,6 +179,7 @@ def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[S
         parse_location(request.evidence),
         rate=request.rate,
         digests_only=request.digests_only,
+        keep_going=request.keep_going,
         progress=progress,
     )
     return Result(

@@ -15,7 +15,7 @@ _RANK = {verdict.value: rank for rank, verdict in enumerate(Verdict)}
 
 
 def compare_audits(earlier: Path, later: Path) -> AuditComparison:
-    """What is new and what is gone between two audits."""
+    """The new and the resolved findings, and the changed verdicts, between two audits."""
     before, _ = open_audit(earlier)
     after, _ = open_audit(later)
     found_before, found_after = _finding_keys(before), _finding_keys(after)

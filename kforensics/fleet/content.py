@@ -83,7 +83,7 @@ class ContentKeeper:
         """Those that this scan wrote or left as they were."""
 
     def expect(self, rows: Sequence[Listed], reused: frozenset[str]) -> None:
-        """Be told what comes next: a run of whole partition directories, and the files in it that are not read again."""
+        """Receive the next run of whole partition directories, and its files that are not read again."""
         self._reused = reused
         fresh = {row["directory"] for row in rows if row["kind"] == IS_SEGMENT and row["path"] not in reused}
         directories = {row["path"] for row in rows if row["kind"] == IS_DIRECTORY}
@@ -116,7 +116,7 @@ class ContentKeeper:
         Args:
             rows: the run of the listing.
             scanned: the segments in it, read or taken over.
-            replicas: its partition directories, which are told what is carried of them.
+            replicas: its partition directories, which learn what is carried of them.
         """
         self._close()
         by_directory: dict[str, list[Listed]] = {}
@@ -138,7 +138,7 @@ class ContentKeeper:
                 yield from self._write(directory, own, "commits", CARRIED_COMMITS, self._commits)
 
     def remove_others(self) -> None:
-        """Take away the content of directories that are gone."""
+        """Remove the content of directories that no longer exist."""
         for name in CONTENT_TABLES:
             for part in self._tables.parts(name):
                 if part.startswith(f"{self._task.source}-") and part not in self.parts:
@@ -233,7 +233,7 @@ class _Sink:
 
 
 def _is_by_record(directory: Mapping[str, Any], segments: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether records may have to tell what batches can't: a cleaner was at work, or conversions between old formats were."""
+    """Return whether records must be compared because batches do not decide: after compaction, or a conversion between old formats."""
     if directory["cleaner_point"] is not None or directory["topic"] in COMPACTED_TOPICS:
         return True
     return any(row["is_thinned"] or min(row["magics"] or [2]) < 2 for row in segments)

@@ -52,33 +52,37 @@ def scan_node(
     *,
     rate: int | None = None,
     digests_only: bool = False,
+    keep_going: bool = False,
     progress: Progress | None = None,
 ) -> ScanResult:
     """Extract the evidence of data directories.
 
     Args:
         paths: data directories of one broker, or parents of them.
-        out: where the evidence goes: new, or of an earlier scan of the same directories.
+        out: the directory of the evidence: new, or that of an earlier scan of the same directories.
         rate: most bytes to read in a second.
         digests_only: carry no batches: far less where batches are small, but runs that differ can't be drilled into.
-        progress: told of bytes read and findings.
+        keep_going: a path that can't be used is a problem beside the others.
+        progress: called with the bytes read and the findings.
 
     Raises:
         UsageError: the output can't be used.
-        EvidenceError: none of the paths can be.
+        EvidenceError: a path can't be used, or with `keep_going` none can.
     """
     limit_read_rate(rate)
     try:
-        return _scan(paths, out, digests_only=digests_only, progress=progress)
+        return _scan(paths, out, digests_only=digests_only, keep_going=keep_going, progress=progress)
     finally:
         limit_read_rate(None)
 
 
-def _scan(paths: Sequence[Path], out: Path, *, digests_only: bool, progress: Progress | None) -> ScanResult:
+def _scan(
+    paths: Sequence[Path], out: Path, *, digests_only: bool, keep_going: bool, progress: Progress | None
+) -> ScanResult:
     sources = [Source(location=path) for path in paths]
     check_output(out, sources)
     tables = _open_output(out)
-    found = find_sources(sources)
+    found = find_sources(sources, keep_going=keep_going)
     tables.create(TABLES_OF_A_SCAN)
     tables.write_manifest(SCAN_MANIFEST, scan_manifest(found.inputs, is_complete=False))
     run = time.time_ns() // 1_000_000

@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-# ioprio_set(2): class 3 is idle, which gets the disk when nobody else wants it.
+# ioprio_set(2): class 3 is idle, which gets the disk when no other process wants it.
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "arm64": 30, "ppc64le": 273, "s390x": 282, "riscv64": 30}
 _WHO_PROCESS, _CLASS_SHIFT, _CLASS_IDLE = 1, 13, 3
 _NICE = 19

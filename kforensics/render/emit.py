@@ -9,6 +9,7 @@ from kforensics.render.view import OutputFormat, View
 
 if TYPE_CHECKING:
     from kforensics.commands.result import Result
+    from kforensics.errors import EvidenceError
 
 
 MEANINGS = {
@@ -139,7 +140,7 @@ def emit(result: "Result[Any]", chosen: OutputFormat, view: View) -> Iterable[st
     return writer_of(result.shape, chosen)(result, view)
 
 
-def flattener(chosen: OutputFormat) -> Callable[[Any], bytes] | None:
+def flattener(chosen: OutputFormat) -> Callable[[Any, Any], bytes] | None:
     """What makes of the report on a partition what a format keeps of it; None where the report itself is needed."""
     if chosen not in {OutputFormat.JSON, OutputFormat.JSONL}:
         return None
@@ -160,3 +161,10 @@ def truth_json(value: object) -> str:
     from kforensics.render.json.document import json_line  # noqa: PLC0415 - likewise
 
     return json_line(value)
+
+
+def refusal_document(error: "EvidenceError") -> str:
+    """The JSON document of inputs that are refused."""
+    from kforensics.render.json.refusal import refusal_document as write  # noqa: PLC0415 - likewise
+
+    return write(error)

@@ -1,4 +1,4 @@
-"""What there is to say of an audit, in sentences that its screen and its page share."""
+"""The sentences about an audit that its screen and its page share."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ _VERDICTS = (
 
 
 class VerdictCount(NamedTuple):
-    """How many partitions have a verdict, which is put into `words`."""
+    """The number of partitions with a verdict, and the verdict in words."""
 
     name: str
     words: str
@@ -28,7 +28,7 @@ class VerdictCount(NamedTuple):
 
 
 def verdict_counts(summary: FleetSummary) -> list[VerdictCount]:
-    """The verdicts that there are, the worst first."""
+    """Return the verdicts that occur, the worst first."""
     return [
         VerdictCount(name, "one replica here" if name == "leader" else name, count)
         for name in _VERDICTS
@@ -37,7 +37,7 @@ def verdict_counts(summary: FleetSummary) -> list[VerdictCount]:
 
 
 def totals_words(summary: FleetSummary) -> str:
-    """How large the fleet is, and how much of it had to be read."""
+    """Describe the size of the fleet, and how much of it was read."""
     words = [
         counted(summary.nodes, "node"),
         counted(summary.partition_count, "partition"),
@@ -52,7 +52,7 @@ def totals_words(summary: FleetSummary) -> str:
 
 
 def placement_words(summary: FleetSummary) -> list[str]:
-    """What there is to say of where replicas and leaders are."""
+    """Describe the placement of replicas and leaders."""
     parts = [
         (summary.offline, "partition without a leader", "partitions without a leader"),
         (summary.under_replicated, "under-replicated partition", None),
@@ -77,10 +77,10 @@ def placement_words(summary: FleetSummary) -> list[str]:
             else f" of cluster {escape_text(share.cluster_id)}"
         )
         lines.append(
-            f"leaders a broker{of}: {share.fewest} to {share.most} (node {share.busiest}), mean {share.mean:.1f}"
+            f"leaders per broker{of}: {share.fewest} to {share.most} (node {share.busiest}), mean {share.mean:.1f}"
         )
     if summary.topics_checked:
         lines.append(
-            f"{summary.topics_by_rule} of {counted(summary.topics_checked, 'topic')} {'lies' if summary.topics_by_rule == 1 else 'lie'} as the assignment rule i mod n, (i+j) mod n has it"
+            f"{summary.topics_by_rule} of {counted(summary.topics_checked, 'topic')} {'is' if summary.topics_by_rule == 1 else 'are'} placed by the assignment rule i mod n, (i+j) mod n"
         )
     return lines

@@ -4,6 +4,7 @@ from kforensics.commands.explain import Explanation
 from kforensics.damage import Absent, Span
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.model import Citation, Input, Problem
+from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Severity, finding
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import BugTrace
@@ -119,6 +120,12 @@ def explanation(word):
         incidents=(incident,),
         partitions=1,
         clocks=((f"clock{word}", Clock(shift_ms=1000, source="assumed")),),
+        answer=Answer(
+            state=State.LOST,
+            headline=f"43 records are gone from topic{word}.",
+            now=(f"Do not start {word}.", f"Keep {word}."),
+            unknown=(f"missing{word}",),
+        ),
         conclusion=(f"43 records are gone from topic{word}.", f"more{word}"),
         advice=(f"Do not start {word}.", f"Keep {word}."),
         missing=(f"missing{word}",),

@@ -141,7 +141,7 @@ def test_the_screen(fixtures, ls):
     assert any(line.split() == ["orders-0", "0", "0", "60", "-", "103", "1", "23", "KB"] for line in lines)
     assert "\x1b" not in out
     assert all(len(line) <= 80 for line in lines)
-    assert "138 files, all of them known:" in out
+    assert "138 files, all of known kinds:" in out
 
 
 def test_verbose_adds_topic_ids(fixtures, ls):

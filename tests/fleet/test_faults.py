@@ -12,6 +12,7 @@ import pytest
 
 from kforensics.commands.diff import DiffOptions
 from kforensics.damage import Absent
+from kforensics.errors import InputsRefused
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
 from kforensics.fleet.places import find_sources
 from kforensics.fleet.plan import list_rows, log_dir_tasks, place_of
@@ -104,7 +105,10 @@ def test_a_file_that_changes_while_it_is_read_is_named(broker, monkeypatch):
 
 
 def test_a_source_that_is_not_there_stands_beside_the_others(broker, tmp_path):
-    found = find_sources([Source(location=broker), Source(location=tmp_path / "none", node_id=9)])
+    sources = [Source(location=broker), Source(location=tmp_path / "none", node_id=9)]
+    with pytest.raises(InputsRefused, match="none: there is no such file"):
+        find_sources(sources)
+    found = find_sources(sources, keep_going=True)
 
     assert ["broker", "unreadable"] == [one.found.described.kind for one in found.inputs]
     assert [1] == [one.input for one in found.problems]
@@ -117,7 +121,7 @@ def test_a_source_that_is_not_there_stands_beside_the_others(broker, tmp_path):
 def test_a_node_that_cant_be_read_makes_the_audit_incomplete(run_audit, broker, tmp_path):
     (tmp_path / "empty").mkdir()
 
-    summary, _ = run_audit(broker, tmp_path / "empty")
+    summary, _ = run_audit(broker, tmp_path / "empty", keep_going=True)
 
     assert [(1, "an empty directory; likely the volume is not mounted or the broker never started here")] == [
         (one.input, one.message) for one in summary.problems

@@ -88,7 +88,7 @@ def test_what_a_scan_could_not_read_stays_known(snapshots, tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-def test_digests_alone_tell_what_will_be_cut(run_audit, snapshots, tmp_path):
+def test_digests_alone_show_what_will_be_truncated(run_audit, snapshots, tmp_path):
     places = [snapshots / snapshot / broker for broker, snapshot in BROKERS.items()]
     for number, place in enumerate(places):
         scan_node([place], tmp_path / f"evidence-{number}", digests_only=True)
@@ -164,7 +164,7 @@ def test_options_choose_topics_of_evidence_too(run_audit, snapshots, tmp_path):
     assert ["no partition of topic none is among the inputs (--topic)"] == [one.message for one in summary.problems]
 
 
-def test_what_changed_is_carried_anew_and_what_is_gone_goes(snapshots, tmp_path):
+def test_changed_directories_are_carried_again_and_missing_ones_removed(snapshots, tmp_path):
     node, evidence = tmp_path / "broker-2", tmp_path / "evidence"
     shutil.copytree(snapshots / "03-old-leader-down-live" / "broker-2", node)
     scan_node([node], evidence)

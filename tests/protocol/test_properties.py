@@ -211,7 +211,7 @@ ALONE_IN_TURN = ([[(1, 0, 0), (3, 1, 0), (5, 2, 0)], [(2, 0, 1), (4, 1, 1), (6, 
 
 @given(fenced_histories())
 @example(ALONE_IN_TURN)
-def test_fenced_histories_are_cut_at_the_longest_common_prefix(history):
+def test_fenced_histories_are_truncated_at_the_longest_common_prefix(history):
     for log, elected, common in lagging(history):
         follower = state_of(log, high_watermark=common)
         for protocol in (ProtocolName.KIP_279, ProtocolName.KIP_595):
@@ -223,7 +223,7 @@ def test_fenced_histories_are_cut_at_the_longest_common_prefix(history):
 
 
 @given(fenced_histories(), st.integers(1, 3))
-def test_a_cut_below_the_high_watermark_is_told(history, more):
+def test_a_truncation_below_the_high_watermark_is_reported(history, more):
     for log, elected, common in lagging(history):
         follower = state_of(log, high_watermark=min(common + more, len(log)))
         for protocol in (ProtocolName.KIP_279, ProtocolName.KIP_595):
@@ -259,7 +259,7 @@ def test_what_retention_took_is_fetched_from_where_the_leader_begins(history, le
 
 @given(fenced_histories(first_epoch=1))
 @example(ALONE_IN_TURN)
-def test_members_of_the_quorum_cut_at_the_longest_common_prefix(history):
+def test_members_of_the_quorum_truncate_at_the_longest_common_prefix(history):
     for log, elected, common in lagging(history):
         outcome = quorum_truncation(state_of(log, high_watermark=Absent.UNKNOWN), elected)
         assert outcome.after.log_end_offset == common
@@ -269,11 +269,11 @@ def test_members_of_the_quorum_cut_at_the_longest_common_prefix(history):
 
 
 @given(fenced_histories(), st.integers(0, 12))
-def test_a_future_replica_cuts_no_less_than_the_current_one_did(history, truncated_to):
+def test_a_future_replica_truncates_no_less_than_the_current_one(history, truncated_to):
     for log, elected, common in lagging(history):
         outcome = future_replica_truncation(state_of(log, high_watermark=0), elected, truncated_to=truncated_to)
         assert outcome.after.log_end_offset == min(truncated_to, common)
-        assert (outcome.rule is TruncationRule.NOTHING_TO_CUT) == (min(truncated_to, common) == len(log))
+        assert (outcome.rule is TruncationRule.NOTHING_TO_TRUNCATE) == (min(truncated_to, common) == len(log))
 
 
 BATCHES = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 1), st.booleans()), max_size=4)

@@ -28,6 +28,7 @@ _OWN_WORDS = frozenset(
         "meaning",
         "reason",
         "steps",
+        "words",
     }
 )
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from kforensics.damage import Gravity
+from kforensics.damage import Damage, DamageKind, Gravity
 from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileReport, FileState
 from kforensics.findings.answers.model import Answer, State
@@ -71,13 +71,19 @@ def _lost_words(damaged: Sequence[FileReport]) -> str:
         (report, place.offsets_lost)
         for report in damaged
         for place in report.damage
-        if place.gravity is Gravity.DAMAGE and isinstance(place.offsets_lost, OffsetRange)
+        if _is_lost(place) and isinstance(place.offsets_lost, OffsetRange)
     ]
     if not ranges:
         return ""
     total = sum(lost.count for _, lost in ranges)
+    missing = [place.kind is DamageKind.MISSING for report in damaged for place in report.damage if _is_lost(place)]
+    what = "are missing" if all(missing) else "are missing or can't be read" if any(missing) else "can't be read"
     if len(ranges) > 1:
-        return f": {total:,} offsets in {len(ranges)} places can't be read"
+        return f": {total:,} offsets in {len(ranges)} places {what}"
     report, lost = ranges[0]
     of = report.path.rpartition("/")[0] or report.path
-    return f": {total:,} {'offset' if total == 1 else 'offsets'} ({lost.first}..{lost.last}) of {of} can't be read"
+    return f": {total:,} {'offset' if total == 1 else 'offsets'} ({lost.first}..{lost.last}) of {of} {what.replace('are', 'is') if total == 1 else what}"
+
+
+def _is_lost(place: Damage) -> bool:
+    return place.gravity is Gravity.DAMAGE and isinstance(place.offsets_lost, OffsetRange)

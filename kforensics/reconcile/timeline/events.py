@@ -1,4 +1,4 @@
-"""What happened, in order: log lines, recorded leaderships and truncations of all nodes as one list, each entry with what shows it."""
+"""The timeline: log lines, recorded leaderships and truncations of all nodes in one list, each entry with its citations."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,22 +19,22 @@ Detail = Mapping[str, DetailValue]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEntry:
-    """One thing that happened."""
+    """One entry of the timeline."""
 
     kind: EventKind
     time_ms: int | Absent
-    """UTC, as far as the clocks of the logs can be aligned."""
+    """The time in UTC, as far as the clocks of the logs can be aligned."""
     broker_id: int | Absent = Absent.NOT_APPLICABLE
     topic_partition: TopicPartition | Absent = Absent.NOT_APPLICABLE
     leader_epoch: int | Absent = Absent.NOT_APPLICABLE
     detail: Detail = field(default_factory=dict)
     citations: tuple[Citation, ...] = ()
     is_quiet: bool = False
-    """Without consequence: truncations without effect, rebuilt indexes; shown only when asked for."""
+    """Whether the entry has no consequence, such as a truncation without effect or a rebuilt index; shown only on request."""
 
 
 DELETE_REQUEST = "client delete records request"
-"""What brokers since 2.6 log as the reason where a client deleted records."""
+"""The reason that brokers since 2.6 log if a client deleted records."""
 _SUBJECT_KINDS = frozenset({Kind.BROKER_REGISTERED, Kind.BROKER_FENCED, Kind.BROKER_UNFENCED})
 
 
@@ -45,11 +45,11 @@ def build_timeline(
     *,
     more: Iterable[TimelineEntry] = (),
 ) -> tuple[TimelineEntry, ...]:
-    """All entries by time; those without a time come last.
+    """Return all entries by time; those without a time come last.
 
     Args:
-        events: of all log files, in order.
-        truncations: that log lines tell of, with and without effect.
+        events: the events of all log files, in order.
+        truncations: the truncations that log lines report, with and without effect.
         leaderships: the recorded states of each partition.
         more: entries found elsewhere, on the disks for one.
     """
@@ -96,7 +96,7 @@ def _partition(event: LogEvent) -> TopicPartition | Absent:
 
 
 def truncation_entry(truncation: LoggedTruncation) -> TimelineEntry:
-    """A cut as an entry; quiet where it had no effect."""
+    """Return a truncation as an entry, quiet if it had no effect."""
     return TimelineEntry(
         kind=EventKind.TRUNCATION,
         time_ms=truncation.time_ms,
@@ -116,7 +116,7 @@ def truncation_entry(truncation: LoggedTruncation) -> TimelineEntry:
 
 
 def leadership_entries(partition: TopicPartition, states: Sequence[Leadership]) -> Iterator[TimelineEntry]:
-    """What changed from each recorded state of a partition to the next: the leader, or who is in sync."""
+    """Yield the changes from each recorded state of a partition to the next: of the leader or the ISR."""
     before: Leadership | None = None
     for state in states:
         yield from _change(partition, before, state)
@@ -171,7 +171,7 @@ _SPOKEN_BY_ALL = frozenset({EventKind.BROKER_REGISTERED, EventKind.BROKER_FENCED
 
 
 def _without_doubles(entries: Iterable[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """Every controller logs what it replays, and the metadata log records it: one entry with all that they say and cite."""
+    """Merge the entries for one event, which every controller logs and the metadata log records, with all their details and citations."""
     kept: list[TimelineEntry] = []
     latest: dict[tuple[str, int | Absent], int] = {}
     for entry in entries:

@@ -1,30 +1,18 @@
 """The audit of a fleet as one page: the answer, partitions, nodes and disks, placement, findings, and what could not be read."""
 
-from dataclasses import dataclass
-
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.model import CALM, Answer, State
+from kforensics.findings.answers.model import Answer
 from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.render.fleet_words import placement_words, totals_words, verdict_counts
 from kforensics.render.html.pages import fill_page
+from kforensics.render.html.verdict import verdict_of
 from kforensics.render.view import View
 from kforensics.words import byte_count
 
 MOST_FINDINGS = 1_000
 MOST_PROBLEMS = 200
-
-_BAD = frozenset({State.AT_RISK, State.MAYBE_AT_RISK, State.DIVERGED})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
-    """The colour and mark of the answer; the mark says the same as the colour."""
-
-    tone: str
-    mark: str
-    words: str
 
 
 def write(result: Result[FleetSummary], _view: View) -> str:
@@ -47,7 +35,7 @@ def fleet_page(summary: FleetSummary, answer: Answer) -> str:
     problems = summary.problems[:MOST_PROBLEMS]
     return fill_page(
         "fleet.html",
-        label=_label(answer),
+        label=verdict_of(answer),
         answer=answer,
         totals=totals_words(summary),
         figures=_figures(summary),
@@ -67,26 +55,16 @@ def fleet_page(summary: FleetSummary, answer: Answer) -> str:
     )
 
 
-def _label(answer: Answer) -> Label:
-    if answer.state in _BAD:
-        return Label(tone="bad", mark="✕", words="The fleet needs help now")
-    if answer.state in CALM:
-        return Label(tone="good", mark="✓", words="The fleet is sound")
-    if answer.state is State.UNKNOWN:
-        return Label(tone="warning", mark="?", words="Not all of the evidence could be read")
-    return Label(tone="warning", mark="!", words="Something needs a decision")
-
-
 def _figures(summary: FleetSummary) -> list[tuple[str, int, str]]:
-    """Numbers at a glance: what is counted, how many, and a kind for its looks."""
+    """Return the figures at the top of the page: the words, the number, and its style."""
     return [
         ("partitions that do not agree", summary.not_consistent, "possible"),
         ("committed records at risk", summary.lost_certain, "certain"),
-        ("records at risk, maybe committed", summary.lost_possible, "possible"),
+        ("possibly committed records at risk", summary.lost_possible, "possible"),
         ("damaged places", sum(one.damaged_places for one in summary.damage_by_disk), "possible"),
         ("under-replicated partitions", summary.under_replicated, "possible"),
         ("partitions without a leader", summary.offline, "certain"),
-        ("things not read", summary.problem_count, "certain"),
+        ("files and directories not read", summary.problem_count, "certain"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""A scenario as one page without script: a frame a step, each a lane a broker, side by side to be moved through."""
+"""A scenario as one page without scripts: one frame per step with one lane per broker, side by side to scroll through."""
 
 from collections.abc import Iterator, Sequence
 from html import escape

@@ -152,6 +152,7 @@ def plain_bug(bug: BugTrace) -> dict[str, Any]:
 def _plain_incident(incident: PartitionIncident) -> dict[str, Any]:
     return {
         **_names(incident.partition),
+        "state": incident.state,
         "leader": incident.leader,
         "log_start_offset": incident.log_start_offset,
         "log_end_offset": incident.log_end_offset,

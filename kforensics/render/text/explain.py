@@ -9,7 +9,6 @@ from kforensics.commands.explain import Explanation
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
-from kforensics.findings.model import Severity
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import TimelineEntry
@@ -29,18 +28,13 @@ MOST_LOSSES = 60
 def write(result: Result[Explanation], view: View) -> Iterator[str]:
     """The conclusion, then what happened, what was lost, why, and what more would tell."""
     body = replace(result.body, findings=result.findings, problems=result.problems)
-    lines = explain_screen(
-        body, verbose=view.verbose, width=view.width, unicode=view.unicode, with_conclusion=result.answer is None
-    )
+    lines = explain_screen(body, verbose=view.verbose, width=view.width, unicode=view.unicode)
     return whole_screen(result, view, lines)
 
 
-def explain_screen(
-    result: Explanation, *, verbose: bool, width: int, unicode: bool, with_conclusion: bool = True
-) -> Iterator[Text | str]:
-    """The screen, laid out for `width` columns, with the conclusion where no answer says it."""
-    if with_conclusion:
-        yield from _answer(result, width)
+def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: bool) -> Iterator[Text | str]:
+    """The screen behind the answer, laid out for `width` columns."""
+    yield from _more(result, width)
     truncations = [truncation for incident in result.incidents for truncation in incident.truncations]
     entries = shown_entries(result.timeline, result.incidents, verbose=verbose)
     if entries:
@@ -79,16 +73,11 @@ def explain_screen(
     yield from _closing(result, verbose=verbose, width=width)
 
 
-def _answer(result: Explanation, width: int) -> Iterator[Text | str]:
-    worst = max((item.severity.rank for item in result.findings), default=0)
-    style = Style.ANSWER_GOOD
-    if worst >= Severity.ERROR.rank:
-        style = Style.ANSWER_BAD
-    elif worst >= Severity.WARNING.rank:
-        style = Style.ANSWER_WARNING
-    for at, sentence in enumerate(result.conclusion):
-        yield from wrapped(escape_text(sentence), width=width, style=style if at == 0 else Style.PLAIN)
-    for sentence in result.advice:
+def _more(result: Explanation, width: int) -> Iterator[Text | str]:
+    """What else follows: the sentences of the conclusion behind the first, which the headline stands for."""
+    if len(result.conclusion) > 1:
+        yield ""
+    for sentence in result.conclusion[1:]:
         yield from wrapped(escape_text(sentence), width=width)
 
 

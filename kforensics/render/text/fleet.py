@@ -73,7 +73,12 @@ def _broker_lines(summary: FleetSummary, width: int, *, verbose: bool) -> Iterat
         return
     yield ""
     yield Text("Nodes by health", style=Style.HEADING)
-    words = {"sound": "sound", "findings": "with findings", "damaged": "with damage", "unreadable": "not read whole"}
+    words = {
+        "sound": "sound",
+        "findings": "with findings",
+        "damaged": "with damage",
+        "unreadable": "not completely read",
+    }
     parts = [f"{health[one]} {words[one]}" for one in ("unreadable", "damaged", "findings", "sound") if health[one]]
     yield from wrapped(", ".join(parts), width=width, indent=INDENT, first=INDENT)
     order = {"unreadable": 0, "damaged": 1, "findings": 2, "sound": 3}

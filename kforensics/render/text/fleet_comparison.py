@@ -1,4 +1,4 @@
-"""What changed between two audits, as text."""
+"""The comparison of two audits as text."""
 
 from collections.abc import Iterator
 
@@ -22,9 +22,9 @@ def write(result: Result[AuditComparison], view: View) -> Iterator[str]:
 
 
 def _lines(comparison: AuditComparison, *, verbose: bool, width: int) -> Iterator[Text | str]:
-    new, gone, changes = comparison.new_findings, comparison.gone_findings, comparison.changes
+    new, resolved, changes = comparison.new_findings, comparison.gone_findings, comparison.changes
     most = None if verbose else _SHOWN_FINDINGS
-    for heading, nodes in (("New nodes", comparison.new_nodes), ("Nodes gone", comparison.gone_nodes)):
+    for heading, nodes in (("New nodes", comparison.new_nodes), ("Missing nodes", comparison.gone_nodes)):
         if nodes:
             yield from wrapped(f"{heading}: {escape_text(listed(nodes))}", width=width, indent=INDENT)
     if changes:
@@ -36,7 +36,7 @@ def _lines(comparison: AuditComparison, *, verbose: bool, width: int) -> Iterato
                 for one in changes[:most]
             ]
         )
-    for heading, findings in (("New", new), ("Gone", gone)):
+    for heading, findings in (("New", new), ("No longer found", resolved)):
         if findings:
             yield ""
             yield Text(heading, style=Style.HEADING)
@@ -49,4 +49,4 @@ def _lines(comparison: AuditComparison, *, verbose: bool, width: int) -> Iterato
 
 
 def _verdict(value: str | Absent) -> str:
-    return "not there" if isinstance(value, Absent) else value
+    return "none" if isinstance(value, Absent) else value

@@ -1,4 +1,4 @@
-"""The screen of `kforensics ls`: what is here, node by node."""
+"""The screen of `kforensics ls`: the inventory, node by node."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from kforensics.render.view import View
 from kforensics.words import byte_count, counted, listed
 
 NUMBERS = frozenset({1, 2, 3, 4, 5, 6, 7})
-"""Columns of the partition table that hold numbers."""
+"""The columns of the partition table that hold numbers."""
 
 HEADINGS = ("partition", "epoch", "start", "HW", "recovery", "end", "segs", "bytes")
 MOST_ALIKE = 5
@@ -119,7 +119,7 @@ def _heading(described: Input, node: ListedNode | None, *, width: int) -> Iterat
 def _tables(
     partitions: Sequence[ListedPartition], node: ListedNode | None, *, width: int, verbose: bool
 ) -> Iterator[Text]:
-    """One table a log directory, under its path where that is not the node's own."""
+    """Yield one table per log directory, under its path if that is not the node's own."""
     by_log_dir: dict[str, list[ListedPartition]] = {}
     for one in partitions:
         by_log_dir.setdefault(one.log_dir, []).append(one)
@@ -173,10 +173,10 @@ def _files(inventory: Inventory) -> str:
     for one in inventory.files:
         kinds[one.kind.replace("-", " ") + (f" ({one.suffix})" if one.suffix else "")] += one.count
     total = sum(kinds.values())
-    told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    by_kind = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     unknown = len(inventory.unknown)
     if total == 1:
-        known = "known" if not unknown else "not one that a broker writes"
+        known = "known" if not unknown else "none of a kind that brokers write"
     else:
-        known = "all of them known" if not unknown else f"{unknown} of them not a broker's"
-    return f"{counted(total, 'file')}, {known}: {told}." if total else "No file."
+        known = "all of known kinds" if not unknown else f"{unknown} of unknown kinds"
+    return f"{counted(total, 'file')}, {known}: {by_kind}." if total else "No file."

@@ -1,4 +1,4 @@
-"""What metadata logs hold for people: which is the newest, and the partitions and brokers at one offset."""
+"""Metadata logs as text: their comparison, and the partitions and brokers at one offset."""
 
 from collections.abc import Iterator
 
@@ -43,7 +43,7 @@ def comparison_lines(comparison: LogComparison) -> Iterator[str]:
     if tails:
         yield (
             f"{counted(len(tails), 'node')} of {len(comparison.logs)} {'holds' if len(tails) == 1 else 'hold'} "
-            "records that the newest log does not hold: never committed, cut when the node follows the leader."
+            "records that the newest log does not hold: never committed, truncated when the node follows the leader."
         )
     if len(comparison.voters) > 1:
         yield _majority_line(comparison)
@@ -56,7 +56,7 @@ def _majority_line(comparison: LogComparison) -> str:
     voters = listed([str(voter) for voter in comparison.voters], most=9)
     end = comparison.majority_end_offset
     if isinstance(end, Absent):
-        return f"Voters are {voters}; too few of their logs are here to say what a majority holds."
+        return f"Voters are {voters}; too few of their logs are among the inputs to show what a majority holds."
     rest = comparison.newest.end_offset - end
     if rest > 0:
         return (
@@ -95,7 +95,7 @@ def _node(node_id: int | Absent) -> str:
 
 
 def state_lines(state: MetadataState, *, topic: str | None = None, partition: int | None = None) -> Iterator[str]:
-    """The partitions and brokers at one offset."""
+    """Yield the partitions and brokers at one offset."""
     partitions = [
         one
         for one in sorted(state.partitions.values(), key=lambda one: (one.topic, one.partition))
@@ -112,17 +112,17 @@ def state_lines(state: MetadataState, *, topic: str | None = None, partition: in
 
 
 def partition_row(state: PartitionState) -> tuple[str, ...]:
-    """One partition in a table."""
+    """Return the row of one partition."""
     leader = "no leader" if isinstance(state.leader, Absent) else f"leader {state.leader}"
-    marks = []
+    notes = []
     if state.is_recovering:
-        marks.append("elected uncleanly, recovering")
+        notes.append("unclean leader election, recovering")
     if state.eligible_leader_replicas:
-        marks.append(f"ELR {ids_text(state.eligible_leader_replicas)}")
+        notes.append(f"ELR {ids_text(state.eligible_leader_replicas)}")
     if state.last_known_elr:
-        marks.append(f"last known {ids_text(state.last_known_elr)}")
+        notes.append(f"last known {ids_text(state.last_known_elr)}")
     if state.adding_replicas or state.removing_replicas:
-        marks.append(f"adding {ids_text(state.adding_replicas)} removing {ids_text(state.removing_replicas)}")
+        notes.append(f"adding {ids_text(state.adding_replicas)} removing {ids_text(state.removing_replicas)}")
     return (
         f"{escape_text(state.topic)}-{state.partition}",
         leader,
@@ -130,7 +130,7 @@ def partition_row(state: PartitionState) -> tuple[str, ...]:
         f"ISR {ids_text(state.isr)}",
         f"of {ids_text(state.replicas)}",
         f"since {state.when.offset}",
-        ", ".join(marks),
+        ", ".join(notes),
     )
 
 

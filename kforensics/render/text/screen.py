@@ -1,4 +1,4 @@
-"""Parts of a screen that every command shares: made of rich texts, laid out for 80 columns, colour only on a terminal.
+"""The parts of screens that all commands share: rich texts, laid out for 80 columns, with colour only on a terminal.
 
 The first line of a screen is its answer, the second what to do. Text that comes from evidence has been through
 `escape_text` before it gets here.
@@ -15,7 +15,7 @@ INDENT = "  "
 
 
 class Style:
-    """Names for how things look, so that no screen chooses colours of its own."""
+    """The named styles of all screens."""
 
     ANSWER_BAD = "bold red"
     ANSWER_WARNING = "bold yellow"
@@ -56,7 +56,7 @@ def screen_pieces(lines: Iterable[Text | str], *, colour: bool = False) -> Itera
 
 
 def wrapped(text: str, *, width: int, indent: str = "", first: str | None = None, style: str = "") -> list[Text]:
-    """The text in lines of at most `width` columns, `first` leading the first; only a single longer word sticks out."""
+    """Wrap the text to lines of at most `width` columns, with `first` before the first; only a single longer word is longer."""
     lead = indent if first is None else first
     lines: list[Text] = []
     current = lead
@@ -80,7 +80,7 @@ def column_lines(
     gap: int = 2,
     least: Sequence[int] = (),
 ) -> list[str]:
-    """Rows set in columns as wide as their widest cell, or as `least` asks; those in `right` are flush right."""
+    """Set rows in columns that are as wide as their widest cell, at least `least`; the columns in `right` are flush right."""
     widths = [
         max((_width(row[place]) for row in rows if place < len(row)), default=0)
         for place in range(max(map(len, rows), default=0))
@@ -101,7 +101,7 @@ def columns(
     gap: int = 2,
     least: Sequence[int] = (),
 ) -> list[Text]:
-    """The same as rich texts."""
+    """Set rows in columns as `column_lines` does, as rich texts."""
     return [Text(line) for line in column_lines(rows, right=right, indent=indent, gap=gap, least=least)]
 
 

@@ -64,12 +64,12 @@ def _sealed_words(head: ManifestHead) -> str:
 def _signature_words(signature: CheckedSignature) -> str:
     match signature.state:
         case SignatureState.HOLDS:
-            return f"The signature holds; key {signature.key_id}."
+            return f"The signature is valid; key {signature.key_id}."
         case SignatureState.BROKEN:
             return f"About the signature: {signature.reason}."
         case SignatureState.NOT_CHECKED:
             return "The signature was not checked: --public-key names the key to check it with."
-    return "The manifest is not signed: whoever can alter the evidence could have altered it too."
+    return "The manifest is not signed: anyone who can alter the evidence could have altered it too."
 
 
 def _difference_words(one: Difference, shown: Sequence[str]) -> str:
@@ -94,7 +94,7 @@ def _times(entry: SealEntry | Absent) -> str:
 
 
 def place(number: int, path: str, shown: Sequence[str]) -> str:
-    """An entry's path below its input, as named."""
+    """Return the path of an entry below its input, as given."""
     return shown[number] if path == "." else f"{shown[number].rstrip('/')}/{path}"
 
 

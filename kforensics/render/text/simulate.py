@@ -44,7 +44,7 @@ def write_written(result: Result[Any], view: View) -> Iterator[str]:
 
 
 def scenario_list(scenarios: Sequence[Scenario], *, width: int) -> list[Text]:
-    """The built-in scenarios with their titles."""
+    """List the built-in scenarios with their titles."""
     longest = max(len(scenario.name) for scenario in scenarios)
     lines: list[Text] = []
     for scenario in scenarios:
@@ -78,7 +78,7 @@ def replays(found: Sequence[Replay], *, width: int) -> list[Text]:
 
 
 def step_table(one: Replay, *, width: int) -> list[Text]:
-    """A row a step: with two brokers the five numbers of the textbooks, with more each broker's log end and HW."""
+    """Show one row per step: with two brokers the log end and HW of leader and follower, with more those of each broker."""
     two = len(one.scenario.brokers) <= 2
     brokers = sorted(one.scenario.brokers)
     heading = ["step", "leader", *(_NUMBERS if two else [f"b{broker} LEO/HW" for broker in brokers]), "ISR"]
@@ -126,7 +126,7 @@ def _state_lines(state: ModelState) -> list[Text]:
     rows = []
     for index, replica in enumerate(state.replicas):
         log = " ".join(f"{record.record_id}@e{record.leader_epoch}" for record in replica.log)
-        believes = "follows nobody yet"
+        believes = "follows no leader yet"
         if replica.leader == index:
             isr = ",".join(map(str, sorted(replica.isr)))
             believes = f"leads in epoch {replica.leader_epoch}, ISR {isr}"
@@ -134,7 +134,7 @@ def _state_lines(state: ModelState) -> list[Text]:
             believes = f"follows {replica.leader} in epoch {replica.leader_epoch}"
         rows.append((f"replica {index}", f"[{log}]", f"HW {replica.high_watermark}", believes))
     controller = state.controller
-    leader = "nobody" if controller.leader < 0 else str(controller.leader)
+    leader = "none" if controller.leader < 0 else str(controller.leader)
     epoch = "no epoch yet" if controller.leader_epoch < 0 else f"epoch {controller.leader_epoch}"
     isr = ",".join(map(str, sorted(controller.isr))) or "empty"
     lines = columns(rows, indent=" " * 6)

@@ -1,4 +1,4 @@
-"""`verify` as a screen: the verdict, what to do and not to do, then the evidence."""
+"""The screen of `verify`: the verdict, the advice, then the evidence."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,10 +20,10 @@ from kforensics.units import OffsetRange
 from kforensics.words import counted
 
 MOST_FILES = 20
-"""Damaged files that the screen shows in full."""
+"""The most damaged files that the screen shows in full."""
 
 MOST_PLACES = 5
-"""Damaged places of one file that the screen shows in full."""
+"""The most damaged places of one file that the screen shows in full."""
 
 
 def write(result: Result[VerifyResult], view: View) -> Iterator[str]:
@@ -93,12 +93,12 @@ def _field(name: str, words: str, width: int) -> Iterator[Text | str]:
 
 def _notes(findings: Sequence[Finding], width: int) -> Iterator[Text | str]:
 
-    torn = sum(1 for one in findings if one.code == "KF110")
+    unfinished = sum(1 for one in findings if one.code == "KF110")
     notes = [one.statement for one in findings if one.severity is Severity.NOTE and one.code != "KF110"]
-    if torn:
+    if unfinished:
         notes.insert(
             0,
-            f"{counted(torn, 'log')} end{'s' if torn == 1 else ''} unfinished, as a running or killed broker leaves it: recovery cuts there",
+            f"{counted(unfinished, 'log')} {'has' if unfinished == 1 else 'have'} an unfinished end, as a running or killed broker leaves it: recovery truncates it",
         )
     if notes:
         yield ""

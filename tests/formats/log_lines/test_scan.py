@@ -356,7 +356,7 @@ def test_json_that_is_no_log_event_is_counted(line):
     assert [] == scan(f'{line}\n{{"msg": "Truncating log t-0 to offset x."}}\n'.encode())[0]
 
 
-def test_lines_in_utf8_and_in_other_encodings_are_told_apart():
+def test_lines_in_utf8_and_in_other_encodings_are_distinguished():
     text = "größe\n".encode() + "größe\n".encode("latin-1") + b"plain\n"
 
     assert 1 == scan(text)[1].not_utf8

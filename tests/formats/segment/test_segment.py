@@ -136,7 +136,7 @@ def test_a_file_that_begins_with_no_batch_is_no_unfinished_write():
     assert [damage.gravity for damage in behind] == [Gravity.TORN_TAIL]
 
 
-def test_offsets_that_stand_twice_are_told_and_kept():
+def test_offsets_that_occur_twice_are_reported_and_kept():
     found = walked(batch(50, 22) + batch(60, 20) + batch(80))
 
     (damage,) = found.damage
@@ -145,7 +145,7 @@ def test_offsets_that_stand_twice_are_told_and_kept():
     assert 45 == found.record_count
 
 
-def test_one_batch_of_another_leader_epoch_is_told_alone():
+def test_one_batch_of_another_leader_epoch_is_reported_alone():
     epochs = [3, 3, 3 + (1 << 20), 3, 3, 4]
     found = walked(b"".join(batch(3 * index, partition_leader_epoch=epoch) for index, epoch in enumerate(epochs)))
 
@@ -153,7 +153,7 @@ def test_one_batch_of_another_leader_epoch_is_told_alone():
     assert (DamageKind.EPOCH, 2 * len(batch(0))) == (damage.kind, damage.span.position)
 
 
-def test_a_leader_epoch_that_stays_lower_is_told_once():
+def test_a_leader_epoch_that_stays_lower_is_reported_once():
     epochs = [3, 3, 5, 5, 4, 4, 4]
     found = walked(b"".join(batch(3 * index, partition_leader_epoch=epoch) for index, epoch in enumerate(epochs)))
 

@@ -244,7 +244,7 @@ STARTED = "[KafkaServer id=1] started (kafka.server.KafkaServer)"
         ((STOP, CLEAN, STARTED, STOP, CLEAN), "2.7.2", set()),
     ],
 )
-def test_starts_and_stops_tell_of_bugs_too(lines, version, found):
+def test_starts_and_stops_show_bugs_too(lines, version, found):
     versions = BrokerVersions(by_broker={1: parse_version(version)})
 
     assert found == {(bug.jira, bug.confidence) for bug in broker_bugs(broker_signs(logged_events(*lines)), versions)}

@@ -109,7 +109,7 @@ def test_a_line_without_effect_and_one_whose_effect_is_unknown():
     assert (False, Absent.UNKNOWN) == (no_effect.has_effect, unknown.has_effect)
 
 
-def test_two_cuts_within_a_moment_are_two():
+def test_two_truncations_within_a_moment_are_two():
     truncations = find_truncations(
         log(
             "12:00:00,000] INFO Completed load of log orders-0 with 1 log segments and log end offset 60 in 28 ms",
@@ -124,7 +124,7 @@ def test_two_cuts_within_a_moment_are_two():
     assert ("leader-end", 2) == (truncations[1].rule, truncations[1].leader)
 
 
-def test_a_full_truncation_starts_anew_above():
+def test_a_full_truncation_starts_again_above():
     [truncation] = find_truncations(
         log(
             "12:00:00,000] WARN [ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] Truncate fully and reset fetch offset"
@@ -170,6 +170,24 @@ def test_a_clock_that_disagrees_is_aligned_and_named():
     assert {2: -60_000} == clocks_that_disagree([good, late], clocks)
 
 
+def test_times_are_not_shifted_to_make_lines_of_another_cluster_fit():
+    """Partitions and epochs of the same names, made by the same script an hour and some minutes later."""
+    lines = [f"{hour}:00:00,000] " for hour in range(12, 16)]
+    good = log(*(line + LEADS.format(1, number) for number, line in enumerate(lines)))
+    other = log(
+        *(line.replace(":00:00,000", ":07:12,000") + LEADS.format(2, number + 1) for number, line in enumerate(lines)),
+        node=2,
+    )
+    dated = {
+        (ORDERS, number): event.time_ms for number, event in enumerate(good.events) if isinstance(event.time_ms, int)
+    }
+
+    clocks = choose_clocks([good, other], dated)
+
+    assert [0, 0] == [clock.shift_ms for clock in clocks]
+    assert {} == clocks_that_disagree([good, other], clocks)
+
+
 def test_the_option_outranks_all_evidence_and_utc_is_assumed_without_any():
     file = log("12:00:01,000] INFO Truncating log orders-0 to offset 60.")
 
@@ -177,7 +195,7 @@ def test_the_option_outranks_all_evidence_and_utc_is_assumed_without_any():
     assert -HOUR_MS == choose_clocks([file], {}, zone=parse_zone("+01:00"))[0].shift_ms
 
 
-def test_file_times_tell_the_zone_where_most_files_agree():
+def test_file_times_show_the_zone_if_most_files_agree():
     noon_ns = 1_714_564_800_000_000_000
     files = [
         log(

@@ -8,6 +8,7 @@ import pytest
 from kforensics.commands.cited import CitedFile
 from kforensics.damage import Absent
 from kforensics.errors import MissingExtra
+from kforensics.findings.answers.model import Answer, State
 from kforensics.render.html.explain_page import explain_html
 from kforensics.render.html.lanes import _ticks, draw_figure
 from tests.builders.incidents import explanation
@@ -135,9 +136,15 @@ def test_the_same_values_give_the_same_bytes():
     assert page("abc") == page("abc")
 
 
-def test_bugs_operations_and_what_stays_open_have_sections_of_their_own():
+def test_bugs_operations_and_open_questions_have_sections_of_their_own():
     words = " ".join(" ".join(outline(page("")).words).split())
-    headings = ("Done on purpose", "Known bugs of Kafka", "Replicas that stay different", "Findings", "What stays open")
+    headings = (
+        "Requested operations",
+        "Known bugs of Kafka",
+        "Replicas that stay different",
+        "Findings",
+        "Open questions",
+    )
 
     places = [words.rindex(heading) for heading in headings]
     assert sorted(places) == places
@@ -148,7 +155,7 @@ def test_bugs_operations_and_what_stays_open_have_sections_of_their_own():
 def test_verdict_and_advice_come_first():
     words = " ".join(" ".join(outline(page("")).words).split())
 
-    assert words.index("Committed records are gone") < words.index("43 records are gone from topic")
+    assert words.index("Committed records are lost") < words.index("43 records are gone from topic")
     assert (
         words.index("What not to do")
         < words.index("Do not start")
@@ -173,6 +180,7 @@ def test_a_calm_explanation_makes_a_calm_page():
         missing=(),
         notes=(),
         clocks=(),
+        answer=Answer(state=State.NOTHING_LOST, headline="Nothing that was committed is lost from 9 partitions."),
         conclusion=("Nothing that was committed is missing in 9 partitions.",),
     )
 
@@ -184,6 +192,22 @@ def test_a_calm_explanation_makes_a_calm_page():
     assert "<figure" not in text
 
 
+def test_the_answer_of_a_command_heads_its_page():
+    answer = Answer(
+        state=State.UNKNOWN,
+        headline="Neither shown nor excluded.",
+        now=("Do not start broker 1.", "Copy its directory."),
+        unknown=("Who led in epoch 3.",),
+    )
+
+    text = page("", answer=answer)
+
+    assert '<h1 id="answer">Neither shown nor excluded.</h1>' in text
+    assert "tone-warning" in text
+    assert "✓</span>" not in text
+    assert all(words in text for words in ("Do not start broker 1.", "Copy its directory.", "Who led in epoch 3."))
+
+
 def test_pictures_say_in_words_what_they_show():
     incident = explanation("").incidents[0]
 
@@ -193,9 +217,9 @@ def test_pictures_say_in_words_what_they_show():
     assert "the leader lacks 60 to 102 (committed)" in figure.description
     before = figure.moments[0].lanes[0]
     assert "end 103, HW 60, leader lacks 43" == before.ends
-    assert ["certain"] == [piece.kind for piece in before.gone]
+    assert ["certain"] == [piece.kind for piece in before.lost]
     assert 0 == figure.left_out
-    last = before.gone[0]
+    last = before.lost[0]
     assert last.x + last.width == pytest.approx(before.pieces[-1].x + before.pieces[-1].width, abs=0.2)
 
 
