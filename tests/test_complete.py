@@ -37,7 +37,7 @@ RECORDED_CAUSES = {
     CauseName.DAMAGE: "damaged-leader-2.8",
     CauseName.RECREATED_TOPIC: "reassignment-jbod-2.8",
 }
-MADE_CAUSES = {CauseName.RECOVERY, CauseName.UNKNOWN}
+MADE_CAUSES = {CauseName.RECOVERY, CauseName.DISK_REPLACED, CauseName.UNKNOWN}
 """Of which no recording is known; `tests/reconcile/history/test_causes.py` makes them."""
 
 IN_METADATA_ONLY = {
@@ -55,6 +55,7 @@ IN_METADATA_ONLY = {
 """Events that no timeline has; `metadata` shows each with its fields."""
 
 WITHOUT_AN_ENTRY = {
+    LogEventKind.CLUSTER_NAMED,
     LogEventKind.CONFIGURATION,
     LogEventKind.EPOCH_ASSIGNED,
     LogEventKind.FETCH_OFFSET_RESET,
@@ -172,14 +173,14 @@ def _causes(explanation) -> set[CauseName]:
 
 def test_the_newest_recording_has_a_known_metadata_version(incident):
     highest = 0
-    for name in ("unclean-election-4.x", "min-isr-4.1", "power-loss-4.x"):
+    for name in ("benign-rolling-restart-4.x", "min-isr-4.1", "unclean-election-4.x"):
         result = kforensics.metadata([incident(name) / "snapshots" / "99-final"])
         level = result.body.state.metadata_version
         assert not isinstance(level, Absent)
         assert level in METADATA_VERSION_LEVELS
         highest = max(highest, level)
 
-    assert highest >= 27
+    assert highest >= 30
 
 
 def test_every_finding_is_made_somewhere():

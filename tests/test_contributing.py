@@ -20,7 +20,7 @@ SECTIONS = re.findall(
     r"^### (.+?)\n(.*?)(?=^##)", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
 )
 _STEP = re.compile(
-    r"^(?:New `(?P<new>\S+)`|In `(?P<path>\S+)`, below `(?P<anchor>.+?)`):\n\n```python\n(?P<code>.*?)^```$",
+    r"^(?:New `(?P<new>\S+)`|In `(?P<path>\S+)`, below `(?P<anchor>.+?)`):\n\n```diff\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -35,8 +35,15 @@ class Step(NamedTuple):
     code: str
 
 
+def _added(block: str) -> str:
+    assert all(line.startswith("+") for line in block.splitlines())
+    return "".join(f"{line[1:]}\n" for line in block.splitlines())
+
+
 def steps_of(text: str) -> list[Step]:
-    return [Step(found["new"] or found["path"], found["anchor"], found["code"]) for found in _STEP.finditer(text)]
+    return [
+        Step(found["new"] or found["path"], found["anchor"], _added(found["code"])) for found in _STEP.finditer(text)
+    ]
 
 
 EXAMPLES = {title: steps for title, text in SECTIONS if (steps := steps_of(text))}
@@ -84,7 +91,7 @@ def tool(package):
             text=True,
             check=False,
         )
-        assert done.returncode in {0, 1}, done.stderr
+        assert done.returncode in {0, 1, 3}, done.stderr
         return done.stdout
 
     return call

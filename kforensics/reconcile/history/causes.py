@@ -40,7 +40,6 @@ class CauseName(StrEnum):
     RECOVERY = "recovery"
     RECREATED_TOPIC = "recreated-topic"
     DISK_REPLACED = "disk-replaced"
-    DISK_RESTORED = "disk-restored"
     UNKNOWN = "unknown"
 
 

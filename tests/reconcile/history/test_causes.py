@@ -10,6 +10,7 @@ from kforensics.reconcile.history.causes import CauseEvidence, CauseName, cause_
 from kforensics.reconcile.history.replacements import Replacement
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.history.truncations import ObservedTruncation
+from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
 from kforensics.units import TopicPartition
 from tests.builders.history import leadership, truncation
 from tests.builders.logs import HERE
@@ -94,3 +95,23 @@ def test_what_the_recovery_of_the_leader_had_emptied_is_behind_the_truncation_of
     found = cause_of(follower, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
 
     assert (CauseName.RECOVERY, "likely") == (found.name, found.confidence)
+
+
+@pytest.mark.parametrize("risk", [Risk.OTHER_DISK, Risk.UNCLEAN_RESTART, None])
+def test_a_leader_with_another_disk_had_lost_the_log_with_the_old_one(risk):
+    before, again = leadership(1, 1, {1, 2}), leadership(1, 2, {1, 2})
+    account = LeadershipAccount(
+        partition=TopicPartition("t", 0),
+        states=(before, again),
+        elections=tuple(Election(before=None, state=one, risk=risk, previous=1) for one in (before, again)),
+        gaps=(),
+        source="metadata-log",
+        assigned=frozenset({1, 2}),
+    )
+    follower = replace(truncation(30, 24, broker=2), leader=1, leader_epoch=2, replacement=Replacement(0, 2))
+    evidence = CauseEvidence(
+        leaderships=(before, again), truncations=(follower,), incarnation=Incarnation(), account=account
+    )
+    found = cause_of(follower, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
+
+    assert (found.name is CauseName.DISK_REPLACED) is (risk is Risk.OTHER_DISK)
