@@ -80,7 +80,7 @@ def test_along_growing_evidence_calm_never_turns_into_a_loss(name, incident):
     rest = [*sorted((root / "logs").iterdir()), *(root / "snapshots" / one for one in check["before"])]
     random.Random(name).shuffle(rest)
 
-    now, before, calm = list(final), [], False
+    now, before, calm = list(final), list[Path](), False
     for step in (None, *rest):
         if step is not None:
             (now if step.parent.name == "logs" else before).append(step)

@@ -38,6 +38,10 @@ class Divergence:
     """Compaction may explain it: no input holds what would show it, and none shows that it is not so."""
 
 
+_SAME_BATCH = ("base_offset", "last_offset", "crc", "length", "magic")
+"""What of two batches is equal where they hold the same records: the checksum covers all but base offset, length and leader epoch."""
+
+
 def common_range(one: LoadedLog, other: LoadedLog) -> OffsetRange | None:
     """Return the offsets that both logs hold on local disk, or None if the ranges do not overlap."""
     first = max(one.content_start_offset, other.content_start_offset)
@@ -81,6 +85,28 @@ def first_divergence(
             return found
         question = question or found
     return question
+
+
+def same_batches_until(one: LoadedLog, other: LoadedLog, start: int, reader: BatchReader) -> int:
+    """Return the offset up to which two logs go on with the same batches from an offset on, leader epochs aside.
+
+    Args:
+        one: a log.
+        other: the log it is compared with.
+        start: where a batch begins in both.
+        reader: gives batches.
+    """
+    last = min(one.log_end_offset, other.log_end_offset) - 1
+    if start > last:
+        return start
+    until = start
+    for mine, its in zip(
+        reader.batches(one.replica, start, last), reader.batches(other.replica, start, last), strict=False
+    ):
+        if mine["base_offset"] != until or any(mine[name] != its[name] for name in _SAME_BATCH):
+            break
+        until = int(mine["last_offset"]) + 1
+    return until
 
 
 def agreed_until(one: LoadedLog, other: LoadedLog, parted_at: int | None) -> int:

@@ -61,7 +61,7 @@ def expected_truncation(
     outcome: TruncationOutcome,
     *,
     protocol: ProtocolChoice,
-    divergence_offset: int | None,
+    same_until: int,
     judge: CommitJudge,
     reader: BatchReader,
 ) -> ExpectedTruncation | None:
@@ -74,9 +74,7 @@ def expected_truncation(
     dropped = OffsetRange(first, follower.log_end_offset - 1)
     runs = count_runs(judge.runs(follower, dropped), follower, reader)
     # What the leader holds in the same bytes comes back with the next fetch.
-    discarded_from = max(
-        first, min(leader.log_end_offset, divergence_offset if divergence_offset is not None else leader.log_end_offset)
-    )
+    discarded_from = max(first, min(leader.log_end_offset, same_until))
     lost_range = OffsetRange(discarded_from, dropped.last)
     lost = count_runs(judge.runs(follower, lost_range), follower, reader) if lost_range.count > 0 else ()
     return ExpectedTruncation(

@@ -9,7 +9,13 @@ from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun
-from kforensics.reconcile.logs.divergence import Divergence, agreed_until, common_range, first_divergence
+from kforensics.reconcile.logs.divergence import (
+    Divergence,
+    agreed_until,
+    common_range,
+    first_divergence,
+    same_batches_until,
+)
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.replicas.directories import NONE_GIVEN, EmptiedReplica, Given, where_is
@@ -230,7 +236,19 @@ class _Session:
         """The offset below which another log holds all of a log, or held it until retention or a request removed it there."""
         if common_range(view, other) is None and other.log_start_offset > view.content_start_offset:
             return min(other.log_start_offset, view.log_end_offset)
-        return min(self.agree_until(view, other), view.log_end_offset)
+        return min(self.same_records_until(view, other), view.log_end_offset)
+
+    def same_records_until(self, one: LoadedLog, other: LoadedLog) -> int:
+        """The offset up to which both logs hold the same records, whatever leader epoch their batches carry.
+
+        The epoch of a batch lies outside its checksum: a replica can hold the very batches of the leader under another epoch. It truncates them, and
+        fetches them again.
+        """
+        until, found = self.agree_until(one, other), self.divergence(one, other)
+        is_by_epoch = found is not None and found.kind == "epoch" and not found.is_open
+        if not is_by_epoch or not (one.replica.is_at_hand and other.replica.is_at_hand):
+            return until
+        return same_batches_until(one, other, until, self.reader)
 
     def report(self, wanted_leader: int | None) -> PartitionReport:
         electable = self._electable()
@@ -405,7 +423,7 @@ class _Session:
             leader,
             outcome,
             protocol=protocol,
-            divergence_offset=divergence.offset if divergence else None,
+            same_until=self._held_by_leader_until(view, leader, divergence),
             judge=judge,
             reader=self.reader,
         )
@@ -421,6 +439,11 @@ class _Session:
             by_other_protocols=self._by_other_protocols(view, leader, protocol, outcome, epoch),
             is_tail_of_a_copy=truncation is not None and self._is_tail(view, leader),
         )
+
+    def _held_by_leader_until(self, view: LoadedLog, leader: LoadedLog, divergence: Divergence | None) -> int:
+        if divergence is None:
+            return leader.log_end_offset
+        return divergence.offset if divergence.is_open else self.same_records_until(view, leader)
 
     def _is_tail(self, view: LoadedLog, leader: LoadedLog) -> bool:
         """Whether a log goes on where the leader's ends, in the same leader epoch, and the leader's copy may be the older one."""
@@ -513,7 +536,7 @@ class _Session:
             if first < view.log_end_offset:
                 lost.append((view, first))
             kept += report.verdict is Verdict.SILENT_DIVERGENCE
-        count = partial(distinct_counts, agree_until=self.agree_until, judge=judge, reader=self.reader)
+        count = partial(distinct_counts, agree_until=self.same_records_until, judge=judge, reader=self.reader)
         in_all = count(lost)
         return WhatIf(
             leader=candidate,
