@@ -92,7 +92,7 @@ class Explanation:
     conclusion: tuple[str, ...]
     advice: tuple[str, ...]
     missing: tuple[str, ...]
-    """What would tell more."""
+    """Inputs that would show more."""
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]

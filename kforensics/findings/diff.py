@@ -1,4 +1,4 @@
-"""Findings about replicas: what will be cut, what differs for ever, what is gone, and what makes a comparison impossible."""
+"""Findings about replicas: expected truncations, divergence that no rule repairs, lost records, and what makes a comparison impossible."""
 
 from collections.abc import Iterator, Sequence
 
@@ -147,18 +147,18 @@ def _truncation_finding(report: PartitionReport, replica: ReplicaReport) -> Find
     records = f"{counts.records} records" if counts.records != 1 else "1 record"
     if counts.markers:
         records += f" and {counts.markers} transaction markers" if counts.markers > 1 else " and 1 transaction marker"
-    head = f"{report.partition}: {_if_led(report)}{replica.view.replica.owner} will cut its log from {replica.view.log_end_offset} to {expected.offset}: {records}"
+    head = f"{report.partition}: {_if_led(report)}{replica.view.replica.owner} will truncate its log from {replica.view.log_end_offset} to {expected.offset}: {records}"
     if lost.certain:
         code, severity, tail = (
             "KF201",
             Severity.CRITICAL,
-            f", {lost.certain} of them certainly committed and not on the leader",
+            f", {_of_them(lost.certain, counts.records)}certainly committed and not on the leader",
         )
     elif lost.possible:
         code, severity, tail = (
             "KF202",
             Severity.ERROR,
-            f", {lost.possible} of them possibly committed and not on the leader",
+            f", {_of_them(lost.possible, counts.records)}possibly committed and not on the leader",
         )
     else:
         code, severity = "KF203", Severity.WARNING
@@ -182,8 +182,12 @@ def _truncation_finding(report: PartitionReport, replica: ReplicaReport) -> Find
     )
 
 
+def _of_them(count: int, records: int) -> str:
+    return "" if records == 1 else f"{count} of them "
+
+
 def _if_led(report: PartitionReport) -> str:
-    """What a sentence begins with that is only so if a guessed leader leads."""
+    """The beginning of a sentence that is only true if a guessed leader leads."""
     leader = report.leader
     return "" if leader is None or leader.is_known else f"if {leader.view.replica.owner} leads (guessed), "
 
@@ -196,7 +200,7 @@ def _confidence(report: PartitionReport, *, is_open: bool) -> Confidence:
 
 def _hedge(replica: ReplicaReport) -> str:
     if replica.by_other_protocols:
-        return "; which Kafka version it runs is not known, and others would cut elsewhere"
+        return "; which Kafka version it runs is not known, and other versions would truncate to another offset"
     if replica.is_tail_of_a_copy:
         return ", unless the leader's directory was copied earlier while it ran"
     return ""
@@ -214,7 +218,7 @@ def _below_high_watermark(report: PartitionReport, replica: ReplicaReport) -> It
     yield finding(
         "KF205",
         severity=Severity.ERROR,
-        statement=f"{report.partition}: the cut of {replica.view.replica.owner} at {expected.offset} lies below its own high watermark {recorded.value}",
+        statement=f"{report.partition}: the truncation of {replica.view.replica.owner} to {expected.offset} is below its own high watermark {recorded.value}",
         topic_partition=report.partition,
         broker_id=replica.view.replica.broker_id,
         offsets=OffsetRange(expected.offset, min(recorded.value, replica.view.log_end_offset) - 1),
@@ -253,7 +257,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
         yield finding(
             "KF210" if dropped else "KF211",
             severity=Severity.ERROR if dropped else Severity.NOTE,
-            statement=f"{report.partition}: start-up recovery of {view.replica.owner} will drop {what}; its log then ends at {view.log_end_offset}",
+            statement=f"{report.partition}: start-up recovery of {view.replica.owner} will discard {what}; its log then ends at {view.log_end_offset}",
             topic_partition=report.partition,
             broker_id=broker,
             citations=(view.truncated_by_recovery,),
@@ -264,7 +268,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
             yield finding(
                 "KF208",
                 severity=Severity.ERROR,
-                statement=f"{report.partition}: the log of {view.replica.owner} goes back in offsets: expected {doubled.expected}, found {doubled.found}",
+                statement=f"{report.partition}: the offsets of the log of {view.replica.owner} do not always rise: expected {doubled.expected}, found {doubled.found}",
                 topic_partition=report.partition,
                 broker_id=broker,
                 citations=(view.replica.cite(segment.path.rsplit("/", 1)[-1], doubled.span),),
@@ -286,7 +290,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
             severity=Severity.WARNING if unreadable else Severity.NOTE,
             statement=(
                 f"{report.partition}: leader-epoch-checkpoint of {view.replica.owner} is {'unreadable' if unreadable else 'missing'}; "
-                f"its batches tell of epochs up to {view.batch_epochs[-1].leader_epoch}"
+                f"its batches show epochs up to {view.batch_epochs[-1].leader_epoch}"
             ),
             topic_partition=report.partition,
             broker_id=broker,
@@ -304,7 +308,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
 
 
 def identity_findings(inputs: Sequence[Input], nodes: Sequence[Node]) -> Iterator[Finding]:
-    """What the inputs as a whole say that can't be: several clusters, or one node twice."""
+    """Contradictions among the inputs as a whole: several clusters, or one node given twice."""
     clusters = sorted({str(i.cluster_id) for i in inputs if not isinstance(i.cluster_id, Absent)})
     if len(clusters) > 1:
         yield finding(

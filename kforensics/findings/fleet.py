@@ -1,4 +1,4 @@
-"""Findings about a fleet: where replicas are against where they should be, who leads, and what could not be compared from afar."""
+"""Findings about a fleet: where replicas are against where they should be, who leads, and what could not be compared without the disks."""
 
 from collections.abc import Iterator, Mapping
 
@@ -80,7 +80,7 @@ def inventory_findings(disagreements: Mapping[str, tuple[int, int]]) -> Iterator
 
 
 def undecided_findings(report: PartitionReport, reader: BatchReader) -> Iterator[Finding]:
-    """Runs of offsets whose digests do not prove two logs equal, where what would tell is not at hand."""
+    """Runs of offsets whose digests do not prove two logs equal, where the evidence that would show it is not at hand."""
     for one in report.replicas:
         other = one.compared_with
         replicas = () if other is None else (one.view.replica, other.replica)

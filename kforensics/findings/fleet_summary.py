@@ -1,4 +1,4 @@
-"""What an audit of a fleet comes to, as values that a screen, a document or another audit can use."""
+"""The summary of an audit of a fleet, as values that a screen, a document or another audit can use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -132,7 +132,7 @@ class VerdictChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditComparison:
-    """What is new and what is gone since an earlier audit."""
+    """Findings that are new and findings that are no longer there since an earlier audit."""
 
     earlier: str
     later: str

@@ -1,4 +1,4 @@
-"""What an inventory alone shows: doubled and strange directories, replicas of other topics."""
+"""Findings that an inventory alone shows: partitions in two directories, unknown directories, replicas of other topics."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ MOST_NAMED = 100
 
 
 def inventory_findings(inventory: Inventory) -> tuple[Finding, ...]:
-    """The gravest first."""
+    """All findings about the inventory, the gravest first."""
     return by_gravity(
         (
             *_doubled(inventory),
@@ -50,7 +50,7 @@ def _doubled(inventory: Inventory) -> Iterator[Finding]:
             yield finding(
                 "KF502",
                 severity=Severity.ERROR,
-                statement=f"{key} stands in {len(replicas)} log directories of the node",
+                statement=f"{key} is in {len(replicas)} log directories of the node",
                 topic_partition=key,
                 broker_id=nodes[index].node_id,
                 citations=tuple(Citation(input=index, path=one.path) for one in replicas),

@@ -1,4 +1,4 @@
-"""Segments that are gone, as a finding."""
+"""The finding about missing segments."""
 
 from dataclasses import replace
 

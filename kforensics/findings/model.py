@@ -1,4 +1,4 @@
-"""A finding: one thing worth telling an operator, with the evidence that shows it."""
+"""A finding: one statement that an operator should know, with the evidence that shows it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -40,7 +40,7 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One statement about the evidence; `code` stands in the catalogue and never changes its meaning."""
+    """One statement about the evidence; `code` is in the catalogue and never changes its meaning."""
 
     code: str
     severity: Severity

@@ -1,4 +1,4 @@
-"""Findings of `verify`: what of the files is damaged, what a crash left behind, what the broker repairs by itself."""
+"""Findings of `verify`: damaged files, what a crash left behind, and what the broker repairs by itself."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,9 +28,9 @@ _UNDER_A_SOUND_CHECKSUM = frozenset(
 _REBUILT = frozenset({"KF103", "KF104", "KF105", "KF107"})
 """Damage of files that a broker can do without: a warning, not an error."""
 
-_CUT_AT_START = (
-    "The broker left no clean-shutdown marker, and this place is at or above the recovery point: the next start cuts the log here "
-    "and discards what stands behind, sound batches included."
+_DISCARDED_AT_START = (
+    "The broker left no clean-shutdown marker, and this place is at or above the recovery point: the next start truncates the log here "
+    "and discards what is behind, sound batches included."
 )
 _COPY_FIRST = "Copy this directory before the broker starts again."
 
@@ -92,7 +92,7 @@ def _file_findings(report: FileReport, intact: IntactReplicas, inputs: Sequence[
             assert not isinstance(code, Absent), f"{report.kind} is not checked"
             severity = Severity.WARNING if code in _REBUILT else Severity.ERROR
         is_incomplete = code == "KF101" and _will_be_truncated(context, place)
-        meaning, advice = (_CUT_AT_START, _COPY_FIRST) if is_incomplete else ("", "")
+        meaning, advice = (_DISCARDED_AT_START, _COPY_FIRST) if is_incomplete else ("", "")
         if code == "KF110":
             meaning, advice = _of_torn_tail(context)
         elif code == "KF101" and (words := _of_clean_tail(context, report, place)):

@@ -122,11 +122,11 @@ def explanation(word):
         clocks=((f"clock{word}", Clock(shift_ms=1000, source="assumed")),),
         answer=Answer(
             state=State.LOST,
-            headline=f"43 records are gone from topic{word}.",
+            headline=f"43 records are lost from topic{word}.",
             now=(f"Do not start {word}.", f"Keep {word}."),
             unknown=(f"missing{word}",),
         ),
-        conclusion=(f"43 records are gone from topic{word}.", f"more{word}"),
+        conclusion=(f"43 records are lost from topic{word}.", f"more{word}"),
         advice=(f"Do not start {word}.", f"Keep {word}."),
         missing=(f"missing{word}",),
         notes=(f"note{word}",),

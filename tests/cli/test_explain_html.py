@@ -37,7 +37,7 @@ def test_the_verdict_stands_first(page):
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", page)
 
     assert heading is not None
-    assert heading[1].startswith("56 records that were committed are gone from orders (3 partitions)")
+    assert heading[1].startswith("56 records that were committed are lost from orders (3 partitions)")
     assert "Committed records are lost" in page
 
 

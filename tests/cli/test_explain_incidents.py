@@ -91,7 +91,7 @@ def test_a_copy_with_times_of_whole_seconds_is_of_no_earlier_topic(incident, cap
 
 def test_the_timeline_reads_as_sentences_from_the_first_trouble_to_the_last(incident, capsys):
     out = screen(capsys, *arguments_of(incident("unclean-election-4.x")))
-    happened = out.split("What happened")[1].split("What was cut")[0]
+    happened = out.split("What happened")[1].split("What was truncated")[0]
 
     assert 1 == happened.count("the controller fences broker 2: its session has timed out")
     assert "broker-fenced" not in out

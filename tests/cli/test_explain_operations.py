@@ -6,7 +6,7 @@ from tests.cli.test_explain import explain
 
 DELETED = "a client asked to delete the records of ledger-0 below 15"
 MOVED = "moved-0 was reassigned from brokers [1, 2] to [2, 3]"
-ANEW = "topic again was deleted and created anew under the same name"
+RECREATED = "topic again was deleted and created again under the same name"
 
 
 def meanings(document):
@@ -17,9 +17,9 @@ def meanings(document):
 @pytest.mark.parametrize(
     ("what", "told"),
     [
-        (("--before", "snapshots/01-before-live", "snapshots/99-final", "logs"), {DELETED, MOVED, ANEW}),
-        (("snapshots/99-final", "logs"), {DELETED, MOVED, ANEW}),
-        (("--before", "snapshots/01-before-live", "snapshots/99-final"), {DELETED, MOVED, ANEW}),
+        (("--before", "snapshots/01-before-live", "snapshots/99-final", "logs"), {DELETED, MOVED, RECREATED}),
+        (("snapshots/99-final", "logs"), {DELETED, MOVED, RECREATED}),
+        (("--before", "snapshots/01-before-live", "snapshots/99-final"), {DELETED, MOVED, RECREATED}),
         (("snapshots/99-final",), {DELETED}),
     ],
 )
@@ -63,13 +63,13 @@ def test_a_clean_election_that_loses_what_was_committed_is_no_normal_end_of_a_ta
     assert not any("alone in leader epoch 4" in loss["reason"] for loss in document["losses"])
 
 
-def test_server_logs_alone_show_that_a_topic_was_made_anew(incident, capsys):
+def test_server_logs_alone_show_that_a_topic_was_created_again(incident, capsys):
     root = incident("operator-actions-2.8")
     logs = sorted((root / "logs").glob("*/server.log"))
     document, code = explain(capsys, root / "snapshots" / "99-final", *logs)
 
     assert 3 == code
-    assert {DELETED, ANEW} <= meanings(document)
+    assert {DELETED, RECREATED} <= meanings(document)
 
 
 def test_a_directory_that_waited_through_the_making_of_its_topic_lost_nothing(incident, capsys):
@@ -80,7 +80,7 @@ def test_a_directory_that_waited_through_the_making_of_its_topic_lost_nothing(in
         truncation["cause"] for truncation in document["truncations"] if truncation["topic"] == "sessions"
     }
     assert [] == [loss for loss in document["losses"] if loss["topic"] == "sessions"]
-    assert any("topic sessions was deleted and created anew" in one["meaning"] for one in document["operations"])
+    assert any("topic sessions was deleted and created again" in one["meaning"] for one in document["operations"])
     assert 0 == code
 
 

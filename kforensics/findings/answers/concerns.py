@@ -197,9 +197,9 @@ def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator
 
 
 def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
-    strangers = [one for one in report.replicas if one.verdict is Verdict.DIFFERENT_TOPIC]
-    if strangers and isinstance(report.assigned, Absent):
-        yield _concern(report, State.UNKNOWN, Kind.OTHER_TOPIC, (one.view for one in strangers))
+    others = [one for one in report.replicas if one.verdict is Verdict.DIFFERENT_TOPIC]
+    if others and isinstance(report.assigned, Absent):
+        yield _concern(report, State.UNKNOWN, Kind.OTHER_TOPIC, (one.view for one in others))
     if report.missing_replicas:
         kind = "controller" if report.is_quorum else "broker"
         names = tuple(f"{kind} {broker}" for broker in report.missing_replicas)
@@ -233,7 +233,7 @@ def _sole_holders(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
     for holder in report.sole_holders:
         own = _report_of(live, holder.view)
         if own is None or (is_led and own.truncation is not None) or (is_parted and holder.is_other_content):
-            # What it loses, or differs in, is told as such.
+            # What it loses, or differs in, is reported as such.
             continue
         yield from _sole_holder(report, holder)
     for holder in report.unassigned_holders:

@@ -162,7 +162,7 @@ class _Words:
 
     def _recovery(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
-        return f"recovery at the start of {owners} will drop {counted(_sum(items, 'records'), 'offset')} of {_partitions(items)} that no other log reaches."
+        return f"recovery at the start of {owners} will discard {counted(_sum(items, 'records'), 'offset')} of {_partitions(items)} that no other log reaches."
 
     def _elected(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         certain, possible = _sum(items, "certain"), _sum(items, "possible")
@@ -175,11 +175,12 @@ class _Words:
     def _outside(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
         what = _what(_sum(items, "certain"), _sum(items, "possible"))
-        return f"only {owners} holds {what} of {_partitions(items)}, and is no replica any more."
+        is_one = " and " not in owners
+        return f"only {owners} {'holds' if is_one else 'hold'} {what} of {_partitions(items)}, and {'is' if is_one else 'are'} no replica any more."
 
     def _protocol(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         partition, one = items[0]
-        return f"what {_and(one.owners)} truncates depends on the Kafka version, which no input tells: of {partition}, {one.detail}; {_partitions(items)} in all."
+        return f"what {_and(one.owners)} truncates depends on the Kafka version, which no input shows: of {partition}, {one.detail}; {_partitions(items)} in all."
 
     def _divergence(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         return f"REPLICAS DIFFER FOR GOOD: {_partitions(items)} of {len(self.judged)} hold different content at the same offset, and replication will not repair it."
@@ -202,7 +203,7 @@ class _Words:
         return f"copied while brokers ran, or after a power loss: {ends}, can't be judged."
 
     def _leader(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        return f"replicas of {_partitions(items)} end differently, and no input tells who leads."
+        return f"replicas of {_partitions(items)} end differently, and no input shows which replica leads."
 
     def _compaction(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         return f"compacted replicas of {_partitions(items)} differ by records for which no input holds a later one of the same key."
@@ -225,8 +226,8 @@ class _Words:
         if {tp for tp, _ in due} & {tp for tp, _ in items}:
             leaders = _and(dict.fromkeys(one.leader for _, one in due))
             stay = f"{leaders} must stay up, if it leads, until what others truncate is copied again"
-            return f"no input tells which brokers {_partitions(items)} are assigned to; {stay}."
-        return f"the replicas given of {_partitions(items)} agree, and no input tells whether they are all."
+            return f"no input shows the assignment of {_partitions(items)}; {stay}."
+        return f"the replicas given of {_partitions(items)} agree, and no input shows whether they are all."
 
     def _copied_again(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         leaders = _and(dict.fromkeys(one.leader for _, one in items))

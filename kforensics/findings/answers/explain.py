@@ -26,7 +26,7 @@ class Scope:
     not_given: Collection[TopicPartition] = ()
     """Partitions that exist by the metadata and of which no directory is among the inputs."""
     since: str = ""
-    """When the window begins, in words; empty where nothing tells."""
+    """When the window begins, in words; empty where no input shows it."""
     problems: Collection[Problem] = ()
     """What could not be read."""
 
@@ -114,8 +114,8 @@ def _headline(
         case State.UNCOMMITTED_LOST:
             losses = [loss for one in affected for loss in one.losses]
             return (
-                f"Nothing that was committed is lost{scope.since}; {_records(losses)} of {_names(affected)} {_are(losses)} gone that"
-                f" {_were(losses)} never committed, though a producer with acks=1 may have got an acknowledgement."
+                f"Nothing that was committed is lost{scope.since}; {_records(losses)} of {_names(affected)} that"
+                f" {_were(losses)} never committed {_are(losses)} lost, though a producer with acks=1 may have got an acknowledgement."
             )
         case _:
             count = len(asked)
@@ -125,7 +125,7 @@ def _headline(
 def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
     losses = [loss for one in affected for loss in one.losses if loss.was_committed != "no"]
     guessed = sorted({str(one.leader) for one in affected if not one.is_leader_known and isinstance(one.leader, int)})
-    condition = f"If broker {_list(guessed)} leads (guessed by leader epoch and length), " if guessed else ""
+    condition = f"If {_leads(guessed)} (guessed by leader epoch and length), " if guessed else ""
     if not losses:
         first = next(one for one in affected if one.past_end)
         mark = max(first.past_end, key=lambda one: one.high_watermark)
@@ -136,27 +136,38 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
     held = [loss for loss in losses if loss.in_use]
     if held and len(held) == len(losses):
         brokers = sorted({str(holder.broker_id) for loss in held for holder in loss.in_use})
+        where = (
+            f"broker {brokers[0]}, which does not lead"
+            if len(brokers) == 1
+            else f"brokers {_list(brokers)}, which do not lead"
+        )
         maybe = "" if all(loss.was_committed == "certain" for loss in held) else "possibly "
-        text = f"{_records(held)} of {_names(affected)} that {_were(held)} {maybe}committed {_are(held)} only on broker {_list(brokers)}, which does not lead."
+        text = (
+            f"{_records(held)} of {_names(affected)} that {_were(held)} {maybe}committed {_are(held)} only on {where}."
+        )
     else:
         sure = all(loss.was_committed == "certain" for loss in losses)
         verb = f"{_were(losses)} committed" if sure else "may have been committed"
-        text = f"{_records(losses)} of {_names(affected)} that {verb} {_are(losses)} gone: {_causes(losses)}."
+        text = f"{_records(losses)} of {_names(affected)} that {verb} {_are(losses)} lost: {_causes(losses)}."
     return condition + text
+
+
+def _leads(brokers: Sequence[str]) -> str:
+    return f"broker {brokers[0]} leads" if len(brokers) == 1 else f"brokers {_list(brokers)} lead"
 
 
 def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[PartitionIncident], scope: Scope) -> str:
     seen = [one for one in asked if one.copies]
     if not seen:
-        return "Whether committed records are lost can't be told: no log of any partition is among the inputs."
+        return "Whether committed records are lost is unknown: no log of any partition is among the inputs."
     if affected and affected[0].doubts:
         first = affected[0]
         of = f"{len(affected)} of {len(asked)} partitions" if len(asked) > 1 else str(first.partition)
-        return f"Whether committed records of {of} are lost can't be told: {_first_doubt(affected)}."
+        return f"Whether committed records of {of} are lost is unknown: {_first_doubt(affected)}."
     if scope.not_given:
         names = _list([str(one) for one in sorted(scope.not_given)])
-        return f"Whether committed records are lost can't be told: no directory of {names} is among the inputs."
-    return "Whether committed records are lost can't be told: not everything could be read."
+        return f"Whether committed records are lost is unknown: no directory of {names} is among the inputs."
+    return "Whether committed records are lost is unknown: not everything could be read."
 
 
 def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
@@ -165,20 +176,20 @@ def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
 
 
 def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...]:
-    """What can't be told, by the input that would tell it: that which settles most first."""
-    told: dict[tuple[str, str], list[str]] = {}
+    """The open questions, by the input that would settle them: the input that settles most comes first."""
+    by_words: dict[tuple[str, str], list[str]] = {}
     for one in asked:
         for doubt in one.doubts:
-            told.setdefault((doubt.settled_by, doubt.words), []).append(str(one.partition))
+            by_words.setdefault((doubt.settled_by, doubt.words), []).append(str(one.partition))
     partitions: Counter[str] = Counter()
     first: dict[str, tuple[str, list[str]]] = {}
-    for (settled_by, words), names in told.items():
+    for (settled_by, words), names in by_words.items():
         partitions[settled_by] += len(names)
         first.setdefault(settled_by, (words, names))
     sentences = []
     for settled_by, _ in partitions.most_common(MOST_NAMED):
         words, names = first[settled_by]
-        sentences.append(f"{_upper(words)} ({_list(names, 2)}): {settled_by} would tell.")
+        sentences.append(f"{_upper(words)} ({_list(names, 2)}): {settled_by} would show it.")
     if len(partitions) > MOST_NAMED:
         sentences.append(f"{len(partitions) - MOST_NAMED} more open questions: --format json has them by partition.")
     if scope.not_given:

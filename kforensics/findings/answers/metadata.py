@@ -49,7 +49,7 @@ def _uncommitted(comparison: LogComparison) -> Iterator[str]:
     newest, end, voters = comparison.newest, comparison.majority_end_offset, comparison.voters
     if isinstance(end, Absent):
         if len(voters) > 1:
-            yield f"How far the metadata is committed: the logs of most of the voters {listed(list(map(str, voters)))} would tell."
+            yield f"How far the metadata is committed: the logs of most of the voters {listed(list(map(str, voters)))} would show it."
     elif end < newest.end_offset:
         given = {log.history.node_id for log in comparison.logs}
         last = newest.end_offset - 1

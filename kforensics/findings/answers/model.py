@@ -13,7 +13,7 @@ from kforensics.findings.model import Finding, Severity
 
 
 class State(StrEnum):
-    """What an answer comes to; which of them a command can have, and what they mean there, says `STATES`."""
+    """The result of a command in one word; `STATES` lists those that each command can have."""
 
     LOST = "lost"
     MAYBE_LOST = "maybe-lost"
@@ -79,7 +79,7 @@ CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.SOUND, State.UNCHANGED}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command says first: the headline, what to do now, whom to tell, what to do later, and what can't be told."""
+    """What a command says first: the headline, what to do now, whom to inform, what to do later, and what is unknown."""
 
     state: State
     headline: str
@@ -91,7 +91,7 @@ class Answer:
     later: tuple[str, ...] = ()
     """Prevention."""
     unknown: tuple[str, ...] = ()
-    """What can't be told, and which input would tell it."""
+    """What is unknown, and which input would show it."""
 
 
 def worst_state(command: str, states: Iterable[State]) -> State | None:

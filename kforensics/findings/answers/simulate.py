@@ -1,4 +1,4 @@
-"""The answers of `simulate`: what came of a scenario, and whether a model keeps its invariants."""
+"""The answers of `simulate`: what a scenario ended in, and whether a model keeps its invariants."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ def list_answer(count: int) -> Answer:
 
 
 def replay_answer(found: Sequence[Replay]) -> Answer:
-    """The answer to what a scenario comes to under each protocol.
+    """The answer to what a scenario ends in under each protocol.
 
     Args:
         found: the same scenario under one protocol or several.
@@ -29,7 +29,7 @@ def replay_answer(found: Sequence[Replay]) -> Answer:
     if losing:
         parts.append(f"committed records are lost under {listed(losing)}")
     if diverging:
-        parts.append(f"replicas differ for ever under {listed(diverging)}")
+        parts.append(f"replicas stay different under {listed(diverging)}")
     if not parts:
         acknowledged = any(one.outcome.lost_acknowledged for one in found)
         parts.append(

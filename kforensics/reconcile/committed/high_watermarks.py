@@ -25,7 +25,7 @@ def high_watermark_reach(view: LoadedLog, facts: ClusterFacts, leaderships: Sequ
 def _start_of_unmarked_term(
     view: LoadedLog, facts: ClusterFacts, leaderships: Sequence[Leadership], otherwise: int
 ) -> int:
-    """Where the log was written anew since its broker came back from a crash so lately that the mark may be from before.
+    """Where the log was written again since its broker came back from a crash so lately that the high watermark may be from before.
 
     A crash can take the end of a log while the mark stays, and the next leader writes other records there.
     """

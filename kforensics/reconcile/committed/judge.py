@@ -124,7 +124,7 @@ class CommitJudge:
 
     def _why_possible(self, view: LoadedLog) -> str:
         if not self._proofs.leaderships:
-            return "above every recorded high watermark; no metadata tells who was in sync"
+            return "above every recorded high watermark; no metadata shows which replicas were in sync"
         recorded = view.replica.high_watermark
         known = (
             "no high watermark is recorded"

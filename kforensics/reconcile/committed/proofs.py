@@ -70,7 +70,7 @@ class CommitProofs:
             reach = min(high_watermark_reach(other, self.facts, self.leaderships), same_until)
             broker = other.replica.broker_id
             if isinstance(broker, int):
-                # Its broker raised the mark over records that it then cut.
+                # Its broker raised the high watermark over records that it then truncated.
                 reach = min(reach, self.doubted.get(broker, reach))
             who = "its own" if other is view else f"{other.replica.owner}'s"
             bounds.append(
@@ -208,7 +208,7 @@ class CommitProofs:
             return None, None
         certain = Bound(offset=held, reason=f"held by at least {who}", citations=(newest.citation,))
         if len(here) < len(voters) or not is_whole:
-            # A log that begins behind this one's end was cut at a snapshot, which holds committed records only.
+            # A log that begins behind this one's end was truncated at a snapshot, which holds committed records only.
             return certain, None
         return certain, Bound(offset=held, reason=f"fewer than {who} hold it", citations=(newest.citation,))
 
@@ -245,7 +245,7 @@ class CommitProofs:
         led = {state.leader for state in terms if state.leader_epoch == first_epoch}
         for at, (before, state) in enumerate(pairwise(terms), start=1):
             if state.leader_epoch > before.leader_epoch + 1 or state.unclean:
-                # What was committed until then may be gone from every later leader.
+                # What was committed until then may be missing from every later leader.
                 break
             leader, is_new = state.leader, state.leader_epoch != before.leader_epoch
             if not is_new or not isinstance(leader, int):
@@ -283,7 +283,7 @@ class CommitProofs:
                 return False
             if not self.facts.is_unbroken(broker, since, since):
                 return False
-            # Only the leader's own lines tell every change of the ISR.
+            # Only the leader's own log lines report every change of the ISR.
             if any(isinstance(state.leader, int) and state.leader not in self.facts.heard_brokers() for state in terms):
                 return False
         return not any(unproven_after(restart, terms, broker) for restart in self.facts.restarts(broker))

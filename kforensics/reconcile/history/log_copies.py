@@ -152,7 +152,7 @@ class Agreement:
         return min((int(base) for base in rows["base_offset"]), default=offset)
 
     def shares_nothing(self, one: LoadedLog, other: LoadedLog) -> bool:
-        """Whether both hold batches at the same offsets and not one of them is the same, as far as the first ones tell."""
+        """Whether both hold batches at the same offsets and not one of them is the same, as far as the first ones show."""
         common = common_range(one, other)
         parted = self.parted_at(one, other)
         if common is None or parted is None or parted > common.first:
@@ -193,10 +193,10 @@ def of_one_incarnation(
     """The copies of the leader's topic rather than of an earlier one of that name.
 
     Args:
-        copies: all that no topic id tells apart.
+        copies: all that no topic id distinguishes.
         leader: the log of the final leader.
         agreement: compares copies.
-        created_ms: when the partition was created, where a log line tells; what was last written before is of another topic.
+        created_ms: when the partition was created, where a log line says it; what was last written before is of another topic.
     """
     return tuple(copy for copy in copies if copy is leader or not _is_of_earlier(copy, leader, agreement, created_ms))
 

@@ -1,7 +1,7 @@
-"""Records that a log line says were cut and that no copy among the inputs shows: their offsets are known, they themselves are not.
+"""Records that a log line says were truncated and that no copy among the inputs shows: their offsets are known, they themselves are not.
 
-Only cuts by leader epoch count whole: what they took was not in the new leader's lineage. What a cut to the high watermark took may have come back with the
-next fetch, so of such a cut only what lies past the final leader's log counts. Nothing here is called certain: a line names offsets, not records.
+Only truncations by leader epoch count whole: what they discarded was not in the new leader's lineage. What a truncation to the high watermark discarded may have come back with the
+next fetch, so of such a truncation only what is past the final leader's log counts. Nothing here is called certain: a line names offsets, not records.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,13 +19,13 @@ from kforensics.reconcile.observed.facts import Leadership
 from kforensics.units import EpochEntry, OffsetRange
 
 _BY_EPOCH = frozenset({"epoch", "leader-offset"})
-"""What log lines name as the rule of a cut that compared leader epochs."""
+"""What log lines name as the rule of a truncation that compared leader epochs."""
 _UNNAMED = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedLoss:
-    """A run of offsets that a line says were cut."""
+    """A run of offsets that a line says were truncated."""
 
     offsets: OffsetRange
     committed: Certainty
@@ -46,7 +46,7 @@ def find_logged_losses(
     leader_epochs: Sequence[EpochEntry] = (),
     judge: CommitJudge | None = None,
 ) -> tuple[LoggedLoss, ...]:
-    """What logged cuts took and no copy shows, by offset.
+    """What logged truncations discarded and no copy shows, by offset.
 
     Args:
         truncations: the truncations of the partition with their causes and protocols.
@@ -155,7 +155,7 @@ def _never(
 
 
 def _own_term(truncation: ObservedTruncation, leaderships: Sequence[Leadership]) -> Leadership | None:
-    """The last state in which the replica that was cut led, before the leader it was cut against."""
+    """The last state in which the truncated replica led, before the leader that it truncated to."""
     before = [
         state
         for state in leaderships

@@ -10,7 +10,7 @@ from kforensics.units import EpochEntry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOutline:
-    """One copy of a partition's log: where it lies, of which moment it is, and from where to where it goes."""
+    """One copy of a partition's log: where it is, of which moment it is, and its first and last offsets."""
 
     input: int
     path: str
@@ -27,7 +27,7 @@ class LogOutline:
     log_end_offset: int
     epochs: tuple[EpochEntry, ...]
     high_watermark: int | Absent
-    """As checkpointed; absent where no checkpoint tells."""
+    """The checkpointed value; absent where no checkpoint has one."""
     first_base_offset: int | Absent = Absent.UNKNOWN
     """Of the oldest segment on disk."""
     log_start: CheckpointValue | Absent = Absent.NOT_WRITTEN

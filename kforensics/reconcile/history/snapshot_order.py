@@ -1,7 +1,7 @@
 """Which of two moments of a cluster was first, by what the directories hold; the times of files are those of copying as often as not.
 
-What never goes back is proof: the metadata log, leader epochs, log starts. Log ends and times of records go back where a log was cut, so they count only where
-nothing better tells and the files' own times are those of copying.
+What never decreases is proof: the metadata log, leader epochs, log starts. Log ends and times of records decrease where a log was truncated, so they count only where
+nothing better shows the order and the files' own times are those of copying.
 """
 
 from collections.abc import Iterator, Sequence
@@ -90,7 +90,7 @@ def order_of(one: Moment, other: Moment) -> Order:
 
 
 def in_order(moments: Sequence[Moment]) -> list[int]:
-    """The places of the moments, the earliest first; those that nothing tells apart stay as they were given."""
+    """The places of the moments, the earliest first; those that nothing distinguishes stay as they were given."""
 
     def compare(one: int, other: int) -> int:
         found = order_of(moments[one], moments[other]).later
@@ -129,14 +129,14 @@ def _pairs(one: Moment, other: Moment) -> Iterator[tuple[str, LogProgress, LogPr
 
 
 def _is_other_topic(one: LogProgress, other: LogProgress) -> bool:
-    """A topic that was made anew begins with epoch 0 and offset 0 again."""
+    """A topic that was created again begins with epoch 0 and offset 0 again."""
     if isinstance(one.topic_id, Absent) or isinstance(other.topic_id, Absent):
         return False
     return one.topic_id != other.topic_id
 
 
 def _is_contradicted(sign: int, before: LogProgress, after: LogProgress) -> bool:
-    """The records say otherwise, as where a topic without an id was made anew."""
+    """The records say otherwise, as where a topic without an id was created again."""
     if isinstance(before.newest_record_ms, Absent) or isinstance(after.newest_record_ms, Absent):
         return False
     return _sign(before.newest_record_ms, after.newest_record_ms) == -sign

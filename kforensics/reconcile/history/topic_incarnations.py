@@ -18,7 +18,7 @@ _STARTS = frozenset({Kind.LOG_CREATED, Kind.LEADER_START, Kind.FOLLOWER_START})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incarnation:
-    """What log lines tell of the making of one partition."""
+    """What log lines say of the creation of one partition."""
 
     created_ms: int | Absent = Absent.UNKNOWN
     """Since when it exists; what was written before is of another topic."""
@@ -27,7 +27,7 @@ class Incarnation:
 
 
 def incarnations(events: Sequence[LoggedEvent]) -> dict[TopicPartition, Incarnation]:
-    """Of every partition that lines tell the making of."""
+    """The creation of every partition that log lines report."""
     created = creation_times(events)
     deleted = deletion_times(logged_operations(events))
     for item in events:

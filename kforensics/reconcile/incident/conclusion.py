@@ -1,4 +1,4 @@
-"""The conclusion in plain sentences: what is gone and why, what to do and what not, what more evidence would tell."""
+"""The conclusion in plain sentences: what is lost and why, what to do and what not to do, and what more evidence would show."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -62,7 +62,7 @@ def conclude(
     inputs: Sequence[Input],
     clocks: Sequence[Clock],
 ) -> Words:
-    """What all stories come to."""
+    """The sentences that follow from all incidents."""
     losses = [
         loss for incident in incidents for loss in incident.losses if incident.partition.topic not in METADATA_TOPICS
     ]
@@ -90,34 +90,37 @@ def lost_for_good(losses: Iterable[LossEntry]) -> list[LossEntry]:
 def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]) -> list[str]:
     sentences = []
     certain = lost_for_good(losses)
-    at_stake = [loss for loss in losses if loss.was_committed == "certain" and loss.in_use]
+    held = [loss for loss in losses if loss.was_committed == "certain" and loss.in_use]
     possible = [loss for loss in losses if loss.was_committed == "possible"]
     harmless = [loss for loss in losses if loss.was_committed == "no"]
     if certain:
         sentences.append(
-            f"{_records(certain)} that were committed are gone from {_partitions(certain)}: {_causes(certain)}."
+            f"{_records(certain)} that {_were(certain)} committed {_are(certain)} lost from {_partitions(certain)}: {_causes(certain)}."
         )
-    if at_stake:
+    if held:
         sentences.append(
-            f"{_records(at_stake)} that were committed are not in the leader's log of {_partitions(at_stake)},"
-            f" but {_holders(at_stake)} still holds them."
+            f"{_records(held)} that {_were(held)} committed {_are(held)} not in the leader's log of {_partitions(held)},"
+            f" but {_holders(held)} {'it' if _is_one(held) else 'them'}."
         )
     if possible:
-        also = "more " if certain or at_stake else ""
+        also = "more " if certain or held else ""
         sentences.append(
-            f"{_records(possible)} {also}are gone from {_partitions(possible)} that may have been committed: {_causes(possible)}."
+            f"{_records(possible)} {also}of {_partitions(possible)} that may have been committed {_are(possible)} lost: {_causes(possible)}."
         )
     sentences += _past_end(incidents)
     if not sentences:
         sentences.append(_calm(incidents))
     if harmless:
         sentences.append(
-            f"{_records(harmless)} of {_partitions(harmless)} are gone that had never been committed: {_causes(harmless)};"
-            " to a producer with acks=all they were never acknowledged, to one with acks=1 they may have been."
+            f"{_records(harmless)} of {_partitions(harmless)} that {_were(harmless)} never committed {_are(harmless)} lost: {_causes(harmless)};"
+            " producers with acks=all never got an acknowledgement for them, producers with acks=1 may have got one."
         )
-    replaced = [loss for loss in (*certain, *at_stake, *possible) if loss.is_replaced]
+    replaced = [loss for loss in (*certain, *held, *possible) if loss.is_replaced]
     if replaced:
-        sentences.append(f"Of these offsets {sum(loss.offsets.count for loss in replaced)} hold other records now.")
+        replaced_offsets = sum(loss.offsets.count for loss in replaced)
+        sentences.append(
+            f"{replaced_offsets} of these offsets hold{'s' if replaced_offsets == 1 else ''} other records now."
+        )
     return sentences
 
 
@@ -129,22 +132,22 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
     first = max(found[0].past_end, key=lambda one: one.high_watermark)
     names = [str(incident.partition) for incident in found]
     of = _list(names) if len(names) <= MOST_NAMED else f"{len(names)} partitions"
-    mark = f"{first.owner} recorded high watermark {first.high_watermark} of {found[0].partition}"
+    recorded = f"{first.owner} recorded high watermark {first.high_watermark} of {found[0].partition}"
     return [
-        f"Committed records of {of} are on no disk given here: {mark}, and every log of it ends at or below {first.log_end}."
+        f"Committed records of {of} are on no disk given here: {recorded}, and every log of it ends at or below {first.log_end}."
     ]
 
 
 def _calm(incidents: Sequence[PartitionIncident]) -> str:
     looked = [one for one in incidents if one.copies > 0 and one.partition.topic not in METADATA_TOPICS]
     if not looked:
-        return "No log of any partition was given, so what was lost can't be told."
+        return "No log of any partition was given, so what was lost is unknown."
     open_ones = [one for one in looked if one.doubts]
     if open_ones:
         first = open_ones[0]
         return (
             f"No input shows a loss of committed records in {_count(len(looked))}, and none excludes it in"
-            f" {len(open_ones)} of them: of {first.partition} it can't be told {first.doubts[0].words}."
+            f" {len(open_ones)} of them: the inputs do not show {first.doubts[0].words} ({first.partition})."
         )
     return f"Nothing that was committed is missing in {_count(len(looked))}, as the inputs prove."
 
@@ -156,6 +159,18 @@ def _count(partitions: int) -> str:
 def _records(losses: Sequence[LossEntry]) -> str:
     count = sum(loss.records for loss in losses)
     return f"{count:,} record{'s' if count != 1 else ''}"
+
+
+def _is_one(losses: Sequence[LossEntry]) -> bool:
+    return sum(loss.records for loss in losses) == 1
+
+
+def _were(losses: Sequence[LossEntry]) -> str:
+    return "was" if _is_one(losses) else "were"
+
+
+def _are(losses: Sequence[LossEntry]) -> str:
+    return "is" if _is_one(losses) else "are"
 
 
 def _partitions(losses: Sequence[LossEntry]) -> str:
@@ -191,7 +206,7 @@ def _causes(losses: Sequence[LossEntry]) -> str:
 
 def _holders(losses: Sequence[LossEntry]) -> str:
     brokers = sorted({str(holder.broker_id) for loss in losses for holder in loss.in_use})
-    return f"broker {_list(brokers)}"
+    return f"broker {brokers[0]} still holds" if len(brokers) == 1 else f"brokers {_list(brokers)} still hold"
 
 
 def _elections(
@@ -211,15 +226,15 @@ def _elections(
 
 
 def _operations(operations: Sequence[Operation]) -> list[str]:
-    """What was done on purpose, in one sentence."""
-    told = [one.meaning for one in operations if one.topic_partition.topic not in METADATA_TOPICS]
-    if not told:
+    """All operations, in one sentence."""
+    meanings = [one.meaning for one in operations if one.topic_partition.topic not in METADATA_TOPICS]
+    if not meanings:
         return []
-    return [f"On purpose, and no loss: {_list(told)}."]
+    return [f"On purpose, and no loss: {_list(meanings)}."]
 
 
 def _bugs(incidents: Sequence[PartitionIncident]) -> list[str]:
-    """Known bugs that fit what went or differs, a sentence for each."""
+    """Known bugs that fit what was lost or differs, a sentence for each."""
     harmed = [incident for incident in incidents if incident.truncations or incident.losses or incident.residuals]
     by_bug: dict[tuple[str, str], list[str]] = defaultdict(list)
     for incident in harmed:
@@ -233,7 +248,7 @@ def _bugs(incidents: Sequence[PartitionIncident]) -> list[str]:
 
 
 def _bugs_of_brokers(bugs: Sequence[BugTrace]) -> list[str]:
-    """Known bugs of which starts and stops tell, where nothing else leaves the trace."""
+    """Known bugs that starts and stops show, where nothing else leaves the trace."""
     by_bug: dict[tuple[str, str], list[str]] = defaultdict(list)
     for bug in bugs:
         if bug.confidence == "likely":
@@ -253,11 +268,13 @@ def _groups(incidents: Sequence[PartitionIncident]) -> list[str]:
     ahead = sum(group.kind == "ahead" for _, group in at_risk)
     if ahead == len(at_risk):
         return [f"{groups} committed offsets beyond the end of the log and will be reset or skip records."]
-    return [f"{groups} committed offsets that now stand for other records: what took their place is never read."]
+    return [
+        f"{groups} committed offsets that hold other records now: the groups never read the records that replaced them."
+    ]
 
 
 def _first(verdict: list[str], residuals: list[str], losses: Sequence[LossEntry]) -> list[str]:
-    """What is gone stands before what differs, and what differs before the word that nothing is gone."""
+    """Losses come before differing replicas, and these before the statement that nothing is lost."""
     is_lost = any(loss.was_committed != "no" for loss in losses)
     return [*verdict, *residuals] if is_lost else [*residuals, *verdict]
 
@@ -272,11 +289,11 @@ def _residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
         damaged = sorted({str(broker) for one in incident.residuals for broker in one.damaged_on})
         if damaged:
             sentences.append(
-                f"The log of {incident.partition} on broker {_list(damaged)} is damaged at offset {first}, and no rule will repair it."
+                f"The log of {incident.partition} on {'broker' if len(damaged) == 1 else 'brokers'} {_list(damaged)} is damaged at offset {first}, and no rule will repair it."
             )
             continue
         sentences.append(
-            f"Broker {_list(brokers)} hold{'s' if len(brokers) == 1 else ''} other content than the leader, broker {incident.leader},"
+            f"{'Broker' if len(brokers) == 1 else 'Brokers'} {_list(brokers)} hold{'s' if len(brokers) == 1 else ''} other content than the leader, broker {incident.leader},"
             f" in {incident.partition} from offset {first} on, and no rule will repair it."
         )
     if len(found) > MOST_NAMED:
@@ -313,7 +330,7 @@ def _what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionInci
             (holder.broker_id, str(loss.topic_partition))
             for loss in losses
             for holder in loss.in_use
-            # A replica that no rule cuts keeps what only it holds.
+            # A replica that no rule truncates keeps what only it holds.
             if loss.was_committed != "no" and (holder.broker_id, loss.topic_partition) not in kept
         },
         key=str,
@@ -328,7 +345,7 @@ def _what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionInci
     )
     if held:
         advice.append(
-            f"Keep the snapshots: {len(held)} director{'ies' if len(held) != 1 else 'y'} in them still hold{'' if len(held) != 1 else 's'} records that are gone."
+            f"Keep the snapshots: {len(held)} director{'ies' if len(held) != 1 else 'y'} in them still hold{'' if len(held) != 1 else 's'} lost records."
         )
     return advice
 
@@ -359,7 +376,7 @@ def _prevention(losses: Sequence[LossEntry]) -> list[str]:
         advice.append("Check the disks of the brokers whose logs were damaged before they serve again.")
     if any(loss.cause is CauseName.RECOVERY for loss in lost):
         advice.append(
-            "Make room on the log directories before a broker starts after an unclean stop, and copy them first."
+            "Make room on the log directories before a broker starts after an unclean shutdown, and copy them first."
         )
     if any(loss.cause in {CauseName.LAST_REPLICA_STANDING, CauseName.POWER_LOSS} for loss in lost):
         advice.append("Spread replicas over power domains, and keep min.insync.replicas at 2 or more (KIP-966).")
@@ -376,24 +393,26 @@ def _missing(
     if not any(one.kind in {"controller", "combined"} for one in inputs) and not any(
         incident.leaderships for incident in incidents
     ):
-        missing.append("A controller's metadata log, or state-change.log, would tell who led and who was in sync.")
+        missing.append(
+            "A controller's metadata log, or state-change.log, would show which broker led and which were in sync."
+        )
     if not log_files:
         missing.append(
-            "server.log, state-change.log and controller.log would tell when logs were cut, by which rule and to where."
+            "server.log, state-change.log and controller.log would show when logs were truncated, by which rule and to which offset."
         )
     if not any(one.kind == "snapshot-before" for one in inputs):
-        missing.append(
-            "A snapshot of the data directories from before (--before) would show the records that are gone."
-        )
+        missing.append("A snapshot of the data directories from before (--before) would show the lost records.")
     with_logs = {file.node_id for file in log_files}
     brokers = {one.broker_id for one in inputs if isinstance(one.broker_id, int) and one.kind in {"broker", "combined"}}
     without = sorted(str(broker) for broker in brokers - with_logs)
     if log_files and without:
-        missing.append(f"The log files of broker {_list(without)} are not among the inputs.")
-    told = [clock for file, clock in zip(log_files, clocks, strict=True) if isinstance(file.first_time_ms, int)]
-    if any(clock.source == "assumed" for clock in told):
         missing.append(
-            "Nothing tells the time zone of the log files: their times are taken as UTC (--log-timezone sets it)."
+            f"The log files of {'broker' if len(without) == 1 else 'brokers'} {_list(without)} are not among the inputs."
+        )
+    used = [clock for file, clock in zip(log_files, clocks, strict=True) if isinstance(file.first_time_ms, int)]
+    if any(clock.source == "assumed" for clock in used):
+        missing.append(
+            "No input shows the time zone of the log files: their times are taken as UTC (--log-timezone sets it)."
         )
     for node, skew_ms in clocks_that_disagree(log_files, clocks).items():
         missing.append(
@@ -406,7 +425,7 @@ def _missing(
         if isinstance(last, int) and isinstance(incident.leader, int) and last != incident.leader and incident.losses:
             missing.append(
                 f"{incident.partition} was last led by broker {last}, whose log is not among the inputs;"
-                f" the strongest there, of broker {incident.leader}, stands in for it."
+                f" the strongest there, of broker {incident.leader}, takes its place."
             )
     unread = [incident for incident in incidents if isinstance(incident.leader, Absent) and incident.truncations]
     if unread:

@@ -1,4 +1,4 @@
-"""What keeps a partition from being proven whole: each doubt names what can't be told, and the input that would tell it."""
+"""What keeps a partition from being proven whole: each doubt names what is unknown, and the input that would show it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,13 +24,13 @@ class DoubtKind(StrEnum):
 
 
 class Doubt(NamedTuple):
-    """One thing that can't be told of a partition."""
+    """One thing that is unknown of a partition."""
 
     kind: DoubtKind
     words: str
-    """What can't be told, as a part of a sentence."""
+    """What is unknown, as a part of a sentence."""
     settled_by: str
-    """The input that would tell it."""
+    """The input that would show it."""
 
 
 class WholeReturn(NamedTuple):
@@ -83,7 +83,7 @@ def doubts_of(
 
     Args:
         account: who led.
-        leader: the log of the final leader, or of the one that stands in for it.
+        leader: the log of the final leader, or of the one that takes its place.
         copies: every copy of the partition's log.
         moments: when the copies were taken.
         is_leader_known: the leader is on record, not guessed.
@@ -151,8 +151,8 @@ def _of_replicas(account: LeadershipAccount, copies: Sequence[LogCopy], moments:
 
 
 _RISK_WORDS = {
-    Risk.UNCLEAN: "was elected uncleanly",
-    Risk.UNCLEAN_RESTART: "led again after an unclean stop",
+    Risk.UNCLEAN: "became leader in an unclean election",
+    Risk.UNCLEAN_RESTART: "led again after an unclean shutdown",
     Risk.OTHER_DISK: "led again with another disk",
     Risk.HIGH_WATERMARK: "took over by the protocol that truncates to the high watermark",
 }

@@ -1,4 +1,4 @@
-"""The entries of the ledger: each loss with what took it and who still holds it, and what only log lines say was cut."""
+"""The entries of the ledger: each loss with its cause and the replicas that still hold it, and what only log lines say was truncated."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,17 +27,17 @@ def ledger_entry(
     """A loss with its cause.
 
     Args:
-        partition: whose records are gone.
+        partition: whose records are lost.
         loss: what copies show and the final leader does not hold.
         truncations: of the partition.
-        causes: elections and cuts.
+        causes: elections and truncations.
         leader: the final leader's log.
     """
     cause, confidence, citations = _cause_of(loss, truncations, causes, leader)
     if partition.topic in METADATA_TOPICS and loss.was_committed == "possible":
-        # Members of the quorum refuse to cut below their high watermark (KAFKA-12460).
+        # Members of the quorum refuse to truncate below their high watermark (KAFKA-12460).
         loss = replace(
-            loss, committed="no", was_committed="no", reason="the quorum cuts only what it has not committed"
+            loss, committed="no", was_committed="no", reason="the quorum truncates only what it has not committed"
         )
     return LossEntry(
         topic_partition=partition,
@@ -58,7 +58,7 @@ def ledger_entry(
 
 def logged_loss_entries(
     partition: TopicPartition,
-    told: Sequence[tuple[ObservedTruncation, CauseName, ProtocolName]],
+    truncations: Sequence[tuple[ObservedTruncation, CauseName, ProtocolName]],
     losses: Sequence[LossEntry],
     causes: CauseEvidence,
     leader: LogCopy,
@@ -66,11 +66,11 @@ def logged_loss_entries(
     needed_in_sync: int | Absent,
     judge: CommitJudge | None = None,
 ) -> list[LossEntry]:
-    """What log lines say was cut and no copy shows; the metadata quorum cuts only what it has not committed."""
+    """What log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed."""
     if partition.topic in METADATA_TOPICS:
         return []
     found = find_logged_losses(
-        told,
+        truncations,
         shown=[loss.offsets for loss in losses],
         leader_end=leader.view.log_end_offset,
         leaderships=causes.leaderships,
@@ -100,7 +100,7 @@ def logged_loss_entries(
 def _cause_of(
     loss: Loss, truncations: Sequence[ExplainedTruncation], causes: CauseEvidence, leader: LogCopy
 ) -> tuple[CauseName, str, tuple[Citation, ...]]:
-    """Of the cut that took the run, the first in time; where nothing was cut, damage in the leader's log, or the election that left the run behind."""
+    """The cause of the first truncation that discarded the run; where nothing was truncated, damage in the leader's log, or the election that left the run behind."""
     brokers = {copy.broker_id for copy in loss.held_by}
     over = [
         truncation

@@ -1,4 +1,4 @@
-"""What is told of one partition: its cuts with cause and recomputation, its losses, and who else is touched."""
+"""The incident of one partition: its truncations with cause and recomputation, its losses, and the groups and producers that are affected."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedTruncation:
-    """A cut that happened, explained."""
+    """A truncation that happened, explained."""
 
     broker_id: int | Absent
     topic_partition: TopicPartition
@@ -53,7 +53,7 @@ class ExplainedTruncation:
     committed: CommittedCounts
     citations: tuple[Citation, ...]
     bugs: tuple[BugTrace, ...] = ()
-    """Known bugs of Kafka that leave such a cut."""
+    """Known bugs of Kafka that leave such a truncation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class LossEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAtRisk:
-    """A consumer group whose committed offset speaks of records that are gone."""
+    """A consumer group whose committed offset refers to lost records."""
 
     group: str
     offset: int

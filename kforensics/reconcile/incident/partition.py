@@ -46,7 +46,7 @@ class IncidentEvidence:
     logged: Sequence[LoggedTruncation]
     """Of this partition."""
     incarnation: Incarnation
-    """What lines tell of its making."""
+    """What log lines say of its creation."""
     last_logged_ms: int | Absent
     """Time of the last line of all logs."""
     protocol_hints: Mapping[int, ProtocolName]
@@ -58,9 +58,9 @@ class IncidentEvidence:
     moments: Moments = field(default_factory=Moments)
     """When the inputs were taken."""
     whole_returns: Sequence[WholeReturn] = ()
-    """Followers that the leader told to truncate nothing."""
+    """Followers that truncated nothing by the leader's answer."""
     is_deletion_logged: bool = False
-    """A line tells that the topic was deleted."""
+    """Whether a log line says that the topic was deleted."""
 
 
 def explain_partition(
@@ -138,7 +138,7 @@ class _Teller:
         return (isinstance(magic, int) and magic < 2) or self._protocol_of(copy).name is ProtocolName.HW
 
     def _weakened(self) -> frozenset[int]:
-        """Brokers whose logs were shortened by recovery, to a high watermark, or in no way that a line tells."""
+        """Brokers whose logs were shortened by recovery, to a high watermark, or in a way that no log line reports."""
         return frozenset(
             truncation.broker_id
             for truncation in self.observed
@@ -147,7 +147,7 @@ class _Teller:
         )
 
     def _ordinary_truncations(self) -> frozenset[int]:
-        """Targets of cuts that an unclean election or a leader's own loss explains."""
+        """Targets of truncations that an unclean election or a leader's own loss explains."""
         lost = {
             truncation.to_offset
             for truncation in self.observed
@@ -213,20 +213,20 @@ class _Teller:
             is_leader_known=self.is_leader_known,
             whole_returns=self.evidence.whole_returns,
         )
-        unseen = [
-            told
-            for told, one in zip(self.observed, truncations, strict=True)
-            if told.before is None and one.cause.name is not CauseName.RECREATED_TOPIC
+        without_copy = [
+            observed
+            for observed, one in zip(self.observed, truncations, strict=True)
+            if observed.before is None and one.cause.name is not CauseName.RECREATED_TOPIC
         ]
         return (
             *found,
             *(
                 Doubt(
                     DoubtKind.TRUNCATION,
-                    f"what offsets {told.to_offset} to {told.from_offset - 1} held that broker {told.broker_id} truncated",
-                    f"a copy of the disks of broker {told.broker_id} from before",
+                    f"what offsets {observed.to_offset} to {observed.from_offset - 1} held that broker {observed.broker_id} truncated",
+                    f"a copy of the disks of broker {observed.broker_id} from before",
                 )
-                for told in unseen
+                for observed in without_copy
             ),
         )
 
@@ -308,8 +308,8 @@ class _Teller:
             hint=self.evidence.protocol_hints.get(broker),
         )
 
-    def _truncation(self, told: ObservedTruncation, causes: CauseEvidence) -> ExplainedTruncation:
-        truncation = _with_leader(told, causes)
+    def _truncation(self, observed: ObservedTruncation, causes: CauseEvidence) -> ExplainedTruncation:
+        truncation = _with_leader(observed, causes)
         protocol = self._protocol(truncation)
         runs = self._runs_of(truncation)
         counts = CommittedCounts.of(runs)
@@ -372,7 +372,7 @@ class _Teller:
         if self.leader is None:
             return ()
         losses = [ledger_entry(self.partition, loss, truncations, causes, self.leader) for loss in found]
-        told = [
+        causes_found = [
             (truncation, one.cause.name, self._protocol(truncation))
             for truncation, one in zip(self.observed, truncations, strict=True)
         ]
@@ -380,7 +380,7 @@ class _Teller:
         every = (
             *losses,
             *logged_loss_entries(
-                self.partition, told, losses, causes, self.leader, needed_in_sync=needed, judge=self.judge
+                self.partition, causes_found, losses, causes, self.leader, needed_in_sync=needed, judge=self.judge
             ),
         )
         if self.is_leader_known and not self.missing_replicas:
@@ -405,7 +405,7 @@ def _moment(copy: LogCopy) -> tuple[int, int, int, str, bool]:
 
 
 def _with_leader(truncation: ObservedTruncation, causes: CauseEvidence) -> ObservedTruncation:
-    """The cut with the leader of the election behind it, where no line names one."""
+    """The truncation with the leader of the election behind it, where no log line names one."""
     election = election_behind(truncation, causes.leaderships)
     if isinstance(truncation.leader, int) or election is None:
         return truncation

@@ -97,11 +97,11 @@ class BrokerLogFacts:
         return self.metadata.is_newest_metadata()
 
     def heard_brokers(self) -> frozenset[int]:
-        """By their lines."""
+        """The brokers whose own log lines are among the inputs."""
         return frozenset(self.lives)
 
     def named_brokers(self) -> frozenset[int]:
-        """In the states that lines tell."""
+        """The brokers that the states of the log lines name."""
         named: set[int] = set()
         for states in self.by_partition.values():
             for state in states:
@@ -328,7 +328,7 @@ def _leadership(
 ) -> Leadership:
     citation: Citation = item.citation
     return Leadership(
-        is_told=item.event.kind in _WITH_CHANGE,
+        is_stated=item.event.kind in _WITH_CHANGE,
         leader=leader,
         leader_epoch=leader_epoch,
         isr=isr if isinstance(isr, Absent) else frozenset(isr),

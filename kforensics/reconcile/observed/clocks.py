@@ -135,7 +135,7 @@ def _anchors(file: LogFile) -> dict[Anchor, int]:
 def _by_anchors(times: Mapping[Anchor, int], known: Mapping[Anchor, int], source: str) -> Clock | None:
     """The zone that most anchors agree on, or None where they prove none.
 
-    A broker that comes back late tells of old epochs late, so the majority decides. Partitions and epochs of one name in two clusters are anchors too, and what
+    A broker that comes back late reports old epochs late, so the majority decides. Partitions and epochs of one name in two clusters are anchors too, and what
     was made by one script begins alike: so a shift that is no time zone is taken for a clock that disagrees only where it is small, and where moments
     that are apart agree on it.
     """

@@ -27,8 +27,8 @@ class Leadership:
     """The offset of the record in the metadata log."""
     time_ms: int | Absent
     citation: Citation
-    is_told: bool = True
-    """The record or the line itself says whether the election was unclean; else it follows from the ISR that lines told last."""
+    is_stated: bool = True
+    """The record or the line itself says whether the election was unclean; else it follows from the ISR that the last lines gave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ class Election(NamedTuple):
 
 
 class GapKind(StrEnum):
-    """What an account does not tell."""
+    """What an account does not show."""
 
     NO_SOURCE = "no-source"
     EPOCHS = "epochs"
@@ -51,18 +51,18 @@ class GapKind(StrEnum):
 
 
 class Gap(NamedTuple):
-    """A part of the account that no input tells."""
+    """A part of the account that no input shows."""
 
     kind: GapKind
     words: str
-    """What is not told, as a part of a sentence."""
+    """What is unknown, as a part of a sentence."""
     settled_by: str
-    """The input that would tell it."""
+    """The input that would show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadershipAccount:
-    """All states of one partition, its elections and what is not told of them."""
+    """All states of one partition, its elections and what is unknown of them."""
 
     partition: TopicPartition
     states: tuple[Leadership, ...]
@@ -92,7 +92,7 @@ class LeadershipAccount:
 
     @property
     def reaches_now(self) -> bool:
-        """No input is missing that could tell of a later leader."""
+        """Whether no input is missing that could show a later leader."""
         return bool(self.states) and not any(gap.kind in {GapKind.END, GapKind.NO_SOURCE} for gap in self.gaps)
 
 
@@ -180,7 +180,7 @@ def _led_on(states: Sequence[Leadership], restarts: Mapping[int, Sequence[Restar
 def _risk(
     states: Sequence[Leadership], restarts: Sequence[Restart], previous: int | Absent, *, by_hw: bool
 ) -> tuple[Risk | None, Restart | None]:
-    """Of the election that the last of the states tells of."""
+    """The risk of the election that the last of the states records."""
     state = states[-1]
     came_back = [one for one in restarts if unproven_after(one, states, int(str(state.leader)))]
     exchanged = next((one for one in came_back if one.other_disk), None)
@@ -201,7 +201,7 @@ def unproven_after(restart: Restart, states: Sequence[Leadership], broker: int) 
 
     Args:
         restart: of the broker.
-        states: of the partition up to the election, which the last one tells of.
+        states: of the partition up to the election, which the last one records.
         broker: who was elected.
 
     Returns:
@@ -223,7 +223,7 @@ def unproven_after(restart: Restart, states: Sequence[Leadership], broker: int) 
 
 
 def is_before(restart: Restart, state: Leadership, *, unknown: bool = True) -> bool:
-    """Whether the restart came before the state; `unknown` where nothing tells their order."""
+    """Whether the restart came before the state; `unknown` where nothing shows their order."""
     if isinstance(restart.recorded_at, int) and isinstance(state.recorded_at, int):
         return restart.recorded_at <= state.recorded_at
     if isinstance(restart.time_ms, int) and isinstance(state.time_ms, int):

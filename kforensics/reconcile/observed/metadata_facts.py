@@ -93,11 +93,11 @@ class MetadataFacts:
         return self._history is not None and self._is_of_now and self._history.is_of_voter
 
     def heard_brokers(self) -> frozenset[int]:
-        """Only log files tell."""
+        """Nothing: only log files show this."""
         return frozenset()
 
     def named_brokers(self) -> frozenset[int]:
-        """Only log files tell."""
+        """Nothing: only log files show this."""
         return frozenset()
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002

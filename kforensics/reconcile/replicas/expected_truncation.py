@@ -1,4 +1,4 @@
-"""What a follower will cut against a leader: the protocol's answer, and how many records and committed records go with it."""
+"""What a follower will truncate against a leader: the protocol's answer, and how many records and committed records it discards."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from kforensics.units import OffsetRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTruncation:
-    """A cut that the protocol will make, and what goes with it."""
+    """A truncation that the protocol will make, and what it discards."""
 
     outcome: TruncationOutcome
     protocol: ProtocolChoice
@@ -65,7 +65,7 @@ def expected_truncation(
     judge: CommitJudge,
     reader: BatchReader,
 ) -> ExpectedTruncation | None:
-    """The cut with its records judged, none where nothing in the log goes."""
+    """The truncation with its records judged, none where nothing in the log is discarded."""
     if isinstance(outcome.offset, Absent) or outcome.offset >= follower.log_end_offset:
         return None
     target = outcome.offset

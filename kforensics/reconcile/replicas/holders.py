@@ -34,7 +34,7 @@ def sole_runs(
         view: the log.
         others: all other logs that count.
         held_until: for a log and another, the offset below which the other holds all of it.
-        judge: tells what was committed.
+        judge: says what was committed.
         reader: gives the batches to count.
     """
     first = max([view.content_start_offset, *(held_until(view, other) for other in others)])
@@ -54,7 +54,7 @@ def distinct_counts(
     Args:
         losses: logs, each with the offset from which on it is counted.
         agree_until: for two logs, the offset up to which they hold the same.
-        judge: tells what was committed.
+        judge: says what was committed.
         reader: gives the batches to count.
     """
     certain = possible = no = markers = 0

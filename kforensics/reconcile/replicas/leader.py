@@ -18,7 +18,7 @@ class LeaderChoice:
     broker_id: int | Absent
     leader_epoch: int | Absent
     source: str
-    """`option`, `metadata`, the name of the log file that tells it, such as `state-change.log`, or `inferred`."""
+    """`option`, `metadata`, the name of the log file that says it, such as `state-change.log`, or `inferred`."""
     reason: str
     view: LoadedLog
     is_known: bool
@@ -39,7 +39,7 @@ class ProtocolChoice:
 
     @property
     def is_assumed(self) -> bool:
-        """No input tells it: what follows from it is not certain."""
+        """Whether no input shows the leader: what follows from it is not certain."""
         return self.reason.startswith("assumed")
 
 
@@ -119,7 +119,7 @@ def is_current(state: Leadership, views: Sequence[LoadedLog]) -> bool:
 
 
 def source_of(state: Leadership) -> str:
-    """What tells a recorded state: `metadata`, or the name of a log file without the suffix that rolling adds."""
+    """The source of a recorded state: `metadata`, or the name of a log file without the suffix that rolling adds."""
     if not isinstance(state.recorded_at, Absent):
         return "metadata"
     name = state.citation.path.rpartition("/")[2]
@@ -144,7 +144,7 @@ def last_epoch(view: LoadedLog) -> int | Absent:
 
 
 def _claimed(view: LoadedLog) -> tuple[EpochEntry, ...]:
-    # An epoch that began at the log end is not in the loaded cache any more, but it tells who led last.
+    # An epoch that began at the log end is not in the loaded cache any more, but it shows which broker led last.
     claimed = view.replica.checkpoint_epochs
     return view.epochs if isinstance(claimed, Absent) else claimed or view.epochs
 
@@ -175,7 +175,7 @@ def choose_protocol(
         wanted: `--protocol`.
         is_kraft: the cluster keeps its metadata in a log of its own.
         hint: by the version that the broker's log file names.
-        possible: what the broker's directory leaves possible, the likeliest first; empty where it tells nothing.
+        possible: what the broker's directory leaves possible, the likeliest first; empty where it shows nothing.
     """
     if wanted is not None:
         return ProtocolChoice(name=wanted, reason="as given")
@@ -197,7 +197,7 @@ def choose_protocol(
         # Batches of the newest format are written from 0.11 on only, and then epochs are compared.
         possible = [name for name in possible or tuple(reversed(ProtocolName)) if name is not ProtocolName.HW]
     others = tuple(possible or tuple(reversed(ProtocolName)))
-    return ProtocolChoice(name=others[0], reason="assumed: nothing tells the broker version", alternatives=others[1:])
+    return ProtocolChoice(name=others[0], reason="assumed: no input shows the broker version", alternatives=others[1:])
 
 
 _BEFORE_2_0_1 = frozenset({ProtocolName.HW, ProtocolName.KIP_101})

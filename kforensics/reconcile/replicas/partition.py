@@ -63,7 +63,7 @@ def reconcile_partition(
         wanted_protocol: `--protocol`.
         protocol_hints: by broker, from versions in log files.
         possible_protocols: by broker, what the files of its log directories leave possible, the likeliest first.
-        stated_replicas: `--replicas`, the assignment where no metadata tells it.
+        stated_replicas: `--replicas`, the assignment where no metadata says it.
         given: brokers whose log directories are among the inputs.
         is_stopped: `--stopped`, no broker ran when the directories were copied.
     """
@@ -163,7 +163,7 @@ class _Session:
         self.set_aside = tuple(r for r in replicas if r.state in {"deleted", "stray"})
         kept = [r for r in replicas if r.state not in {"deleted", "stray"}]
         self.topic_id = self._current_topic_id(kept)
-        self.strangers = [r for r in kept if not self._is_same_topic(r)]
+        self.of_other_topics = [r for r in kept if not self._is_same_topic(r)]
         views = [self._without_stale_high_watermark(load_log(r)) for r in kept if self._is_same_topic(r)]
         every = [v for v in views if v.replica.state == "live"]
         self.is_quorum = self.partition.topic in METADATA_TOPICS
@@ -179,7 +179,7 @@ class _Session:
             if self.is_quorum
             or self.current is None
             or isinstance(self.current.replicas, Absent)
-            # Log lines need not tell of the last reassignment.
+            # Log lines need not report the last reassignment.
             or isinstance(self.current.recorded_at, Absent)
             else self.current.replicas
         )
@@ -214,7 +214,7 @@ class _Session:
     def _without_stale_high_watermark(self, view: LoadedLog) -> LoadedLog:
         """A checkpoint keeps the line of a deleted topic until it is written again: past the log end it is no mark of a new topic of that name."""
         recorded = view.replica.high_watermark
-        recreated = bool(self.set_aside or self.strangers)
+        recreated = bool(self.set_aside or self.of_other_topics)
         if not recreated or isinstance(recorded, Absent) or recorded.value <= view.log_end_offset:
             return view
         return replace(
@@ -265,7 +265,7 @@ class _Session:
                 self.facts,
                 self.reader,
                 is_quorum=self.is_quorum,
-                is_recreated=bool(self.set_aside or self.strangers),
+                is_recreated=bool(self.set_aside or self.of_other_topics),
             )
             if leader
             else None
@@ -279,7 +279,7 @@ class _Session:
             reports += [self._not_assigned(v) for v in self.outside if v is not leader.view]
             reports = self._high_watermark_lost(reports, is_whole=not missing)
             reports.sort(key=lambda r: (r.view.replica.state != "live", _order(r.view.replica)))
-        reports += [self._stranger(r) for r in self.strangers]
+        reports += [self._of_other_topic(r) for r in self.of_other_topics]
         what_if = self._what_if(judge, leader) if judge is not None and leader is not None else ()
         return PartitionReport(
             partition=self.partition,
@@ -446,7 +446,7 @@ class _Session:
         return divergence.offset if divergence.is_open else self.same_records_until(view, leader)
 
     def _is_tail(self, view: LoadedLog, leader: LoadedLog) -> bool:
-        """Whether a log goes on where the leader's ends, in the same leader epoch, and the leader's copy may be the older one."""
+        """Whether a log continues where the leader's ends, in the same leader epoch, and the leader's copy may be the older one."""
         if self.agree_until(view, leader) != leader.log_end_offset or not self._is_lagging_copy(leader):
             return False
         began, newest = epoch_at(view.batch_epochs, leader.log_end_offset), last_epoch(leader)
@@ -474,7 +474,7 @@ class _Session:
         current = next((v for v in self.live if v.replica.broker_id == view.replica.broker_id), leader)
         return self._judge_replica(view, current, epoch, judge)
 
-    def _stranger(self, replica: Replica) -> ReplicaReport:
+    def _of_other_topic(self, replica: Replica) -> ReplicaReport:
         return ReplicaReport(
             view=load_log(replica),
             verdict=Verdict.DIFFERENT_TOPIC,

@@ -31,7 +31,7 @@ class Placement:
     is_offline: bool
     is_under_replicated: bool
     shares_rack: bool
-    """Two replicas stand in one rack though there are racks enough for all."""
+    """Whether two replicas are in one rack though there are racks enough for all."""
     unclean_elections: int
     """As the metadata records them."""
 
@@ -80,7 +80,7 @@ def place_partition(
 
 
 def shares_rack(replicas: Sequence[int], racks: Mapping[int, str]) -> bool:
-    """Whether two replicas stand in one rack though the known racks would do for all of them; no where a rack is unknown."""
+    """Whether two replicas are in one rack though the known racks are enough for all of them; no where a rack is unknown."""
     if any(broker not in racks for broker in replicas):
         return False
     used = Counter(racks[broker] for broker in replicas)

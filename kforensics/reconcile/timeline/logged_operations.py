@@ -107,8 +107,8 @@ def deleted_topics(entries: Iterable[TimelineEntry]) -> frozenset[str]:
     """Topics that were deleted and have not been created since."""
     deleted: dict[str, bool] = {}
     for entry in entries:
-        is_told = entry.kind in {EventKind.TOPIC_DELETED, EventKind.TOPIC_CREATED}
-        if is_told and isinstance(entry.topic_partition, TopicPartition):
+        is_stated = entry.kind in {EventKind.TOPIC_DELETED, EventKind.TOPIC_CREATED}
+        if is_stated and isinstance(entry.topic_partition, TopicPartition):
             deleted[entry.topic_partition.topic] = entry.kind == EventKind.TOPIC_DELETED
     return frozenset(topic for topic, is_deleted in deleted.items() if is_deleted)
 

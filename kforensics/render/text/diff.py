@@ -30,7 +30,7 @@ _STATE_WORDS = {
     State.MAYBE_AT_RISK: "maybe at risk",
     State.UNKNOWN: "unknown",
 }
-"""Of partitions none of whose replicas has a verdict that says it."""
+"""Words for the states of partitions, where no verdict of a replica says it."""
 _LANE_WIDTH = 36
 _QUIET = frozenset({Verdict.LEADER, Verdict.CONSISTENT, Verdict.BEHIND})
 
@@ -95,12 +95,12 @@ def problem_lines(problems: Sequence[Problem], inputs: Sequence[Input], width: i
 
 
 def record_lines(
-    goners: Iterable[tuple[TopicPartition, str, Iterable[Record]]], *, show_payload: bool
+    discarded: Iterable[tuple[TopicPartition, str, Iterable[Record]]], *, show_payload: bool
 ) -> Iterator[Text | str]:
-    """The records that would go, one a line: offset and key, and the value where payloads were asked for."""
-    for partition, owner, records in goners:
+    """The records that would be discarded, one a line: offset and key, and the value where payloads were asked for."""
+    for partition, owner, records in discarded:
         yield ""
-        yield Text(f"{escape_text(str(partition))}: records that {owner} would cut", style=Style.HEADING)
+        yield Text(f"{escape_text(str(partition))}: records that {owner} would discard", style=Style.HEADING)
         for record in records:
             key = "null" if record.key is None else escape_text(record.key)
             value = ""
@@ -150,24 +150,24 @@ def _block(
 
 
 def _leader_line(leader: LeaderChoice) -> str:
-    """Why that replica is taken as leader; what depends on a guess is only so if it leads."""
+    """Why that replica is taken as leader; what depends on a guess is only true if that replica leads."""
     who = leader.view.replica.owner
     if leader.tied_with:
         others = listed([f"broker {broker}" for broker in leader.tied_with])
         return (
-            f"leader not known, what follows is so if {who} leads: {others} could as well ({leader.reason} are equal)"
+            f"leader not known, what follows is true if {who} leads: {others} could as well ({leader.reason} are equal)"
         )
     if leader.source == "inferred":
-        return f"leader not known, what follows is so if {who} leads (guessed: {leader.reason})"
+        return f"leader not known, what follows is true if {who} leads (guessed: {leader.reason})"
     if leader.source == "option":
         return "leader as given"
     if not leader.is_known:
-        return f"what follows is so if {who} leads ({leader.reason})"
+        return f"what follows is true if {who} leads ({leader.reason})"
     return f"leader from the {leader.reason}"
 
 
 def _legend(report: PartitionReport, inputs: Sequence[Input], width: int) -> Iterator[Text]:
-    """Which path an input is, where no broker id names a replica."""
+    """The paths of inputs whose replicas no broker id names."""
     for replica in report.replicas:
         directory = replica.view.replica
         if isinstance(directory.broker_id, Absent):
@@ -193,14 +193,15 @@ def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, rep
     if view.replica.state != "live":
         name += f" ({view.replica.state})"
     recorded = view.replica.high_watermark
-    mark = "none" if isinstance(recorded, Absent) else str(recorded.value)
+    recorded_words = "none" if isinstance(recorded, Absent) else str(recorded.value)
     role = "  leader" if report.leader is not None and view is report.leader.view else ""
     if replica.verdict is Verdict.DIFFERENT_TOPIC:
         yield Text(f"{INDENT}{name:<11} another topic of this name: id {escape_text(str(view.replica.topic_id))}")
         return
     style = Style.ANSWER_WARNING if replica.verdict not in _QUIET else Style.PLAIN
     yield Text(
-        f"{INDENT}{name:<11} {lane.start:>{numbers}} {drawn} {lane.end:<{numbers}}  HW {mark}{role}", style=style
+        f"{INDENT}{name:<11} {lane.start:>{numbers}} {drawn} {lane.end:<{numbers}}  HW {recorded_words}{role}",
+        style=style,
     )
 
 
@@ -214,7 +215,9 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
         if expected.counts.markers:
             records += f" and {counted(expected.counts.markers, 'transaction marker')}"
         yield from _labelled(
-            "cut", f"{who} at {expected.offset}: {records} ({expected.dropped.first}..{expected.dropped.last})", width
+            "truncation",
+            f"{who} to {expected.offset}: {records} ({expected.dropped.first}..{expected.dropped.last})",
+            width,
         )
         for run in expected.runs:
             if run.records or run.markers:
@@ -241,7 +244,11 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
                 yield from _labelled("", step.sentence(), width)
     if replica.without_file is not None:
         offset = replica.without_file.offset
-        words = "cuts nothing" if isinstance(offset, Absent) else f"cuts at {offset} ({replica.without_file.rule})"
+        words = (
+            "truncates nothing"
+            if isinstance(offset, Absent)
+            else f"truncates to {offset} ({replica.without_file.rule})"
+        )
         yield from _labelled(
             "no file",
             f"{who} has no usable leader-epoch-checkpoint: epochs are from its batches here; a broker that starts without the file {words}",
@@ -263,7 +270,7 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
 
 
 def _holders(report: PartitionReport, width: int) -> Iterator[Text]:
-    """Who alone holds what, who has nothing of it, and who is not given."""
+    """The replicas that alone hold records, those that have no log, and those that are not given."""
     for holder in (*report.sole_holders, *report.unassigned_holders):
         counts = holder.counts
         if not counts.certain and not counts.possible:
@@ -307,7 +314,7 @@ def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
 def _truncation_words(view: LoadedLog, expected: ExpectedTruncation) -> str:
     counts = expected.lost if expected.lost.records else expected.counts
     certain = f" ({counts.certain} certainly committed)" if counts.certain else ""
-    return f"{view.replica.owner} would cut {counted(expected.counts.records, 'record')} at {expected.offset}{certain}"
+    return f"{view.replica.owner} would truncate to {expected.offset}: {counted(expected.counts.records, 'record')}{certain}"
 
 
 def _labelled(label: str, words: str, width: int) -> list[Text]:

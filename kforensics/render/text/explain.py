@@ -1,4 +1,4 @@
-"""An explanation as text: the conclusion first, then what happened, what is lost, why, and what more would tell."""
+"""An explanation as text: the conclusion first, then what happened, what is lost, why, and what more evidence would show."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ MOST_LOSSES = 60
 
 
 def write(result: Result[Explanation], view: View) -> Iterator[str]:
-    """The conclusion, then what happened, what was lost, why, and what more would tell."""
+    """The conclusion, then what happened, what was lost, why, and what more evidence would show."""
     body = replace(result.body, findings=result.findings, problems=result.problems)
     lines = explain_screen(body, verbose=view.verbose, width=view.width, unicode=view.unicode)
     return whole_screen(result, view, lines)
@@ -43,7 +43,7 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
         yield from _happened(entries, truncations, result.inputs, verbose=verbose, width=width, unicode=unicode)
     if truncations:
         yield ""
-        yield Text("What was cut", style=Style.HEADING)
+        yield Text("What was truncated", style=Style.HEADING)
         for truncation in truncations:
             yield from _truncation_lines(truncation, result.inputs, verbose=verbose, width=width, unicode=unicode)
     losses = [
@@ -59,7 +59,7 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
     groups = [(incident, group) for incident in result.incidents for group in incident.groups]
     if groups:
         yield ""
-        yield Text("Consumer groups that stand on it", style=Style.HEADING)
+        yield Text("Consumer groups with offsets of lost records", style=Style.HEADING)
         for incident, group in groups:
             where = "past the log end" if group.kind == "ahead" else "inside offsets that hold other records now"
             yield from wrapped(
@@ -74,7 +74,7 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
 
 
 def _more(sentences: Sequence[str], width: int) -> Iterator[Text | str]:
-    """What else follows from the evidence."""
+    """The further sentences of the conclusion."""
     if sentences:
         yield ""
     for sentence in sentences:
@@ -154,7 +154,7 @@ def _truncation_lines(
             for step in truncation.steps:
                 yield from wrapped(escape_text(step), width=width, indent=INDENT * 5, first=INDENT * 4)
     elif not truncation.is_logged:
-        yield from wrapped("no line tells of it: a snapshot shows what was there", width=width, indent=INDENT * 3)
+        yield from wrapped("no log line reports it: a snapshot shows what was there", width=width, indent=INDENT * 3)
     if verbose:
         for citation in truncation.citations:
             yield from wrapped(_cited([citation], inputs), width=width, indent=INDENT * 4)
@@ -163,7 +163,9 @@ def _truncation_lines(
 def _loss_lines(losses: Sequence[LossEntry], inputs: Sequence[Input], *, width: int) -> Iterator[Text | str]:
     rows = []
     for loss in losses[:MOST_LOSSES]:
-        certainty = {"certain": "committed", "possible": "maybe committed", "no": "not committed"}[loss.was_committed]
+        certainty = {"certain": "certainly committed", "possible": "possibly committed", "no": "not committed"}[
+            loss.was_committed
+        ]
         state = "other records there now" if loss.is_replaced else "nothing there now"
         rows.append(
             (
@@ -187,13 +189,13 @@ def _loss_lines(losses: Sequence[LossEntry], inputs: Sequence[Input], *, width: 
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         yield from wrapped(f"still held by: {shown}", width=width, indent=INDENT * 2, first=INDENT)
     for reason in list(dict.fromkeys(loss.reason for loss in losses))[:6]:
-        yield from wrapped(f"counted so because {escape_text(reason)}", width=width, indent=INDENT * 2, first=INDENT)
+        yield from wrapped(f"reason: {escape_text(reason)}", width=width, indent=INDENT * 2, first=INDENT)
 
 
 _TORN_WORDS = {
-    "marker-lost": "its data is there and its end marker is gone: read_committed consumers stop there",
-    "data-lost": "its end marker is there and data is gone",
-    "partly-lost": "a part of its data is gone, with its end: read_committed consumers stop there",
+    "marker-lost": "its data is there and its end marker is lost: read_committed consumers stop there",
+    "data-lost": "its end marker is there and data is lost",
+    "partly-lost": "a part of its data is lost, with its end marker: read_committed consumers stop there",
 }
 
 
@@ -202,7 +204,7 @@ def _torn_transactions(incidents: Sequence[PartitionIncident], width: int) -> It
     set_back = [(incident.partition, one) for incident in incidents for one in incident.torn_transactions.producers]
     if torn:
         yield ""
-        yield Text("Transactions torn", style=Style.HEADING)
+        yield Text("Torn transactions", style=Style.HEADING)
     for partition, one in torn[:MOST_LOSSES]:
         words = f"{escape_text(str(partition))}  producer {one.producer_id} epoch {one.producer_epoch}, {one.lost.first}..{one.lost.last}: {_TORN_WORDS[one.kind]}"
         yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
@@ -218,7 +220,7 @@ def _torn_transactions(incidents: Sequence[PartitionIncident], width: int) -> It
 def _closing(result: Explanation, *, verbose: bool, width: int) -> Iterator[Text | str]:
     quiet = sum(entry.is_quiet for entry in result.timeline)
     without_effect = sum(e.kind == "truncation" and e.detail.get("effect") is False for e in result.timeline)
-    for heading, lines in (("About what was given", result.notes), ("What would tell more", result.missing)):
+    for heading, lines in (("About what was given", result.notes), ("What would show more", result.missing)):
         if lines:
             yield ""
             yield Text(heading, style=Style.HEADING)
