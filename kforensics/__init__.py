@@ -56,7 +56,7 @@ def ls(*paths: AnyPaths) -> "Result[Listing]":
         paths: data directories, parents of several, partition directories or single files; one by one or in a list.
 
     Returns:
-        The inventory in `body.inventory`; `body.files()` goes through every file.
+        The inventory in `body.inventory`; `body.files()` iterates over every file.
 
     Raises:
         EvidenceError: none of the paths can be used.
@@ -76,7 +76,7 @@ def dump(*paths: AnyPaths, records: bool = False) -> "Result[DumpContent]":
         records: decode to records, not only to batches.
 
     Returns:
-        Content that is read while it is gone through: `for file in result.body.files(): for item in file.items(): ...`.
+        Content that is read while it is iterated: `for file in result.body.files(): for item in file.items(): ...`.
 
     Raises:
         EvidenceError: none of the paths can be used.
@@ -228,7 +228,7 @@ def seal(
         jobs: processes; one for each core where not given.
 
     Returns:
-        The manifest in `body.pieces`, which is made while it is gone through, once; `body.sha256` afterwards.
+        The manifest in `body.pieces`, which is made while it is iterated, once; `body.sha256` afterwards.
 
     Raises:
         EvidenceError: a path can't be looked at.
@@ -249,7 +249,7 @@ def check_seal(manifest: AnyPath, *paths: AnyPaths, jobs: int | None = None) -> 
         jobs: processes; one for each core where not given.
 
     Returns:
-        The differences in `body.differences`, which can be gone through once.
+        The differences in `body.differences`, which can be iterated once.
 
     Raises:
         EvidenceError: the manifest or a path can't be read.

@@ -100,7 +100,7 @@ def main() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         code = ExitCode.PIPE_CLOSED
-    except OSError:  # told already, where the result was written
+    except OSError:  # reported already, where the result was written
         code = code or ExitCode.USAGE
     else:
         sys.exit(code)
@@ -138,7 +138,7 @@ def run(arguments: Sequence[str]) -> int:
             f"{PROGRAM}: standard output can't be written: {error.strerror}"
         )  # help that was asked for, on a full disk
         return ExitCode.USAGE
-    except Exception as error:  # noqa: BLE001 - whatever it is, an operator gets one line and a code to tell it by
+    except Exception as error:  # noqa: BLE001 - whatever it is, an operator gets one line and a code that identifies it
         return _report_defect(error)
     return ExitCode.NOTHING_FOUND
 
@@ -151,7 +151,7 @@ def _report_defect(error: Exception) -> ExitCode:
 
 
 def error_words(error: KforensicsError) -> str:
-    """What happened, where, and the likely causes."""
+    """Say what happened, where, and the likely causes."""
     from kforensics.render.escape import escape_text
 
     match error:
@@ -174,7 +174,7 @@ def error_words(error: KforensicsError) -> str:
 
 
 def _hints(error: EvidenceError) -> Iterator[str]:
-    """What is there instead of what was named, else why it may not be there."""
+    """Yield what is there instead of what was named, else why it may not be there."""
     if error.nearest:
         yield did_you_mean(error.nearest)
     else:

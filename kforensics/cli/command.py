@@ -1,4 +1,4 @@
-"""What all commands have in common: their options for output, how a result is written, and the exit code."""
+"""The common part of all commands: their options for output, how a result is written, and the exit code."""
 
 import inspect
 import sys
@@ -39,7 +39,7 @@ _ON_STANDARD_ERROR = frozenset({"dump", "metadata", "seal manifest"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """How the result of one run is to be written."""
+    """The way in which the result of one run is to be written."""
 
     command: str
     format: OutputFormat

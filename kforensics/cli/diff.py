@@ -34,7 +34,7 @@ def diff(
         typer.Option(
             "--protocol",
             help="The truncation protocol of the followers: hw up to 0.10, kip-101 for 0.11 to 1.1, kip-279 for 2.0 to 2.7, kip-595 since 2.8. "
-            "Where it is not given, message formats and cluster metadata decide, and kip-595 is assumed where nothing tells.",
+            "Where it is not given, message formats and cluster metadata decide, and kip-595 is assumed where nothing shows it.",
             show_default=False,
         ),
     ] = None,
@@ -43,7 +43,7 @@ def diff(
         typer.Option(
             "--replicas",
             metavar="ID,ID,…",
-            help="The brokers that every partition is assigned to, such as 1,2,3, where no metadata log tells it: without it, replicas that agree "
+            help="The brokers that every partition is assigned to, such as 1,2,3, where no metadata log says it: without it, replicas that agree "
             "are not known to be all.",
             show_default=False,
         ),
@@ -62,7 +62,8 @@ def diff(
     show_payload: Annotated[
         bool,
         typer.Option(
-            "--show-payload", help="With --show-records, their values too. Payloads are private: mind where this goes."
+            "--show-payload",
+            help="With --show-records, their values too. Payloads are private: take care who gets to see this output.",
         ),
     ] = False,
     stopped: StoppedOption = False,
@@ -78,11 +79,11 @@ def diff(
 
     Give the data directories of the brokers of one cluster, and of its controllers where it has them. The first line says what
     is at risk. The exit code follows from it: 1 where something is at risk, differs for good or is
-    truncated, 3 where what is given does not tell.
+    truncated, 3 where the inputs do not show it.
     """
     output.check(paths)
     if show_payload and not show_records:
-        raise UsageError("--show-payload goes with --show-records")
+        raise UsageError("--show-payload needs --show-records")
     pseudonyms = pseudonyms_of(redact, redact_key)
     jobs = apply_read_rate(read_rate, jobs)
     from kforensics.commands.diff import DiffRequest, run

@@ -63,7 +63,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def described(words: str) -> str:
-    """What an example is for, as it stands before it."""
+    """The purpose of the example, as the line before it says."""
     return words if words.endswith("?") else f"{words}:"
 
 

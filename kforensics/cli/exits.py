@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the exit code of a command says."""
+    """The meaning of the exit code of a command."""
 
     NOTHING_FOUND = 0
     FINDINGS = 1
@@ -17,4 +17,4 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
     """Stopped from the keyboard, as shells report SIGINT."""
     PIPE_CLOSED = 141
-    """The reader of the output went away, as shells report SIGPIPE."""
+    """The reader of the output closed it, as shells report SIGPIPE."""

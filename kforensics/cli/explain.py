@@ -1,4 +1,4 @@
-"""`kforensics explain`: what was truncated, why, and which committed records are gone."""
+"""`kforensics explain`: what was truncated, why, and which committed records are lost."""
 
 from pathlib import Path
 from typing import Annotated
@@ -74,10 +74,10 @@ def explain(
     jobs: JobsOption = None,
     seal: SealOption = None,
 ) -> None:
-    """Tell what happened after an incident: every truncation with its cause, and every record that is gone.
+    """Explain what happened in an incident: every truncation with its cause, and every lost record.
 
     Works on one broker's directory alone and gets better with every other replica, metadata log, log file and earlier snapshot;
-    it says what is missing. `--format html -o report.html` makes a page for the post-mortem. Exit code 1 means that records are gone that were or may have been committed.
+    it says what is missing. `--format html -o report.html` makes a page for the post-mortem. Exit code 1 means that records that were or may have been committed are lost.
     """
     earlier = tuple(before or ())
     output.check([*paths, *earlier])

@@ -59,7 +59,7 @@ def audit(
             "--out",
             "-o",
             metavar="TABLES",
-            help="A new directory, outside of every source, for the Parquet tables; one of an interrupted audit is gone on with.",
+            help="A new directory, outside of every source, for the Parquet tables; that of an interrupted audit is continued.",
             show_default=False,
         ),
     ],
@@ -142,7 +142,7 @@ def report(
         typer.Option(
             "--since",
             metavar="TABLES",
-            help="Tables of an earlier audit: show what is new and what is gone.",
+            help="Tables of an earlier audit: show which findings are new and which are no longer there.",
             show_default=False,
         ),
     ] = None,
@@ -227,7 +227,7 @@ def scan(
 ) -> None:
     """Extract on a broker what an audit needs of its disks, as Parquet: no keys, no values. Needs no Spark.
 
-    Reads at the lowest priority for disk and processor, and goes on where it was interrupted. The evidence can be brought
+    Reads at the lowest priority for disk and processor, and continues where it was interrupted. The evidence can be brought
     together from all brokers and given to `fleet audit`.
     """
     from kforensics.fleet.commands import ScanRequest, require_pyarrow, run_scan

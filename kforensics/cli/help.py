@@ -37,7 +37,7 @@ def help_(
 
 
 def topic_names() -> tuple[str, ...]:
-    """All topics."""
+    """The names of all topics."""
     named = (one.name.removesuffix(".txt") for one in files(__package__).joinpath(_TEXTS).iterdir())
     return tuple(sorted((*named, *_MADE)))
 

@@ -57,7 +57,7 @@ def pages() -> dict[str, str]:
 
 
 def findings_page() -> str:
-    """All finding codes with what they mean, as Markdown."""
+    """Return all finding codes with what they mean, as Markdown."""
     lines = [
         "# Findings",
         "",
@@ -114,7 +114,7 @@ def _command_page(words: Sequence[str], command: Any) -> str:
 
 
 def _above(words: Sequence[str]) -> list[str]:
-    """The pages of the commands that a command stands under."""
+    """The pages of the commands that contain a command."""
     return ["-".join(words[:count]) for count in range(1, len(words))]
 
 
@@ -232,10 +232,10 @@ def main(arguments: list[str]) -> int:
         if "--check" not in arguments:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
-    gone = [path for path in sorted((root / "man").glob("*.1")) if f"man/{path.name}" not in pages()]
-    stale += [f"man/{path.name}" for path in gone]
+    obsolete = [path for path in sorted((root / "man").glob("*.1")) if f"man/{path.name}" not in pages()]
+    stale += [f"man/{path.name}" for path in obsolete]
     if "--check" not in arguments:
-        for path in gone:
+        for path in obsolete:
             path.unlink()
         return 0
     for name in stale:

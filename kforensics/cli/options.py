@@ -51,7 +51,7 @@ ColourOption = Annotated[
     ColourChoice | None,
     typer.Option(
         "--color",
-        help="When text is coloured; auto: on a terminal, unless NO_COLOR is set. It can stand before the command, too.",
+        help="When text is coloured; auto: on a terminal, unless NO_COLOR is set. It can be given before the command, too.",
         case_sensitive=False,
         show_default=False,
     ),

@@ -1,4 +1,4 @@
-"""Where a result goes: standard output, or a new file that is opened only when the work is done."""
+"""The destination of a result: standard output, or a new file that is opened only when the work is done."""
 
 import os
 import sys
@@ -59,7 +59,7 @@ def _write_to_standard_output(pieces: Iterable[str]) -> None:
 
 
 def _refused(error: OSError) -> UsageError:
-    return UsageError(f"standard output can't be written: {error.strerror}; what is there of the result is cut off")
+    return UsageError(f"standard output can't be written: {error.strerror}; the result is incomplete")
 
 
 def write_result(text: str | Iterable[str], out: Path | None = None) -> None:

@@ -43,7 +43,7 @@ def seal(
         typer.Option(
             "--sign-with",
             metavar="KEY",
-            help=f"Sign the manifest with this Ed25519 private key (PEM); the signature goes to FILE{SIGNATURE_SUFFIX}. "
+            help=f"Sign the manifest with this Ed25519 private key (PEM); the signature is written to FILE{SIGNATURE_SUFFIX}. "
             f"The passphrase of an encrypted key is taken from {PASSPHRASE_VARIABLE}, or asked for.",
             show_default=False,
         ),
@@ -71,7 +71,7 @@ def seal(
 ) -> None:
     """Seal evidence: a manifest with size, times and sha256 of everything below the paths, to show later that nothing changed.
 
-    Without --check the manifest goes to standard output or to --out, and its own sha256 to standard error: write that
+    Without --check the manifest is written to standard output or to --out, and its own sha256 to standard error: write that
     down, or sign the manifest. With --check the exit code is 0 where everything is as it was sealed, 1 where something
     differs, is missing or was added, or the signature does not hold, and 3 where something can't be read.
     """

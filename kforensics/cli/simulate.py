@@ -95,8 +95,8 @@ def simulate(
 ) -> None:
     """Replay how replicas lose and diverge, explore every interleaving, or write a history as data directories.
 
-    A scenario is told step by step under each truncation protocol. Exploring visits all states of a small
-    configuration and tells the shortest way to a broken invariant: exit code 1 where one breaks, 3 where --max-states
+    A scenario is shown step by step under each truncation protocol. Exploring visits all states of a small
+    configuration and shows the shortest way to a broken invariant: exit code 1 where one breaks, 3 where --max-states
     ended the search first.
     """
     asked = {

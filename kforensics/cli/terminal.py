@@ -1,4 +1,4 @@
-"""What the terminal is like that a result goes to."""
+"""The properties of the terminal that a result is written to."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ WIDEST = 120
 
 
 class ColourChoice(StrEnum):
-    """When text is coloured."""
+    """The cases in which text is coloured."""
 
     AUTO = "auto"
     ALWAYS = "always"

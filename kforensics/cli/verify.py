@@ -46,7 +46,7 @@ def verify(
     """Check every file against its format and against its neighbours.
 
     Checksums, batch order, leader epochs, lengths and counts; indexes, transactions, producer snapshots and checkpoints
-    against the log; names against content. Behind a damaged batch it goes on with the next good one. Where another
+    against the log; names against content. Behind a damaged batch it continues with the next good one. Where another
     replica among the inputs holds a damaged range intact, it is named. Exit code 0 says that nothing is damaged.
     """
     output.check(paths)

@@ -1,4 +1,4 @@
-"""Facts about the cluster that stand beside the replicas: metadata log, consumer groups and broker logs among the inputs, read once."""
+"""Facts about the cluster beside the replicas: metadata log, consumer groups and broker logs among the inputs, read once."""
 
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -46,21 +46,21 @@ _UNTOLD = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterEvidence:
-    """What is known beyond the replicas, and what could not be read of it."""
+    """The evidence beyond the replicas, and what could not be read of it."""
 
     facts: ClusterFacts
     histories: tuple[MetadataHistory, ...]
     """Every node's copy of the metadata log."""
     log_files: tuple[LogFile, ...]
     clocks: tuple[Clock, ...]
-    """Of each log file."""
+    """The clock of each log file."""
     events: tuple[LoggedEvent, ...]
-    """Of all log files, in order of time."""
+    """The events of all log files, in order of time."""
     protocol_hints: Mapping[int, ProtocolName]
-    """By broker, from the versions in its log files."""
+    """The protocol by the versions in a broker's log files, by broker."""
     versions: BrokerVersions
     possible_protocols: Mapping[int, tuple[ProtocolName, ...]]
-    """By broker, what the files of its log directories leave possible, the likeliest first."""
+    """The protocols that the files of a broker's log directories leave possible, the likeliest first, by broker."""
     given: Given
     """Brokers whose log directories are among the inputs."""
     problems: tuple[Problem, ...]
@@ -133,18 +133,18 @@ def logs_of_cluster(inputs: Inputs, log_files: Sequence[LogFile]) -> tuple[LogFi
     expected = {inputs.cluster} if not isinstance(inputs.cluster, Absent) else clusters
     if not expected and len({min(file.clusters) for file in log_files if file.clusters}) < 2:
         return tuple(log_files)
-    strangers = [file for file in log_files if file.clusters and expected.isdisjoint(file.clusters)]
-    if not strangers:
+    of_others = [file for file in log_files if file.clusters and expected.isdisjoint(file.clusters)]
+    if not of_others:
         return tuple(log_files)
     if not inputs.is_cluster_chosen:
         named = [(one.path, one.cluster_id) for one in inputs.described if not isinstance(one.cluster_id, Absent)]
-        named += [(_shown(inputs, file), cluster) for file in strangers for cluster in file.clusters]
+        named += [(_shown(inputs, file), cluster) for file in of_others for cluster in file.clusters]
         raise of_several_clusters(named)
-    folders = {(file.input, file.path.rpartition("/")[0]) for file in strangers}
+    folders = {(file.input, file.path.rpartition("/")[0]) for file in of_others}
     folders -= {
         (file.input, file.path.rpartition("/")[0]) for file in log_files if not expected.isdisjoint(file.clusters)
     }
-    apart = {(file.input, file.path) for file in strangers}
+    apart = {(file.input, file.path) for file in of_others}
     return tuple(
         file
         for file in log_files
@@ -194,20 +194,20 @@ def protocol_hints(log_files: tuple[LogFile, ...]) -> dict[int, ProtocolName]:
 
 
 def _inter_broker_versions(log_files: tuple[LogFile, ...]) -> dict[int, InterBrokerVersion]:
-    """By broker, the protocol level that it was last started with, where its log has the configuration."""
+    """Return the protocol level that each broker was last started with, where its log has the configuration."""
     found: dict[int, InterBrokerVersion] = {}
     for log_file in log_files:
         for event in log_file.events:
             level = event.fields.get("inter.broker.protocol.version")
             if event.kind is not LogEventKind.CONFIGURATION or isinstance(log_file.node_id, Absent) or level is None:
                 continue
-            with suppress(ValueError):  # a level that can't be read tells nothing
+            with suppress(ValueError):  # a level that can't be read shows nothing
                 found[log_file.node_id] = parse_inter_broker_version(str(level))
     return found
 
 
 def _versions(log_files: tuple[LogFile, ...]) -> dict[int, KafkaVersion]:
-    """By broker, the version that its log names last."""
+    """Return the version that the log of each broker names last."""
     found: dict[int, KafkaVersion] = {}
     for log_file in log_files:
         for event in log_file.events:
@@ -235,7 +235,7 @@ def _least_version(history: MetadataHistory | None) -> KafkaVersion | None:
 
 
 def possible_protocols(inputs: Inputs) -> dict[int, tuple[ProtocolName, ...]]:
-    """By broker, the truncation protocols that the files of its log directories leave possible, the likeliest first.
+    """Return the truncation protocols that the files of each broker's log directories leave possible, the likeliest first.
 
     Brokers from 2.8 on write `partition.metadata` into every partition directory, and those from 0.11 on `leader-epoch-checkpoint`. A broker
     of whose partitions none was given is left out.
@@ -293,7 +293,7 @@ class CommittedOffsets:
         self._known: dict[TopicPartition, tuple[GroupCommit, ...]] | None = None
 
     def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
-        """What groups committed in the partition."""
+        """Return what groups committed in the partition."""
         if self._known is None:
             self._known = _highest_commits(chain(walk_group_commits(self._places), self._carried), self._rename_group)
         return self._known.get(partition, ())

@@ -57,7 +57,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffOptions:
-    """What is compared, and against what."""
+    """The options of a comparison: what is compared, and against what."""
 
     leader: int | None = None
     protocol: ProtocolName | None = None
@@ -65,15 +65,15 @@ class DiffOptions:
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
     possible_protocols: Mapping[int, Sequence[ProtocolName]] = field(default_factory=dict)
-    """By broker, what the files of its log directories leave possible."""
+    """The protocols that the files of a broker's log directories leave possible, by broker."""
     replicas: tuple[int, ...] = ()
-    """The brokers that every partition is assigned to, where no metadata tells it."""
+    """The brokers that every partition is assigned to, where no metadata says it."""
     given: Given = field(default_factory=dict)
     """Brokers whose log directories are among the inputs."""
     is_stopped: bool = False
     """No broker ran when its directories were copied."""
     rename_group: Callable[[str], str] = str
-    """What consumer groups are called in the result."""
+    """The function that gives the names of consumer groups in the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +91,13 @@ class PartitionResult:
 
     @property
     def state(self) -> State:
-        """By the words of the whole answer."""
+        """The state, by the words of the whole answer."""
         return self.judged.state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffResult:
-    """All partitions compared."""
+    """The comparison of all partitions."""
 
     inputs: tuple[Input, ...]
     answer: Answer
@@ -118,7 +118,7 @@ Flatten = Callable[[PartitionReport, State], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffRequest:
-    """What is to be compared."""
+    """The request to compare replicas."""
 
     paths: tuple[Path, ...]
     leader: int | None = None
@@ -126,13 +126,13 @@ class DiffRequest:
     protocol: str | None = None
     """`hw`, `kip-101`, `kip-279` or `kip-595`; from the evidence where not given."""
     replicas: tuple[int, ...] = ()
-    """The brokers that every partition is assigned to, where no metadata tells it."""
+    """The brokers that every partition is assigned to, where no metadata says it."""
     is_stopped: bool = False
     """No broker ran when its directories were copied."""
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
     pseudonyms: Pseudonyms | None = None
-    """What stands for payloads and groups; None where they are shown as they are."""
+    """The pseudonyms of payloads and groups; None where they are shown as they are."""
     seal: Path | None = None
     """A manifest to check the inputs against first."""
     jobs: int | None = None
@@ -238,7 +238,7 @@ def compare(
         jobs: processes; one for each core where not given.
         flatten: makes of each report what is written out, where it was computed; keeps memory small.
         keep_quiet: keep the reports of consistent partitions too.
-        progress: told of bytes and findings as they come.
+        progress: called with bytes and findings as they come.
     """
     places = find_places(inputs)
     gathered = gather_cluster_evidence(inputs, places, rename_group=options.rename_group)
@@ -363,7 +363,7 @@ def is_wanted(partition: TopicPartition, options: DiffOptions) -> bool:
 
 
 def single_files(inputs: Inputs) -> Iterator[Problem]:
-    """Segments that stand alone: nothing says what they are replicas of."""
+    """Segments without a partition directory: nothing says what they are replicas of."""
     for index, found in enumerate(inputs.found):
         if found.described.kind == FileKind.SEGMENT.value:
             words = "a segment file by itself does not say which partition it is of: name its partition directory"
@@ -482,7 +482,7 @@ def judge_partition(
 
 
 def records_to_go(result: DiffResult, inputs: Inputs) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
-    """For each expected truncation: the partition, whose replica, and the records it would cut."""
+    """Yield for each expected truncation the partition, the owner of the replica, and the records that it would discard."""
     reader = FileBatchReader([one.root for one in inputs.found])
     for report in result.reports:
         for replica in report.replicas:

@@ -30,7 +30,7 @@ NOT_DUMPED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpRequest:
-    """What is to be decoded."""
+    """The request to decode files."""
 
     paths: tuple[Path, ...]
     records: bool = False
@@ -42,7 +42,7 @@ class DumpRequest:
     from_time_ms: int | None = None
     to_time_ms: int | None = None
     pseudonyms: Pseudonyms | None = None
-    """What stands for payloads and names; None where they are shown as they are."""
+    """The pseudonyms of payloads and names; None where they are shown as they are."""
     jobs: int | None = None
     """Processes; one for each core where not given."""
     keep_going: bool = False
@@ -50,7 +50,7 @@ class DumpRequest:
 
     @property
     def selection(self) -> Selection:
-        """Which batches and records are asked for."""
+        """The batches and records that are asked for."""
         return Selection(
             from_offset=self.from_offset,
             to_offset=self.to_offset,
@@ -133,7 +133,7 @@ class DumpContent:
         self._is_read = False
 
     def __len__(self) -> int:
-        """How many files there are."""
+        """Return how many files there are."""
         return len(self._files)
 
     def files(self) -> Iterator[DumpFile]:
@@ -148,11 +148,11 @@ class DumpContent:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What could not be read so far."""
+        """The problems so far: what could not be read."""
         return (*self._obstacles, *self._problems)
 
     def conclude(self) -> Conclusion:
-        """What was met in all the content, which is read for it unless it has been."""
+        """Conclude from all the content, which is read for it unless it has been."""
         if not self._is_read:
             for file in self.files():
                 for _ in file.items():

@@ -1,4 +1,4 @@
-"""What happened: inputs as they are now, earlier snapshots and broker logs in; timeline, truncations and losses out."""
+"""The explanation of an incident: inputs as they are now, earlier snapshots and broker logs in; timeline, truncations and losses out."""
 
 import datetime as dt
 from collections import defaultdict
@@ -57,38 +57,38 @@ CHUNK_PARTITIONS = 32
 SMALL_WORK = 24 << 20
 """Bytes below which starting processes costs more than it saves."""
 
-NO_LOGS = "no log of any wanted partition is among the inputs: what was lost can't be told"
+NO_LOGS = "no log of any wanted partition is among the inputs: what was lost is unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainOptions:
-    """What of the evidence is told."""
+    """The part of the evidence that is explained."""
 
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
     is_stopped: bool = False
-    """Whoever asks says that no broker ran while its directories were copied."""
+    """Whether the user says that no broker ran while its directories were copied."""
     since_ms: int | None = None
     until_ms: int | None = None
     log_zone: dt.tzinfo | None = None
-    """Of the times in log files, where the user names it."""
+    """The time zone of the times in log files, where the user names it."""
     rename_group: Callable[[str], str] = str
-    """What consumer groups are called in the explanation."""
+    """The function that gives the names of consumer groups in the explanation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What happened, as far as the evidence tells."""
+    """The explanation of what happened, as far as the evidence shows it."""
 
     inputs: tuple[Input, ...]
     timeline: tuple[TimelineEntry, ...]
     incidents: tuple[PartitionIncident, ...]
-    """Of every partition that something happened to, or that was asked for."""
+    """The incidents of every partition that something happened to, or that was asked for."""
     partitions: int
     clocks: tuple[tuple[str, Clock], ...]
-    """By path of the log file."""
+    """The clocks, by path of the log file."""
     answer: Answer
-    """What it all comes to."""
+    """The conclusion, one sentence an item."""
     conclusion: tuple[str, ...]
     advice: tuple[str, ...]
     missing: tuple[str, ...]
@@ -97,11 +97,11 @@ class Explanation:
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
     operations: tuple[Operation, ...] = ()
-    """What operators did on purpose."""
+    """The operations that were done on purpose."""
     broker_bugs: tuple[BugTrace, ...] = ()
     """Known bugs whose traces are in starts and stops of brokers, not in one partition."""
     hosts: tuple[str, ...] = ()
-    """Where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
+    """The hosts where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
     topics: tuple[str, ...] = ()
     """Names of all topics that were met."""
     files: "tuple[CitedFile, ...]" = ()
@@ -112,10 +112,10 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainRequest:
-    """What is to be explained."""
+    """The request to explain an incident."""
 
     paths: tuple[Path, ...]
-    """As it is now."""
+    """The inputs as they are now."""
     before: tuple[Path, ...] = ()
     """Earlier snapshots."""
     topics: frozenset[str] = frozenset()
@@ -123,9 +123,9 @@ class ExplainRequest:
     since_ms: int | None = None
     until_ms: int | None = None
     log_timezone: str | None = None
-    """Of the times in log files, as `+02:00` or `Europe/Berlin`; from the evidence where not given."""
+    """The time zone of the times in log files, as `+02:00` or `Europe/Berlin`; from the evidence where not given."""
     pseudonyms: Pseudonyms | None = None
-    """What stands for groups, hosts and principals; None where they are shown as they are."""
+    """The pseudonyms of groups, hosts and principals; None where they are shown as they are."""
     seal: Path | None = None
     """A manifest to check the inputs against first."""
     hash_files: bool = False
@@ -133,7 +133,7 @@ class ExplainRequest:
     jobs: int | None = None
     """Processes; one for each core where not given."""
     is_stopped: bool = False
-    """Whoever asks says that no broker ran while its directories were copied."""
+    """Whether the user says that no broker ran while its directories were copied."""
     cluster: str | None = None
     """The id of the cluster that is wanted, where the inputs are of several."""
     keep_going: bool = False
@@ -209,7 +209,7 @@ class _Shared:
 
 
 def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None) -> Explanation:
-    """Tell what happened to every partition of the inputs that the options ask for.
+    """Explain what happened to every partition of the inputs that the options ask for.
 
     Args:
         evidence: inputs, snapshots and their order.
@@ -337,13 +337,13 @@ def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moment
 
 
 def _time_below(history: MetadataHistory, offset: int) -> int | None:
-    """When the last batch below an offset of the metadata log was appended."""
+    """Return the time at which the last batch below an offset of the metadata log was appended."""
     rows = history.batches[history.batches["last_offset"] < offset]
     return int(rows["max_timestamp"][-1]) if len(rows) else None
 
 
 def _whole_returns(events: Sequence[LoggedEvent]) -> dict[TopicPartition, list[WholeReturn]]:
-    """Followers that the leader told to truncate nothing, by partition."""
+    """Followers that truncated nothing by the leader's answer, by partition."""
     found: dict[TopicPartition, list[WholeReturn]] = defaultdict(list)
     for item in events:
         event, end = item.event, item.event.number("log_end_offset")
@@ -372,7 +372,7 @@ def _not_given(
 
 
 def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], options: ExplainOptions) -> str:
-    """When the window begins, in words: at `--since`, else at the oldest moment that any input tells of."""
+    """Return the beginning of the window, in words: `--since`, else the oldest moment that any input shows."""
     if options.since_ms is not None:
         return f" since {_utc(options.since_ms)}"
     times = [item.time_ms for item in gathered.events[:1] if isinstance(item.time_ms, int)]
@@ -471,7 +471,7 @@ def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Pro
 
 
 def _recorded(gathered: ClusterEvidence, options: ExplainOptions) -> dict[TopicPartition, Sequence[Leadership]]:
-    """The leaders of partitions whose logs nobody gave: the metadata and the lines may still tell of them."""
+    """The leaders of partitions whose logs are not among the inputs: the metadata and the log lines may still name them."""
     known = {TopicPartition(state.topic, state.partition) for state in _partition_states(gathered.histories)}
     if isinstance(gathered.facts, BrokerLogFacts):
         known |= set(gathered.facts.by_partition)

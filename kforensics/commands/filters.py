@@ -1,4 +1,4 @@
-"""What was asked for by name and is nowhere in the inputs: an answer about the rest is no answer about it."""
+"""Names that were asked for and are nowhere in the inputs: an answer about the rest is no answer about them."""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -21,7 +21,7 @@ def check_wanted(
 
     Args:
         topics: that are wanted; all where there are none.
-        known_topics: that any input tells of.
+        known_topics: topics that any input names.
         partitions: numbers that are wanted; all where there are none.
         known_partitions: those of the wanted topics.
         leader: the broker that is to be taken as leader.

@@ -1,4 +1,4 @@
-"""What is here: nodes, log directories, partitions with their offsets, every file by its kind."""
+"""The inventory: nodes, log directories, partitions with their offsets, every file by its kind."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from kforensics.source.walk import FoundFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LsRequest:
-    """What is to be listed."""
+    """The request to list inputs."""
 
     paths: tuple[Path, ...]
     keep_going: bool = False

@@ -20,7 +20,7 @@ from kforensics.findings.answers.metadata import metadata_answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataRequest:
-    """Whose history is asked for; None stands for everything."""
+    """The topic whose history is asked for; None means everything."""
 
     paths: tuple[Path, ...] = ()
     topic: str | None = None
@@ -62,9 +62,9 @@ class MetadataView:
     request: MetadataRequest
     comparison: LogComparison
     events: EventSelection
-    """What changed, in order."""
+    """The events: what changed, in order."""
     state: MetadataState
-    """As it is at the offset that was asked for, else at the end."""
+    """The state at the offset that was asked for, else at the end."""
 
 
 def run(request: MetadataRequest) -> Result[MetadataView]:
@@ -117,7 +117,7 @@ def run(request: MetadataRequest) -> Result[MetadataView]:
 
 
 def _read_logs(inputs: Inputs) -> list[MetadataHistory]:
-    """All metadata logs; the newest keeps its partitions, the others are only compared with it."""
+    """Return all metadata logs; the newest keeps its partitions, the others are only compared with it."""
     histories: list[MetadataHistory] = []
     for files in find_metadata_logs(inputs):
         histories.append(read_metadata_log(files))

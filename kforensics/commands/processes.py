@@ -22,7 +22,7 @@ def read_at(rate: int | None, jobs: int | None) -> int | None:
     """Read evidence no faster than a rate from now on, in one process.
 
     Args:
-        rate: bytes a second; None for as fast as it goes.
+        rate: bytes a second; None for as fast as possible.
         jobs: the processes that were asked for.
 
     Returns:

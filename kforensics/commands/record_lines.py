@@ -5,7 +5,7 @@ so nothing is copied between
 processes and the order is that of the file. A stretch starts where a sound batch is found. Whether that is where the
 stretch before ended, and whether
 offsets and epochs go on rising, is checked at each seam: where not, and wherever something is damaged, this process
-goes on alone from the seam, with the
+continues alone from the seam, with the
 order of the whole file in view. So the output does not depend on the number of processes.
 """
 
@@ -34,7 +34,7 @@ _TURN = struct.Struct(">qqqq?")
 
 
 class LineMaker(Protocol):
-    """What makes lines, each with its line break, of the records of a segment."""
+    """The function that makes lines, each with its line break, of the records of a segment."""
 
     def records(self, chunk: RecordChunk) -> list[bytes]:
         """The lines of records that are no control records."""
@@ -44,12 +44,12 @@ class LineMaker(Protocol):
 
 
 class _Turn(NamedTuple):
-    """What the stretches so far hand to the next one; all of them are undamaged."""
+    """The state that the stretches so far hand to the next one; all of them are undamaged."""
 
     position: int = 0
-    """Where they ended: everything before is written."""
+    """The position where they ended: everything before is written."""
     restart: int = 0
-    """Where the last of them began."""
+    """The position where the last of them began."""
     last_offset: int = -1
     leader_epoch: int = -1
     good: bool = True
@@ -130,7 +130,7 @@ class _Ring:
         self._jobs = min(jobs, self._stretches)
 
     def run(self) -> _Turn:
-        """Write as far as all is well, and tell how far that is."""
+        """Write as far as all is well, and return how far that is."""
         pipes = [os.pipe() for _ in range(self._jobs + 1)]
         children = [self._start(number, pipes) for number in range(self._jobs)]
         os.write(pipes[0][1], _TURN.pack(*_Turn()))
@@ -180,7 +180,7 @@ class _Ring:
                 os.write(result if stretch == self._stretches - 1 else onward, _TURN.pack(*turn))
 
     def _pass(self, turn: _Turn, lines: _Lines | None, upper: int) -> _Turn:
-        """Write the stretch if it goes on where the turn ended."""
+        """Write the stretch if it continues where the turn ended."""
         if not turn.good or (lines is not None and lines.start >= upper <= turn.position):
             return turn  # over, or one batch fills the stretch
         if (

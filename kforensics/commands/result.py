@@ -1,4 +1,4 @@
-"""What every command gives back, and what every command takes: evidence by path, and how fast it may be read."""
+"""The values that every command returns and takes: results, evidence by path, and how fast it may be read."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ Body = TypeVar("Body")
 
 
 class Progress(Protocol):
-    """What a command tells whoever watches it."""
+    """The progress that a command reports."""
 
     def expect(self, total: int) -> None:
         """Say how many bytes there are to read."""
@@ -29,21 +29,21 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """What a command concludes once all its evidence has been read."""
+    """The conclusion of a command once all its evidence has been read."""
 
     answer: Answer | None
-    """None where a command does not give one yet."""
+    """The answer; none where a command does not give one yet."""
     findings: tuple[Finding, ...] = ()
     """The gravest first."""
     problems: tuple[Problem, ...] = ()
-    """What could not be read."""
+    """The problems: what could not be read."""
     is_empty: bool = False
     """Whether there was nothing to conclude from."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Result(Generic[Body]):
-    """What a command gives back: inputs, answer, findings and problems, and in `body` a value of its own.
+    """The result of a command: inputs, answer, findings and problems, and in `body` a value of its own.
 
     The content of `dump`, of a manifest and of the check of a seal is read while it is written. Whoever asks for answer, findings or problems before that is
     done has it read to its end.
@@ -56,7 +56,7 @@ class Result(Generic[Body]):
     concluded: Conclusion | Callable[[], Conclusion]
     """The conclusion, or a function that reads the rest of the content and gives it."""
     shape: str = ""
-    """What kind of result of the command it is, where there are several; a name of `render.emit.WRITERS`."""
+    """The kind of result of the command, where there are several; a name of `render.emit.WRITERS`."""
     seal: "CheckedSeal | None" = None
     """The seal that the inputs were checked against."""
 
@@ -79,17 +79,17 @@ class Result(Generic[Body]):
 
     @property
     def answer(self) -> Answer | None:
-        """What the command says first."""
+        """The answer: what the command says first."""
         return self.conclusion.answer
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All findings, the gravest first."""
+        """The findings, the gravest first."""
         return self.conclusion.findings
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What could not be read."""
+        """The problems: what could not be read."""
         return self.conclusion.problems
 
     @property

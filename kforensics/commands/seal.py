@@ -43,7 +43,7 @@ SEALED_KIND = "sealed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealRequest:
-    """What is to be sealed."""
+    """The request to seal evidence."""
 
     paths: tuple[Path, ...]
     case_id: str | None = None
@@ -58,11 +58,11 @@ class SealRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealCheckRequest:
-    """What is to be compared with a manifest."""
+    """The request to compare evidence with a manifest."""
 
     manifest: Path
     paths: tuple[Path, ...] = ()
-    """In the order in which they were sealed, or none: then where they were sealed."""
+    """The paths in the order in which they were sealed, or none: then where they were sealed."""
     public_key: Path | None = None
     """An Ed25519 public key (PEM) that the signature must hold for."""
     signature: Path | None = None

@@ -35,7 +35,7 @@ class ReplayRequest:
     scenario: str
     """A built-in name, else a file."""
     protocol: str | None = None
-    """Under this one only; all where not given."""
+    """The one protocol to use; all where not given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class ExploreRequest:
 
     model: str
     invariant: str | None = None
-    """What must hold in every state."""
+    """The invariant that must hold in every state."""
     replicas: int = 2
     max_log: int = 2
     max_records: int = 2
@@ -64,13 +64,13 @@ class WriteRequest:
     brokers: int = 3
     partitions: int = 2
     racks: int = 0
-    """Of a random history; 0 for none."""
+    """The number of racks of a random history; 0 for none."""
     length: int | None = None
     """Bytes of a fleet's segments."""
     steps: int | None = None
-    """Only so many steps of a scenario."""
+    """The number of steps of a scenario to play; all where not given."""
     stops: bool = False
-    """In the end all brokers run, and then stop cleanly."""
+    """Whether in the end all brokers run, and then stop cleanly."""
     to_json: Callable[[object], str]
     """Makes of the truth what `truth.json` holds."""
 

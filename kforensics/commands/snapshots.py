@@ -40,13 +40,13 @@ class Evidence:
 
     inputs: Inputs
     ranks: Mapping[int, int]
-    """By index of the input; those as they are now have none."""
+    """The rank of each input, by its index; those as they are now have none."""
     final_rank: int
     notes: tuple[str, ...] = ()
     metadata_ends: Mapping[int, int] = field(default_factory=dict)
-    """By rank, where the longest metadata log of that moment ends."""
+    """The end of the longest metadata log of each moment, by rank."""
     logs_held: Mapping[tuple[int, int], int] = field(default_factory=dict)
-    """By rank and node, how many logs it held at that moment."""
+    """The number of logs that a node held at each moment, by rank and node."""
 
     def for_facts(self) -> Inputs:
         """The inputs without snapshots where the metadata log as it is now is among them: it holds all that older copies do."""
@@ -55,7 +55,7 @@ class Evidence:
         return now if find_metadata_logs(now) or not find_metadata_logs(self.inputs) else self.inputs
 
     def nodes_by_rank(self) -> dict[int, frozenset[int]]:
-        """Whose data directories there are of each moment."""
+        """The nodes whose data directories there are of each moment."""
         nodes: dict[int, set[int]] = {}
         for at, one in enumerate(self.inputs.found):
             if one.log_dirs and isinstance(one.described.broker_id, int):
@@ -65,7 +65,7 @@ class Evidence:
 
 @dataclass(slots=True)
 class _Group:
-    """All that one path stands for, at one moment."""
+    """All inputs that one path names, at one moment."""
 
     path: Path
     found: list[FoundInput]
@@ -87,7 +87,7 @@ def _is_place(found: FoundInput) -> bool:
 def gather_evidence(
     paths: Sequence[Path], before: Sequence[Path], *, keep_going: bool = False, cluster: str | None = None
 ) -> Evidence:
-    """Find what the paths stand for; snapshots are put in the order in which they were taken, by what they hold.
+    """Find the inputs that the paths name; snapshots are put in the order in which they were taken, by what they hold.
 
     What does not fit is named in the notes and put aside: a path given twice, a snapshot of a few nodes that is younger than what is
     given as it is now. A snapshot of all nodes that is younger changes places with it.
@@ -118,7 +118,7 @@ def gather_evidence(
     now, used = _with_newest_last(now, used, notes)
     order = in_order([group.moment for group in used])
     notes += _order_notes(used, order)
-    notes += _strangers(now, used)
+    notes += _of_others(now, used)
     kept = {id(one) for group in (*used, now) for one in group.found}
     aside = [group for group in groups if not any(id(one) in kept for one in group.found)]
     return _evidence(inputs, now.found, now.problems, [used[at] for at in order], aside, notes=notes)
@@ -139,9 +139,9 @@ def _of_one_cluster(groups: Sequence[_Group], now: _Group, cluster: str | None, 
     ]
     if cluster is None and len({name for _, name in named}) > 1:
         raise of_several_clusters(named)
-    strangers = [group for group in groups if group.clusters and wanted and not group.clusters & wanted]
-    notes += [f"{group.path} is of cluster {', '.join(sorted(group.clusters))}; it is not used." for group in strangers]
-    return [group for group in groups if not any(group is one for one in strangers)]
+    of_others = [group for group in groups if group.clusters and wanted and not group.clusters & wanted]
+    notes += [f"{group.path} is of cluster {', '.join(sorted(group.clusters))}; it is not used." for group in of_others]
+    return [group for group in groups if not any(group is one for one in of_others)]
 
 
 def _evidence(
@@ -208,7 +208,7 @@ def _belongs(group: _Group, now: _Group, groups: Sequence[_Group], notes: list[s
 
 
 def _with_newest_last(now: _Group, used: list[_Group], notes: list[str]) -> tuple[_Group, list[_Group]]:
-    """What is now changes places with a snapshot that is proven to be younger and shows the same nodes; others that are younger are put aside."""
+    """Exchange what is now with a snapshot that is proven to be younger and shows the same nodes; others that are younger are put aside."""
     younger = []
     for group in used:
         order = order_of(now.moment, group.moment)
@@ -272,7 +272,7 @@ def _order_notes(used: Sequence[_Group], order: Sequence[int]) -> Iterator[str]:
         yield "The snapshots were not given in the order of their files' times; they are taken in that order."
 
 
-def _strangers(now: _Group, used: Sequence[_Group]) -> Iterator[str]:
+def _of_others(now: _Group, used: Sequence[_Group]) -> Iterator[str]:
     """Snapshots of nodes of which nothing is known now."""
     known = now.moment.node_ids
     for group in used:
@@ -283,7 +283,7 @@ def _strangers(now: _Group, used: Sequence[_Group]) -> Iterator[str]:
 
 
 def _unknown_nodes(found: Sequence[FoundInput]) -> Iterator[Problem]:
-    """Identity files that can't be read: whose log directory it is stays open, and with it much of what could be told."""
+    """Identity files that can't be read: whose log directory it is stays open, and with it much of what could be known."""
     for number, one in enumerate(found):
         for log_dir in one.log_dirs:
             if log_dir.meta is Absent.UNREADABLE:
@@ -294,7 +294,7 @@ def _unknown_nodes(found: Sequence[FoundInput]) -> Iterator[Problem]:
 def _find(
     paths: Sequence[Path], errors: list[EvidenceError], *, with_logs: bool
 ) -> tuple[list[FoundInput], list[Problem]]:
-    """What each path stands for; those that can't be used are added to the errors, and are problems."""
+    """The inputs that each path names; those that can't be used are added to the errors, and are problems."""
     found: list[FoundInput] = []
     problems: list[Problem] = []
     for path in paths:

@@ -16,7 +16,7 @@ from kforensics.reconcile.replicas.intact import IntactReplicas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyRequest:
-    """What is to be checked, and how deep."""
+    """The request to check files, and how deep."""
 
     paths: tuple[Path, ...]
     level: str = Level.RECORDS.value
@@ -31,12 +31,12 @@ class VerifyRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyResult:
-    """All files of all inputs, checked."""
+    """The reports on all files of all inputs."""
 
     level: Level
     verification: Verification
     intact: IntactReplicas
-    """Which replicas hold a damaged range intact."""
+    """The replicas that hold a damaged range intact."""
 
     @property
     def files(self) -> tuple[FileReport, ...]:

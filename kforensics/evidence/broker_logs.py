@@ -38,14 +38,14 @@ class LogPlace(NamedTuple):
     """A file that may be a broker's log."""
 
     root: Path
-    """Where the input really is."""
+    """The real path of the input."""
     path: str
     """Relative to the input; `.` where the input is the file."""
     input: int
 
     @property
     def location(self) -> Path:
-        """Where the file really is."""
+        """The real path of the file."""
         return self.root if self.path == "." else self.root / self.path
 
 
@@ -61,7 +61,7 @@ class LogFile:
     node_id: int | Absent
     """The node that wrote it, from its lines; where they do not say, from the names of the directories above."""
     events: tuple[LogEvent, ...]
-    """In file order."""
+    """The events, in file order."""
     census: LineCensus
     events_dropped: int
     problems: tuple[Problem, ...]
@@ -168,7 +168,7 @@ def _read_part(place: LogPlace, part: "_Part", keep: Keep) -> "_Reading":
 
 
 def _next_line(file: EvidenceFile, position: int) -> int:
-    """Where the first line begins that starts at `position` or behind it."""
+    """Return the position of the first line that begins at `position` or behind it."""
     at = position - 1
     while position and (chunk := file.read(at, WINDOW_LENGTH)):
         end = chunk.find(b"\n")
@@ -214,7 +214,7 @@ class _Part(NamedTuple):
 
 
 class _Reading:
-    """What has been kept of a file so far."""
+    """The events kept of a file so far."""
 
     def __init__(self) -> None:
         self.events: list[LogEvent] = []
@@ -282,7 +282,7 @@ def _windows(file: EvidenceFile, position: int = 0, end: int | None = None) -> I
 
 
 def _inflate(file: EvidenceFile, input_index: int, path: str, problems: list[Problem]) -> Iterator[bytes]:
-    """What a gzip file holds, member by member, a window at a time; behind damage nothing can be read."""
+    """Yield the contents of a gzip file, member by member, a window at a time; nothing behind damage can be read."""
     inflater, is_open, position = zlib.decompressobj(GZIP_WINDOW), False, 0
     for chunk in _windows(file):
         pending = chunk

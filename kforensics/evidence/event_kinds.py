@@ -1,4 +1,4 @@
-"""What can happen to a cluster, whoever says so: the one list of kinds for the metadata log and for timelines, and what a log line of each kind becomes."""
+"""The one list of the kinds of events of a cluster, for the metadata log and for timelines, and the row that a log line of each kind becomes."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from kforensics.formats.log_lines.event import LogEventKind as Kind
 
 
 class EventKind(StrEnum):
-    """What an event is; the value is the `event` of JSON documents."""
+    """The kind of an event; the value is the `event` of JSON documents."""
 
     TOPIC_CREATED = "topic-created"
     TOPIC_DELETED = "topic-deleted"
@@ -60,18 +60,18 @@ class EventKind(StrEnum):
 
 
 TIMELINE_ALIASES = {EventKind.CONFIG_CHANGE: "setting-changed", EventKind.CONTROLLER_CHANGE: "controller-elected"}
-"""What `kind` is in timelines of schema 1, where that is another name than `event`: kept so that no program loses what it reads."""
+"""The values of `kind` in timelines of schema 1, where they are other names than `event`: kept so that no program loses what it reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedEventRow:
-    """What a log line becomes in a timeline."""
+    """The row of a timeline that a log line becomes."""
 
     event: EventKind
     fields: tuple[str, ...] = ()
-    """Of the line, those that the entry keeps."""
+    """The fields of the line that the entry keeps."""
     is_quiet: bool = False
-    """Without consequence: shown only where it is asked for."""
+    """Whether the event has no consequence and is shown only on request."""
     words: str = ""
     """The sentence of the screen, with `{broker}`, `{names}` (of partitions) and the fields; `[…]` is left out where a field in it is missing.
 

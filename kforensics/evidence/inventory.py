@@ -1,4 +1,4 @@
-"""What is there: nodes, log directories, partitions with their offsets, every file; of a log only its end is read."""
+"""The inventory: nodes, log directories, partitions with their offsets, every file; of a log only its end is read."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ class ListedNode:
     cluster_id: str | Absent
     kafka_version_hint: str | Absent
     clean_shutdown: bool
-    """All of its log directories hold `.kafka_cleanshutdown`, which a mere controller never writes."""
+    """Whether all of its log directories hold `.kafka_cleanshutdown`, which a mere controller never writes."""
     log_dirs: tuple[ListedLogDir, ...]
 
 
@@ -79,10 +79,10 @@ class ListedPartition:
     segments: int
     deleted_segments: int
     bytes: int
-    """Of the segments in use."""
+    """The size of the segments in use."""
     files: int
     file_bytes: int
-    """Of all files in the directory, whatever they are."""
+    """The size of all files in the directory, whatever they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class MissingOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """All that was found, in the order of the inputs and of names."""
+    """Everything that was found, in the order of the inputs and of names."""
 
     nodes: tuple[ListedNode, ...] = ()
     partitions: tuple[ListedPartition, ...] = ()
@@ -161,13 +161,13 @@ def take_inventory(inputs: Inputs) -> Inventory:
 
 @dataclass(slots=True)
 class _Partition:
-    """What has been seen of the partition directory that is being walked."""
+    """The part of the partition directory that has been walked so far."""
 
     directory: FoundDirectory
     segments: list[tuple[int, str]] = field(default_factory=list)
     indexes: dict[int, str] = field(default_factory=dict)
     names: list[tuple[FileName, str]] = field(default_factory=list)
-    """Of segments and indexes, and their paths."""
+    """The names of segments and indexes, and their paths."""
     snapshots: set[int] = field(default_factory=set)
     deleted: int = 0
     log_bytes: int = 0

@@ -196,7 +196,7 @@ def _forked(serve: Callable[[int], None], unneeded: Sequence[int]) -> tuple[int,
 
 
 def _receive(descriptor: int) -> tuple[Any] | None:
-    """What was sent, none where the other end is closed."""
+    """Return what was sent, none where the other end is closed."""
     head = _read_exactly(descriptor, _FRAME.size)
     data = None if head is None else _read_exactly(descriptor, _FRAME.unpack(head)[0])
     return None if data is None else (pickle.loads(data),)  # noqa: S301  # from our own child

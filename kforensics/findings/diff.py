@@ -163,9 +163,9 @@ def _truncation_finding(report: PartitionReport, replica: ReplicaReport) -> Find
     else:
         code, severity = "KF203", Severity.WARNING
         tail = (
-            ", none of them committed"
+            (", not committed" if counts.records == 1 else ", none of them committed")
             if counts.no == counts.records
-            else ", all of which the leader holds"
+            else (", which the leader holds" if counts.records == 1 else ", all of which the leader holds")
             if not lost.records
             else ""
         )

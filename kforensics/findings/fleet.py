@@ -12,7 +12,7 @@ from kforensics.units import OffsetRange
 
 
 def placement_findings(report: PartitionReport, placement: Placement) -> Iterator[Finding]:
-    """What is wrong with the placement of one partition."""
+    """Yield the findings about the placement of one partition."""
     partition = report.partition
     if placement.is_offline:
         yield finding(

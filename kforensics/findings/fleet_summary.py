@@ -24,7 +24,7 @@ class BrokerHealth:
     bytes: int
     damaged_places: int
     grave_findings: int
-    """Of severity `warning` and above."""
+    """The number of findings of severity `warning` and above."""
     problems: int
 
 
@@ -38,12 +38,12 @@ class DiskDamage:
     log_dir: str
     damaged_places: int
     replicas: int
-    """That hold them."""
+    """The number of replicas that hold them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderShare:
-    """How evenly the partitions of a cluster are led."""
+    """The share of the partitions of a cluster that each broker leads."""
 
     cluster_id: str | Absent
     most: int
@@ -93,7 +93,7 @@ class FleetSummary:
     topics_checked: int
     """Topics whose whole assignment is known."""
     topics_by_rule: int
-    """Of those, the ones that lie as Kafka's rule lays them out."""
+    """The number of those topics that are placed by Kafka's rule."""
     lost_certain: int
     lost_possible: int
     worst: tuple[PartitionLine, ...]
@@ -111,7 +111,7 @@ class FleetSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingKey:
-    """What makes a finding the same in two audits: its code and subject, not its numbers."""
+    """The key by which a finding is the same in two audits: its code and subject, not its numbers."""
 
     code: str
     topic: str | Absent
@@ -143,12 +143,12 @@ class AuditComparison:
     new_nodes: tuple[str, ...]
     gone_nodes: tuple[str, ...]
     problem_count: int
-    """Of the later audit: what it could not read."""
+    """The number of problems of the later audit: what it could not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanResult:
-    """What `fleet scan` extracted of a broker's disks."""
+    """The counts of what `fleet scan` extracted of a broker's disks."""
 
     inputs: tuple[Input, ...]
     findings: tuple[Finding, ...]

@@ -31,7 +31,7 @@ _RANKS = {severity: rank for rank, severity in enumerate(reversed(Severity))}
 
 
 class Confidence(StrEnum):
-    """How firmly the evidence carries the statement."""
+    """The degree to which the evidence supports the statement."""
 
     PROVEN = "proven"
     LIKELY = "likely"

@@ -23,7 +23,7 @@ _SEQUENCE_KINDS = frozenset({DamageKind.ORDER, DamageKind.EPOCH, DamageKind.NAME
 _UNDER_A_SOUND_CHECKSUM = frozenset(
     {DamageKind.RECORD, DamageKind.COUNT, DamageKind.COMPRESSION, DamageKind.TOO_LARGE, DamageKind.UNSUPPORTED}
 )
-"""What recovery does not see: it asks for checksums, and opens no batch."""
+"""The damage that recovery does not see: it checks checksums, and opens no batch."""
 
 _REBUILT = frozenset({"KF103", "KF104", "KF105", "KF107"})
 """Damage of files that a broker can do without: a warning, not an error."""
@@ -115,14 +115,14 @@ def _file_findings(report: FileReport, intact: IntactReplicas, inputs: Sequence[
 
 
 def _of_torn_tail(context: PartitionContext | None) -> tuple[str, str]:
-    """What the next start makes of the unfinished end of a log, and what to do, where it is known that the start recovers it."""
+    """Return what the next start makes of the unfinished end of a log, and what to do, where it is known that the start recovers it."""
     if context is None or not (context.is_metadata or context.clean_shutdown is False):
         return "", ""
     return _TRUNCATED_AT_START, _NOTHING_TO_DO
 
 
 def _of_clean_tail(context: PartitionContext | None, report: FileReport, place: Damage) -> str:
-    """What bytes behind the last batch come to after a clean stop, which recovers nothing.
+    """Return what becomes of bytes behind the last batch after a clean shutdown, where nothing is recovered.
 
     `LogSegment.readNextOffset` reads on behind the last index entry without a checksum, up to 4.3.1.
     """

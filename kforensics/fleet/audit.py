@@ -37,7 +37,7 @@ class AuditOutcome:
 
     tables: Tables
     seconds: Mapping[str, float]
-    """Of each stage, by the clock on the wall."""
+    """The time that each stage took, by the wall clock."""
     read_bytes: int
     reused_segments: int
 

@@ -16,7 +16,7 @@ from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Which partitions, nodes and findings a report is about; empty means all."""
+    """The partitions, nodes and findings that a report is about; empty means all."""
 
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
@@ -47,7 +47,7 @@ def is_in(column: str, values: Iterable[Any]) -> Any:
 
 
 def all_of(*conditions: Any) -> Any:
-    """All of the conditions that are some."""
+    """The conjunction of the conditions that are given."""
     found = None
     for one in conditions:
         if one is not None:

@@ -24,7 +24,7 @@ __all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRequest:
-    """What is to be audited, and where its tables go."""
+    """The sources of an audit, and the directory that its tables are written to."""
 
     sources: tuple[str, ...]
     tables: str
@@ -32,7 +32,7 @@ class AuditRequest:
     """Tables of an earlier audit: what has not changed since is not read again."""
     master: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Of Spark."""
+    """The settings of Spark."""
     leader: int | None = None
     protocol: str | None = None
     topics: frozenset[str] = frozenset()
@@ -67,7 +67,7 @@ class ComparisonRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanRequest:
-    """Data directories of one broker, and where their evidence goes."""
+    """Data directories of one broker, and the directory that their evidence is written to."""
 
     paths: tuple[Path, ...]
     evidence: str

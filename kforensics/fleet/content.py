@@ -104,7 +104,7 @@ class ContentKeeper:
             self._batches.add(self._earlier("batches", row))
 
     def segment(self, row: Listed, source: SegmentBytes) -> Callable[[BatchTable], None] | None:
-        """What a segment's batches are shown to as they are read."""
+        """The function that receives a segment's batches as they are read."""
         sink = self._batches
         if sink is None or row["kind"] != IS_SEGMENT:
             return None

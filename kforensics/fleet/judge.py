@@ -38,20 +38,20 @@ _WITH_REPORT = frozenset(Verdict) - {Verdict.LEADER, Verdict.CONSISTENT}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeContext:
-    """What every group is judged with; sent to the workers."""
+    """The values that every group is judged with; sent to the workers."""
 
     tables: Tables
     run: int
     audit: str
     """A name of this attempt that no other has."""
     roots: tuple[Path, ...]
-    """Where each input really is."""
+    """The real path of each input."""
     evidence: tuple[Tables | None, ...]
-    """Where the evidence of each input is; none where its files are read."""
+    """The directory of the evidence of each input; none where its files are read."""
     clusters: tuple[str, ...]
-    """Of each input."""
+    """The cluster of each input."""
     order: Mapping[str, int]
-    """Of the log directories, by their source key."""
+    """The order of the log directories, by their source key."""
     audited: Mapping[str, frozenset[int]]
     """Brokers whose disks were looked at, by cluster."""
     options: DiffOptions
@@ -59,7 +59,7 @@ class JudgeContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterKnowledge:
-    """What is known of a cluster beyond its replicas."""
+    """The facts about a cluster beyond its replicas."""
 
     facts: ClusterFacts
     protocol_hints: Mapping[int, ProtocolName]

@@ -1,4 +1,4 @@
-"""What the metadata logs, broker logs and consumer groups of a fleet say, cluster by cluster, without walking through its partitions."""
+"""Facts from the metadata logs, broker logs and consumer groups of a fleet, cluster by cluster, without reading its partitions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -76,7 +76,7 @@ def gather_knowledge(
     tasks: Sequence[LogDirTask],
     totals: Sequence[LogDirTotals],
 ) -> tuple[Mapping[str, ClusterKnowledge], tuple[Problem, ...]]:
-    """What is known of each cluster, and what could not be read of it."""
+    """The facts about each cluster, and what could not be read of it."""
     by_number = {one.number: one for one in totals}
     out: dict[str, ClusterKnowledge] = {}
     problems: list[Problem] = []

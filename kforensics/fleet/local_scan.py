@@ -162,7 +162,7 @@ class _Scanner:
         keeper.remove_others()
 
     def _own_findings(self, task: LogDirTask, read: Scanned) -> None:
-        """What each log says against itself; whatever needs other replicas is for the audit."""
+        """Contradictions within each log; whatever needs other replicas is left to the audit."""
         segments: dict[str, tuple[list[Any], list[Any]]] = {}
         for row in read.segments:
             live, deleted = segments.setdefault(row["directory"], ([], []))

@@ -53,7 +53,7 @@ def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, by
 
 
 def unpack(parcels: Iterable[bytes]) -> Scanned:
-    """What several tasks sent to one group."""
+    """The rows that several tasks sent to one group."""
     out = Scanned()
     for parcel in parcels:
         replicas, segments = json.loads(zlib.decompress(parcel))

@@ -41,12 +41,12 @@ class PlannedInput:
     sources: tuple[str, ...]
     """A key for each log directory, the same in every audit of the same place."""
     evidence: Path | None = None
-    """Where `fleet scan` put what it extracted, if its bytes are not to be read here."""
+    """The directory of what `fleet scan` extracted, if the bytes are not to be read here."""
     rack: str | None = None
     partition_count: int = 0
     """Live partition directories, as far as they were counted on the way."""
     problems: tuple[Problem, ...] = ()
-    """What the scan that extracted the evidence could not read; their input is not yet this one's number."""
+    """The problems of the scan that extracted the evidence; their input is not yet this one's number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class FoundSources:
 
 
 def find_sources(sources: Sequence[Source], *, keep_going: bool = False) -> FoundSources:
-    """The inputs that sources stand for, in their order.
+    """The inputs that sources name, in their order.
 
     Args:
         sources: where to look.
@@ -150,7 +150,7 @@ def read_scan_inputs(location: Path) -> list[PlannedInput]:
 
 
 def scan_manifest(planned: Sequence[PlannedInput], *, is_complete: bool) -> dict[str, Any]:
-    """What `evidence.json` says: which inputs were read, and whether to the end."""
+    """The contents of `evidence.json`: which inputs were read, and whether to the end."""
     return {
         "schema": SCAN_SCHEMA,
         "is_complete": is_complete,

@@ -59,7 +59,7 @@ class LogDirTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirTotals:
-    """What the listing of a log directory came to."""
+    """The result of listing a log directory."""
 
     number: int
     weight: int
@@ -70,7 +70,7 @@ class LogDirTotals:
     offsets_places: tuple[str, ...] = ()
     """Directories of the topic in which consumer groups commit."""
     topics: tuple[str, ...] = ()
-    """Of those that were asked for by name, the ones that are there."""
+    """The topics that were asked for by name and are there."""
     fingerprint: str = ""
     """The digest of the names, lengths and times of change of all files in the log directory."""
     newest_ns: int = 0

@@ -34,7 +34,7 @@ class Wanted:
 
 
 def narrowed(wanted: Wanted, condition: Filter) -> Wanted:
-    """What a further condition leaves."""
+    """Return the part of `wanted` that a further condition leaves."""
     column: tuple[str, ...] = getattr(condition, "attribute", ())
     name = ".".join(column)
     value = getattr(condition, "value", None)

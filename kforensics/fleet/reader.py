@@ -1,4 +1,4 @@
-"""How a fleet's judge reads content: from files where they are at hand, else from what a scan carried along."""
+"""A reader of content for the judge of a fleet: from files where they are at hand, else from what a scan carried along."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence

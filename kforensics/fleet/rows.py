@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 _WITH_RECORDS = frozenset({"files", "records"})
 _WITH_BATCHES = _WITH_RECORDS | {"batches"}
-"""What of a replica's content can be read: its files themselves, or what a scan carried along."""
+"""The part of a replica's content that can be read: its files themselves, or what a scan carried along."""
 
 _DIGEST_COLUMNS = ("bucket", "low", "high", "batches", "position")
 
@@ -145,7 +145,7 @@ def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs:
 
 
 def replica_row(replica: Replica, source: str, sequence: int, content: str = "files") -> Row:
-    """What a partition directory says, its segments apart; `content` is what can be read of them: `files`, `records`, `batches` or `digests`."""
+    """The facts of a partition directory without its segments; `content` says what can be read of them: `files`, `records`, `batches` or `digests`."""
     checkpoints = {name: getattr(replica, name) for name in CHECKPOINTS}
     absent = {
         name: value.value

@@ -26,7 +26,7 @@ from kforensics.source.walk import SETTLED_NS
 
 
 class Keeper(Protocol):
-    """Told of what is read while it is read, to keep some of it."""
+    """A receiver of what is read, while it is read, that keeps some of it."""
 
     def expect(self, rows: Sequence[Mapping[str, Any]], reused: frozenset[str]) -> None:
         """The run of the listing that comes next, and the files in it that are not read again."""
@@ -41,7 +41,7 @@ class Keeper(Protocol):
         ...
 
     def segment(self, row: Mapping[str, Any], source: SegmentBytes) -> Callable[[BatchTable], None] | None:
-        """What a segment's batches are shown to as they are read."""
+        """The function that receives a segment's batches as they are read."""
         ...
 
     def finish(
@@ -123,7 +123,7 @@ class EarlierLooks:
         self._places = tuple(places)
 
     def of(self, source: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Scanned, frozenset[str]]:
-        """What is known of the listed files that are still as they were, and the paths of these."""
+        """The known rows of the listed files that have not changed, and the paths of these files."""
         out = Scanned()
         wanted = {row["path"]: (row["length"], row["mtime_ns"]) for row in rows}
         for tables in self._places if wanted else ():
@@ -174,7 +174,7 @@ def scan_piece(
         place_of: makes a partition directory out of its row.
         earlier: what need not be read again.
         level: how deep batches are checked.
-        keeper: told of what is read, where some of it is kept; the run is one of whole partition directories then.
+        keeper: receives what is read, where some of it is kept; the run is one of whole partition directories then.
     """
     out, reused = earlier.of(task.source, [row for row in rows if row["kind"] != IS_DIRECTORY])
     out.reused = len(reused)
@@ -243,7 +243,7 @@ def _read_segment(
 
 
 def take_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> Scanned:
-    """What `fleet scan` extracted of a log directory, as far as the options ask for it, under this audit's numbers."""
+    """The evidence that `fleet scan` extracted of a log directory, as far as the options ask for it, under this audit's numbers."""
     wanted = wanted_evidence(task.source, options)
     of_source = pd.field("source") == task.source
     out = Scanned()

@@ -38,7 +38,7 @@ class ScanContext:
     run: int
     tasks: tuple[LogDirTask, ...]
     pieces: tuple[tuple[Piece, ...], ...]
-    """Of each task, none where it is left out."""
+    """The pieces of each task; none where the task is left out."""
     clusters: tuple[str, ...]
     groups: int
     options: DiffOptions

@@ -18,7 +18,7 @@ from kforensics.source.mapped import EvidenceFile, unreadable
 
 WITHOUT_AUTHORITY = frozenset({"file", "mock"})
 DEFAULT_AUTHORITY = "default"
-"""Stands for the name node of the Hadoop configuration, where a URI names none."""
+"""The name that means the name node of the Hadoop configuration, where a URI names none."""
 
 GLOB_CHARACTERS = frozenset("*?[")
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from kforensics.units import EpochEntry
 
-UNICODE_MARKS = {"even": "━", "odd": "─", "cut": "╳", "differs": "≠", "none": " "}
-ASCII_MARKS = {"even": "=", "odd": "-", "cut": "x", "differs": "#", "none": " "}
+UNICODE_MARKS = {"even": "━", "odd": "─", "truncated": "╳", "differs": "≠", "none": " "}
+ASCII_MARKS = {"even": "=", "odd": "-", "truncated": "x", "differs": "#", "none": " "}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def draw_lane(lane: Lane, scale: Scale, *, marks: dict[str, str]) -> str:
         until = end if at + 1 == len(terms) else min(scale.column(terms[at + 1].start_offset), end)
         mark = marks["even"] if at % 2 == 0 else marks["odd"]
         cells[begin:until] = mark * max(until - begin, 0)
-    for offset, mark in ((lane.differs_from, marks["differs"]), (lane.truncated_from, marks["cut"])):
+    for offset, mark in ((lane.differs_from, marks["differs"]), (lane.truncated_from, marks["truncated"])):
         if offset is not None and offset < lane.end:
             at = min(scale.column(max(offset, lane.start)), max(end - 1, 0))
             cells[at:end] = mark * (end - at)

@@ -1,7 +1,7 @@
 """Findings as SARIF 2.1.0, which the viewers of CI systems understand.
 
 A finding is a result, its code the rule, a citation a location: the file relative to its input, and the bytes or line. What
-could not be read is a notification of the invocation. Whatever SARIF has no field for stands in `properties`, by the names
+could not be read is a notification of the invocation. Whatever SARIF has no field for is in `properties`, by the names
 of the JSON documents.
 """
 

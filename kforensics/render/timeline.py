@@ -7,7 +7,7 @@ from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.events import GRAVE
 
-# What a person has to know to follow an incident; the rest is told with -v.
+# What a person has to know to follow an incident; the rest is shown with -v.
 _TOLD = frozenset(
     {
         "broker-start",
@@ -26,7 +26,7 @@ _TOLD = frozenset(
 )
 
 AFTERMATH_MS = 1_000
-"""How long after the last grave event the telling goes on."""
+"""How long after the last grave event the timeline continues."""
 
 
 def shown_entries(
@@ -75,7 +75,7 @@ def _first_creation(incidents: Sequence[PartitionIncident]) -> int:
 
 
 def _restarts_only(entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """Without the first start of each broker: how the cluster once came up tells nothing."""
+    """The entries without the first start of each broker: how the cluster first started explains nothing."""
     seen: set[int | Absent] = set()
     for entry in entries:
         if entry.kind == "broker-start" and entry.broker_id not in seen:

@@ -18,7 +18,7 @@ MOST_NAMED = 100
 
 
 def find_roots(paths: Sequence[Path]) -> list[Path]:
-    """Where the paths really are; a symbolic link is followed here, and only here.
+    """Return the real places of the paths; a symbolic link is followed here, and only here.
 
     Raises:
         EvidenceError: one of them is not there; a seal of the others would not be that of what was named.
@@ -46,7 +46,7 @@ def seal_roots(roots: Sequence[Path], *, jobs: int) -> Iterator[SealEntry | Prob
 
 @dataclass(slots=True)
 class SealCheck:
-    """What a comparison with a manifest found; complete when its differences have been gone through."""
+    """The result of a comparison with a manifest; complete when its differences have been read to the end."""
 
     head: ManifestHead
     shown: tuple[str, ...]

@@ -39,11 +39,11 @@ Checkpoints = Mapping[str, Mapping[TopicPartition, CheckpointValue]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """All files of all inputs, checked."""
+    """The reports on all files of all inputs."""
 
     partitions: tuple[CheckedPartition, ...]
     files: tuple[FileReport, ...]
-    """By input and path; those of partitions included."""
+    """The reports by input and path; those of partitions included."""
     problems: tuple[Problem, ...]
 
 

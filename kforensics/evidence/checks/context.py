@@ -1,4 +1,4 @@
-"""What is known about one partition directory before its files are read, and what is said of each file afterwards."""
+"""The facts about one partition directory before its files are read, and the reports on each file afterwards."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class Remark:
     path: str
     statement: str
     file_kind: FileKind
-    """Of the file that it is about."""
+    """The kind of the file that the remark is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

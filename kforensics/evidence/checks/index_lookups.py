@@ -1,4 +1,4 @@
-"""What the batches say at the places that index entries name, collected window by window; judged once the whole segment is read."""
+"""The batches at the places that index entries name, collected window by window; judged once the whole segment is read."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ NO_BATCH = -(2**62)
 """The value for an entry that names a position without a batch."""
 
 UNREADABLE = -(2**62) + 1
-"""Where the batch at the place is damaged, so that its header says nothing."""
+"""The value for a place whose batch is damaged, so that its header says nothing."""
 
 
 class PositionLookups:
     """Base offsets of the batches that begin at the positions of offset index entries."""
 
     def __init__(self, positions: NDArray[Any]) -> None:
-        """Nothing is found yet."""
+        """Start with nothing found."""
         self._order = np.argsort(positions, kind="stable")
         self._sorted = positions[self._order]
         self.base_offsets = np.full(len(positions), NO_BATCH, dtype=np.int64)
@@ -43,7 +43,7 @@ class OffsetLookups:
     """Largest timestamps of the batches that hold the offsets of time index entries, and of all batches up to there."""
 
     def __init__(self, offsets: NDArray[Any]) -> None:
-        """Nothing is found yet."""
+        """Start with nothing found."""
         self._order = np.argsort(offsets, kind="stable")
         self._sorted = offsets[self._order]
         self._at = 0

@@ -25,7 +25,7 @@ from kforensics.formats.primitives.text_lines import DamageList
 def check_offset_index(
     index: OffsetIndex, scan: SegmentScan, base_offset: int, *, is_recovered: bool
 ) -> tuple[Damage, ...]:
-    """What is wrong with an offset index, read alone and against its segment.
+    """Return the damage of an offset index, read alone and against its segment.
 
     Args:
         index: its entries.
@@ -79,7 +79,7 @@ def check_offset_index(
 def check_time_index(
     index: TimeIndex, scan: SegmentScan, base_offset: int, *, is_recovered: bool
 ) -> tuple[Damage, ...]:
-    """What is wrong with a time index, read alone and against its segment."""
+    """Return the damage of a time index, read alone and against its segment."""
     offsets = index.entries["relative_offset"].astype(np.int64) + base_offset
     times = index.entries["timestamp"].astype(np.int64)
     found, highest = scan.time_found, scan.time_highest

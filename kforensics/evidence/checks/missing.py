@@ -1,4 +1,4 @@
-"""Segments that are gone: an index, a checkpoint or a hole in the log speaks of them."""
+"""Missing segments: an index, a checkpoint or a hole in the log shows that they were there."""
 
 from collections.abc import Sequence
 

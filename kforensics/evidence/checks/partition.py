@@ -43,7 +43,7 @@ Scans = Mapping[str, SegmentScan]
 
 
 def scan_tasks(context: PartitionContext, level: Level) -> list[tuple[FoundFile, ScanTask]]:
-    """What has to be walked of a partition: its segments, with the indexes beside them."""
+    """Return the files of a partition that have to be walked: its segments, with the indexes beside them."""
     by_name = _live_by_name(context)
     splits = tuple(sorted({base_offset_of(file) for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)}))
     live = context.of_kind(FileKind.SEGMENT)

@@ -1,4 +1,4 @@
-"""What a run of batches does to the producer state, small enough to be sent between processes and folded in log order.
+"""The effect of a run of batches on the producer state, small enough to be sent between processes and folded in log order.
 
 A run of data batches of one producer between two markers is one `DataRun`, since only its first transactional offset
 and its last batch matter;

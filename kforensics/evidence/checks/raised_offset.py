@@ -93,7 +93,7 @@ def _is_compacted(context: PartitionContext, scan: SegmentScan) -> bool:
 
 
 def _confirming(context: PartitionContext, end: int) -> Iterator[str]:
-    """What names the very offset at which the log ends then."""
+    """Yield the sources that name the very offset at which the log ends then."""
     if any(base_offset_of(file) == end for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)):
         yield "a producer snapshot"
     for words, value in (

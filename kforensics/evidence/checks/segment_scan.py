@@ -67,18 +67,18 @@ class TailBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentScan:
-    """What one pass has found."""
+    """The findings of one pass."""
 
     start: int
     stop: int
-    """Where the walk ended: behind its last batch or damage."""
+    """The position at which the walk ended: behind its last batch or damage."""
     size: int
     mtime_ns: int
     changed: bool
     batch_count: int
     record_count: int
     first_offset: int | None
-    """Of the first sound batch."""
+    """The base offset of the first sound batch."""
     first_span: Span
     last_offset: int | None
     """The highest of all sound batches."""

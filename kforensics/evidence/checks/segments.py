@@ -25,12 +25,12 @@ class ScannedSegment:
 
     @property
     def end_offset(self) -> int:
-        """Behind the last sound batch; the base offset where there is none."""
+        """The offset behind the last sound batch; the base offset where there is none."""
         return self.base_offset if self.scan.last_offset is None else max(self.scan.last_offset + 1, self.base_offset)
 
     @property
     def claimed_end_offset(self) -> int:
-        """Behind the last batch, damaged ones included as far as their offsets are known."""
+        """The offset behind the last batch, damaged ones included as far as their offsets are known."""
         last = self.scan.claimed_last_offset
         return self.base_offset if last is None else max(last + 1, self.base_offset)
 

@@ -1,4 +1,4 @@
-"""Which part of a segment can hold what is asked for, by its indexes; where they can't be trusted, all of it.
+"""The part of a segment that can hold what is asked for, by its indexes; where they can't be trusted, all of it.
 
 An entry's offset is the first one of its batches up to Kafka 1.1 and the last one since 2.0: an entry at or below the
 offset asked for is a sound start

@@ -1,4 +1,4 @@
-"""What the paths on a command line stand for: one input a node, with who it is and all of its log directories."""
+"""The inputs that the paths on a command line name: one input a node, with its identity and all of its log directories."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -60,7 +60,7 @@ class FoundInput:
 
     @property
     def root(self) -> Path:
-        """Where the input is; every path of it is relative to this."""
+        """The root of the input; every path of it is relative to this."""
         return self.listings.root
 
     def open(self, path: str) -> EvidenceFile:
@@ -68,7 +68,7 @@ class FoundInput:
         return open_evidence(self.root / path)
 
     def read_small(self, path: str, limit: int = SMALL_FILE_LIMIT) -> bytes:
-        """All bytes of a small file of this input."""
+        """Return all bytes of a small file of this input."""
         with self.open(path) as file:
             return file.read_all(limit)
 
@@ -99,7 +99,7 @@ class FoundInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """All inputs of a command in the order they were named, and the named paths that can't be used."""
+    """The inputs of a command in the order they were named, and the named paths that can't be used."""
 
     found: tuple[FoundInput, ...]
     problems: tuple[Problem, ...] = ()
@@ -139,7 +139,7 @@ WhyNot = Callable[[FoundInput], str]
 
 
 def why_not_checked(found: FoundInput) -> str:
-    """For commands that look at one file after the other."""
+    """Say why commands that look at one file after the other do not check it."""
     return "" if _has_known_name(found) else "its name is not one that a broker writes"
 
 
@@ -149,12 +149,12 @@ def _has_known_name(found: FoundInput) -> bool:
 
 
 def why_not_listed(found: FoundInput) -> str:
-    """For commands that list what is there: broker logs are taken by what they hold."""
+    """Say why commands that list what is there do not list it: broker logs are recognised by what they hold."""
     return "" if begins_like_a_log(found.root) else why_not_checked(found)
 
 
 def why_not_compared(found: FoundInput) -> str:
-    """For commands that look at replicas and at what broker logs say of them."""
+    """Say why commands that look at replicas and at what broker logs say of them do not compare it."""
     kind = found.described.kind
     if kind in {FileKind.LOG_FILE.value, FileKind.UNKNOWN.value}:
         if _has_known_name(found) or begins_like_a_log(found.root):
@@ -383,7 +383,7 @@ def _simple(
 
 
 def file_input_kind(given: Path, root: Path) -> str:
-    """What a single file is as an input; one of unknown name with the ending of a text log is taken for a server log."""
+    """Return the kind of input that a single file is; one of unknown name with the ending of a text log counts as a server log."""
     kind = parse_file_name(given.name).kind
     if kind is FileKind.UNKNOWN:
         kind = parse_file_name(root.name).kind

@@ -1,4 +1,4 @@
-"""Where partition directories stand, and what the files of their log directories say of all of them."""
+"""The places of partition directories, and what the files of their log directories say of all of them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -39,10 +39,10 @@ CHECKPOINTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirState:
-    """What one log directory's own files say of all its partitions."""
+    """The facts that one log directory's own files state about all its partitions."""
 
     listings: Listings
-    """Of the input that it belongs to."""
+    """The listings of the input that the log directory belongs to."""
     input: int
     log_dir: str
     broker_id: int | Absent
@@ -50,13 +50,13 @@ class LogDirState:
     checkpoints: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
     """Offset and line of each partition in one number: a fleet's checkpoints hold millions."""
     times_ns: Mapping[str, int] = field(default_factory=dict)
-    """When the file of each was last written."""
+    """The time at which the file of each was last written."""
     unreadable: frozenset[str] = frozenset()
     """Names in `CHECKPOINTS` whose file is there and can't be understood."""
 
     @property
     def root(self) -> Path:
-        """Where the input is."""
+        """The root of the input."""
         return self.listings.root
 
 
@@ -216,7 +216,7 @@ def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> di
 
 
 def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -> CheckpointValue | Absent:
-    """What one of the `CHECKPOINTS` says of a partition."""
+    """Return the value that one of the `CHECKPOINTS` has for a partition."""
     if name in state.unreadable:
         return Absent.UNREADABLE
     packed = state.checkpoints.get(name, {}).get(partition)
@@ -228,7 +228,7 @@ def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -
 
 
 def problem_of(input_index: int, path: str, error: Exception) -> Problem:
-    """What can't be read, and where, as the report says it."""
+    """Return what can't be read, and where, as the report says it."""
     message = error.problem if isinstance(error, EvidenceError) else str(error)
     position = error.span.position if isinstance(error, FormatError) else Absent.NOT_APPLICABLE
     return Problem(input=input_index, path=path, message=message, position=position)

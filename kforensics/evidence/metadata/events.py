@@ -1,4 +1,4 @@
-"""What changed in the cluster, event by event, out of the states that the metadata log leads to."""
+"""The changes in the cluster, event by event, derived from the states that the metadata log leads to."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,9 +39,9 @@ class EventSelection:
     rows: Rows
     """Steps that may hold such changes."""
     before: Sequence[MetadataEvent]
-    """Of topics and the cluster; where offsets are equal they come first."""
+    """The events of topics and the cluster; where offsets are equal they come first."""
     behind: Sequence[MetadataEvent]
-    """Of brokers; where offsets are equal they come last."""
+    """The events of brokers; where offsets are equal they come last."""
     wants: Callable[[MetadataEvent], bool]
 
     def __iter__(self) -> Iterator[MetadataEvent]:

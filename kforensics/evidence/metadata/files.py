@@ -19,7 +19,7 @@ class MetadataFiles:
     root: Path
     directory: str
     segments: tuple[str, ...]
-    """In the order of their base offsets."""
+    """The segments, in the order of their base offsets."""
     snapshots: tuple[tuple[int, int, str], ...]
     """End offset, raft epoch and path, in the order of the end offsets."""
 

@@ -1,4 +1,4 @@
-"""What the KRaft metadata log says of topics, partitions, brokers, configurations and features, and when it said so."""
+"""The state that the KRaft metadata log gives of topics, partitions, brokers, configurations and features, and when it did."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class When(NamedTuple):
     raft_epoch: int
     """The leader epoch of the metadata log, which is that of the controller that wrote the record."""
     timestamp_ms: int
-    """When the controller appended it, -1 where the log does not say."""
+    """The time at which the controller appended it, -1 where the log does not say."""
     citation: Citation
     from_snapshot: bool = False
     """The change happened at this offset or before: only its result is known."""
@@ -99,7 +99,7 @@ class ConfigChange(NamedTuple):
     resource_type: int
     """2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group."""
     resource_name: str
-    """Empty: the default of all brokers."""
+    """The name of the resource; empty for the default of all brokers."""
     name: str
     value: str | None
     when: When
@@ -148,12 +148,12 @@ class MetadataState:
 
     offset: int
     topics: Mapping[str, TopicState]
-    """By topic id."""
+    """The topics by topic id."""
     partitions: Mapping[tuple[str, int], PartitionState]
-    """By topic id and partition."""
+    """The partitions by topic id and partition."""
     brokers: Mapping[int, BrokerState]
     configs: Mapping[tuple[int, str, str], ConfigChange]
-    """By resource type, resource name and configuration name."""
+    """The configurations by resource type, resource name and configuration name."""
     features: Mapping[str, int]
 
     @property

@@ -1,4 +1,4 @@
-"""What a metadata record says of a partition beside its epochs, and what a change leaves of it.
+"""The part of a partition's state beside its epochs in a metadata record, and what a change leaves of it.
 
 (Kafka: PartitionRegistration.merge, 2.8 to 4.3)
 """
@@ -13,7 +13,7 @@ Fields = Mapping[str, Any]
 
 
 class PartitionStatus(NamedTuple):
-    """What a metadata record says of a partition beside its epochs; `PartitionState` says what the fields mean."""
+    """The part of a partition's state beside its epochs in a metadata record; `PartitionState` explains the fields."""
 
     leader: int | Absent
     isr: tuple[int, ...]

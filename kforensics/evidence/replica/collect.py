@@ -1,4 +1,4 @@
-"""From files to `Replica`: the only place where bytes and formats meet, and where a span gets its file."""
+"""The way from files to `Replica`: the only place where bytes and formats meet, and where a span gets its file."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -64,7 +64,7 @@ def collect_replica(
 
 
 def collect_directory(place: PartitionPlace) -> CollectedReplica:
-    """All that a partition directory says but for its segments, which `stitch_replica` adds."""
+    """Return the facts of a partition directory without its segments, which `stitch_replica` adds."""
     problems: list[Problem] = []
     files = _list(place, problems)
     return CollectedReplica(replica=_read_directory(place, files, problems), problems=tuple(problems))

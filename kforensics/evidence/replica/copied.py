@@ -15,7 +15,7 @@ from kforensics.units import TopicPartition
 
 
 class Stop(StrEnum):
-    """How the directories of a node were left."""
+    """The way in which the node of the directories stopped."""
 
     CLEAN = "clean"
     """Every log directory has the marker of a clean stop."""
@@ -43,7 +43,7 @@ class Unsettled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyMoment:
-    """How one node's directories were left and copied."""
+    """The way in which one node stopped and its directories were copied."""
 
     input: int
     broker_id: int | Absent
@@ -57,7 +57,7 @@ class CopyMoment:
 
 
 def copy_moments(replicas: Iterable[Replica]) -> tuple[CopyMoment, ...]:
-    """How each node was left, by its live replicas of any partitions, in the order of the inputs.
+    """Return how each node stopped, by its live replicas of any partitions, in the order of the inputs.
 
     Args:
         replicas: of one moment; those of a single partition tell of it alone.

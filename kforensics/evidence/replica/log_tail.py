@@ -1,4 +1,4 @@
-"""Where a log ends, read from the end of its last segment; an index shortens the way if it leads to a sound batch."""
+"""The end of a log, read from the end of its last segment; an index shortens the way if it leads to a sound batch."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from kforensics.source.mapped import EvidenceFile
 NEWEST_MAGIC = 2
 
 NO_EPOCH = -1
-"""How batch tables write that a batch has no leader epoch."""
+"""The value in batch tables of a batch without a leader epoch."""
 
 
 class LogTail(NamedTuple):

@@ -1,4 +1,4 @@
-"""Offsets that a partition directory speaks of and holds no segment for: a log, or a part of it, that is gone.
+"""Offsets that a partition directory refers to and holds no segment for: a log, or a part of it, that is missing.
 
 A broker deletes the indexes of a segment together with it, and lowers checkpoints when it truncates. So an index without its segment, a recovery point or
 high watermark above zero without any segment, and a hole between two segments of a log that no cleaner touched show segments that were taken away.
@@ -17,7 +17,7 @@ INDEX_KINDS = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TX
 
 
 class Sign(StrEnum):
-    """What shows that a segment is gone."""
+    """The sign that a segment is missing."""
 
     INDEX = "index"
     """An index of that base offset is there."""
@@ -49,7 +49,7 @@ class Unaccounted:
 
 
 def orphan_indexes(files: Sequence[tuple[FileName, str]]) -> dict[int, str]:
-    """By base offset, an index in use whose segment is not there under any name.
+    """Return the indexes in use whose segment is not there under any name, by base offset.
 
     Args:
         files: names and paths of all files of a partition directory.
@@ -72,7 +72,7 @@ def find_unaccounted(
     explained: Collection[int] = (),
     is_whole: bool = False,
 ) -> Iterator[Unaccounted]:
-    """What is unaccounted for, by offset.
+    """Yield what is unaccounted for, by offset.
 
     Args:
         segments: base offset, log end offset and path of each segment in use, by base offset.

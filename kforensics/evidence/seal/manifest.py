@@ -52,7 +52,7 @@ class ManifestHead:
 
 @dataclass(slots=True)
 class SealCounts:
-    """What a seal covers, added up while it is written or read."""
+    """The totals of a seal, added up while it is written or read."""
 
     files: int = 0
     directories: int = 0
@@ -131,7 +131,7 @@ class ManifestReader:
         self.counts = SealCounts()
 
     def entries(self) -> Iterator[SealEntry]:
-        """All entries, in order.
+        """Yield all entries, in order.
 
         Raises:
             FormatError: the manifest is not as `seal` writes it, or ends early.

@@ -1,4 +1,4 @@
-"""What speaks against the agreement of a partition's replicas: each concern with the state that it leads to.
+"""The concerns that speak against the agreement of a partition's replicas, each with the state that it leads to.
 
 A partition agrees only where every assigned replica is given and nothing speaks against it. The worst concern is the state of the partition.
 """
@@ -18,7 +18,7 @@ from kforensics.units import TopicPartition
 
 
 class Kind(StrEnum):
-    """What a concern is about; the order is that of the headlines of one state."""
+    """The subject of a concern; the order is that of the headlines of one state."""
 
     EMPTIED = "emptied"
     DISCARD = "discard"
@@ -55,16 +55,16 @@ class Concern:
     state: State
     kind: Kind
     owners: tuple[str, ...] = ()
-    """Whose replicas it is about, in words."""
+    """The owners of the replicas that it is about, in words."""
     inputs: tuple[int, ...] = ()
     """The inputs of these replicas."""
     certain: int = 0
     """Records that were certainly committed, each counted once."""
     possible: int = 0
     records: int = 0
-    """All of them, where their number matters."""
+    """The number of all records, where it matters."""
     leader: str = ""
-    """Whose log the others follow, in words."""
+    """The owner of the log that the others follow, in words."""
     guess: str = ""
     """Why that leader is only guessed; empty where it is known."""
     detail: str = ""

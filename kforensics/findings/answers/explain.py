@@ -21,14 +21,14 @@ MOST_NAMED = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What the answer covers."""
+    """The part of the evidence that the answer covers."""
 
     not_given: Collection[TopicPartition] = ()
     """Partitions that exist by the metadata and of which no directory is among the inputs."""
     since: str = ""
-    """When the window begins, in words; empty where no input shows it."""
+    """The beginning of the window, in words; empty where no input shows it."""
     problems: Collection[Problem] = ()
-    """What could not be read."""
+    """The problems: what could not be read."""
 
 
 def incident_state(incident: PartitionIncident) -> State:
@@ -64,7 +64,7 @@ def _loss_state(loss: LossEntry, incident: PartitionIncident) -> State:
 
 
 def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: Scope) -> Answer:
-    """What `explain` answers.
+    """Give the answer of `explain`.
 
     Args:
         incidents: of every partition that was asked for.
@@ -128,10 +128,10 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
     condition = f"If {_leads(guessed)} (guessed by leader epoch and length), " if guessed else ""
     if not losses:
         first = next(one for one in affected if one.past_end)
-        mark = max(first.past_end, key=lambda one: one.high_watermark)
+        recorded = max(first.past_end, key=lambda one: one.high_watermark)
         return (
-            f"Committed records of {_names(affected)} may be lost: {mark.owner} recorded high watermark {mark.high_watermark} of"
-            f" {first.partition}, and every log given ends at or below {mark.log_end}."
+            f"Committed records of {_names(affected)} may be lost: {recorded.owner} recorded high watermark {recorded.high_watermark} of"
+            f" {first.partition}, and every log given ends at or below {recorded.log_end}."
         )
     held = [loss for loss in losses if loss.in_use]
     if held and len(held) == len(losses):

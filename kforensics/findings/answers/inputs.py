@@ -1,4 +1,4 @@
-"""What the inputs themselves take from an answer: named paths that could not be used, and nodes that no file shows to be of one cluster."""
+"""The effect of the inputs themselves on an answer: named paths that could not be used, and nodes that no file shows to be of one cluster."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -45,7 +45,7 @@ def _state(comparison: LogComparison, is_incomplete: bool) -> State:
 
 
 def _uncommitted(comparison: LogComparison) -> Iterator[str]:
-    """What of the newest log is not shown to be committed."""
+    """Yield the parts of the newest log that are not shown to be committed."""
     newest, end, voters = comparison.newest, comparison.majority_end_offset, comparison.voters
     if isinstance(end, Absent):
         if len(voters) > 1:

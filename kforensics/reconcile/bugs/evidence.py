@@ -93,7 +93,7 @@ class TraceEvidence:
     disagreeing: frozenset[tuple[int | Absent, int]] = frozenset()
     """The broker and target of truncations that contradict the rules."""
     stale_directories: Mapping[int, Citation] = field(default_factory=dict)
-    """By broker, a directory in use that belongs to another topic of the same name."""
+    """The directories in use that belong to another topic of the same name, by broker."""
     signs: Sequence[Sign] = ()
     """The signs in log lines about this partition and its brokers."""
 

@@ -43,7 +43,7 @@ class CommittedCounts:
 
     @property
     def records(self) -> int:
-        """All of them."""
+        """The number of all records."""
         return self.certain + self.possible + self.no
 
     @classmethod

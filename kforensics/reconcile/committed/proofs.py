@@ -1,4 +1,4 @@
-"""What proves that records were committed, or that they were not: each rule gives an offset, why, and where that can be checked.
+"""The rules that prove that records were committed, or that they were not: each gives an offset, why, and where that can be checked.
 
 Certain: below a high watermark that a replica recorded while it held the same records; below an offset that a consumer group committed in that
 leader epoch; before the commit marker of a transaction that wrote there; in the log of a leader that was its own whole ISR, where one in sync was enough.
@@ -37,7 +37,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitProofs:
-    """All evidence about what was committed in one partition, and the rules that draw on it."""
+    """The evidence about what was committed in one partition, and the rules that draw on it."""
 
     views: Sequence[LoadedLog]
     agree_until: Callable[[LoadedLog, LoadedLog], int]
@@ -149,7 +149,7 @@ class CommitProofs:
 
     @staticmethod
     def _end_of_term(view: LoadedLog, state: Leadership) -> int | None:
-        """Where the leader's term that `state` belongs to ends in its log: epochs rise with every leader, ISR changes keep them."""
+        """Return where the leader's term that `state` belongs to ends in its log: epochs rise with every leader, ISR changes keep them."""
         claimed = view.replica.checkpoint_epochs
         entries = () if isinstance(claimed, Absent) else claimed
         if state.leader_epoch not in {entry.leader_epoch for entry in (*view.batch_epochs, *entries)}:

@@ -29,7 +29,7 @@ from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 
 
 class CauseName(StrEnum):
-    """What made a replica truncate its log."""
+    """The cause of a truncation."""
 
     UNCLEAN_ELECTION = "unclean-election"
     POWER_LOSS = "power-loss"
@@ -59,7 +59,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CauseEvidence:
-    """What is known of a partition when causes are judged."""
+    """The evidence by which causes are judged."""
 
     leaderships: Sequence[Leadership]
     truncations: Sequence[ObservedTruncation]
@@ -67,7 +67,7 @@ class CauseEvidence:
     incarnation: Incarnation
     """What log lines say of the creation of the partition."""
     account: LeadershipAccount | None = None
-    """How each leader came to lead, where that is known."""
+    """The account of how each leader came to lead, where that is known."""
 
     def risk_of(self, election: Leadership | None) -> Risk | None:
         """Why an election may have lost committed records."""

@@ -26,9 +26,9 @@ class LogCopy:
     rank: int
     """Snapshots count up with time; copies of one moment have the same rank, the newest the highest."""
     is_final: bool
-    """As it is now, not out of an earlier snapshot."""
+    """Whether it is the log as it is now, not out of an earlier snapshot."""
     is_remnant: bool = False
-    """Only segments that were renamed for deletion."""
+    """Whether it has only segments that were renamed for deletion."""
     has_times: bool = True
     """The times of its files are those of writing; a plain copy has the time of the copying."""
 
@@ -39,7 +39,7 @@ class LogCopy:
 
     @property
     def taken_ms(self) -> int | Absent:
-        """When its newest segment was last written, in UTC; the log was so no earlier."""
+        """The time at which its newest segment was last written, in UTC; the log was so no earlier."""
         newest = max((segment.mtime_ns for segment in self.view.replica.segments), default=0)
         return newest // 1_000_000 if newest and self.has_times else Absent.UNKNOWN
 
@@ -131,7 +131,7 @@ def final_leader(copies: Sequence[LogCopy], leaderships: Sequence[Leadership]) -
 
 
 class Agreement:
-    """Up to where two copies hold the same content; each pair is compared once."""
+    """The offset up to which two copies hold the same content; each pair is compared once."""
 
     def __init__(self, reader: BatchReader) -> None:
         self._reader = reader
@@ -173,7 +173,7 @@ class Agreement:
 
 
 def is_recreated(copy: LoadedLog, leader: LoadedLog, parted_at: int | None, *, shares_nothing: bool = False) -> bool:
-    """Nothing is shared, no two ids say that the topic is the same, and the leader's log begins in no higher leader epoch than the other.
+    """Whether nothing is shared, no two ids say that the topic is the same, and the leader's log begins in no higher leader epoch than the other.
 
     A leader that was elected without any of the log begins in a higher epoch than the log it replaced. Before 2.8 no topic has an id: then not one batch may be shared.
     """

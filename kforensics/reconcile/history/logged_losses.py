@@ -19,7 +19,7 @@ from kforensics.reconcile.observed.facts import Leadership
 from kforensics.units import EpochEntry, OffsetRange
 
 _BY_EPOCH = frozenset({"epoch", "leader-offset"})
-"""What log lines name as the rule of a truncation that compared leader epochs."""
+"""The names in log lines of the rule of a truncation that compared leader epochs."""
 _UNNAMED = "unknown"
 
 

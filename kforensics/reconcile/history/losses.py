@@ -1,4 +1,4 @@
-"""What any copy of a log still shows and the final leader's log does not hold: the ledger of losses.
+"""The ledger of losses: records that any copy of a log still shows and the final leader's log does not hold.
 
 A batch of a copy is kept where the leader holds the same bytes at the same offsets; the leader epoch is outside of the checksum and may differ, as when an
 ex-leader appended a request that the client had retried. It is no loss where retention, DeleteRecords or compaction took it, nor where the copy is the one that
@@ -39,13 +39,13 @@ class Loss:
     """Control markers among them: no data, but the end of a transaction."""
     committed: Certainty
     was_committed: Certainty
-    """What the evidence says of the records that were here, also where others have taken their offsets."""
+    """The judgement of the records that were here, also where others have taken their offsets."""
     is_replaced: bool
     """The leader holds other records at these offsets."""
     in_use: tuple[LogCopy, ...]
     """Replicas that still hold the run and may yet lead: it is lost for good only when they follow the final leader."""
     leader_epoch: int | Absent
-    """In which they were written."""
+    """The leader epoch in which they were written."""
     reason: str
     held_by: tuple[LogCopy, ...]
     """Copies that still hold all of the run, newest first."""
@@ -250,7 +250,7 @@ _Verdicts = dict[tuple[int, int], tuple[CommittedRun, ...]]
 
 
 def _verdicts(lost: Sequence[LostBatch], judge: CommitJudge) -> _Verdicts:
-    """What the judge says of each holder's lost records, asked once for all that were written in one epoch."""
+    """Return the judgement of each holder's lost records, asked once for all that were written in one epoch."""
     spans: dict[tuple[int, int], tuple[LogCopy, int, int]] = {}
     for batch in lost:
         for holder in batch.holders:

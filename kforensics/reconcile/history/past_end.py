@@ -18,7 +18,7 @@ class PastEnd:
     owner: str
     high_watermark: int
     log_end: int
-    """Where the longest log ends."""
+    """The log end offset of the longest log."""
     citation: Citation
 
 

@@ -16,7 +16,7 @@ class Replacement(NamedTuple):
     """The leader epochs on both sides of a target, in a log after the truncation."""
 
     kept: int
-    """Of the last record that stayed; -1 where none did."""
+    """The leader epoch of the last record that stayed; -1 where none did."""
     epoch: int
     """The leader epoch in which the log continues."""
 

@@ -25,7 +25,7 @@ class Residual:
     old_format: bool
     """Some of its batches are of magic 0 or 1, without leader epochs."""
     damaged_on: tuple[int | Absent, ...] = ()
-    """Of the two, whose log is damaged at that offset."""
+    """The brokers of the two whose log is damaged at that offset."""
     citations: tuple[Citation, ...]
 
 

@@ -1,4 +1,4 @@
-"""Which of two moments of a cluster was first, by what the directories hold; the times of files are those of copying as often as not.
+"""The order of two moments of a cluster, by what the directories hold; the times of files are those of copying as often as not.
 
 What never decreases is proof: the metadata log, leader epochs, log starts. Log ends and times of records decrease where a log was truncated, so they count only where
 nothing better shows the order and the files' own times are those of copying.
@@ -21,7 +21,7 @@ QUIET_MS = 60_000
 
 
 class Grade(StrEnum):
-    """How firmly an order is known."""
+    """The certainty of an order."""
 
     PROVEN = "proven"
     LIKELY = "likely"
@@ -31,13 +31,13 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """All nodes of one snapshot."""
+    """The nodes of one snapshot."""
 
     nodes: tuple[NodeProgress, ...]
 
     @property
     def written_ms(self) -> int:
-        """When anything was last written, by the times of the files."""
+        """The time at which anything was last written, by the times of the files."""
         return max((node.newest_write_ms for node in self.nodes), default=0)
 
     @property
@@ -62,7 +62,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Which of two moments was later: 1 the second, -1 the first, 0 neither."""
+    """The later of two moments: 1 the second, -1 the first, 0 neither."""
 
     later: int
     grade: Grade
@@ -70,7 +70,7 @@ class Order:
 
 
 def order_of(one: Moment, other: Moment) -> Order:
-    """Which of them was later, and by what."""
+    """Return which of them was later, and by what."""
     metadata = [(sign, words) for sign, words in _proofs(one, other) if words.startswith("the metadata log")]
     for votes in (metadata, list(_proofs(one, other))):
         sign = _decided(votes)
@@ -110,7 +110,7 @@ def _content(moment: Moment) -> list[tuple[str, str]]:
 
 
 def _decided(votes: Sequence[tuple[int, str]]) -> int:
-    """What all votes say, or more than two thirds of them; 0 where they say nothing or disagree."""
+    """Return what all votes say, or more than two thirds of them; 0 where they say nothing or disagree."""
     total = sum(vote for vote, _ in votes)
     return 0 if 3 * abs(total) <= len(votes) else (1 if total > 0 else -1)
 

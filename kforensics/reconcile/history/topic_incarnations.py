@@ -1,4 +1,4 @@
-"""Which logs are of an earlier topic of the same name: since when the topic of now exists, and which directories waited through its making."""
+"""The logs of an earlier topic of the same name: since when the topic of now exists, and which directories are from before its creation."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ class Incarnation:
     """What log lines say of the creation of one partition."""
 
     created_ms: int | Absent = Absent.UNKNOWN
-    """Since when it exists; what was written before is of another topic."""
+    """The time since which it exists; what was written before is of another topic."""
     stale_ends: Mapping[int, int] = field(default_factory=dict)
-    """By broker, where the log of an earlier topic ended that it still had when it came back."""
+    """The end of the log of an earlier topic that a broker still had when it came back, by broker."""
 
 
 def incarnations(events: Sequence[LoggedEvent]) -> dict[TopicPartition, Incarnation]:

@@ -48,14 +48,14 @@ class ProducerSetBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TornTransactions:
-    """Both."""
+    """The torn transactions and the producers set back of one partition."""
 
     transactions: tuple[TornTransaction, ...] = ()
     producers: tuple[ProducerSetBack, ...] = ()
 
 
 def find_torn_transactions(leader: LogCopy, lost: Sequence[LostBatch], reader: BatchReader) -> TornTransactions:
-    """What the lost batches leave behind in the leader's log.
+    """Find what the lost batches leave behind in the leader's log.
 
     Args:
         leader: the log of the final leader.
@@ -85,7 +85,7 @@ def find_torn_transactions(leader: LogCopy, lost: Sequence[LostBatch], reader: B
 
 
 def _truncated_at(lost: Sequence[LostBatch]) -> dict[int, int]:
-    """Where each lost line of history parts from the leader's, by leader epoch."""
+    """Return where each lost line of history differs first from the leader's, by leader epoch."""
     truncations: dict[int, int] = {}
     for batch in lost:
         truncations[batch.epoch] = min(truncations.get(batch.epoch, batch.base_offset), batch.base_offset)

@@ -48,7 +48,7 @@ class Words:
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """All of it, the most urgent first."""
+        """All advice, the most urgent first."""
         return (*self.now, *self.tell, *self.later)
 
 

@@ -47,21 +47,21 @@ class Silence(NamedTuple):
     recorded_at: int
     """The metadata offset of its fencing."""
     since_ms: int
-    """When it can have run last."""
+    """The latest time at which it can have run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """When the inputs were taken, by what their metadata logs had reached."""
+    """The moments at which the inputs were taken, by what their metadata logs had reached."""
 
     metadata_ends: Mapping[int, int] = field(default_factory=dict)
-    """By rank of the snapshot, the end offset of the longest metadata log in it."""
+    """The end offset of the longest metadata log of a snapshot, by its rank."""
     metadata_times: Mapping[int, int] = field(default_factory=dict)
-    """By rank of the snapshot, the time of the last record of that metadata log; milliseconds UTC."""
+    """The time of the last record of that metadata log, by rank of the snapshot; milliseconds UTC."""
     silences: Mapping[int, tuple[Silence, ...]] = field(default_factory=dict)
-    """By broker."""
+    """The silences by broker."""
     logs_held: Mapping[tuple[int, int], int] = field(default_factory=dict)
-    """By rank of the snapshot and node, how many logs the node held."""
+    """The number of logs that a node held, by rank of the snapshot and node."""
     quorum_starts: frozenset[int] = frozenset()
     """Offsets in the metadata log at which a new controller took over: the one before had written nothing more."""
     brokers: frozenset[int] = frozenset()

@@ -66,7 +66,7 @@ def logged_loss_entries(
     needed_in_sync: int | Absent,
     judge: CommitJudge | None = None,
 ) -> list[LossEntry]:
-    """What log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed."""
+    """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed."""
     if partition.topic in METADATA_TOPICS:
         return []
     found = find_logged_losses(

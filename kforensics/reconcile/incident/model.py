@@ -25,7 +25,7 @@ class Holder:
     path: str
     broker_id: int | Absent
     is_final: bool
-    """As it is now, not in an earlier snapshot."""
+    """Whether it is the log as it is now, not in an earlier snapshot."""
     in_use: bool
     """A replica that its broker serves."""
 
@@ -42,7 +42,7 @@ class ExplainedTruncation:
     protocol: str
     """The protocol in force, or `recovery`."""
     decided_by: str
-    """What the lines say decided: `epoch`, `high-watermark`, `leader-end` …"""
+    """The rule that decided, as the lines say: `epoch`, `high-watermark`, `leader-end` …"""
     leader: int | Absent
     leader_epoch: int | Absent
     expected_offset: int | Absent
@@ -73,7 +73,7 @@ class LossEntry:
     held_by: tuple[Holder, ...]
     citations: tuple[Citation, ...]
     confidence: str = "possible"
-    """How firmly the cause is known."""
+    """The confidence in the cause."""
 
     @property
     def in_use(self) -> tuple[Holder, ...]:
@@ -94,7 +94,7 @@ class GroupAtRisk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionIncident:
-    """All that happened to one partition."""
+    """Everything that happened to one partition."""
 
     partition: TopicPartition
     leader: int | Absent
@@ -123,6 +123,6 @@ class PartitionIncident:
     missing_replicas: tuple[int, ...] = ()
     """Brokers that may hold a replica and whose directories are not among the inputs."""
     doubts: tuple[Doubt, ...] = ()
-    """What keeps the partition from being proven whole."""
+    """The doubts that keep the partition from being proven whole."""
     state: str = ""
     """One of the states of `explain`, once it has been judged."""

@@ -1,4 +1,4 @@
-"""What operators did on purpose: records deleted by request, replicas moved, topics deleted and created again. None of it is a loss.
+"""Operations that were done on purpose: records deleted by request, replicas moved, topics deleted and created again. None of it is a loss.
 
 Log lines and the metadata log report it; where neither is given, the disks show it: a log start inside of a segment, a replica that is on other brokers than in a
 snapshot before, directories of another topic of the same name.
@@ -17,7 +17,7 @@ from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
 from kforensics.units import TopicPartition
 
 Looked = Mapping[int, frozenset[int]]
-"""By rank, the brokers whose data directories of that moment are among the inputs."""
+"""The brokers whose data directories of a moment are among the inputs, by rank of the moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

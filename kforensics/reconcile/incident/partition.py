@@ -1,4 +1,4 @@
-"""How a partition's incident is put together from its directories, earlier copies, log lines and what else is known."""
+"""The incident of a partition, built from its directories, earlier copies, log lines and what else is known."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,11 +40,11 @@ from kforensics.units import OffsetRange, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentEvidence:
-    """What is known beyond the directories of the partition."""
+    """The evidence beyond the directories of the partition."""
 
     facts: ClusterFacts
     logged: Sequence[LoggedTruncation]
-    """Of this partition."""
+    """The logged truncations of this partition."""
     incarnation: Incarnation
     """What log lines say of its creation."""
     last_logged_ms: int | Absent
@@ -56,7 +56,7 @@ class IncidentEvidence:
     signs: Sequence[Sign] = ()
     """Signs of known bugs in lines of it and of its brokers."""
     moments: Moments = field(default_factory=Moments)
-    """When the inputs were taken."""
+    """The moments at which the inputs were taken."""
     whole_returns: Sequence[WholeReturn] = ()
     """Followers that truncated nothing by the leader's answer."""
     is_deletion_logged: bool = False

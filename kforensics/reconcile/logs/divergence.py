@@ -39,7 +39,7 @@ class Divergence:
 
 
 _SAME_BATCH = ("base_offset", "last_offset", "crc", "length", "magic")
-"""What of two batches is equal where they hold the same records: the checksum covers all but base offset, length and leader epoch."""
+"""The parts of two batches that are equal where they hold the same records: the checksum covers all but base offset, length and leader epoch."""
 
 
 def common_range(one: LoadedLog, other: LoadedLog) -> OffsetRange | None:

@@ -52,7 +52,7 @@ class BrokerLogFacts:
     """The starts of each broker by its own lines."""
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
-        """From the metadata log, else from log lines."""
+        """The states from the metadata log, else from log lines."""
         states = self.metadata.leaderships(partition, topic_id) or self.by_partition.get(partition, ())
         assigned = self.assignments.get(partition)
         if not states or assigned is None or not isinstance(states[-1].replicas, Absent):
@@ -61,23 +61,23 @@ class BrokerLogFacts:
         return (*states[:-1], replace(states[-1], replicas=assigned))
 
     def topic_id(self, topic: str) -> str | Absent:
-        """From the metadata log."""
+        """The topic id from the metadata log."""
         return self.metadata.topic_id(topic)
 
     def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
-        """From the metadata log."""
+        """Whether the metadata log says that the topic was deleted."""
         return self.metadata.is_deleted(topic, topic_id)
 
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
-        """Of consumer groups."""
+        """The commits of consumer groups."""
         return self.metadata.commits(partition)
 
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
-        """From the metadata log."""
+        """The unclean restarts from the metadata log."""
         return self.metadata.unclean_restarts(broker_id)
 
     def restarts(self, broker_id: int) -> tuple[Restart, ...]:
-        """From the metadata log; where there is none, from the broker's own lines."""
+        """The restarts from the metadata log; where there is none, from the broker's own lines."""
         known = self.metadata.restarts(broker_id)
         life = self.lives.get(broker_id)
         if known or life is None or self.metadata.has_metadata_log():
@@ -89,11 +89,11 @@ class BrokerLogFacts:
         )
 
     def metadata_gaps(self) -> tuple[str, ...]:
-        """Of the metadata log."""
+        """The gaps of the metadata log."""
         return self.metadata.metadata_gaps()
 
     def is_newest_metadata(self) -> bool:
-        """Of the metadata log."""
+        """Whether the metadata log is the newest."""
         return self.metadata.is_newest_metadata()
 
     def heard_brokers(self) -> frozenset[int]:
@@ -110,14 +110,14 @@ class BrokerLogFacts:
         return frozenset(named)
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
-        """From the broker's own lines."""
+        """Whether the broker's own lines are unbroken."""
         life = self.lives.get(broker_id)
         if life is None or life.first_ms > since_ms:
             return False
         return not any(since_ms <= start <= until_ms for start in life.unclean_starts)
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
-        """From the metadata log."""
+        """The directories from the metadata log."""
         return self.metadata.registered_directories(broker_id)
 
     def has_metadata_log(self) -> bool:

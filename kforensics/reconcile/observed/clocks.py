@@ -1,4 +1,4 @@
-"""What to add to the times in a log file to get UTC: by option, by named zones, by epochs that the metadata log dates, by file times.
+"""The shift from the times in a log file to UTC: by option, by named zones, by epochs that the metadata log dates, by file times.
 
 Log lines carry the broker's local time without a zone. A leader epoch of a partition begins at one moment for the whole cluster, so the lines that
 report it anchor the clocks of files to one another, and to UTC if a metadata record or a line with a zone reports the same epoch.
@@ -45,14 +45,14 @@ Anchor = tuple[TopicPartition, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """How the times of one log file become UTC."""
+    """The shift that makes the times of one log file UTC."""
 
     shift_ms: int
     """Added to the file's times; without the zone of the line, where it has one."""
     source: str
     """`option`, `named`, `metadata`, `other-logs`, `file-time` or `assumed`."""
     skew_ms: int = 0
-    """What of the shift is no time zone but a clock that disagrees."""
+    """The part of the shift that is no time zone but a clock that disagrees."""
 
     def utc_ms(self, event: LogEvent) -> int | Absent:
         """The event's time in UTC."""

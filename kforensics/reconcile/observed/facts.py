@@ -22,7 +22,7 @@ class Leadership:
     unclean: bool
     """Whether the leader was not in the ISR before, or the record says that it has to recover."""
     directories: tuple[tuple[int, str], ...] = ()
-    """By replica, the id of the log directory that is to hold it, since 3.7."""
+    """The id of the log directory that is to hold each replica, since 3.7."""
     recorded_at: int | Absent
     """The offset of the record in the metadata log."""
     time_ms: int | Absent
@@ -83,7 +83,7 @@ class ClusterFacts(Protocol):
         ...
 
     def metadata_gaps(self) -> tuple[str, ...]:
-        """What of the metadata log is missing or can't be read, as parts of a sentence."""
+        """The parts of the metadata log that are missing or can't be read, as parts of a sentence."""
         ...
 
     def is_newest_metadata(self) -> bool:
@@ -151,7 +151,7 @@ class NoFacts:
         )
 
     def metadata_gaps(self) -> tuple[str, ...]:
-        """None."""
+        """There are none."""
         return self.empty
 
     def is_newest_metadata(self) -> bool:
@@ -159,11 +159,11 @@ class NoFacts:
         return False
 
     def heard_brokers(self) -> frozenset[int]:
-        """None."""
+        """There are none."""
         return frozenset()
 
     def named_brokers(self) -> frozenset[int]:
-        """None."""
+        """There are none."""
         return frozenset()
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002

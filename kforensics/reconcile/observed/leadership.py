@@ -33,7 +33,7 @@ class Election(NamedTuple):
     """The state that it followed, none where the account begins with it."""
     state: Leadership
     risk: Risk | None
-    """None where the elected replica held all that was committed, as far as the account shows."""
+    """The risk of the election; none where the elected replica held all that was committed, as far as the account shows."""
     previous: int | Absent
     """Who led before."""
     restart: Restart | None = None
@@ -62,7 +62,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadershipAccount:
-    """All states of one partition, its elections and what is unknown of them."""
+    """The states of one partition, its elections and what is unknown of them."""
 
     partition: TopicPartition
     states: tuple[Leadership, ...]
@@ -274,5 +274,5 @@ def _gaps(
 
 
 def cited(election: Election) -> Citation:
-    """Where the election is on record."""
+    """Return the place where the election is on record."""
     return election.state.citation

@@ -53,7 +53,7 @@ class MetadataFacts:
         return known[-1].topic_id if known else Absent.UNKNOWN
 
     def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
-        """By the record that removed the topic."""
+        """Whether a record removed the topic."""
         if self._history is None:
             return False
         named = self._history.topics_named(topic)
@@ -71,7 +71,7 @@ class MetadataFacts:
         return tuple(_unannounced_restarts(self._history.brokers.get(broker_id, ())))
 
     def restarts(self, broker_id: int) -> tuple[Restart, ...]:
-        """By the incarnations that the broker registered."""
+        """The restarts by the incarnations that the broker registered."""
         if self._history is None:
             return ()
         return tuple(_restarts(self._history.brokers.get(broker_id, ())))
@@ -93,11 +93,11 @@ class MetadataFacts:
         return self._history is not None and self._is_of_now and self._history.is_of_voter
 
     def heard_brokers(self) -> frozenset[int]:
-        """Nothing: only log files show this."""
+        """There are none: only log files show this."""
         return frozenset()
 
     def named_brokers(self) -> frozenset[int]:
-        """Nothing: only log files show this."""
+        """There are none: only log files show this."""
         return frozenset()
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
@@ -105,7 +105,7 @@ class MetadataFacts:
         return False
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
-        """As the broker registered last."""
+        """The directories that the broker registered last."""
         states = self._history.brokers.get(broker_id, ()) if self._history is not None else ()
         registered = [state for state in states if state.is_registered]
         return frozenset(registered[-1].log_dirs) if registered and registered[-1].log_dirs else Absent.UNKNOWN

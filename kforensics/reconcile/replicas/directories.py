@@ -15,11 +15,11 @@ class GivenBroker:
 
     broker_id: int
     directory_ids: frozenset[str]
-    """Of `meta.properties`, since 3.7; empty before."""
+    """The directory ids of `meta.properties`, since 3.7; empty before."""
     is_empty: bool
-    """None of its log directories holds a partition other than the metadata log."""
+    """Whether none of its log directories holds a partition other than the metadata log."""
     is_stopped: bool
-    """All of its log directories hold the marker of a clean stop."""
+    """Whether all of its log directories hold the marker of a clean shutdown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class EmptiedReplica:
 
 
 def where_is(broker: GivenBroker, state: Leadership, facts: ClusterFacts) -> tuple[Holding, str]:
-    """What it means that a broker of the assignment holds no directory of the partition.
+    """Return what it means that a broker of the assignment holds no directory of the partition.
 
     Args:
         broker: as it was given.

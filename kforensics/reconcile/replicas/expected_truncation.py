@@ -1,4 +1,4 @@
-"""What a follower will truncate against a leader: the protocol's answer, and how many records and committed records it discards."""
+"""Expected truncations: what a follower will truncate against a leader by the protocol, and how many records and committed records it discards."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ class ExpectedTruncation:
     """Runs of one certainty, in order of offset."""
     counts: CommittedCounts
     lost: CommittedCounts
-    """Of those, what the leader does not hold either."""
+    """The part of them that the leader does not hold either."""
 
 
 def follower_outcome(
@@ -90,7 +90,7 @@ def expected_truncation(
 
 
 def _message_set_start(follower: LoadedLog, target: int, reader: BatchReader) -> int:
-    """Where the log ends once its file is truncated at the position of an offset.
+    """Return where the log ends once its file is truncated at the position of an offset.
 
     Up to message format 1 a compressed message set is one wrapper message, and the file is truncated at the first message whose offset is not
     below the target: the wrapper that holds it (`LogSegment.truncateTo` and `translateOffset`, 0.10.2).

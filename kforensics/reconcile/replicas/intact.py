@@ -1,4 +1,4 @@
-"""Which other replica among the inputs holds a damaged range intact."""
+"""The other replicas among the inputs that hold a damaged range intact."""
 
 from collections import defaultdict
 from collections.abc import Sequence

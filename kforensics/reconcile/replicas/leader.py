@@ -1,4 +1,4 @@
-"""Which replica leads a partition and which protocol its followers speak, each with the reason."""
+"""The leader of a partition and the protocol that its followers speak, each with the reason."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -129,7 +129,7 @@ def source_of(state: Leadership) -> str:
 def _heir(
     newest: Leadership, leaderships: Sequence[Leadership], by_broker: Mapping[int | Absent, LoadedLog]
 ) -> LoadedLog | None:
-    """Of a partition without a leader, the member of the ISR that leads when it returns: the last leader, else by assignment."""
+    """Return the member of the ISR that leads a partition without a leader when it returns: the last leader, else by assignment."""
     if not isinstance(newest.leader, Absent) or isinstance(newest.isr, Absent):
         return None
     last = next((state.leader for state in reversed(leaderships) if not isinstance(state.leader, Absent)), None)

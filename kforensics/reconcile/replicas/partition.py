@@ -114,7 +114,7 @@ def partition_without_replicas(
 def _directories_of(
     state: Leadership, holders: Collection[int | Absent], given: Given, facts: ClusterFacts
 ) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
-    """Of the assigned brokers that hold no directory, those that are given, and those whose directory is not among the inputs."""
+    """Return the assigned brokers that hold no directory though they are given, and those whose directory is not among the inputs."""
     emptied: list[EmptiedReplica] = []
     elsewhere: list[int] = []
     electable = frozenset() if isinstance(state.isr, Absent) else state.isr | state.eligible
@@ -212,7 +212,7 @@ class _Session:
         )
 
     def _without_stale_high_watermark(self, view: LoadedLog) -> LoadedLog:
-        """A checkpoint keeps the line of a deleted topic until it is written again: past the log end it is no mark of a new topic of that name."""
+        """A checkpoint keeps the line of a deleted topic until it is written again: past the log end it is no sign of a new topic of that name."""
         recorded = view.replica.high_watermark
         recreated = bool(self.set_aside or self.of_other_topics)
         if not recreated or isinstance(recorded, Absent) or recorded.value <= view.log_end_offset:
@@ -512,7 +512,7 @@ class _Session:
         )
 
     def _voters(self) -> frozenset[int]:
-        """Of the metadata quorum, the members that can lead it; empty where any replica can, or they are not known."""
+        """Return the members of the metadata quorum that can lead it; empty where any replica can, or they are not known."""
         electable = self._electable() if self.is_quorum else frozenset()
         return frozenset() if isinstance(electable, Absent) else electable
 

@@ -1,4 +1,4 @@
-"""Where the replicas of a partition should be and are: against the metadata, the racks, and Kafka's own rule of assignment."""
+"""The placement of the replicas of a partition: against the metadata, the racks, and Kafka's own rule of assignment."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -20,7 +20,7 @@ class Placement:
     """One partition: who should hold it, who does, who leads."""
 
     assigned: tuple[int, ...] | Absent
-    """From the metadata, the preferred leader first."""
+    """The assignment from the metadata, the preferred leader first."""
     isr: tuple[int, ...] | Absent
     holders: tuple[int, ...]
     """Brokers with a live directory of it."""
@@ -33,7 +33,7 @@ class Placement:
     shares_rack: bool
     """Whether two replicas are in one rack though there are racks enough for all."""
     unclean_elections: int
-    """As the metadata records them."""
+    """The number of unclean elections that the metadata records."""
 
 
 def place_partition(

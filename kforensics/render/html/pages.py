@@ -25,7 +25,7 @@ def require_engine() -> None:
 def fill_page(template: str, **values: Any) -> str:
     """Fill a template with values and return the page.
 
-    Every value that a template writes goes through `escape_text`, so that no control or bidi character reaches the page, and then through
+    Every value that a template writes is passed through `escape_text`, so that no control or bidi character reaches the page, and then through
     jinja's escaping of markup: a value can change neither elements nor attributes. A name that is not given is an error, never an empty text.
 
     Raises:

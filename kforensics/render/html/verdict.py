@@ -29,9 +29,9 @@ _VERDICTS = {
     State.AGREE: Verdict(tone="good", mark="✓", words="All replicas agree"),
     State.NOTHING_LOST: Verdict(tone="good", mark="✓", words="No committed record is lost"),
 }
-"""Of the commands that have pages; a tick stands only where all is proven to be well."""
+"""The verdicts of the commands that have pages; only a state that proves that all is well has a tick."""
 
 
 def verdict_of(answer: Answer) -> Verdict:
-    """What stands at the top of the page of an answer."""
+    """The verdict at the top of the page of an answer."""
     return _VERDICTS[answer.state]

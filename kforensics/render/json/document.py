@@ -27,10 +27,10 @@ from kforensics.units import EpochEntry
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentBody:
-    """What a command adds to a document."""
+    """The part that a command adds to a document."""
 
     name: str
-    """Of its schema."""
+    """The name of its schema."""
     fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     streams: Mapping[str, Iterable[str]] = dataclasses.field(default_factory=dict)
     """Lists too long to hold: their items are JSON already."""
@@ -75,7 +75,7 @@ def typed_lines(*kinds: tuple[str, Iterable[Any]]) -> Iterator[str]:
 
 
 def plain_seal(seal: CheckedSeal) -> Mapping[str, Any]:
-    """The seal as it stands in the document of a report."""
+    """The seal as the document of a report shows it."""
     return {
         "manifest_sha256": seal.manifest_sha256,
         "tool_version": seal.tool_version,

@@ -1,4 +1,4 @@
-"""What `dump` found, as JSON; the field names are a promise (`docs/json.md`)."""
+"""The result of `dump` as JSON; the field names are a promise (`docs/json.md`)."""
 
 import json
 import math
@@ -177,7 +177,7 @@ def dump_line(plain: dict[str, Any], label: str = "") -> str:
 
 
 def _plain_value(value: Any) -> Any:
-    """What the encoder can't write by itself: bytes, and a member's blob with its bytes beside what they mean."""
+    """Return what the encoder can't write by itself: bytes, and a member's blob with its bytes beside what they mean."""
     if isinstance(value, MemberBlob):
         message = plain_message(value.message)
         fields = message.pop("fields")

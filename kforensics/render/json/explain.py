@@ -87,7 +87,7 @@ def plain_entry(entry: TimelineEntry) -> dict[str, Any]:
 
 
 def plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
-    """One cut that happened."""
+    """One truncation that happened."""
     return {
         "broker_id": truncation.broker_id,
         **_names(truncation.topic_partition),

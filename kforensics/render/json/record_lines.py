@@ -53,7 +53,7 @@ def _numbers(values: np.ndarray, absent: np.ndarray, token: bytes) -> Column:
     if absent.all():
         return token, None
     return b"%b", [
-        token if gone else b"%d" % value for value, gone in zip(values.tolist(), absent.tolist(), strict=True)
+        token if is_absent else b"%d" % value for value, is_absent in zip(values.tolist(), absent.tolist(), strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""What `--format json` gives where inputs are refused: which they are and why, and no analysis."""
+"""The document of `--format json` where inputs are refused: which they are and why, and no analysis."""
 
 from kforensics.commands.result import Conclusion, Result
 from kforensics.errors import EvidenceError, InputsRefused

@@ -27,12 +27,12 @@ def write_replays(result: Result[Replays], _view: View) -> Iterator[str]:
 
 
 def write_exploration(result: Result[Exploration], _view: View) -> Iterator[str]:
-    """What a search found."""
+    """Write what a search found."""
     return _document(result, exploration_body(result.body))
 
 
 def write_written(result: Result[Mapping[str, Any]], _view: View) -> Iterator[str]:
-    """What was written."""
+    """Write what was written."""
     return _document(result, {"written": result.body})
 
 
@@ -51,7 +51,7 @@ def replay_body(one: Replay) -> dict[str, Any]:
 
 
 def exploration_body(found: Exploration) -> dict[str, Any]:
-    """What a search found."""
+    """Return what a search found."""
     violation: Any = found.violation
     if not isinstance(found.violation, Absent):
         violation = {
@@ -71,15 +71,15 @@ def exploration_body(found: Exploration) -> dict[str, Any]:
 
 def _step(row: Row) -> dict[str, Any]:
     leader, follower = row.replica(row.leader), row.replica(row.follower)
-    nobody = Absent.NOT_APPLICABLE
+    no_replica = Absent.NOT_APPLICABLE
     return {
         "event": row.event,
         "broker_id": row.broker_id,
-        "leader_leo": leader.log_end_offset if leader else nobody,
+        "leader_leo": leader.log_end_offset if leader else no_replica,
         "remote_leo": row.remote_log_end_offset,
-        "leader_hw": leader.high_watermark if leader else nobody,
-        "follower_leo": follower.log_end_offset if follower else nobody,
-        "follower_hw": follower.high_watermark if follower else nobody,
+        "leader_hw": leader.high_watermark if leader else no_replica,
+        "follower_leo": follower.log_end_offset if follower else no_replica,
+        "follower_hw": follower.high_watermark if follower else no_replica,
         "time_ms": row.time_ms,
         "leader": row.leader,
         "leader_epoch": row.leader_epoch,

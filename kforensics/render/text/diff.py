@@ -83,7 +83,7 @@ def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
 
 
 def problem_lines(problems: Sequence[Problem], inputs: Sequence[Input], width: int) -> list[Text | str]:
-    """What could not be read, and where."""
+    """Return what could not be read, and where."""
     lines: list[Text | str] = [""] if problems else []
     for problem in problems:
         where = escape_text(inputs[problem.input].path) if problem.input < len(inputs) else ""

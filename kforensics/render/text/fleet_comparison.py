@@ -17,7 +17,7 @@ _SHOWN_FINDINGS = 20
 
 
 def write(result: Result[AuditComparison], view: View) -> Iterator[str]:
-    """What is new and what is no longer there."""
+    """Write what is new and what is no longer there."""
     return whole_screen(result, view, _lines(result.body, verbose=view.verbose, width=view.width))
 
 

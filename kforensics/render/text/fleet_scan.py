@@ -1,4 +1,4 @@
-"""What `fleet scan` extracted, as text."""
+"""The result of `fleet scan` as text."""
 
 from collections.abc import Iterator
 

@@ -38,7 +38,7 @@ def _lines(body: MetadataView, view: View) -> Iterator[str]:
 
 
 def comparison_lines(comparison: LogComparison) -> Iterator[str]:
-    """How the other logs compare with the newest."""
+    """Yield how the other logs compare with the newest."""
     tails = [log for log in comparison.logs if not isinstance(log.tail, Absent)]
     if tails:
         yield (

@@ -29,17 +29,17 @@ def write_list(result: Result[Sequence[Scenario]], view: View) -> Iterator[str]:
 
 
 def write_replays(result: Result[Replays], view: View) -> Iterator[str]:
-    """What came of a scenario, then the steps of each different course."""
+    """Write what came of a scenario, then the steps of each different course."""
     return whole_screen(result, view, replays(result.body.replays, width=view.width))
 
 
 def write_exploration(result: Result[Exploration], view: View) -> Iterator[str]:
-    """What a search found: the shortest way to the broken invariant, or how many states hold it."""
+    """Write what a search found: the shortest way to the broken invariant, or how many states hold it."""
     return whole_screen(result, view, exploration(result.body, width=view.width))
 
 
 def write_written(result: Result[Any], view: View) -> Iterator[str]:
-    """What was written where."""
+    """Write what was written where."""
     return whole_screen(result, view, ())
 
 
@@ -100,7 +100,7 @@ def step_table(one: Replay, *, width: int) -> list[Text]:
 
 
 def exploration(found: Exploration, *, width: int) -> list[Text]:
-    """What a search found: the shortest way to the broken invariant, and how many states it visited."""
+    """Return what a search found: the shortest way to the broken invariant, and how many states it visited."""
     size = found.size
     configuration = (
         f"{counted(size.replicas, 'replica')}, logs of at most {size.max_log}, "
