@@ -57,7 +57,7 @@ def diff(
         bool, typer.Option("--explain-steps", help="Show each request and answer of the truncation protocol.")
     ] = False,
     show_records: Annotated[
-        bool, typer.Option("--show-records", help="List the offsets and keys of the records that would go.")
+        bool, typer.Option("--show-records", help="List the offsets and keys of the records that would be discarded.")
     ] = False,
     show_payload: Annotated[
         bool,

@@ -73,7 +73,7 @@ class DumpFile:
     _content: "DumpContent" = field(repr=False)
 
     def items(self) -> Iterator[DumpItem]:
-        """Batches or records, entries and damage, in the order of the file; what goes wrong becomes a problem."""
+        """Batches or records, entries and damage, in the order of the file; an error becomes a problem."""
         content, request = self._content, self._content.request
         try:
             with open_evidence(self.path) as file:

@@ -75,7 +75,7 @@ class LoggedEventRow:
     words: str = ""
     """The sentence of the screen, with `{broker}`, `{names}` (of partitions) and the fields; `[…]` is left out where a field in it is missing.
 
-    Empty where `render.events` has a sentence of its own, since other evidence tells of the same event.
+    Empty where `render.events` has a sentence of its own, since other evidence shows the same event.
     """
 
 

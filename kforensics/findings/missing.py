@@ -9,8 +9,8 @@ from kforensics.findings.model import Finding, Severity, finding
 from kforensics.units import OffsetRange, TopicPartition
 
 SHOWN_BY = {
-    Sign.INDEX: "an index is there, and the segment that it is of is not",
-    Sign.CHECKPOINT: "the checkpoints speak of records, and no segment is there",
+    Sign.INDEX: "an index is there, and its segment is not",
+    Sign.CHECKPOINT: "the checkpoints refer to records, and no segment is there",
     Sign.HOLE: "the segment before them ends too early",
     Sign.ABOVE_END: "the broker stopped cleanly with checkpoints above the log end",
 }

@@ -10,7 +10,7 @@ from kforensics.units import OffsetRange, TopicPartition
 
 
 class Severity(StrEnum):
-    """How much a finding matters; from `WARNING` up it makes the exit code 1."""
+    """The gravity of a finding; from `WARNING` up it makes the exit code 1."""
 
     CRITICAL = "critical"
     """Committed records are lost or will be."""

@@ -26,11 +26,11 @@ class Filters:
     least_severity: Severity = Severity.NOTE
 
     def of_partitions(self) -> Any:
-        """As a condition on the table of partitions."""
+        """Return the condition on the table of partitions."""
         return all_of(is_in("topic", self.topics), is_in("partition", self.partitions), is_in("verdict", self.verdicts))
 
     def of_findings(self) -> Any:
-        """As a condition on the table of findings."""
+        """Return the condition on the table of findings."""
         return all_of(
             is_in("topic", self.topics),
             is_in("partition", self.partitions),

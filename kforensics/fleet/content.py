@@ -1,4 +1,4 @@
-"""What the evidence of a scan carries beyond digests, so that an audit can drill into it as into the files.
+"""The content that the evidence of a scan carries beyond digests, so that an audit can read it as it reads the files.
 
 A row a batch; digests of records where batches alone decide nothing, as in compacted logs and old formats; and the offsets
 that consumer groups committed. No key, value or header leaves the broker. Each partition directory has a part of its own.
@@ -80,7 +80,7 @@ class ContentKeeper:
         self._open: ExitStack = ExitStack()
         self._batches: _Sink | None = None
         self.parts: set[str] = set()
-        """Those that this scan wrote or left as they were."""
+        """The parts that this scan wrote or left as they were."""
 
     def expect(self, rows: Sequence[Listed], reused: frozenset[str]) -> None:
         """Receive the next run of whole partition directories, and its files that are not read again."""

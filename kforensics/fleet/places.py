@@ -51,7 +51,7 @@ class PlannedInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSources:
-    """All inputs of an audit in their order."""
+    """The inputs of an audit in their order."""
 
     inputs: tuple[PlannedInput, ...]
     problems: tuple[Problem, ...]

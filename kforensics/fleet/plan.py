@@ -1,4 +1,4 @@
-"""What there is to read, listed where it lies, and its division into tasks of near-equal bytes.
+"""The plan of an audit: what there is to read, listed in place, and its division into tasks of near-equal bytes.
 
 Each log directory's listing is written to a part of the `plan` table and only its totals are sent; a task is a run of the
 listings of one or more log directories.

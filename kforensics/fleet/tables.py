@@ -106,7 +106,7 @@ class Tables:
         filesystem.delete_file(path)
 
     def dataset(self, table: str) -> pd.Dataset:
-        """All parts of a table, read as they are asked for."""
+        """Return all parts of a table, read as they are asked for."""
         filesystem, _ = self.place(table)
         paths = [self.place(table, f"{part}.parquet")[1] for part in self.parts(table)]
         if not paths:

@@ -12,7 +12,7 @@ INTERVAL = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """How far a stage is; of files and bytes, those that finished tasks have read, and the total."""
+    """The progress of a stage; of files and bytes, those that finished tasks have read, and the total."""
 
     name: str
     tasks: int

@@ -68,6 +68,10 @@ def _names(group: Sequence[TimelineEntry]) -> str:
     return ", ".join(names[:MOST_NAMES]) + rest
 
 
+def _are_many(names: str) -> bool:
+    return ", " in names
+
+
 def _name(entry: TimelineEntry, partition: TopicPartition | Absent) -> str:
     if isinstance(partition, Absent):
         return ""
@@ -97,14 +101,14 @@ def _of_leaders(entry: TimelineEntry, names: str) -> str:
         case "leader-change":
             return f"{broker} becomes leader of {names}"
         case "leader-lost":
-            return f"{names} has no leader"
+            return f"{names} {'have' if _are_many(names) else 'has'} no leader"
         case "leader-recovered":
             return f"{broker} has recovered {names} after its unclean election"
         case "isr-shrink" | "isr-expand":
             verb = "shrinks" if entry.kind == "isr-shrink" else "grows"
             return f"the ISR of {names} {verb} from {_ids(detail.get('isr_before'))} to {_ids(detail.get('isr'))}"
         case "reassignment":
-            return f"{names} is reassigned from {_ids(detail.get('replicas_before'))} to {_ids(detail.get('replicas'))}"
+            return f"{names} {'are' if _are_many(names) else 'is'} reassigned from {_ids(detail.get('replicas_before'))} to {_ids(detail.get('replicas'))}"
         case "controller-change":
             return f"{broker} becomes the active controller"
     return ""
@@ -144,7 +148,8 @@ def _of_logs(entry: TimelineEntry, names: str) -> str:
     detail, broker = entry.detail, _broker(entry)
     match entry.kind:
         case "topic-created" | "topic-deleted":
-            return f"topic {names} is {entry.kind.removeprefix('topic-')}"
+            subject = f"topics {names} are" if _are_many(names) else f"topic {names} is"
+            return f"{subject} {entry.kind.removeprefix('topic-')}"
         case "config-change":
             whose = f" for {names}" if names else ""
             return f"{detail.get('name')} is set to {detail.get('value')}{whose}"

@@ -15,7 +15,7 @@ def screen(capsys, *arguments):
     return capsys.readouterr().out
 
 
-def test_replicas_that_stay_different_come_first_where_nothing_is_gone(incident, capsys):
+def test_replicas_that_stay_different_come_first_where_nothing_is_lost(incident, capsys):
     out = " ".join(screen(capsys, *arguments_of(incident("silent-divergence-4.x"))).split())
 
     assert out.startswith("Replicas of audit (2 partitions) hold different content that replication does not repair")

@@ -1,4 +1,4 @@
-"""What operators do on purpose, as ZooKeeper-era brokers leave it behind: told as such by lines, by disks alone, and never as a loss."""
+"""What operators do on purpose, as ZooKeeper-era brokers leave it behind: reported as such by log lines, by disks alone, and never as a loss."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def meanings(document):
 
 @pytest.mark.parametrize("name", ["operator-actions-2.5", "operator-actions-2.8"])
 @pytest.mark.parametrize(
-    ("what", "told"),
+    ("what", "expected"),
     [
         (("--before", "snapshots/01-before-live", "snapshots/99-final", "logs"), {DELETED, MOVED, RECREATED}),
         (("snapshots/99-final", "logs"), {DELETED, MOVED, RECREATED}),
@@ -23,14 +23,14 @@ def meanings(document):
         (("snapshots/99-final",), {DELETED}),
     ],
 )
-def test_operations_are_told_and_nothing_is_lost(name, what, told, incident, capsys):
+def test_operations_are_reported_and_nothing_is_lost(name, what, expected, incident, capsys):
     root = incident(name)
     document, code = explain(capsys, *(one if one.startswith("--") else root / one for one in what))
     state = document["answer"]["state"]
 
-    # Without a line of a leader nothing tells which replica leads.
+    # Without a line of a leader nothing shows which replica leads.
     assert (0, "nothing-lost") == (code, state) if "logs" in what else (3, "unknown") == (code, state)
-    assert told == meanings(document)
+    assert expected == meanings(document)
     assert (
         []
         == document["losses"]

@@ -53,7 +53,7 @@ def test_a_snapshot_that_is_younger_than_what_is_now_changes_places_with_it(inci
     assert "not-used" not in {one["kind"] for one in swapped["inputs"]}
 
 
-def test_what_could_not_be_read_is_told_although_snapshots_change_places(incident, capsys, tmp_path):
+def test_what_could_not_be_read_is_reported_although_snapshots_change_places(incident, capsys, tmp_path):
     root = incident("unclean-election-2.8")
     first, newest = min((root / "snapshots").iterdir()), root / "snapshots" / "99-final"
     document, code = explain(capsys, "--before", newest, tmp_path / "gone", first, "--keep-going")

@@ -208,7 +208,7 @@ def test_disks_that_disagree_and_a_partition_on_two(fixtures, tmp_path, listed):
     assert [one["path"] for one in document["findings"][0]["citations"]] == ["a/orders-0", "b/orders-0"]
 
 
-def test_what_can_not_be_read_is_told_and_the_rest_is_listed(fixtures, tmp_path, listed, ls, monkeypatch):
+def test_what_can_not_be_read_is_reported_and_the_rest_is_listed(fixtures, tmp_path, listed, ls, monkeypatch):
     tree = tmp_path / "broker-1"
     shutil.copytree(fixtures / "unclean-election" / "broker-1", tree, ignore=lambda *_: ["__cluster_metadata-0"])
     (tree / "replication-offset-checkpoint").write_bytes(b"\xff\xff")

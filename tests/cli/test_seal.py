@@ -81,7 +81,7 @@ def test_untouched_evidence_holds(manifest, evidence, capsys, untouched):
     ],
     ids=["bit", "longer", "missing", "added", "link", "directory", "mode", "time"],
 )
-def test_every_change_is_told(manifest, evidence, capsys, alter, change, finding, expected):
+def test_every_change_is_reported(manifest, evidence, capsys, alter, change, finding, expected):
     path = some_file(evidence)
     alter(path)
 

@@ -61,7 +61,7 @@ def test_audit_and_report(spark, snapshot, incident, tmp_path, capsys):
     page = (tmp_path / "page.html").read_text()
     assert "default-src &#39;none&#39;" in page or "default-src 'none'" in page
     assert "<script" not in page
-    assert "orders-0: broker 1 will cut its log from 103 to 60" in page
+    assert "orders-0: broker 1 will truncate its log from 103 to 60" in page
 
     assert 0 == run(["fleet", "report", str(tmp_path / "a"), "--since", str(tmp_path / "a")])
     assert capsys.readouterr().out.startswith("Nothing changed")

@@ -1,4 +1,4 @@
-"""Start-up after an unclean stop: what is scanned, cut and deleted, and what becomes of the epochs and the high watermark."""
+"""Start-up after an unclean stop: what is scanned, truncated and deleted, and what becomes of the epochs and the high watermark."""
 
 from typing import Any
 

@@ -145,7 +145,7 @@ def _is_at(path: str, directory: str) -> bool:
 
 
 def _are_logs_left_out(contexts: Sequence[PartitionContext]) -> bool:
-    """Whether checkpoints speak of records and no partition has a segment."""
+    """Whether checkpoints refer to records and no partition has a segment."""
     if any(one.of_kind(FileKind.SEGMENT) for one in contexts):
         return False
     values = (value for one in contexts for value in (one.high_watermark, one.recovery_point))

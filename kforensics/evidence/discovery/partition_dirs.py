@@ -107,7 +107,7 @@ def read_log_dir_state(
 
 
 def _partitions_here(listings: Listings, log_dir: str) -> frozenset[TopicPartition] | None:
-    """The partitions that have a directory; none where that can't be told at no cost."""
+    """The partitions that have a directory; none where finding them out has a cost."""
     if isinstance(listings.root, ForeignPath):
         return None
     listing = listings.of(log_dir)
@@ -130,7 +130,7 @@ LOGS_LEFT_OUT = "no .log file of any partition is here: the copy left them out, 
 
 
 def no_logs_are_here(states: Iterable[LogDirState], *, has_segments: bool) -> bool:
-    """Whether log directories whose checkpoints speak of records hold no segment at all."""
+    """Whether log directories whose checkpoints refer to records hold no segment at all."""
     if has_segments:
         return False
     names = ("high_watermark", "recovery_point")
@@ -194,7 +194,7 @@ def _keep(places: dict[TopicPartition, list[PartitionPlace]], place: PartitionPl
 
 
 def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:
-    """The checkpoints of every log directory of an input, by its path; what can't be read goes to `problems`."""
+    """The checkpoints of every log directory of an input, by its path; what can't be read is added to `problems`."""
     if not found.log_dirs:
         # A partition directory by itself: whatever its log directory says stands outside of the input.
         return {

@@ -43,7 +43,7 @@ class PartitionState(NamedTuple):
     eligible_leader_replicas: tuple[int, ...]
     last_known_elr: tuple[int, ...]
     is_recovering: bool
-    """The leader was elected uncleanly and has not yet said that it recovered."""
+    """Whether the leader was elected in an unclean election and has not yet reported that it recovered."""
     directories: tuple[str, ...]
     """Directory ids in the order of the replicas; empty before 3.7."""
     when: When

@@ -60,7 +60,7 @@ def copy_moments(replicas: Iterable[Replica]) -> tuple[CopyMoment, ...]:
     """Return how each node stopped, by its live replicas of any partitions, in the order of the inputs.
 
     Args:
-        replicas: of one moment; those of a single partition tell of it alone.
+        replicas: of one moment; those of a single partition say nothing of the others.
     """
     by_input: dict[int, list[Replica]] = {}
     for replica in replicas:

@@ -45,7 +45,7 @@ class Kind(StrEnum):
 
 
 ORDER = {kind: at for at, kind in enumerate(Kind)}
-"""Of two concerns of one state the first of these makes the headline."""
+"""The order of kinds: of two concerns of one state the first of these makes the headline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,8 +270,8 @@ def _truncations(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iter
         yield from _discarded(report, losing, led)
     elsewhere = [one for one in live if one.by_other_protocols]
     if elsewhere:
-        at_stake = any(one.truncation is not None or _is_parted(one) for one in elsewhere)
-        state = State.MAYBE_AT_RISK if at_stake else State.UNKNOWN
+        at_risk = any(one.truncation is not None or _is_parted(one) for one in elsewhere)
+        state = State.MAYBE_AT_RISK if at_risk else State.UNKNOWN
         yield _concern(report, state, Kind.PROTOCOL, (one.view for one in elsewhere), detail=_by_protocol(elsewhere[0]))
     harmless = [one for one in due if one not in losing]
     if harmless:
@@ -324,7 +324,9 @@ def _elections(report: PartitionReport) -> Iterator[Concern]:
         if min((cost.certain for cost in costs), default=0):
             state = State.AT_RISK if _is_whole(report) else State.MAYBE_AT_RISK
             best = min(report.what_if, key=lambda one: one.rank)
-            yield _concern(report, state, Kind.ELECTED, (best.leader,), best.discarded, detail="whoever leads")
+            yield _concern(
+                report, state, Kind.ELECTED, (best.leader,), best.discarded, detail="whichever replica leads"
+            )
         elif any(cost.certain or cost.possible for cost in costs):
             yield _concern(report, State.UNKNOWN, Kind.LEADER, (leader.view,))
         return

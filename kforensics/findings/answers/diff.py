@@ -168,7 +168,7 @@ class _Words:
         certain, possible = _sum(items, "certain"), _sum(items, "possible")
         owners = _or(dict.fromkeys(owner for _, one in items for owner in one.owners))
         if any(one.detail for _, one in items):
-            return f"whoever leads, {_what(certain, possible)} of {_partitions(items)} will be discarded."
+            return f"whichever replica leads, {_what(certain, possible)} of {_partitions(items)} will be discarded."
         lead = "DATA AT RISK: " if self.state is State.AT_RISK else ""
         return f"{lead}if {owners} is elected, which can be without an unclean election, {_what(certain, possible)} of {_partitions(items)} will be discarded."
 
@@ -278,10 +278,10 @@ class _Words:
             for item in self.of(kind, State.AT_RISK)
         ]
         if risky:
-            yield f"Those who write and read {_topics(risky)}: committed records can be lost at the next start."
+            yield f"Producers and consumers of {_topics(risky)}: committed records can be lost at the next start."
         parted = self.of(Kind.DIVERGENCE, State.DIVERGED)
         if parted:
-            yield f"Those who read {_topics(parted)}: what they got depends on which broker led."
+            yield f"Consumers of {_topics(parted)}: what they read depends on which broker led."
 
     def later(self) -> Iterator[str]:
         if self.of(Kind.SOLE, State.AT_RISK) or self.of(Kind.DISCARD, State.AT_RISK):

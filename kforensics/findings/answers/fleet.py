@@ -110,11 +110,11 @@ def comparison_answer(comparison: AuditComparison) -> Answer:
     Returns:
         `changed` where there are new findings, `unknown` where the later audit could not read everything, `unchanged` where nothing is new.
     """
-    new, gone, changes = comparison.new_findings, comparison.gone_findings, comparison.changes
+    new, resolved, changes = comparison.new_findings, comparison.gone_findings, comparison.changes
     nodes = (*comparison.new_nodes, *comparison.gone_nodes)
     headline = "Nothing changed between the two audits."
-    if new or gone or changes or nodes:
-        headline = f"{counted(len(new), 'finding')} new, {len(gone)} no longer there; {counted(len(changes), 'partition')} judged otherwise."
+    if new or resolved or changes or nodes:
+        headline = f"{counted(len(new), 'finding')} new, {len(resolved)} no longer there; {counted(len(changes), 'partition')} with another verdict."
     unread = counted(comparison.problem_count, "thing")
     return Answer(
         state=State.CHANGED if new else State.UNKNOWN if comparison.problem_count else State.UNCHANGED,

@@ -79,7 +79,7 @@ CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.SOUND, State.UNCHANGED}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command says first: the headline, what to do now, whom to inform, what to do later, and what is unknown."""
+    """The answer that a command gives first: the headline, what to do now, whom to inform, what to do later, and what is unknown."""
 
     state: State
     headline: str

@@ -22,7 +22,7 @@ class PartitionChange(NamedTuple):
     isr_before: tuple[int, ...] | Absent
     isr: tuple[int, ...] | Absent
     is_recovering: bool
-    """Whether the new leader was elected uncleanly and has to recover."""
+    """Whether the new leader was elected in an unclean election and has to recover."""
 
 
 def parse_partition_change(diff: str) -> PartitionChange:

@@ -89,7 +89,7 @@ def shares_rack(replicas: Sequence[int], racks: Mapping[int, str]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderSpread:
-    """How evenly partitions are led."""
+    """The spread of the leaders of partitions over the brokers."""
 
     most: int
     fewest: int

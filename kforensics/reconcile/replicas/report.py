@@ -1,4 +1,4 @@
-"""What is said of a partition's replicas: verdicts, expected truncations, what each possible leader would lose, and who holds what alone."""
+"""The report on a partition's replicas: verdicts, expected truncations, what each possible leader would lose, and which replica alone holds what."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +17,7 @@ from kforensics.units import TopicPartition
 
 
 class Verdict(StrEnum):
-    """What is true of a replica against the leader; of a partition, the worst of its replicas."""
+    """The verdict on a replica against the leader; of a partition, the worst of its replicas."""
 
     LEADER = "leader"
     CONSISTENT = "consistent"
@@ -46,18 +46,18 @@ class ReplicaReport:
     outcome: TruncationOutcome | None
     compared_with: LoadedLog | None
     without_file: TruncationOutcome | None = None
-    """What the broker does if it finds no epoch checkpoint, where `outcome` rests on epochs rebuilt from batches."""
+    """The truncation by a broker that finds no epoch checkpoint, where `outcome` rests on epochs rebuilt from batches."""
     past_end: CheckpointValue | None = None
     """A high watermark on record that lies past every log end."""
     by_other_protocols: tuple[tuple[ProtocolName, int | Absent], ...] = ()
-    """Where the protocol is assumed: other protocols that it can be, by which it truncates elsewhere or not at all."""
+    """The other protocols that it can be, by which it truncates elsewhere or not at all, where the protocol is assumed."""
     is_tail_of_a_copy: bool = False
-    """What it would truncate is more of what the leader holds: the leader may have been copied earlier while it ran, or have lost power."""
+    """Whether what it would truncate is more of what the leader holds: the leader may have been copied earlier while it ran, or have lost power."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
-    """What every other replica would truncate if one replica led."""
+    """The truncations of every other replica if one replica led."""
 
     leader: LoadedLog
     truncations: tuple[tuple[LoadedLog, ExpectedTruncation], ...]
@@ -94,7 +94,7 @@ class PartitionReport:
     assigned: tuple[int, ...] | Absent = Absent.UNKNOWN
     """Brokers that the partition is assigned to; of the metadata log, its voters."""
     isr: frozenset[int] | Absent = Absent.UNKNOWN
-    """In sync by the newest record, where no log is newer than it."""
+    """The ISR by the newest record, where no log is newer than it."""
     electable: frozenset[int] | Absent = Absent.UNKNOWN
     """Brokers that can be elected cleanly: the ISR and the eligible leader replicas, or the voters that can win."""
     sole_holders: tuple[SoleHolder, ...] = ()

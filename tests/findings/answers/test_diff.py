@@ -167,8 +167,8 @@ def test_a_guessed_leader_makes_nothing_certain():
     guessed = judged(old, new, stated_replicas=(1, 2))
 
     assert not guessed.leader.is_known
-    assert State.AT_RISK is partition_state(guessed)  # whoever leads, the other discards what was committed
-    assert "whoever leads" in answer(guessed).headline or "ONLY BROKER" in answer(guessed).headline
+    assert State.AT_RISK is partition_state(guessed)  # whichever replica leads, the other discards what was committed
+    assert "whichever replica leads" in answer(guessed).headline or "ONLY BROKER" in answer(guessed).headline
     open_ended = judged(old, new)
     assert State.MAYBE_AT_RISK is partition_state(open_ended)
     assert "if broker 2 leads (guessed" in answer(open_ended).headline
