@@ -27,7 +27,7 @@ def test_the_first_line_is_the_answer(unclean, capsys, untouched):
 
     assert 1 == code
     assert out.startswith(
-        "DATA AT RISK: broker 1 will discard 62 committed records of 3 partitions that\nthe leader does not hold.\n"
+        "DATA AT RISK: broker 1 will discard 56 committed records of 3 partitions that\nthe leader does not hold.\n"
         "NOW          Do not start broker 1 before its directory is copied: cp -a"
     )
     assert "" == err
