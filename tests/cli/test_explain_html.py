@@ -61,7 +61,7 @@ def test_what_a_replica_in_use_still_holds_is_at_risk_and_not_lost(recording, tm
     run(["explain", str(recording / "snapshots/03-old-leader-down-live"), "--format", "html", "-o", str(out)])
 
     text = out.read_text(encoding="utf-8")
-    assert "Committed records are at risk" in text
+    assert "Committed records may be lost" in text
     assert "What not to do" in text
     assert "<dt>still held, at risk</dt><dd>56</dd>" in text
     assert "<dt>committed records lost</dt><dd>0</dd>" in text

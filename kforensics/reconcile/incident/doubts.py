@@ -1,6 +1,6 @@
 """What keeps a partition from being proven whole: each doubt names what is unknown, and the input that would show it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -78,6 +78,7 @@ def doubts_of(
     *,
     is_leader_known: bool,
     whole_returns: Sequence[WholeReturn] = (),
+    with_earlier_topic: Collection[int | Absent] = (),
 ) -> tuple[Doubt, ...]:
     """Everything that keeps the partition from being proven whole.
 
@@ -88,13 +89,14 @@ def doubts_of(
         moments: when the copies were taken.
         is_leader_known: the leader is on record, not guessed.
         whole_returns: followers that truncated nothing when they came back.
+        with_earlier_topic: brokers that hold a directory of an earlier topic of the name instead, so their disks are where they were.
     """
     return tuple(
         dict.fromkeys(
             (
                 *_of_leader(account, leader, is_known=is_leader_known),
                 *_of_account(account),
-                *_of_replicas(account, copies, moments),
+                *_of_replicas(account, copies, moments, with_earlier_topic),
                 *_of_elections(account, copies, moments, whole_returns),
                 *_of_damage(leader, copies),
             )
@@ -123,7 +125,12 @@ def _of_account(account: LeadershipAccount) -> Iterator[Doubt]:
         yield Doubt(DoubtKind.ACCOUNT, gap.words, gap.settled_by)
 
 
-def _of_replicas(account: LeadershipAccount, copies: Sequence[LogCopy], moments: Moments) -> Iterator[Doubt]:
+def _of_replicas(
+    account: LeadershipAccount,
+    copies: Sequence[LogCopy],
+    moments: Moments,
+    with_earlier_topic: Collection[int | Absent],
+) -> Iterator[Doubt]:
     held = {
         copy.broker_id
         for copy in copies
@@ -138,6 +145,8 @@ def _of_replicas(account: LeadershipAccount, copies: Sequence[LogCopy], moments:
             )
         return
     for broker in sorted(account.assigned - {one for one in held if isinstance(one, int)}):
+        if broker in with_earlier_topic:
+            continue
         if broker in moments.brokers:
             yield Doubt(
                 DoubtKind.DISK,

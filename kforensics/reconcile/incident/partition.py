@@ -212,6 +212,7 @@ class _Teller:
             self.evidence.moments,
             is_leader_known=self.is_leader_known,
             whole_returns=self.evidence.whole_returns,
+            with_earlier_topic={copy.broker_id for copy in self.others if copy.is_final},
         )
         without_copy = [
             observed

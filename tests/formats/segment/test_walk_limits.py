@@ -58,7 +58,7 @@ def test_more_bad_batches_before_a_sound_one_than_are_listed(monkeypatch):
     found = walked(b"".join([*bad, good[5]]), Level.CRC)
 
     assert [int(row["base_offset"]) for row in found.batches if row["crc_valid"]] == [50]
-    assert [one.found for one in found.damage] == ["none that does, after 3 damaged places told one by one"]
+    assert [one.found for one in found.damage] == ["none that does, after 3 damaged places listed one by one"]
 
 
 def test_a_tail_of_likely_batches_and_noise_behind_them():
@@ -129,3 +129,12 @@ def test_an_only_batch_with_an_offset_that_can_not_be():
 
     assert (damage.expected, damage.found) == ("a base offset at the log's start", "-1 to 1")
     assert (damage.cause, damage.next_good) == (Absent.UNKNOWN, Absent.NOT_APPLICABLE)
+
+
+def test_a_last_batch_with_a_wrong_length_and_an_offset_that_does_not_fit_loses_unknown_offsets():
+    last = bytearray(batch(1))
+    last[8:12] = (int.from_bytes(last[8:12]) ^ 1 << 9).to_bytes(4)
+
+    (damage,) = walked(batch(0) + bytes(last), Level.CRC).damage
+
+    assert (damage.kind, damage.offsets_lost) == (DamageKind.LENGTH, Absent.UNKNOWN)
