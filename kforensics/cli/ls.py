@@ -24,7 +24,7 @@ def ls(
     """List what is here: nodes, log directories, partitions with their offsets, every file by its kind.
 
     Of each log only the end is read. In the table, epoch is the leader epoch of the last batch, start and end are the
-    log start and log end offset, HW is the high watermark and recovery the recovery point; a dash stands for a value
+    log start and log end offset, HW is the high watermark and recovery the recovery point; a dash means a value
     that nothing here holds.
     """
     output.check(paths)

@@ -163,7 +163,7 @@ class SimulatedReplica:
         self._recall_high_watermark()
 
     def lose_power(self) -> None:
-        """Cut the power: the log loses everything that was not flushed."""
+        """Lose power: the log loses everything that was not flushed."""
         while self.log and self.log[-1].end_offset > self.flushed_end:
             self.log.pop()
         self.crash()
