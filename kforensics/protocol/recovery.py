@@ -100,14 +100,22 @@ def epochs_after_scan(
     return epochs
 
 
-def _log_start(segments: Sequence[SegmentState], checkpointed: int | Absent, *, has_remote_storage: bool) -> int:
+def log_start_at_load(first_base: int, checkpointed: int | Absent, *, has_remote_storage: bool = False) -> int:
     """Where the loaded log starts: not below its first segment, but for what remote storage holds (`LogLoader.load`, 3.6)."""
-    if not segments:
-        return 0 if isinstance(checkpointed, Absent) else checkpointed
-    first_base = segments[0].base_offset
     if isinstance(checkpointed, Absent):
         return first_base
     return checkpointed if has_remote_storage else max(checkpointed, first_base)
+
+
+def recovery_point_at_load(checkpointed: int, log_end_offset: int, *, clean_shutdown: bool) -> int:
+    """The recovery point of the loaded log: its end after a clean shutdown, else the checkpointed one within the log (2.8 and later)."""
+    return log_end_offset if clean_shutdown else min(checkpointed, log_end_offset)
+
+
+def _log_start(segments: Sequence[SegmentState], checkpointed: int | Absent, *, has_remote_storage: bool) -> int:
+    if not segments:
+        return 0 if isinstance(checkpointed, Absent) else checkpointed
+    return log_start_at_load(segments[0].base_offset, checkpointed, has_remote_storage=has_remote_storage)
 
 
 def recover_log(
@@ -185,5 +193,5 @@ def recover_log(
             log_end_offset=end,
             high_watermark=log.loaded_high_watermark,
         ),
-        recovery_point=end if clean_shutdown else min(point, end),
+        recovery_point=recovery_point_at_load(point, end, clean_shutdown=clean_shutdown),
     )

@@ -1,0 +1,44 @@
+"""Where versions load differently, as switches; `loading_rules` says which a version has."""
+
+from dataclasses import dataclass
+
+from kforensics.protocol.epochs import CURRENT_RULES, EpochRules
+from kforensics.protocol.versions import KafkaVersion, epoch_rules_of
+
+OLDEST_MODELLED = KafkaVersion(3, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadingRules:
+    """How one version loads a log; the defaults are those of 4.1."""
+
+    io_errors_empty_segments: bool = True
+    """4.0 to 4.3.1: an IOException while a segment is recovered empties it (`LogLoader.recoverLog`)."""
+    searches_by_base_offset: bool = True
+    """4.1: `FileRecords.searchForOffsetFromPosition` compares base offsets first; before, last offsets only."""
+    storage_errors_take_directory_offline: bool = True
+    """3.2.1: a KafkaStorageException around an IOException takes the log directory offline; before, it ends the start."""
+    default_producer_expiration_ms: int = 86_400_000
+    """3.4: producer.id.expiration.ms is 1 day; before, 7 days."""
+    recovery_threads: int = 2
+    """num.recovery.threads.per.data.dir (KIP-1030: 2 since 4.0)."""
+    epochs: EpochRules = CURRENT_RULES
+
+
+def loading_rules(version: KafkaVersion) -> LoadingRules:
+    """The rules of a version, from 3.0 on.
+
+    Raises:
+        ValueError: an older version, whose loader these rules do not model.
+    """
+    if version < OLDEST_MODELLED:
+        message = f"the loader of Kafka {version} is not modelled: {OLDEST_MODELLED} is the oldest"
+        raise ValueError(message)
+    return LoadingRules(
+        io_errors_empty_segments=version >= (4, 0),
+        searches_by_base_offset=version >= (4, 1),
+        storage_errors_take_directory_offline=version >= (3, 2, 1),
+        default_producer_expiration_ms=86_400_000 if version >= (3, 4) else 604_800_000,
+        recovery_threads=2 if version >= (4, 0) else 1,
+        epochs=epoch_rules_of(version),
+    )
