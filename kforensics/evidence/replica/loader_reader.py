@@ -34,6 +34,7 @@ from kforensics.formats.log.record_batch import (
     iter_batch_records,
 )
 from kforensics.formats.messages.control import ControlType, parse_control_record
+from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.primitives.checksum import crc32, crc32c
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
@@ -143,7 +144,7 @@ def _batch(
         is_valid = length >= SMALLEST_BATCH_LENGTH and crc32c(data[CRC_COVERED_POSITION:]) == crc
     is_control = bool(attributes & CONTROL_BIT)
     end: TransactionEnd | LoadFailure | Absent = Absent.NOT_APPLICABLE
-    if is_control and producer_id >= 0:
+    if is_control and is_valid and producer_id >= 0:
         end = _transaction_end(window.at(position, whole), count)
     return LoadedBatch(
         position=position,
@@ -212,10 +213,10 @@ def _transaction_end(data: memoryview, count: int) -> TransactionEnd | LoadFailu
         return LoadFailure("InvalidRecordException", str(error))
     if control.type not in {ControlType.ABORT, ControlType.COMMIT}:
         return LoadFailure("IllegalArgumentException", "Invalid control record type for end transaction marker")
-    epoch = getattr(control.value, "get", lambda _: None)("coordinator_epoch")
-    if epoch is None:
+    if not isinstance(control.value, Decoded):
         return LoadFailure("InvalidRecordException", "Invalid end transaction marker")
-    return TransactionEnd(control.type is ControlType.ABORT, int(epoch), record.timestamp)
+    epoch = control.value.fields["coordinator_epoch"]
+    return TransactionEnd(control.type is ControlType.ABORT, int(epoch), record.timestamp_ms)
 
 
 def _snapshot(data: bytes) -> tuple[ProducerState, ...] | LoadFailure:

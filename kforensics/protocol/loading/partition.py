@@ -137,15 +137,13 @@ class _Loader:
         self.cache.trim(self._start, end)
         self._producers.remove_stray_snapshots(self._segments)
         self._rebuild(self._producers, start, end, from_clean_shutdown=self._clean)
-        unstable = self._producers.first_unstable()
-        if unstable is not None:
-            self._look_up(max(unstable, start))
+        stable = self._last_stable_offset(start, end)
         self._read_topic_id()
         return LoadedState(
             log_start_offset=start,
             log_end_offset=end,
             recovery_point=max(point, start),
-            last_stable_offset=self._last_stable_offset(start, end),
+            last_stable_offset=stable,
             epochs=self.cache.epochs,
             producer_count=len(self._producers.by_id),
         )
@@ -276,16 +274,27 @@ class _Loader:
             if base < end:
                 yield base
 
-    def _look_up(self, offset: int) -> None:
-        """Read where an offset lies, as for the first unstable one."""
-        holder = max((base for base in self._segments if base <= offset), default=None)
-        if holder is not None:
-            self._segments[holder].position_of(offset)
+    def _offset_found(self, offset: int, end: int) -> int:
+        """The offset that a read at `offset` finds, the base of its batch (`LocalLog.convertToOffsetMetadataOrThrow`)."""
+        bases = sorted(self._segments)
+        for base in bases[first_scanned(bases, offset) :] if offset < end else []:
+            segment = self._segments[base]
+            position = segment.position_of(offset)
+            if position is not None:
+                return next(segment.batches(position)).base_offset
+        return max(offset, end)
 
     def _last_stable_offset(self, start: int, end: int) -> int:
-        self._producers.high_watermark_reached(end)
+        """The last stable offset at a high watermark of `end` (`UnifiedLog.maybeIncrementFirstUnstableOffset`)."""
         unstable = self._producers.first_unstable()
-        return end if unstable is None else min(max(unstable, start), end)
+        if unstable is not None:
+            self._offset_found(max(unstable, start), end)
+        high_watermark = max(start, end)
+        self._producers.high_watermark_reached(high_watermark)
+        unstable = self._producers.first_unstable()
+        if unstable is None:
+            return high_watermark
+        return min(self._offset_found(max(unstable, start), end), high_watermark)
 
     def _read_topic_id(self) -> None:
         if METADATA_FILE in self._disk.files:
