@@ -281,7 +281,7 @@ class _Loader:
             segment = self._segments[base]
             position = segment.position_of(offset)
             if position is not None:
-                return next(segment.batches(position)).base_offset
+                return next(segment.batches(position)).base_offset if self._rules.finds_by_base_offset else offset
         return max(offset, end)
 
     def _last_stable_offset(self, start: int, end: int) -> int:

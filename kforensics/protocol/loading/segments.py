@@ -94,7 +94,7 @@ class Segment:
             raise NotModelledError("an index with a negative position")
         before: LoadedBatch | None = None
         for batch in self.batches(start):
-            if not self._rules.searches_by_base_offset:
+            if not self._rules.finds_by_base_offset:
                 if last_offset_of(batch) >= offset:
                     return batch.position
                 continue

@@ -14,8 +14,8 @@ class LoadingRules:
 
     io_errors_empty_segments: bool = True
     """4.0 to 4.3.1: an IOException while a segment is recovered empties it (`LogLoader.recoverLog`)."""
-    searches_by_base_offset: bool = True
-    """4.1: `FileRecords.searchForOffsetFromPosition` compares base offsets first; before, last offsets only."""
+    finds_by_base_offset: bool = True
+    """4.1: `FileRecords.searchForOffsetFromPosition` compares base offsets first and gives that of the batch; before, last offsets only."""
     storage_errors_take_directory_offline: bool = True
     """3.2.1: a KafkaStorageException around an IOException takes the log directory offline; before, it ends the start."""
     default_producer_expiration_ms: int = 86_400_000
@@ -36,7 +36,7 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         raise ValueError(message)
     return LoadingRules(
         io_errors_empty_segments=version >= (4, 0),
-        searches_by_base_offset=version >= (4, 1),
+        finds_by_base_offset=version >= (4, 1),
         storage_errors_take_directory_offline=version >= (3, 2, 1),
         default_producer_expiration_ms=86_400_000 if version >= (3, 4) else 604_800_000,
         recovery_threads=2 if version >= (4, 0) else 1,
