@@ -21,6 +21,7 @@ from kforensics.cli.fleet import fleet
 from kforensics.cli.helptext import help_of
 from kforensics.cli.ls import ls
 from kforensics.cli.metadata import metadata
+from kforensics.cli.predict import predict
 from kforensics.cli.seal import seal
 from kforensics.cli.simulate import simulate
 from kforensics.cli.verify import verify
@@ -33,7 +34,7 @@ GARBAGE_THRESHOLD = 50_000
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
-COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, diff, explain, verify, seal, simulate, metadata)
+COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, diff, explain, verify, predict, seal, simulate, metadata)
 
 app = typer.Typer(
     name=PROGRAM,

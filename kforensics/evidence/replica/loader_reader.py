@@ -125,9 +125,7 @@ def read_batches(file: EvidenceFile, start: int, *, checked: bool) -> Batches:
     return Batches(batches=tuple(found), end=position, end_is_corrupt=corrupt)
 
 
-def _batch(
-    window: _Window, position: int, offset: int, length: int, magic: int, *, checked: bool
-) -> LoadedBatch:
+def _batch(window: _Window, position: int, offset: int, length: int, magic: int, *, checked: bool) -> LoadedBatch:
     whole = length + LOG_OVERHEAD
     if magic < 2:
         return _legacy_batch(window, position, offset, whole, magic, checked=checked)
@@ -156,7 +154,7 @@ def _batch(
         max_timestamp=latest,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
-        count=count,
+        record_count=count,
         is_transactional=bool(attributes & TRANSACTIONAL_BIT),
         is_control=is_control,
         is_valid=is_valid,
@@ -185,7 +183,7 @@ def _bare(
         max_timestamp=max_timestamp,
         producer_id=-1,
         producer_epoch=-1,
-        count=1,
+        record_count=1,
         is_transactional=False,
         is_control=False,
         is_valid=is_valid,

@@ -8,46 +8,68 @@ from collections.abc import Sequence
 
 from kforensics.evidence.replica.loader_values import LoadFailure
 from kforensics.formats.checkpoint.partition_metadata import ZERO_UUID
-from kforensics.units import EpochEntry
+from kforensics.units import EpochEntry, TopicPartition
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BLANK = re.compile(r"[ \t\n\x0b\f\r]+")
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
-_PAIR = 2
+_PAIR, _TRIPLE = 2, 3
 
 
 def read_epoch_file(data: bytes) -> tuple[EpochEntry, ...] | LoadFailure:
     """The entries of `leader-epoch-checkpoint`."""
+    read = _checkpoint_fields(data, _PAIR, ((0, 32), (1, 64)))
+    if isinstance(read, LoadFailure):
+        return read
+    return tuple(EpochEntry(int(epoch), int(start)) for epoch, start in read)
+
+
+def read_offset_checkpoint(data: bytes) -> dict[TopicPartition, int] | LoadFailure:
+    """The offsets of `recovery-point-offset-checkpoint` or `log-start-offset-checkpoint`; of two lines for a partition the later counts."""
+    read = _checkpoint_fields(data, _TRIPLE, ((1, 32), (2, 64)))
+    if isinstance(read, LoadFailure):
+        return read
+    return {TopicPartition(topic, int(partition)): int(offset) for topic, partition, offset in read}
+
+
+def _checkpoint_fields(
+    data: bytes, width: int, numbers: Sequence[tuple[int, int]]
+) -> list[Sequence[str]] | LoadFailure:
+    """The lines of a checkpoint file in fields, as `CheckpointFile.read` takes them.
+
+    Args:
+        data: the file.
+        width: fields in a line.
+        numbers: which of them are numbers, and of how many bits.
+    """
     lines = _lines(data)
     if lines is None:
         return _malformed("Input length = 1")
     if not lines:
-        return ()
+        return []
     version = _integer(lines[0], 32)
     if version != 0:
         return _malformed(f"Unrecognised version or malformed line: {lines[0]}")
     if len(lines) == 1:
-        return ()
+        return []
     count = _integer(lines[1], 32)
     if count is None:
         return _malformed(f"Malformed line: {lines[1]}")
     if count < 0:
         return LoadFailure("IllegalArgumentException", f"Illegal Capacity: {count}")
-    entries = []
+    entries: list[Sequence[str]] = []
     for line in lines[2:]:
         fields = _fields(line)
-        if len(fields) != _PAIR:
+        if len(fields) != width:
             return _malformed(f"Malformed line: {line}")
-        epoch, start = _integer(fields[0], 32), _integer(fields[1], 64)
-        if epoch is None or start is None:
-            return LoadFailure(
-                "NumberFormatException", f'For input string: "{fields[0] if epoch is None else fields[1]}"'
-            )
-        entries.append(EpochEntry(epoch, start))
+        for at, bits in numbers:
+            if _integer(fields[at], bits) is None:
+                return LoadFailure("NumberFormatException", f'For input string: "{fields[at]}"')
+        entries.append(fields)
     if len(entries) != count:
         return _malformed(f"Expected [{count}] entries, but found only [{len(entries)}]")
-    return tuple(entries)
+    return entries
 
 
 def read_topic_id(data: bytes) -> str | LoadFailure:

@@ -64,7 +64,7 @@ class LoadedBatch(NamedTuple):
     max_timestamp: int
     producer_id: int
     producer_epoch: int
-    count: int
+    record_count: int
     """Records, as stored."""
     is_transactional: bool
     is_control: bool

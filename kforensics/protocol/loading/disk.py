@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.replica.loader_values import Content, Need
-from kforensics.protocol.loading.values import FileAction, FileChange, LoadedDirectory, NeedError
+from kforensics.protocol.loading.values import FileAction, FileChange, LoadedDirectory, NeedError, thrown
 
 
 @dataclass(slots=True)
@@ -36,14 +36,21 @@ class Disk:
         """Bytes of a file."""
         return self.files[name].length
 
+    def is_unreadable(self, name: str) -> bool:
+        """Whether a file of the evidence can't be opened."""
+        return self.files[name].origin in self._given.unreadable
+
     def content(self, name: str, content: Content, position: int = 0) -> object:
         """What the rules wrote into a file, or what the evidence gave.
 
         Raises:
+            LoadingError: IOException, where the file can't be read.
             NeedError: it was not given yet.
         """
         if (name, content) in self._written:
             return self._written[name, content]
+        if self.is_unreadable(name):
+            raise thrown("IOException", f"Could not read file {name}", is_io=True)
         need = Need(self.files[name].origin, content, position)
         if need not in self._given.contents:
             raise NeedError(need)

@@ -5,7 +5,7 @@ from typing import cast
 from kforensics.evidence.replica.loader_values import Content, LoadFailure
 from kforensics.protocol.epochs import Epochs, assign, truncate_from_end, truncate_from_start
 from kforensics.protocol.loading.disk import Disk
-from kforensics.protocol.loading.names import EPOCH_FILE
+from kforensics.protocol.loading.names import EPOCH_FILE, EPOCH_FILE_BEING_WRITTEN
 from kforensics.protocol.loading.values import LoadingError, thrown
 from kforensics.protocol.loading.versions import LoadingRules
 from kforensics.protocol.recovery import epochs_after_scan
@@ -22,6 +22,8 @@ class EpochCache:
         if EPOCH_FILE not in disk.files:
             disk.create(EPOCH_FILE, 0, "epoch-file-created")
             return
+        if disk.is_unreadable(EPOCH_FILE):
+            raise thrown("KafkaStorageException", f"Error while reading checkpoint file {EPOCH_FILE}", is_io=True)
         read = disk.content(EPOCH_FILE, Content.EPOCHS)
         if isinstance(read, LoadFailure):
             raise LoadingError(read)
@@ -61,4 +63,6 @@ class EpochCache:
         lines = ["0", str(len(self.epochs)), *(f"{epoch.leader_epoch} {epoch.start_offset}" for epoch in self.epochs)]
         length = sum(len(line) + 1 for line in lines)
         self._disk.write(EPOCH_FILE, length, rule, Content.EPOCHS, self.epochs)
+        if EPOCH_FILE_BEING_WRITTEN in self._disk.files:
+            self._disk.delete(EPOCH_FILE_BEING_WRITTEN, rule)
         self._is_stale = False

@@ -9,6 +9,7 @@ SNAPSHOT, DELETED, CLEANED, SWAP = ".snapshot", ".deleted", ".cleaned", ".swap"
 INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
 QUORUM_SNAPSHOT_DELETED = ".checkpoint.deleted"
 EPOCH_FILE = "leader-epoch-checkpoint"
+EPOCH_FILE_BEING_WRITTEN = f"{EPOCH_FILE}.tmp"
 METADATA_FILE = "partition.metadata"
 
 _NUMBER = re.compile(r"[+-]?[0-9]+")

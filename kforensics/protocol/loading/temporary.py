@@ -8,7 +8,11 @@ from kforensics.protocol.loading.versions import LoadingRules
 
 
 def put_right(disk: Disk, settings: LoadSettings, rules: LoadingRules) -> None:
-    """Delete what is left of deletions and cleanings, and put swapped files in place (KAFKA-6264, KAFKA-12520)."""
+    """Delete what is left of deletions and cleanings, and put swapped files in place (KAFKA-6264, KAFKA-12520).
+
+    Where the name of a `.cleaned` file holds no number, loading ends there; which `.deleted` files it has removed by then depends on the order in which
+    the file system lists them. Here it is by name.
+    """
     swapped = _remove_temporary(disk)
     bounds: list[tuple[int, int]] = []
     for name in swapped:

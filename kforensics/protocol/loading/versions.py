@@ -6,6 +6,8 @@ from kforensics.protocol.epochs import CURRENT_RULES, EpochRules
 from kforensics.protocol.versions import KafkaVersion, epoch_rules_of
 
 OLDEST_MODELLED = KafkaVersion(3, 0)
+FIRST_NOT_MODELLED = KafkaVersion(4, 4)
+NEWEST_MODELLED = KafkaVersion(4, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +28,13 @@ class LoadingRules:
 
 
 def loading_rules(version: KafkaVersion) -> LoadingRules:
-    """The rules of a version, from 3.0 on.
+    """The rules of a version, from 3.0 to 4.3.
 
     Raises:
-        ValueError: an older version, whose loader these rules do not model.
+        ValueError: another version, whose loader these rules do not model.
     """
-    if version < OLDEST_MODELLED:
-        message = f"the loader of Kafka {version} is not modelled: {OLDEST_MODELLED} is the oldest"
+    if version < OLDEST_MODELLED or version >= FIRST_NOT_MODELLED:
+        message = f"the loader of Kafka {version} is not modelled, only those from {OLDEST_MODELLED} up to 4.3"
         raise ValueError(message)
     return LoadingRules(
         io_errors_empty_segments=version >= (4, 0),
@@ -42,3 +44,8 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         recovery_threads=2 if version >= (4, 0) else 1,
         epochs=epoch_rules_of(version),
     )
+
+
+def distinct_rules() -> tuple[KafkaVersion, ...]:
+    """One version for each set of rules, oldest first: where these agree, all modelled versions do."""
+    return (OLDEST_MODELLED, KafkaVersion(3, 2, 1), KafkaVersion(3, 4), KafkaVersion(4, 0), NEWEST_MODELLED)

@@ -15,7 +15,7 @@ from random import Random
 from types import TracebackType
 from typing import Any, Self
 
-from kforensics.commands.loading import load_directory
+from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.damage import Absent
 from kforensics.protocol.loading.values import LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import loading_rules
@@ -64,9 +64,7 @@ def predicted(folder: Path, case: Case, kafka: str) -> dict[str, Any]:
     """The same fields by the rules."""
     rules = loading_rules(parse_version(kafka))
     settings = LoadSettings(now_ms=NOW_MS, producer_expiration_ms=rules.default_producer_expiration_ms)
-    outcome = load_directory(
-        folder,
-        {path.name: path.stat().st_size for path in folder.iterdir()},
+    outcome = DirectoryOnDisk(folder, {path.name: path.stat().st_size for path in folder.iterdir()}).load(
         clean_shutdown=case.clean,
         recovery_point=case.recovery_point,
         log_start_offset=case.log_start,
@@ -98,6 +96,9 @@ def differences(told: dict[str, Any], judged: dict[str, Any]) -> dict[str, Any]:
     for key in COMPARED:
         if key == "tree":
             ours, theirs = told["tree"], judged["tree"]
+            if judged["exception"] == "NumberFormatException":
+                # Which files marked as deleted are gone before a bad name is met depends on the order of the file system.
+                ours, theirs = ({at: size for at, size in tree.items() if not at.endswith(".deleted")} for tree in (ours, theirs))
             odd = {name: (ours.get(name), theirs.get(name)) for name in {*ours, *theirs} if ours.get(name) != theirs.get(name)}
             if odd:
                 out["tree"] = odd

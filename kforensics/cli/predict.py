@@ -1,0 +1,83 @@
+"""`kforensics predict`: what the broker will do to these directories when it is started."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from kforensics.cli.options import (
+    DocumentFormatOption,
+    OutOption,
+    OutputFormat,
+    PartitionsOption,
+    PathsArgument,
+    TopicsOption,
+    VerboseOption,
+    parse_time,
+    require_format,
+)
+from kforensics.cli.output import check_out, write_result
+
+
+def predict(
+    *,
+    paths: PathsArgument,
+    kafka: Annotated[
+        str | None,
+        typer.Option(
+            "--kafka",
+            metavar="VERSION",
+            help="The version that will be started, 3.0 to 4.3. Where it is not given, 4.1 is played, and compared with what older versions do.",
+            show_default=False,
+        ),
+    ] = None,
+    now: Annotated[
+        str | None,
+        typer.Option(
+            "--now",
+            metavar="TIME",
+            help="When it will be started, for the expiry of producers: ISO 8601 or milliseconds since 1970. This machine's clock where it is not given.",
+            show_default=False,
+        ),
+    ] = None,
+    topic: TopicsOption = None,
+    partition: PartitionsOption = None,
+    output_format: DocumentFormatOption = OutputFormat.TEXT,
+    out: OutOption = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Say what a broker will do to its logs when it is started: scanned, truncated, deleted, rebuilt, or refused, file by file.
+
+    Give the log directories of a stopped broker, or a copy of them, and those of the other brokers to learn who else holds
+    what would be discarded. Nothing is written. Starts are played one after the other until one succeeds or nothing changes.
+    Settings are Kafka's defaults.
+    """
+    import time
+
+    from kforensics.commands.predict import PredictRequest, run
+    from kforensics.evidence.discovery.inputs import find_inputs
+    from kforensics.findings.answers.model import exit_code
+
+    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON)
+    check_out(out, paths)
+    result = run(
+        PredictRequest(
+            inputs=find_inputs(paths),
+            kafka=kafka,
+            now_ms=time.time_ns() // 1_000_000 if now is None else parse_time(now, "--now"),
+            topics=frozenset(topic or ()),
+            partitions=frozenset(partition or ()),
+        )
+    )
+    code = exit_code("predict", result.answer, result.findings, result.problems)
+    if output_format is OutputFormat.JSON:
+        from kforensics.render.json.predict import predict_document
+
+        write_result(predict_document(result, exit_code=code), out)
+    else:
+        from kforensics.render.text.predict import predict_screen
+        from kforensics.render.text.screen import render_screen, screen_width, wants_colour
+
+        lines = predict_screen(result, width=screen_width(), verbose=verbose)
+        write_result(render_screen(lines, colour=out is None and wants_colour(sys.stdout)), out)
+    raise typer.Exit(code)
