@@ -27,7 +27,7 @@ def predict(
         typer.Option(
             "--kafka",
             metavar="VERSION",
-            help="The version that will be started, 3.0 to 4.3. Where it is not given, 4.1 is played, and compared with what older versions do.",
+            help="The version that will be started, 3.3 to 4.3. Where it is not given, 4.1 is played, and compared with what older versions do.",
             show_default=False,
         ),
     ] = None,

@@ -189,7 +189,7 @@ class _Node:
         for number in range(1, MOST_STARTS + 1):
             log_dirs = [LoadedLogDir(one.path, markers[one.path], _malformed(one)) for one in self._log_dirs]
             loads = [self._load(directory, clean=markers[directory.log_dir.path]) for directory in self._directories]
-            end = start_of(log_dirs, loads, self._rules)
+            end = start_of(log_dirs, loads)
             logs += [
                 self._told_log(number, directory, load)
                 for directory, load in zip(self._directories, loads, strict=True)

@@ -1,12 +1,12 @@
 """`leader-epoch-checkpoint` and `partition.metadata` as Kafka reads them: what they hold, or what reading them throws.
 
-Classes: `CheckpointFile`, `LeaderEpochCheckpointFile`, `PartitionMetadataReadBuffer` (4.1.0; the same from 3.0 on).
+Classes: `CheckpointFile`, `LeaderEpochCheckpointFile`, `PartitionMetadataReadBuffer` (4.1.0; the same from 3.3 on).
 """
 
 import re
 from collections.abc import Sequence
 
-from kforensics.evidence.replica.loader_values import LoadFailure
+from kforensics.evidence.replica.loader_values import LoadFailure, TopicIdFile
 from kforensics.formats.checkpoint.partition_metadata import ZERO_UUID
 from kforensics.units import EpochEntry, TopicPartition
 
@@ -72,7 +72,7 @@ def _checkpoint_fields(
     return entries
 
 
-def read_topic_id(data: bytes) -> str | LoadFailure:
+def read_topic_id(data: bytes) -> TopicIdFile | LoadFailure:
     """The topic id of `partition.metadata`."""
     lines = _lines(data)
     if lines is None:
@@ -93,7 +93,7 @@ def read_topic_id(data: bytes) -> str | LoadFailure:
     topic_id = fields[1].removesuffix("==")
     if topic_id == ZERO_UUID:
         return _malformed("Invalid topic ID in partition metadata file")
-    return topic_id
+    return TopicIdFile(version, topic_id)
 
 
 def _malformed(message: str) -> LoadFailure:

@@ -100,6 +100,13 @@ class ProducerState(NamedTuple):
     """First offset of its open transaction; -1 for none."""
 
 
+class TopicIdFile(NamedTuple):
+    """What `partition.metadata` says."""
+
+    version: int
+    topic_id: str
+
+
 class AbortedEntry(NamedTuple):
     """An entry of a transaction index."""
 

@@ -143,8 +143,9 @@ def _now(state: State, logs: Sequence[PredictedLog], inputs: Sequence[Input]) ->
         if log.lost.records and log.lost.only_here:
             yield f"Save {log.path} of {_node(inputs[log.input])}: {log.lost.only_here:,} of its records are on no other replica given."
         elif log.lost.records:
-            held = ", ".join(_node(inputs[holder.input]) for holder in log.lost.held_by)
-            yield f"{log.path} of {_node(inputs[log.input])} can be copied again from {held}: keep that running."
+            whole = [holder for holder in log.lost.held_by if holder.records == log.lost.records]
+            held = " and ".join(_node(inputs[holder.input]) for holder in whole or log.lost.held_by)
+            yield f"Keep {held}, which {'holds' if len(whole) == 1 else 'hold'} what {log.path} of {_node(inputs[log.input])} discards."
 
 
 def _unknown(

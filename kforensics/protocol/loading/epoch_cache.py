@@ -1,4 +1,4 @@
-"""The leader epoch cache and its file while a log loads (`LeaderEpochFileCache`, 3.0 to 4.3)."""
+"""The leader epoch cache and its file while a log loads (`LeaderEpochFileCache`, 3.3 to 4.3)."""
 
 from typing import cast
 
@@ -20,7 +20,7 @@ class EpochCache:
         self.epochs: Epochs = ()
         self._is_stale = False
         if EPOCH_FILE not in disk.files:
-            disk.create(EPOCH_FILE, 0, "epoch-file-created")
+            disk.write(EPOCH_FILE, 0, "epoch-file-created", Content.EPOCHS, ())
             return
         if disk.is_unreadable(EPOCH_FILE):
             raise thrown("KafkaStorageException", f"Error while reading checkpoint file {EPOCH_FILE}", is_io=True)

@@ -22,7 +22,7 @@ class OffsetIndex:
         if name in disk.files:
             self.count = disk.length(name) // OFFSET_ENTRY_LENGTH
         else:
-            disk.create(name, self._largest, rule)
+            disk.write(name, self._largest, rule, Content.OFFSET_INDEX, ())
             self.count = 0
         self._own: list[tuple[int, int]] | None = None
         """Entries since it was emptied; until then those of the file count."""

@@ -1,9 +1,10 @@
-"""What loading makes of one partition directory (`LogLoader.load`, `UnifiedLog.create`, 4.1.0; in Scala from 3.0 to 3.9)."""
+"""What loading makes of one partition directory (`LogLoader.load`, `UnifiedLog.create`, 4.1.0; in Scala from 3.3 to 3.9)."""
 
 from collections.abc import Iterator
+from typing import cast
 
 from kforensics.damage import Absent
-from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need
+from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need, TopicIdFile
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.names import (
@@ -282,6 +283,8 @@ class _Loader:
             position = segment.position_of(offset)
             if position is not None:
                 return next(segment.batches(position)).base_offset if self._rules.finds_by_base_offset else offset
+        if offset > end and not self._rules.accepts_unstable_offset_past_end:
+            raise thrown("OffsetOutOfRangeException", f"Received request for offset {offset}")
         return max(offset, end)
 
     def _last_stable_offset(self, start: int, end: int) -> int:
@@ -301,3 +304,5 @@ class _Loader:
             read = self._disk.content(METADATA_FILE, Content.PARTITION_METADATA)
             if isinstance(read, LoadFailure):
                 raise LoadingError(read)
+            if cast("TopicIdFile", read).version and not self._rules.accepts_later_topic_id_files:
+                raise thrown("KafkaStorageException", "Unrecognized version of partition metadata file", is_io=True)

@@ -1,4 +1,4 @@
-"""What loading makes of producers and their snapshots (`ProducerStateManager`, `ProducerAppendInfo`, `UnifiedLog.rebuildProducerState`, 4.1.0; the same since 3.0)."""
+"""What loading makes of producers and their snapshots (`ProducerStateManager`, `ProducerAppendInfo`, `UnifiedLog.rebuildProducerState`, 4.1.0; the same since 3.3)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

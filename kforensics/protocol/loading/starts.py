@@ -1,4 +1,4 @@
-"""What becomes of a node when the logs of its log directories load (`LogManager.loadLogs`, `LogManager.handleLogDirFailure`, 3.0 to 4.3)."""
+"""What becomes of a node when the logs of its log directories load (`LogManager.loadLogs`, `LogManager.handleLogDirFailure`, 3.3 to 4.3)."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -8,7 +8,6 @@ from kforensics.damage import Absent
 from kforensics.evidence.replica.loader_values import LoadFailure
 from kforensics.protocol.loading.names import partition_of_directory
 from kforensics.protocol.loading.values import LoadOutcome, Unpredictable
-from kforensics.protocol.loading.versions import LoadingRules
 
 METADATA_TOPIC = "__cluster_metadata"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
@@ -59,19 +58,12 @@ def is_loaded(name: str) -> bool:
     return name != REMOTE_INDEX_CACHE and (partition is None or partition[0] != METADATA_TOPIC)
 
 
-def takes_directory_offline(failure: LoadFailure, rules: LoadingRules) -> bool:
-    """Whether an exception takes the log directory offline; any other ends the start."""
-    is_storage = failure.exception == "KafkaStorageException"
-    return failure.is_io and (rules.storage_errors_take_directory_offline or not is_storage)
-
-
-def start_of(log_dirs: Sequence[LoadedLogDir], loads: Sequence[LogLoad], rules: LoadingRules) -> Start | Unpredictable:
+def start_of(log_dirs: Sequence[LoadedLogDir], loads: Sequence[LogLoad]) -> Start | Unpredictable:
     """How a start ends, from how each log loads.
 
     Args:
         log_dirs: of the node.
         loads: of every directory that `is_loaded` names.
-        rules: of the version.
 
     Returns:
         The start; what an unpredictable load could change is unpredictable.
@@ -85,7 +77,7 @@ def start_of(log_dirs: Sequence[LoadedLogDir], loads: Sequence[LogLoad], rules: 
         failure = load.outcome.failure
         if isinstance(failure, Absent):
             continue
-        if not takes_directory_offline(failure, rules):
+        if not failure.is_io:
             return Start(StartResult.EXITS, failure.exception, f"{load.name}: {failure.message}")
         offline.setdefault(load.log_dir, failure)
     for log_dir in log_dirs:

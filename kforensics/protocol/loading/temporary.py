@@ -1,4 +1,4 @@
-"""Files that an interrupted deletion, cleaning or split has left (`LogLoader.removeTempFilesAndCollectSwapFiles` and the passes behind it, 3.0 to 4.3)."""
+"""Files that an interrupted deletion, cleaning or split has left (`LogLoader.removeTempFilesAndCollectSwapFiles` and the passes behind it, 3.3 to 4.3)."""
 
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.names import CLEANED, DELETED, LOG, QUORUM_SNAPSHOT_DELETED, SWAP, offset_of

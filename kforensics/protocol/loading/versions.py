@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules
 from kforensics.protocol.versions import KafkaVersion, epoch_rules_of
 
-OLDEST_MODELLED = KafkaVersion(3, 0)
+OLDEST_MODELLED = KafkaVersion(3, 3)
 FIRST_NOT_MODELLED = KafkaVersion(4, 4)
 NEWEST_MODELLED = KafkaVersion(4, 1)
 
@@ -18,8 +18,10 @@ class LoadingRules:
     """4.0 to 4.3.1: an IOException while a segment is recovered empties it (`LogLoader.recoverLog`)."""
     finds_by_base_offset: bool = True
     """4.1: `FileRecords.searchForOffsetFromPosition` compares base offsets first and gives that of the batch; before, last offsets only."""
-    storage_errors_take_directory_offline: bool = True
-    """3.2.1: a KafkaStorageException around an IOException takes the log directory offline; before, it ends the start."""
+    accepts_unstable_offset_past_end: bool = True
+    """3.8: an open transaction that begins past the log end is no error (`maybeIncrementFirstUnstableOffset`); before, OffsetOutOfRangeException."""
+    accepts_later_topic_id_files: bool = True
+    """3.7: `partition.metadata` may have a version above 0 (`PartitionMetadataReadBuffer`); before, KafkaStorageException."""
     default_producer_expiration_ms: int = 86_400_000
     """3.4: producer.id.expiration.ms is 1 day; before, 7 days."""
     recovery_threads: int = 2
@@ -28,7 +30,7 @@ class LoadingRules:
 
 
 def loading_rules(version: KafkaVersion) -> LoadingRules:
-    """The rules of a version, from 3.0 to 4.3.
+    """The rules of a version, from 3.3 to 4.3.
 
     Raises:
         ValueError: another version, whose loader these rules do not model.
@@ -39,7 +41,8 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
     return LoadingRules(
         io_errors_empty_segments=version >= (4, 0),
         finds_by_base_offset=version >= (4, 1),
-        storage_errors_take_directory_offline=version >= (3, 2, 1),
+        accepts_unstable_offset_past_end=version >= (3, 8),
+        accepts_later_topic_id_files=version >= (3, 7),
         default_producer_expiration_ms=86_400_000 if version >= (3, 4) else 604_800_000,
         recovery_threads=2 if version >= (4, 0) else 1,
         epochs=epoch_rules_of(version),
@@ -48,4 +51,11 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
 
 def distinct_rules() -> tuple[KafkaVersion, ...]:
     """One version for each set of rules, oldest first: where these agree, all modelled versions do."""
-    return (OLDEST_MODELLED, KafkaVersion(3, 2, 1), KafkaVersion(3, 4), KafkaVersion(4, 0), NEWEST_MODELLED)
+    return (
+        OLDEST_MODELLED,
+        KafkaVersion(3, 4),
+        KafkaVersion(3, 7),
+        KafkaVersion(3, 8),
+        KafkaVersion(4, 0),
+        NEWEST_MODELLED,
+    )
