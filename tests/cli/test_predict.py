@@ -69,7 +69,13 @@ def test_zeros_behind_a_clean_log_end_the_first_start_and_not_the_second(cluster
     assert log_of(document, "orders-0")["exception"] == "CorruptRecordException"
     again = log_of(document, "orders-0", start=2)
     assert (again["outcome"], again["records_lost"], again["after"]["log_end_offset"]) == ("loads", 0, 103)
-    assert {"name": LOG, "action": "truncate", "to_name": {"absent": "not-applicable"}, "to_bytes": 23418, "rule": "corruption-found"} in again["files"]
+    assert {
+        "name": LOG,
+        "action": "truncate",
+        "to_name": {"absent": "not-applicable"},
+        "to_bytes": 23418,
+        "rule": "corruption-found",
+    } in again["files"]
 
 
 def test_a_flipped_bit_in_what_is_scanned_discards_what_others_hold(cluster, capsys):

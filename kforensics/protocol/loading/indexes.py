@@ -143,10 +143,6 @@ class TimeIndex:
             self._last = (timestamp, offset)
             self.count += 1
 
-    def empty(self) -> None:
-        """Remove all entries and extend the file: what truncating to the base offset of the segment comes to."""
-        self.reset()
-
 
 class TxnIndex:
     """`.txnindex`, which is there only where a transaction was aborted."""
@@ -188,11 +184,6 @@ class TxnIndex:
         self._is_open = True
         length = len(self._own) * TXN_ENTRY_LENGTH
         self._disk.write(self._name, length, "index-rebuilt", Content.TXN_INDEX, self._own)
-
-    def empty(self) -> None:
-        """Remove what was entered again: all entries end at or above the base offset."""
-        if self._own:
-            self.reset()
 
 
 def can_be_relative(base_offset: int, offset: int) -> bool:

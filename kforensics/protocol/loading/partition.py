@@ -8,7 +8,6 @@ from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.names import (
-    DELETED,
     INDEXES,
     LOG,
     METADATA_FILE,
@@ -202,7 +201,7 @@ class _Loader:
         if self._segments:
             end = self._last().next_offset()
             if end < self._start:
-                self._mark_deleted(sorted(self._segments), "log-start-above-log-end", keeps_snapshots=True)
+                self._mark_deleted(sorted(self._segments), "log-start-above-log-end")
                 assert self.cache is not None
                 self.cache.clear()
                 self._producers.truncate_fully(self._start)
@@ -222,14 +221,10 @@ class _Loader:
                 raise
             return segment.truncate_to_base()
 
-    def _mark_deleted(self, bases: list[int], rule: str, *, keeps_snapshots: bool = False) -> None:
+    def _mark_deleted(self, bases: list[int], rule: str) -> None:
+        """Rename segments, to be removed later; snapshots at their bases lie behind what was scanned and have been deleted before that."""
         for base in bases:
             self._segments.pop(base).mark_deleted(rule)
-        if not keeps_snapshots:
-            for base in bases:
-                snapshot = self._producers.mark_snapshot_for_deletion(base)
-                if snapshot is not None:
-                    self._disk.rename(snapshot, snapshot + DELETED, rule)
         self.deleted += bases
 
     def _open_if_none(self, base_offset: int) -> None:

@@ -74,7 +74,7 @@ class Producers:
         self._unreplicated = {at: one for at, one in self._unreplicated.items() if one.last_offset >= offset}
 
     def remove_stray_snapshots(self, base_offsets: Iterable[int]) -> None:
-        """Delete snapshots that are no segment's base, but the newest behind the last segment's base (KAFKA-7987... 2.8)."""
+        """Delete snapshots that are no segment's base, but the newest behind the last segment's base (`removeStraySnapshots`, 2.8)."""
         bases = set(base_offsets)
         self._snapshots = self._list()
         strays = sorted(offset for offset in self._snapshots if offset not in bases)
@@ -89,11 +89,6 @@ class Producers:
         for known in list(self._snapshots):
             self._delete(known, "log-start-above-log-end")
         self._snapshot_end, self.map_end = 0, offset
-
-    def mark_snapshot_for_deletion(self, offset: int) -> str | None:
-        """Drop the snapshot at a deleted segment's base; its name where the file is there."""
-        name = self._snapshots.pop(offset, None)
-        return name if name in self._disk.files else None
 
     def reload(self, log_start_offset: int, log_end_offset: int) -> None:
         """Delete snapshots outside of the log and start from the newest that can be read (`truncateAndReload`)."""

@@ -5,7 +5,6 @@ Run by hand: `python -m tests.oracle.loading.judge --kafka 4.1.0 --cases 2000 --
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -20,7 +19,7 @@ from kforensics.damage import Absent
 from kforensics.protocol.loading.values import LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import parse_version
-from tests.oracle.loading.made import NOW_MS, Case, edited_files, random_case, write_files
+from tests.oracle.loading.made import NOW_MS, Case, edited_files, random_case, targeted_cases, write_files
 
 HERE = Path(__file__).parent
 OPEN_MODULES = [
@@ -37,7 +36,14 @@ class Judge:
     def __init__(self, kafka: str, jars: str) -> None:
         source = "Loader.java" if parse_version(kafka) >= (4, 0) else "Loader39.java"
         command = ["nice", "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g"]
-        command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=off", *OPEN_MODULES, "-cp", jars, str(HERE / source), f"now={NOW_MS}"]
+        command += [
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
+            *OPEN_MODULES,
+            "-cp",
+            jars,
+            str(HERE / source),
+            f"now={NOW_MS}",
+        ]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -45,7 +51,9 @@ class Judge:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
@@ -98,8 +106,14 @@ def differences(told: dict[str, Any], judged: dict[str, Any]) -> dict[str, Any]:
             ours, theirs = told["tree"], judged["tree"]
             if judged["exception"] == "NumberFormatException":
                 # Which files marked as deleted are gone before a bad name is met depends on the order of the file system.
-                ours, theirs = ({at: size for at, size in tree.items() if not at.endswith(".deleted")} for tree in (ours, theirs))
-            odd = {name: (ours.get(name), theirs.get(name)) for name in {*ours, *theirs} if ours.get(name) != theirs.get(name)}
+                ours, theirs = (
+                    {at: size for at, size in tree.items() if not at.endswith(".deleted")} for tree in (ours, theirs)
+                )
+            odd = {
+                name: (ours.get(name), theirs.get(name))
+                for name in {*ours, *theirs}
+                if ours.get(name) != theirs.get(name)
+            }
             if odd:
                 out["tree"] = odd
         elif told[key] != judged[key]:
@@ -126,28 +140,38 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=5)
+    parser.add_argument("--targeted", action="store_true")
     parser.add_argument("--write", default=None)
     given = parser.parse_args()
     jars = given.jars or str(Path.home() / ".cache/kforensics-oracle" / given.kafka)
     counts: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     kept = []
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as work, Judge(given.kafka, f"{jars}/*") as judge:
-        for seed in range(given.seed, given.seed + given.cases):
-            case = random_case(Random(seed))
+    with (
+        tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as work,
+        Judge(given.kafka, f"{jars}/*") as judge,
+    ):
+        seeds = range(given.seed, given.seed + given.cases)
+        cases = enumerate(targeted_cases()) if given.targeted else ((seed, random_case(Random(seed))) for seed in seeds)
+        for seed, case in cases:
             told, judged = judge_case(judge, case, given.kafka, Path(work))
             if "unpredictable" in told:
                 counts["unpredictable"] += 1
+                print(seed, told, judged["exception"])
                 continue
             differs = differences(told, judged)
             counts["differ" if differs else "same"] += 1
             counts["failed" if judged["exception"] else "loaded"] += 1
             kinds[str(judged["exception"])] += 1
             if given.write:
-                kept.append({"kafka": given.kafka, "case": case.plain(), "loaded": {key: judged[key] for key in COMPARED}})
+                kept.append(
+                    {"kafka": given.kafka, "case": case.plain(), "loaded": {key: judged[key] for key in COMPARED}}
+                )
             if differs and counts["differ"] <= given.show:
                 plain = case.plain()
-                plain["edits"] = [[part if len(str(part)) < 120 else str(part)[:60] + "…" for part in edit] for edit in plain["edits"]]
+                plain["edits"] = [
+                    [part if len(str(part)) < 120 else str(part)[:60] + "…" for part in edit] for edit in plain["edits"]
+                ]
                 print(seed, json.dumps(plain), "\n   ", differs, judged.get("message"))
     print(dict(counts), dict(kinds))
     if given.write:

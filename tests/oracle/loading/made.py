@@ -85,14 +85,20 @@ class _Maker:
         self._write_segments()
         return self.files
 
-    def _batch(self, offset: int, count: int, size: int, epoch: int, producer: int, kind: str, now: int) -> tuple[bytes, int]:
+    def _batch(
+        self, offset: int, count: int, size: int, epoch: int, producer: int, kind: str, now: int
+    ) -> tuple[bytes, int]:
         state = self.producers.setdefault(producer, [-1, -1, 0, 0, -1, -1]) if producer >= 0 else None
         if kind in ("commit", "abort"):
             assert state is not None
             key, value = encode_control_record(ControlType(kind), {"version": 0, "coordinator_epoch": 3})
             batch = build_record_batch(
-                offset, [(now, key, value)], partition_leader_epoch=epoch, attributes=CONTROL_BIT | TRANSACTIONAL_BIT,
-                producer_id=1000 + producer, producer_epoch=1,
+                offset,
+                [(now, key, value)],
+                partition_leader_epoch=epoch,
+                attributes=CONTROL_BIT | TRANSACTIONAL_BIT,
+                producer_id=1000 + producer,
+                producer_epoch=1,
             )
             if state[5] >= 0 and kind == "abort":
                 self.aborted.setdefault(self.segments[-1].base_offset, []).append(
@@ -109,7 +115,9 @@ class _Maker:
             if kind == "txn":
                 extra["attributes"] = TRANSACTIONAL_BIT
                 state[5] = offset if state[5] < 0 else state[5]
-        return encode_record_batch(build_record_batch(offset, records, partition_leader_epoch=epoch, **extra)), offset + count - 1
+        return encode_record_batch(
+            build_record_batch(offset, records, partition_leader_epoch=epoch, **extra)
+        ), offset + count - 1
 
     def _snapshot(self, offset: int) -> None:
         if offset:
@@ -175,6 +183,102 @@ def apply(files: dict[str, bytes], edit: list[Any]) -> None:
             raise AssertionError(kind)
 
 
+def _lines(count: int, *, size: int = 3000) -> list[list[Any]]:
+    return [[1, size, 0, -1, "plain", 1000 - at] for at in range(count)]
+
+
+def _length(case: Case, name: str = f"{0:020d}.log") -> int:
+    return len(files_of(case)[name])
+
+
+def targeted_cases() -> list[Case]:
+    """Directories for what chance seldom finds."""
+    log, index = f"{0:020d}.log", f"{0:020d}.index"
+    one = len(files_of(Case(batches=_lines(1)))[log])
+    six = _lines(6)
+    open_then_plain = [[1, 5, 0, 1, "txn", 900], [1, 5, 0, 1, "plain", 800]]
+    transactions = [
+        [2, 5, 0, 1, "txn", 900],
+        [1, 5, 0, 2, "txn", 800],
+        [1, 5, 0, 1, "abort", 700],
+        [1, 5, 1, 2, "abort", 600],
+    ]
+    past_end = encode_producers([ProducerEntry(1001, 1, 0, 5, 0, NOW_MS, -1, 900)]).hex()
+    return [
+        # A batch that belongs further back, two index entries apart: the segment is emptied.
+        Case(batches=six, clean=False, edits=[["exchange", log, one, 4 * one, one]]),
+        Case(batches=six, clean=False, edits=[["exchange", log, 0, 4 * one, one]]),
+        Case(batches=_lines(9), rolls=[6], clean=False, edits=[["exchange", log, one, 4 * one, one]]),
+        Case(
+            batches=six,
+            rolls=[3],
+            clean=False,
+            recovery_point=3,
+            edits=[["exchange", log, 0, one, one], ["remove", index]],
+        ),
+        # The same where the missing index calls for the scan: it ends the start.
+        Case(batches=six, edits=[["exchange", log, one, 4 * one, one], ["remove", index]]),
+        Case(batches=open_then_plain, clean=False),
+        Case(batches=open_then_plain, clean=True, edits=[["remove", f"{2:020d}.snapshot"]]),
+        Case(
+            batches=[*open_then_plain, *_lines(2)],
+            rolls=[2],
+            clean=True,
+            edits=[["remove", f"{4:020d}.snapshot"], ["flip", f"{2:020d}.snapshot", 3, 1]],
+        ),
+        Case(batches=transactions, clean=False),
+        Case(batches=transactions, rolls=[2], clean=False, recovery_point=5),
+        Case(batches=transactions, rolls=[3], clean=True, edits=[["remove", f"{3:020d}.index"]]),
+        # An open transaction that begins past the log end, of a snapshot.
+        Case(batches=_lines(3, size=5), edits=[["write", f"{3:020d}.snapshot", past_end]]),
+        # Epochs that can't be entered, and a half-written file of them.
+        Case(
+            batches=[[1, 5, 2, -1, "plain", 10]],
+            clean=False,
+            edits=[["write", EPOCH_FILE + ".tmp", "00"], ["remove", EPOCH_FILE]],
+        ),
+        Case(batches=_lines(4, size=5), clean=False, log_start=2, edits=[["write", EPOCH_FILE + ".tmp", "00"]]),
+        Case(batches=_lines(4, size=5), clean=False, edits=[["flip", log, 0, 7]]),
+        # Offsets that lie below the name of their segment, with and without an index entry.
+        Case(batches=six, clean=False, edits=[["rename", log, f"{4:020d}.log"]]),
+        Case(batches=_lines(3, size=5), clean=False, edits=[["copy", log, f"{2:020d}.log"]]),
+        # Both names of one snapshot, the later one too long.
+        Case(batches=[[2, 5, 0, 0, "plain", 10]], name="orders", edits=[]),
+        Case(batches=_lines(2), name="-0"),
+        Case(batches=_lines(2), name="orders-x"),
+        Case(batches=_lines(2), name="orders-0.x-future"),
+        Case(batches=_lines(2), name="orders-0-stray"),
+        Case(batches=[], clean=True),
+        Case(batches=[], clean=False, log_start=7),
+        Case(batches=six, clean=True, edits=[["append", log, "00" * 30]]),
+        Case(batches=six, clean=True, edits=[["write", index, "0000000100000bb9"]]),
+        Case(
+            batches=six,
+            rolls=[3],
+            clean=True,
+            edits=[
+                ["remove", f"{3:020d}.snapshot"],
+                ["remove", f"{6:020d}.snapshot"],
+                ["write", index, "0000000200000bb9"],
+            ],
+        ),
+        Case(
+            batches=[[1, 3000, 0, 0, "plain", 9], *six],
+            rolls=[4],
+            clean=False,
+            recovery_point=5,
+            edits=[["remove", f"{4:020d}.snapshot"], ["write", index, "0000000200000bb9"]],
+        ),
+        Case(
+            batches=[[1, 3000, 0, 0, "plain", 9], *six],
+            rolls=[4],
+            clean=False,
+            recovery_point=5,
+            edits=[["remove", f"{4:020d}.snapshot"], ["write", index, "0000000400002bb9"]],
+        ),
+    ]
+
+
 def random_case(random: Random) -> Case:
     """A directory with no to four edits."""
     case = _history(random)
@@ -189,7 +293,7 @@ def random_case(random: Random) -> Case:
         case.log_start = random.choice([random.randint(0, end), end, end + 10, 1])
     files = files_of(case)
     for _ in range(random.choice([0, 1, 1, 1, 1, 2, 2, 3, 4])):
-        name, kind = random.choice(list(EDITS.items()))
+        kind = random.choice(list(EDITS.values()))
         for edit in kind(random, files, case):
             case.edits.append(edit)
             apply(files, edit)
@@ -271,7 +375,9 @@ def _flip_offset(random: Random, files: dict[str, bytes], _: Case) -> list[list[
 def _flip_epoch(random: Random, files: dict[str, bytes], _: Case) -> list[list[Any]]:
     name = _pick(random, files, ".log")
     starts = _starts(files[name]) if name else []
-    return [["flip", name, random.choice(starts) + random.choice([12, 14, 15, 15]), random.randrange(8)]] if starts else []
+    return (
+        [["flip", name, random.choice(starts) + random.choice([12, 14, 15, 15]), random.randrange(8)]] if starts else []
+    )
 
 
 def _cut_log(random: Random, files: dict[str, bytes], _: Case) -> list[list[Any]]:
@@ -325,9 +431,7 @@ def _exchange(random: Random, files: dict[str, bytes], _: Case) -> list[list[Any
     name = _pick(random, files, ".log")
     starts = _starts(files[name]) if name else []
     ends = [*starts[1:], len(files[name])] if name else []
-    pairs = [
-        (a, b) for i, a in enumerate(starts) for j, b in enumerate(starts) if i < j and ends[i] - a == ends[j] - b
-    ]
+    pairs = [(a, b) for i, a in enumerate(starts) for j, b in enumerate(starts) if i < j and ends[i] - a == ends[j] - b]
     if not pairs:
         return []
     first, second = random.choice(pairs)
@@ -383,18 +487,49 @@ def _extend(*endings: str):
 
 def _epoch_text(random: Random, files: dict[str, bytes], _: Case) -> list[list[Any]]:
     texts = [
-        "0\n2\n0 0\n", "0\n1\n0 0", "", "0\n", "1\n1\n0 0\n", "0\nx\n0 0\n", "0\n-1\n", "0\n1\nx y\n", "0\n1\n0 0 0\n", "0\n1\n-1 0\n",
-        "0\n1\n0 -4\n", "0\n2\n1 6\n0 0\n", "0\n2\n0 3\n1 3\n", "0\n1\n99999999999 6\n", "0\n0\n", "0\n1\n\n", "0\n3\n0 0\n4 2\n9 900\n",
-        "0\r\n1\r\n0 1\r\n", "\x00\x00\x00", "0\n1\n7 0\n", "0\n1\n 0 0\n", "0\n1\n0 0 \n", "0\n1\n+1 1\n",
+        "0\n2\n0 0\n",
+        "0\n1\n0 0",
+        "",
+        "0\n",
+        "1\n1\n0 0\n",
+        "0\nx\n0 0\n",
+        "0\n-1\n",
+        "0\n1\nx y\n",
+        "0\n1\n0 0 0\n",
+        "0\n1\n-1 0\n",
+        "0\n1\n0 -4\n",
+        "0\n2\n1 6\n0 0\n",
+        "0\n2\n0 3\n1 3\n",
+        "0\n1\n99999999999 6\n",
+        "0\n0\n",
+        "0\n1\n\n",
+        "0\n3\n0 0\n4 2\n9 900\n",
+        "0\r\n1\r\n0 1\r\n",
+        "\x00\x00\x00",
+        "0\n1\n7 0\n",
+        "0\n1\n 0 0\n",
+        "0\n1\n0 0 \n",
+        "0\n1\n+1 1\n",
     ]
     return [["write", EPOCH_FILE, random.choice(texts).encode("latin-1").hex()]]
 
 
 def _metadata_text(random: Random, files: dict[str, bytes], _: Case) -> list[list[Any]]:
     texts = [
-        "", "version: 0", "version: 0\n", "version: 1\ntopic_id: " + TOPIC_ID, "version: 0\ntopic_id: garbage", "version: 0\ntopic_id: " + "A" * 22,
-        "topic_id: " + TOPIC_ID + "\nversion: 0", "version:0\ntopic_id: " + TOPIC_ID, "version: -1\ntopic_id: " + TOPIC_ID, "version: x\n",
-        "version: 0\ntopic_id: " + TOPIC_ID + "\nmore: 1\n", "version: 0\ntopic_id:\n", "\x00" * 40, "version: 0\ntopic_id: " + TOPIC_ID + "==",
+        "",
+        "version: 0",
+        "version: 0\n",
+        "version: 1\ntopic_id: " + TOPIC_ID,
+        "version: 0\ntopic_id: garbage",
+        "version: 0\ntopic_id: " + "A" * 22,
+        "topic_id: " + TOPIC_ID + "\nversion: 0",
+        "version:0\ntopic_id: " + TOPIC_ID,
+        "version: -1\ntopic_id: " + TOPIC_ID,
+        "version: x\n",
+        "version: 0\ntopic_id: " + TOPIC_ID + "\nmore: 1\n",
+        "version: 0\ntopic_id:\n",
+        "\x00" * 40,
+        "version: 0\ntopic_id: " + TOPIC_ID + "==",
         "version: 0\ntopic_id: " + "B" * 40,
     ]
     return [["write", METADATA_FILE, random.choice(texts).encode().hex()]]
@@ -417,17 +552,39 @@ def _suffix_segment(ending: str):
             return []
         how = random.choice(["copy", "rename"])
         stem = name.removesuffix(".log")
-        return [[how, one, one + ending] for one in (f"{stem}.log", f"{stem}.index", f"{stem}.timeindex") if one in files]
+        return [
+            [how, one, one + ending] for one in (f"{stem}.log", f"{stem}.index", f"{stem}.timeindex") if one in files
+        ]
 
     return kind
 
 
 def _odd_name(random: Random, files: dict[str, bytes], _: Case) -> list[list[Any]]:
     names = [
-        "abc.log", "x.index", "x.timeindex", "x.txnindex", "x.snapshot", "x.swap", "x.cleaned", "x.deleted", "notes.txt", ".log", "partition.metadata.tmp",
-        "20.log", "5.log", "5.index", "5.snapshot", "00000000000000000099.log", "00000000000000000001.checkpoint.deleted", "remote_log_snapshot",
-        "00000000000000000004.snapshot", "00000000000000000400.snapshot", "leader-epoch-checkpoint.tmp", "00000000000000000000.log.swap",
-        "99999999999999999999.index", "00000000000000000003.timeindex",
+        "abc.log",
+        "x.index",
+        "x.timeindex",
+        "x.txnindex",
+        "x.snapshot",
+        "x.swap",
+        "x.cleaned",
+        "x.deleted",
+        "notes.txt",
+        ".log",
+        "partition.metadata.tmp",
+        "20.log",
+        "5.log",
+        "5.index",
+        "5.snapshot",
+        "00000000000000000099.log",
+        "00000000000000000001.checkpoint.deleted",
+        "remote_log_snapshot",
+        "00000000000000000004.snapshot",
+        "00000000000000000400.snapshot",
+        "leader-epoch-checkpoint.tmp",
+        "00000000000000000000.log.swap",
+        "99999999999999999999.index",
+        "00000000000000000003.timeindex",
     ]
     return [["write", random.choice(names), random.choice(["", "00" * 8, "00" * 46])]]
 
@@ -453,7 +610,11 @@ def _remove_segment(random: Random, files: dict[str, bytes], _: Case) -> list[li
     if not name:
         return []
     stem = name.removesuffix(".log")
-    return [["remove", f"{stem}{ending}"] for ending in (".log", ".index", ".timeindex", ".txnindex") if f"{stem}{ending}" in files]
+    return [
+        ["remove", f"{stem}{ending}"]
+        for ending in (".log", ".index", ".timeindex", ".txnindex")
+        if f"{stem}{ending}" in files
+    ]
 
 
 def _old_snapshot(random: Random, files: dict[str, bytes], case: Case) -> list[list[Any]]:
@@ -466,7 +627,13 @@ def _txn_index(random: Random, files: dict[str, bytes], _: Case) -> list[list[An
     if not name:
         return []
     entry = AbortedTransaction(random.choice([0, 0, 0, 256, 1, -1]), 1001, 0, random.choice([-1, 0, 3, 1000]), 0)
-    return [["write", name.removesuffix(".log") + ".txnindex", encode_aborted_transactions([entry]).hex() + random.choice(["", "00" * 5])]]
+    return [
+        [
+            "write",
+            name.removesuffix(".log") + ".txnindex",
+            encode_aborted_transactions([entry]).hex() + random.choice(["", "00" * 5]),
+        ]
+    ]
 
 
 def _wrong_point(random: Random, files: dict[str, bytes], case: Case) -> list[list[Any]]:
@@ -489,17 +656,57 @@ def _bad_index(random: Random, files: dict[str, bytes], _: Case) -> list[list[An
 
 
 EDITS = {
-    "flip-log": _flip_log, "flip-header": _flip_header, "flip-offset": _flip_offset, "flip-epoch": _flip_epoch, "cut-log": _cut_log, "cut-last": _cut_last,
-    "zeros": _zeros, "garbage": _garbage, "half-batch": _half_batch, "blank": _blank, "drop-batch": _drop_batch, "exchange": _exchange,
-    "remove-log": _remove(".log"), "remove-index": _remove(".index"), "remove-time-index": _remove(".timeindex"), "remove-txn-index": _remove(".txnindex"),
-    "remove-all-indexes": _remove_all(".index"), "remove-every-index": _remove_all(".index", ".timeindex", ".txnindex"),
-    "remove-snapshot": _remove(".snapshot"), "remove-all-snapshots": _remove_all(".snapshot"), "remove-epochs": _remove(EPOCH_FILE),
-    "remove-metadata": _remove(METADATA_FILE), "empty-log": _empty(".log"), "empty-index": _empty(".index"), "empty-time-index": _empty(".timeindex"),
-    "empty-snapshot": _empty(".snapshot"), "empty-epochs": _empty(EPOCH_FILE), "flip-index": _flip(".index"), "flip-time-index": _flip(".timeindex"),
-    "flip-snapshot": _flip(".snapshot"), "flip-txn-index": _flip(".txnindex"), "cut-index": _cut(".index", ".timeindex"), "cut-snapshot": _cut(".snapshot"),
-    "cut-txn-index": _cut(".txnindex"), "extend-index": _extend(".index", ".timeindex"), "extend-snapshot": _extend(".snapshot", ".txnindex"),
-    "epoch-text": _epoch_text, "metadata-text": _metadata_text, "swap": _suffix(".swap"), "cleaned": _suffix(".cleaned"), "deleted": _suffix(".deleted"),
-    "swap-segment": _suffix_segment(".swap"), "clean-segment": _suffix_segment(".cleaned"), "delete-segment": _suffix_segment(".deleted"),
-    "odd-name": _odd_name, "extra-segment": _extra_segment, "move-segment": _move_segment, "remove-segment": _remove_segment,
-    "old-snapshot": _old_snapshot, "txn-index": _txn_index, "wrong-point": _wrong_point, "wrong-start": _wrong_start, "bad-index": _bad_index,
+    "flip-log": _flip_log,
+    "flip-header": _flip_header,
+    "flip-offset": _flip_offset,
+    "flip-epoch": _flip_epoch,
+    "cut-log": _cut_log,
+    "cut-last": _cut_last,
+    "zeros": _zeros,
+    "garbage": _garbage,
+    "half-batch": _half_batch,
+    "blank": _blank,
+    "drop-batch": _drop_batch,
+    "exchange": _exchange,
+    "remove-log": _remove(".log"),
+    "remove-index": _remove(".index"),
+    "remove-time-index": _remove(".timeindex"),
+    "remove-txn-index": _remove(".txnindex"),
+    "remove-all-indexes": _remove_all(".index"),
+    "remove-every-index": _remove_all(".index", ".timeindex", ".txnindex"),
+    "remove-snapshot": _remove(".snapshot"),
+    "remove-all-snapshots": _remove_all(".snapshot"),
+    "remove-epochs": _remove(EPOCH_FILE),
+    "remove-metadata": _remove(METADATA_FILE),
+    "empty-log": _empty(".log"),
+    "empty-index": _empty(".index"),
+    "empty-time-index": _empty(".timeindex"),
+    "empty-snapshot": _empty(".snapshot"),
+    "empty-epochs": _empty(EPOCH_FILE),
+    "flip-index": _flip(".index"),
+    "flip-time-index": _flip(".timeindex"),
+    "flip-snapshot": _flip(".snapshot"),
+    "flip-txn-index": _flip(".txnindex"),
+    "cut-index": _cut(".index", ".timeindex"),
+    "cut-snapshot": _cut(".snapshot"),
+    "cut-txn-index": _cut(".txnindex"),
+    "extend-index": _extend(".index", ".timeindex"),
+    "extend-snapshot": _extend(".snapshot", ".txnindex"),
+    "epoch-text": _epoch_text,
+    "metadata-text": _metadata_text,
+    "swap": _suffix(".swap"),
+    "cleaned": _suffix(".cleaned"),
+    "deleted": _suffix(".deleted"),
+    "swap-segment": _suffix_segment(".swap"),
+    "clean-segment": _suffix_segment(".cleaned"),
+    "delete-segment": _suffix_segment(".deleted"),
+    "odd-name": _odd_name,
+    "extra-segment": _extra_segment,
+    "move-segment": _move_segment,
+    "remove-segment": _remove_segment,
+    "old-snapshot": _old_snapshot,
+    "txn-index": _txn_index,
+    "wrong-point": _wrong_point,
+    "wrong-start": _wrong_start,
+    "bad-index": _bad_index,
 }

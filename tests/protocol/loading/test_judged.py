@@ -22,7 +22,13 @@ CASES = [
 def test_there_are_many_of_all_kinds():
     assert len(CASES) >= 200
     thrown = {case["loaded"]["exception"] for case in CASES}
-    assert thrown > {None, "CorruptRecordException", "IllegalArgumentException", "KafkaStorageException", "NumberFormatException"}
+    assert thrown > {
+        None,
+        "CorruptRecordException",
+        "IllegalArgumentException",
+        "KafkaStorageException",
+        "NumberFormatException",
+    }
     assert {case["case"]["clean"] for case in CASES} == {True, False}
 
 
