@@ -77,7 +77,13 @@ def first_scanned(base_offsets: Sequence[int], recovery_point: int) -> int:
 
 
 def repair_epochs_at_load(epochs: Epochs, log_start_offset: int, log_end_offset: int) -> Epochs:
-    """The epoch cache once the log is loaded: stale entries at both ends, not flushed in time, go."""
+    """The epoch cache once the log is loaded, without stale entries at both ends that were not flushed in time.
+
+    Args:
+        epochs: as read, with what a scan has added.
+        log_start_offset: as checkpointed, 0 where it is not: the first segment's base offset does not count (`LogLoader.load`, 4.1.0).
+        log_end_offset: of the loaded log.
+    """
     return truncate_from_start(truncate_from_end(epochs, log_end_offset), log_start_offset)
 
 
@@ -174,9 +180,10 @@ def recover_log(
         was_scanned = bool(scanned) and scanned[-1] == last.base_offset
         end = last.recovered_end_offset if was_scanned else last.end_offset
     if kept and end < start:
-        rule, kept, end = RecoveryRule.BELOW_LOG_START, [], start
+        rule, kept, end, epochs = RecoveryRule.BELOW_LOG_START, [], start, ()
+    checkpointed_start = 0 if isinstance(log_start_offset, Absent) else log_start_offset
     log = LogState(
-        epochs=repair_epochs_at_load(epochs, start, end),
+        epochs=repair_epochs_at_load(epochs, checkpointed_start, end),
         log_start_offset=start,
         log_end_offset=end,
         high_watermark=high_watermark,

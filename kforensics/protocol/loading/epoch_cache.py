@@ -3,12 +3,12 @@
 from typing import cast
 
 from kforensics.evidence.replica.loader_values import Content, LoadFailure
-from kforensics.protocol.epochs import Epochs, assign, truncate_from_end, truncate_from_start
+from kforensics.protocol.epochs import Epochs, assign
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.names import EPOCH_FILE, EPOCH_FILE_BEING_WRITTEN
 from kforensics.protocol.loading.values import LoadingError, thrown
 from kforensics.protocol.loading.versions import LoadingRules
-from kforensics.protocol.recovery import epochs_after_scan
+from kforensics.protocol.recovery import epochs_after_scan, repair_epochs_at_load
 from kforensics.units import EpochEntry
 
 
@@ -48,7 +48,7 @@ class EpochCache:
 
     def trim(self, log_start_offset: int, log_end_offset: int) -> None:
         """Remove what starts at or behind the log end, and what lies below the checkpointed log start."""
-        after = truncate_from_start(truncate_from_end(self.epochs, log_end_offset), log_start_offset)
+        after = repair_epochs_at_load(self.epochs, log_start_offset, log_end_offset)
         # An entry at the log start itself counts as removed and is entered again: the file is written.
         has_first = any(entry.start_offset <= log_start_offset for entry in after)
         if after != self.epochs or has_first:

@@ -277,7 +277,7 @@ class _Loader:
             segment = self._segments[base]
             position = segment.position_of(offset)
             if position is not None:
-                return next(segment.batches(position)).base_offset if self._rules.finds_by_base_offset else offset
+                return next(segment.batches(position)).base_offset if self._rules.stable_offset_is_of_batch else offset
         if offset > end and not self._rules.accepts_unstable_offset_past_end:
             raise thrown("OffsetOutOfRangeException", f"Received request for offset {offset}")
         return max(offset, end)

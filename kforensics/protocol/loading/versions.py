@@ -17,7 +17,9 @@ class LoadingRules:
     io_errors_empty_segments: bool = True
     """4.0 to 4.3.1: an IOException while a segment is recovered empties it (`LogLoader.recoverLog`)."""
     finds_by_base_offset: bool = True
-    """4.1: `FileRecords.searchForOffsetFromPosition` compares base offsets first and gives that of the batch; before, last offsets only."""
+    """4.1: `FileRecords.searchForOffsetFromPosition` compares base offsets first; before, last offsets only."""
+    stable_offset_is_of_batch: bool = True
+    """4.0: an offset that is looked up becomes the base offset of its batch (`LogSegment.read`); before, it stays as it is."""
     accepts_unstable_offset_past_end: bool = True
     """3.8: an open transaction that begins past the log end is no error (`maybeIncrementFirstUnstableOffset`); before, OffsetOutOfRangeException."""
     accepts_later_topic_id_files: bool = True
@@ -41,6 +43,7 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
     return LoadingRules(
         io_errors_empty_segments=version >= (4, 0),
         finds_by_base_offset=version >= (4, 1),
+        stable_offset_is_of_batch=version >= (4, 0),
         accepts_unstable_offset_past_end=version >= (3, 8),
         accepts_later_topic_id_files=version >= (3, 7),
         default_producer_expiration_ms=86_400_000 if version >= (3, 4) else 604_800_000,

@@ -65,7 +65,8 @@ class Judge:
         fields = (str(folder), str(case.log_start), str(case.recovery_point), str(case.clean).lower())
         self._process.stdin.write("\t".join(fields) + "\n")
         self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
 
 
 def predicted(folder: Path, case: Case, kafka: str) -> dict[str, Any]:

@@ -67,7 +67,8 @@ class _Maker:
         self.producers: dict[int, list[int]] = {}
 
     def make(self) -> dict[str, bytes]:
-        offset, epochs = 0, []
+        offset = 0
+        epochs: list[tuple[int, int]] = []
         for at, (count, size, epoch, producer, kind, age) in enumerate(self.case.batches):
             if at in self.case.rolls and self.segments[-1].log:
                 self.segments.append(SegmentFiles(offset))
@@ -107,7 +108,7 @@ class _Maker:
             state[3], state[4], state[5] = now, 3, -1
             return encode_record_batch(batch), offset
         records = [(now, b"k", b"v" * size) for _ in range(count)]
-        extra = {}
+        extra: dict[str, Any] = {}
         if state is not None:
             extra = {"producer_id": 1000 + producer, "producer_epoch": 1, "base_sequence": state[0] + 1}
             state[0] += count
@@ -418,8 +419,8 @@ def _blank(random: Random, files: dict[str, bytes], _: Case) -> list[list[Any]]:
 
 
 def _drop_batch(random: Random, files: dict[str, bytes], _: Case) -> list[list[Any]]:
-    name = _pick(random, files, ".log")
-    starts = _starts(files[name]) if name else []
+    name = _pick(random, files, ".log") or ""
+    starts = _starts(files.get(name, b""))
     if not starts:
         return []
     at = random.randrange(len(starts))
@@ -647,8 +648,8 @@ def _wrong_start(random: Random, files: dict[str, bytes], case: Case) -> list[li
 
 
 def _bad_index(random: Random, files: dict[str, bytes], _: Case) -> list[list[Any]]:
-    name = _pick(random, files, ".index")
-    log = name and name.removesuffix(".index") + ".log"
+    name = _pick(random, files, ".index") or ""
+    log = name.removesuffix(".index") + ".log"
     if not name or log not in files:
         return []
     position = random.choice([0, random.randrange(len(files[log]) + 1), len(files[log]), 1 << 20])

@@ -21,7 +21,7 @@ from kforensics.protocol.loading.names import offset_of, padded, partition_of_di
 from kforensics.protocol.loading.partition import load_partition
 from kforensics.protocol.loading.producers import CompletedTransaction, Producers
 from kforensics.protocol.loading.segments import Segment
-from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, StartResult, is_loaded, start_of
+from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
 from kforensics.protocol.loading.values import (
     FileAction,
     LoadedDirectory,
@@ -93,6 +93,7 @@ def test_a_file_that_can_not_be_read_is_an_io_exception():
 
     outcome = loaded({LOG: 100, INDEX: 0}, {}, unreadable=frozenset({EPOCHS}))
     assert isinstance(outcome, LoadOutcome)
+    assert isinstance(outcome.failure, LoadFailure)
     assert outcome.failure.exception == "KafkaStorageException"
     disk = Disk(directory({LOG: 5}, unreadable=frozenset({LOG})))
     with pytest.raises(LoadingError, match="IOException"):
@@ -269,7 +270,6 @@ def test_epoch_entries_can_not_be_negative():
     cache.found(-1, -5)
     with pytest.raises(LoadingError, match="IllegalArgumentException"):
         cache.found(0, -5)
-    assert cache.epochs == ()
     cache.found(2, 7)
     assert cache.epochs == (EpochEntry(2, 7),)
 
@@ -369,6 +369,7 @@ MALFORMED = (LoadedLogDir("a", clean=True, malformed_checkpoint=STORAGE), Loaded
 def test_how_a_start_ends(log_dirs, loads, result, exception, offline):
     start = start_of(log_dirs, loads)
 
+    assert isinstance(start, Start)
     assert (start.result, start.exception, start.offline) == (result, exception, offline)
 
 
@@ -376,7 +377,9 @@ def test_what_can_not_be_told_of_one_log_can_not_be_told_of_the_start_but_an_exi
     unknown = LogLoad("a", "t-1", Unpredictable("split"))
 
     assert start_of(DIRS, [unknown, load("t-0")]) == Unpredictable("split")
-    assert start_of(DIRS, [unknown, load("t-0", failure=CORRUPT)]).result is StartResult.EXITS
+    certain = start_of(DIRS, [unknown, load("t-0", failure=CORRUPT)])
+    assert isinstance(certain, Start)
+    assert certain.result is StartResult.EXITS
     assert start_of(MALFORMED, [unknown]) == Unpredictable("split")
 
 
