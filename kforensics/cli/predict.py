@@ -1,6 +1,7 @@
 """`kforensics predict`: what the broker will do to these directories when it is started."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -40,6 +41,16 @@ def predict(
             show_default=False,
         ),
     ] = None,
+    without: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--without",
+            metavar="FILE",
+            help="Play the start as if this file or directory were not there, such as an index, the epoch file or .kafka_cleanshutdown; repeatable. Nothing is changed.",
+            show_default=False,
+            readable=False,
+        ),
+    ] = None,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     output_format: DocumentFormatOption = OutputFormat.TEXT,
@@ -65,6 +76,7 @@ def predict(
             inputs=find_inputs(paths),
             kafka=kafka,
             now_ms=time.time_ns() // 1_000_000 if now is None else parse_time(now, "--now"),
+            without=tuple(without or ()),
             topics=frozenset(topic or ()),
             partitions=frozenset(partition or ()),
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from kforensics.commands.loading import DirectoryOnDisk, bytes_scanned
 from kforensics.commands.lost_records import find_lost_records, lost_pieces
@@ -15,6 +16,7 @@ from kforensics.evidence.replica.log_tail import read_log_tail
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.answers.predict import predict_answer
 from kforensics.findings.model import Finding
+from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.protocol.loading.names import LOG, offset_of, partition_of_directory
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
 from kforensics.protocol.loading.values import LoadingError, LoadOutcome, LoadSettings, Unpredictable
@@ -23,6 +25,9 @@ from kforensics.protocol.versions import KafkaVersion, parse_version
 from kforensics.reconcile.logs.predicted_load import LogState, LostRecords, PredictedLog, PredictedStart
 from kforensics.source.walk import join
 from kforensics.units import EpochEntry, TopicPartition
+
+KRAFT = 1
+"""The version of `meta.properties` without ZooKeeper."""
 
 MOST_STARTS = 4
 """Starts that are played at most; a third already changes nothing that the second did not."""
@@ -38,6 +43,8 @@ class PredictRequest:
     now_ms: int = 0
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
+    without: tuple[Path, ...] = ()
+    """Files and directories that are taken as not there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +79,12 @@ def run(request: PredictRequest) -> PredictResult:
         message = "predict needs whole log directories, with their marker and checkpoints; none is among the inputs"
         raise UsageError(message)
     problems = list(request.inputs.problems)
-    played = _play_all(request, nodes, loading_rules(version), problems)
+    without = _without(request)
+    played = _play_all(request, nodes, loading_rules(version), problems, without)
     differing = [
-        other for other in others if _told(_play_all(request, nodes, loading_rules(other), [])) != _told(played)
+        other
+        for other in others
+        if _told(_play_all(request, nodes, loading_rules(other), [], without)) != _told(played)
     ]
     left_out = [one.described.path for one in request.inputs.found if one.described.kind == "partition"]
     starts = tuple(start for _, some, _ in played for start in some)
@@ -88,6 +98,8 @@ def run(request: PredictRequest) -> PredictResult:
         kafka_source=source,
         differing=[str(one) for one in differing],
         left_out=left_out,
+        without=[str(path) for path in request.without],
+        has_zookeeper_node=any(not _is_kraft(one) for _, one in nodes),
         has_problems=bool(problems),
         has_metadata_log=any(log_dir.is_metadata_dir for _, one in nodes for log_dir in one.log_dirs),
     )
@@ -100,6 +112,28 @@ def run(request: PredictRequest) -> PredictResult:
         answer=answer,
         problems=tuple(problems),
     )
+
+
+def _without(request: PredictRequest) -> dict[int, frozenset[str]]:
+    """The paths that are taken as not there, by input and relative to it."""
+    found: dict[int, frozenset[str]] = {}
+    for path in request.without:
+        places = [
+            (index, str(path.absolute().relative_to(one.root.absolute())))
+            for index, one in enumerate(request.inputs.found)
+            if path.absolute().is_relative_to(one.root.absolute()) and path.absolute() != one.root.absolute()
+        ]
+        if not places or not path.exists():
+            message = f"--without {path}: no file or directory of the log directories given"
+            raise UsageError(message)
+        for index, relative in places:
+            found[index] = found.get(index, frozenset()) | {relative}
+    return found
+
+
+def _is_kraft(one: FoundInput) -> bool:
+    """Whether a node runs without ZooKeeper, by its meta.properties."""
+    return all(isinstance(log_dir.meta, MetaProperties) and log_dir.meta.version == KRAFT for log_dir in one.log_dirs)
 
 
 def _version(request: PredictRequest) -> tuple[KafkaVersion, str, tuple[KafkaVersion, ...]]:
@@ -120,10 +154,17 @@ _Played = list[tuple[int, list[PredictedStart], list[PredictedLog]]]
 
 
 def _play_all(
-    request: PredictRequest, nodes: Sequence[tuple[int, FoundInput]], rules: LoadingRules, problems: list[Problem]
+    request: PredictRequest,
+    nodes: Sequence[tuple[int, FoundInput]],
+    rules: LoadingRules,
+    problems: list[Problem],
+    without: Mapping[int, frozenset[str]],
 ) -> _Played:
     settings = LoadSettings(now_ms=request.now_ms, producer_expiration_ms=rules.default_producer_expiration_ms)
-    return [(index, *_Node(request, index, one, settings, rules, problems).play()) for index, one in nodes]
+    return [
+        (index, *_Node(request, index, one, settings, rules, problems, without.get(index, frozenset())).play())
+        for index, one in nodes
+    ]
 
 
 def _told(played: _Played) -> object:
@@ -155,10 +196,11 @@ class _Node:
         settings: LoadSettings,
         rules: LoadingRules,
         problems: list[Problem],
+        without: frozenset[str],
     ) -> None:
         self._request, self._index, self._one, self._settings, self._rules = request, index, one, settings, rules
         self._problems = problems
-        self._log_dirs = find_logs(index, one, problems)
+        self._log_dirs = find_logs(index, one, problems, without)
         self._directories = [
             _Directory(
                 log_dir,
@@ -195,7 +237,7 @@ class _Node:
                 for directory, load in zip(self._directories, loads, strict=True)
             ]
             starts.append(self._told_start(number, end, loads, clean=all(markers.values())))
-            if isinstance(end, Unpredictable) or end.result is not StartResult.EXITS:
+            if isinstance(end, Unpredictable) or end.result is not StartResult.EXITS or not _is_kraft(self._one):
                 break
             had_marker = any(markers.values())
             markers = dict.fromkeys(markers, False)

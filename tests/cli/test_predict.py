@@ -168,3 +168,39 @@ def test_the_screen_says_the_answer_first_and_nothing_is_written(cluster, capsys
     assert "broker 1, start 1: starts" in out
     assert "rebuild 00000000000000000000.index" in out
     assert {path: path.stat().st_mtime_ns for path in cluster.rglob("*")} == before
+
+
+def test_a_file_can_be_taken_as_not_there(cluster, capsys):
+    broker = cluster / "broker-1"
+    mark_clean(broker)
+    with (broker / "orders-0" / LOG).open("ab") as log:
+        log.write(bytes(100))
+
+    document = predict(capsys, broker, "--without", broker / ".kafka_cleanshutdown", code=0)
+
+    assert [start["outcome"] for start in document["starts"]] == ["starts"]
+    assert document["answer"]["headline"].startswith("As if ")
+    document = predict(capsys, broker, "--without", broker / "orders-0", code=0)
+    assert "orders-0" not in {log["path"] for log in document["logs"]}
+    index = broker / "orders-1" / "00000000000000000000.index"
+    document = predict(capsys, broker, "--without", index, "--without", broker / "orders-0", code=0)
+    assert document["starts"][0]["logs_scanned"] == 1
+    assert (broker / ".kafka_cleanshutdown").exists()
+
+
+def test_a_file_that_is_in_no_log_directory_can_not_be_left_out(cluster, capsys):
+    assert run(["predict", str(cluster / "broker-1"), "--without", str(cluster / "broker-2" / "orders-0")]) == 2
+    assert "--without" in capsys.readouterr().err
+
+
+def test_the_second_start_of_a_broker_with_zookeeper_is_not_played(cluster, capsys):
+    broker = cluster / "broker-1"
+    shutil.rmtree(broker / "__cluster_metadata-0", ignore_errors=True)
+    (broker / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=M\n")
+    (broker / "lost+found").mkdir()
+
+    assert run(["predict", str(broker), "--kafka", "3.9.1", "--format", "json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+
+    assert [start["outcome"] for start in document["starts"]] == ["exits"]
+    assert "a second start" in document["answer"]["unknown"][0]

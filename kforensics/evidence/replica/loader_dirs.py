@@ -1,14 +1,15 @@
 """Log directories as a broker's start finds them: marker, offset checkpoints, and every sub-directory with its plain files."""
 
 import stat
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_text import read_offset_checkpoint
 from kforensics.evidence.replica.loader_values import LoadFailure
-from kforensics.source.walk import join
+from kforensics.source.walk import Listing, join
 from kforensics.units import TopicPartition
 
 MARKER = ".kafka_cleanshutdown"
@@ -37,13 +38,28 @@ class FoundLogs:
     directories: tuple[FoundDirectory, ...]
 
 
-def find_logs(index: int, one: FoundInput, problems: list[Problem]) -> tuple[FoundLogs, ...]:
-    """The log directories of an input; what can't be read goes to `problems`."""
-    return tuple(_log_dir(index, one, log_dir, problems) for log_dir in one.log_dir_paths)
+def find_logs(
+    index: int, one: FoundInput, problems: list[Problem], without: Collection[str] = ()
+) -> tuple[FoundLogs, ...]:
+    """The log directories of an input; what can't be read goes to `problems`.
+
+    Args:
+        index: of the input.
+        one: the input.
+        problems: what can't be read is added here.
+        without: paths relative to the input, of files and directories that are taken as not there.
+    """
+    return tuple(_log_dir(index, one, log_dir, problems, without) for log_dir in one.log_dir_paths)
 
 
-def _log_dir(index: int, one: FoundInput, path: str, problems: list[Problem]) -> FoundLogs:
-    listing = one.listings.of(path)
+def _left(listing: Listing, path: str, without: Collection[str]) -> Listing:
+    if not without:
+        return listing
+    return replace(listing, entries=tuple(one for one in listing.entries if join(path, one.name) not in without))
+
+
+def _log_dir(index: int, one: FoundInput, path: str, problems: list[Problem], without: Collection[str]) -> FoundLogs:
+    listing = _left(one.listings.of(path), path, without)
     problems += [Problem(input=index, path=met.path, message=met.message) for met in listing.obstacles]
     names = {entry.name for entry in listing.entries if not entry.is_directory}
     return FoundLogs(
@@ -52,7 +68,7 @@ def _log_dir(index: int, one: FoundInput, path: str, problems: list[Problem]) ->
         recovery_points=_checkpoint(index, one, join(path, RECOVERY_POINTS), names, problems),
         log_starts=_checkpoint(index, one, join(path, LOG_STARTS), names, problems),
         directories=tuple(
-            _directory(index, one, join(path, entry.name), entry.name, problems)
+            _directory(index, one, join(path, entry.name), entry.name, problems, without)
             for entry in listing.entries
             if entry.is_directory
         ),
@@ -71,8 +87,10 @@ def _checkpoint(
         return LoadFailure("KafkaStorageException", error.problem, is_io=True)
 
 
-def _directory(index: int, one: FoundInput, path: str, name: str, problems: list[Problem]) -> FoundDirectory:
-    listing = one.listings.of(path)
+def _directory(
+    index: int, one: FoundInput, path: str, name: str, problems: list[Problem], without: Collection[str]
+) -> FoundDirectory:
+    listing = _left(one.listings.of(path), path, without)
     problems += [Problem(input=index, path=met.path, message=met.message) for met in listing.obstacles]
     return FoundDirectory(
         name=name, files={entry.name: entry.length for entry in listing.entries if stat.S_ISREG(entry.mode)}

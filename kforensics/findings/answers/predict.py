@@ -20,6 +20,8 @@ def predict_answer(
     kafka_source: str,
     differing: Collection[str] = (),
     left_out: Collection[str] = (),
+    without: Collection[str] = (),
+    has_zookeeper_node: bool = False,
     has_problems: bool = False,
     has_metadata_log: bool = False,
 ) -> Answer:
@@ -32,6 +34,8 @@ def predict_answer(
         kafka: the version that was played.
         kafka_source: `given` or `assumed`.
         differing: versions that the evidence allows too and that end otherwise on these files.
+        without: paths that were taken as not there.
+        has_zookeeper_node: some node is a broker with ZooKeeper, or can't be told to be none.
         left_out: inputs that are a partition directory alone, which can't be played.
         has_problems: something could not be read.
         has_metadata_log: some node holds the log of a metadata quorum.
@@ -43,12 +47,18 @@ def predict_answer(
     unknown = list(
         _unknown(logs, kafka=kafka, differing=differing, left_out=left_out, has_metadata_log=has_metadata_log)
     )
-    if differing or left_out or has_problems or (kafka_source == "assumed" and differing):
+    if has_zookeeper_node and State.WILL_NOT_START in states:
+        unknown.insert(
+            0,
+            "What a second start does: a broker with ZooKeeper that fails to start may write its marker and recovery points again.",
+        )
+    if differing or left_out or has_problems:
         states.add(State.UNKNOWN)
     state = worst_state("predict", states) or State.UNKNOWN
     return Answer(
         state=state,
-        headline=_headline(state, starts, logs, inputs, kafka=kafka, kafka_source=kafka_source),
+        headline=(f"As if {', '.join(without)} were not there: " if without else "")
+        + _headline(state, starts, logs, inputs, kafka=kafka, kafka_source=kafka_source),
         now=tuple(_now(state, logs, inputs)),
         unknown=tuple(unknown),
     )
