@@ -26,6 +26,7 @@ from kforensics.formats.index.offset import OFFSET_INDEX_LAYOUT
 from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
 from kforensics.formats.index.txn import TXN_ENTRY_LENGTH, parse_txn_index
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT
+from kforensics.formats.log.message_set import iter_message_records
 from kforensics.formats.log.record_batch import (
     BATCH_HEADER,
     CRC_COVERED_POSITION,
@@ -197,7 +198,13 @@ def _legacy_batch(window: _Window, position: int, offset: int, whole: int, magic
     crc, _, attributes, timestamp = _LEGACY(bytes(data[LOG_OVERHEAD : LOG_OVERHEAD + 14]).ljust(14, b"\0"))
     is_valid = not checked or crc32(data[LOG_OVERHEAD + 4 :]) == crc
     batch = _bare(position, offset, whole, magic, is_valid=is_valid, max_timestamp=-1 if magic == 0 else timestamp)
-    return batch._replace(is_compressed_message=bool(attributes & CODEC_MASK))
+    if not attributes & CODEC_MASK:
+        return batch
+    try:
+        first = None if checked else next(iter_message_records(bytes(data), position), None)
+    except FormatError:
+        first = None
+    return batch._replace(is_compressed_message=True) if first is None else batch._replace(base_offset=first.offset)
 
 
 def _transaction_end(data: memoryview, count: int) -> TransactionEnd | LoadFailure | Absent:

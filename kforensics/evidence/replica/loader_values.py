@@ -73,7 +73,7 @@ class LoadedBatch(NamedTuple):
     end: TransactionEnd | LoadFailure | Absent = Absent.NOT_APPLICABLE
     """Of a control batch of a producer: what its marker says, or what reading it throws."""
     is_compressed_message: bool = False
-    """A compressed message of magic 0 or 1, or bytes that say so: its base offset is inside, and not known."""
+    """A compressed message of magic 0 or 1, or bytes that say so, whose base offset is inside and was not read."""
     header_failure: LoadFailure | Absent = Absent.NOT_APPLICABLE
     """What reading more of it than its first 17 bytes throws."""
 
