@@ -38,7 +38,7 @@ def stage_progress(*, quiet: bool) -> "Iterator[Callable[[Stage], None] | None]"
 
 def amount_words(stage: "Stage") -> str:
     """Files, bytes and findings of a stage, as far as they are known."""
-    from kforensics.render.text.screen import byte_count, counted
+    from kforensics.words import byte_count, counted
 
     words = ""
     if stage.files:

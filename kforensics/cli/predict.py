@@ -1,26 +1,17 @@
 """`kforensics predict`: what the broker will do to these directories when it is started."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kforensics.cli.options import (
-    DocumentFormatOption,
-    OutOption,
-    OutputFormat,
-    PartitionsOption,
-    PathsArgument,
-    TopicsOption,
-    VerboseOption,
-    parse_time,
-    require_format,
-)
-from kforensics.cli.output import check_out, write_result
+from kforensics.cli.command import Output, with_output
+from kforensics.cli.options import KeepGoingOption, PartitionsOption, PathsArgument, TopicsOption, parse_time
 
 
+@with_output("predict")
 def predict(
+    output: Output,
     *,
     paths: PathsArgument,
     kafka: Annotated[
@@ -53,9 +44,7 @@ def predict(
     ] = None,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
-    output_format: DocumentFormatOption = OutputFormat.TEXT,
-    out: OutOption = None,
-    verbose: VerboseOption = False,
+    keep_going: KeepGoingOption = False,
 ) -> None:
     """Say what a broker will do to its logs when it is started: scanned, truncated, deleted, rebuilt, or refused, file by file.
 
@@ -63,33 +52,18 @@ def predict(
     what would be discarded. Nothing is written. Starts are played one after the other until one succeeds or nothing changes.
     Settings are Kafka's defaults.
     """
+    output.check(paths)
     import time
 
     from kforensics.commands.predict import PredictRequest, run
-    from kforensics.evidence.discovery.inputs import find_inputs
-    from kforensics.findings.answers.model import exit_code
 
-    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON)
-    check_out(out, paths)
-    result = run(
-        PredictRequest(
-            inputs=find_inputs(paths),
-            kafka=kafka,
-            now_ms=time.time_ns() // 1_000_000 if now is None else parse_time(now, "--now"),
-            without=tuple(without or ()),
-            topics=frozenset(topic or ()),
-            partitions=frozenset(partition or ()),
-        )
+    request = PredictRequest(
+        paths=tuple(paths),
+        keep_going=keep_going,
+        kafka=kafka,
+        now_ms=time.time_ns() // 1_000_000 if now is None else parse_time(now, "--now"),
+        without=tuple(without or ()),
+        topics=frozenset(topic or ()),
+        partitions=frozenset(partition or ()),
     )
-    code = exit_code("predict", result.answer, result.findings, result.problems)
-    if output_format is OutputFormat.JSON:
-        from kforensics.render.json.predict import predict_document
-
-        write_result(predict_document(result, exit_code=code), out)
-    else:
-        from kforensics.render.text.predict import predict_screen
-        from kforensics.render.text.screen import render_screen, screen_width, wants_colour
-
-        lines = predict_screen(result, width=screen_width(), verbose=verbose)
-        write_result(render_screen(lines, colour=out is None and wants_colour(sys.stdout)), out)
-    raise typer.Exit(code)
+    output.finish(run(request))

@@ -20,6 +20,12 @@ class Mode(Enum):
     RANDOM = auto()
     FLEET = auto()
 
+    @property
+    def shape(self) -> str:
+        """Of the result, as the table of writers names it."""
+        names = {Mode.LIST: "list", Mode.REPLAY: "replay", Mode.EXPLORE: "explore"}
+        return f"simulate {names.get(self, 'write')}"
+
 
 _EXPLORING = ((Mode.EXPLORE,), "--explore")
 _PLACES: Mapping[str, tuple[tuple[Mode, ...], str]] = {

@@ -6,18 +6,17 @@ from pathlib import Path
 
 from kforensics.commands.loading import DirectoryOnDisk, bytes_scanned
 from kforensics.commands.lost_records import find_lost_records, lost_pieces
+from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
-from kforensics.evidence.discovery.inputs import FoundInput, Inputs
-from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.discovery.inputs import FoundInput, Inputs, find_inputs, why_not_compared
+from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need
 from kforensics.evidence.replica.log_tail import read_log_tail
-from kforensics.findings.answers.model import Answer
 from kforensics.findings.answers.predict import predict_answer
-from kforensics.findings.model import Finding
 from kforensics.formats.checkpoint.meta_properties import MetaProperties
-from kforensics.protocol.loading.names import LOG, offset_of, partition_of_directory
+from kforensics.protocol.loading.names import LOG, SWAP, offset_of, padded, partition_of_directory
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
 from kforensics.protocol.loading.values import LoadingError, LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import NEWEST_MODELLED, LoadingRules, distinct_rules, loading_rules
@@ -37,7 +36,9 @@ MOST_STARTS = 4
 class PredictRequest:
     """What to predict."""
 
-    inputs: Inputs
+    paths: tuple[Path, ...]
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
     kafka: str | None = None
     """The version that will be started; by the evidence where it is not given."""
     now_ms: int = 0
@@ -48,24 +49,21 @@ class PredictRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PredictResult:
+class Prediction:
     """All starts of all nodes."""
 
-    inputs: tuple[Input, ...]
     kafka: str
     kafka_source: str
+    """`given` or `assumed`."""
     starts: tuple[PredictedStart, ...]
     logs: tuple[PredictedLog, ...]
-    answer: Answer
-    findings: tuple[Finding, ...] = ()
-    problems: tuple[Problem, ...] = ()
 
 
-def run(request: PredictRequest) -> PredictResult:
+def run(request: PredictRequest) -> Result[Prediction]:
     """Play the starts.
 
     Args:
-        request: the inputs and the version.
+        request: the paths and the version.
 
     Returns:
         The starts of each node, what each log comes to, and the answer.
@@ -73,27 +71,28 @@ def run(request: PredictRequest) -> PredictResult:
     Raises:
         UsageError: a version that is not modelled, or no log directory among the inputs.
     """
-    version, source, others = _version(request)
-    nodes = [(index, one) for index, one in enumerate(request.inputs.found) if one.log_dirs]
+    inputs = find_inputs(request.paths, why_not=why_not_compared, keep_going=request.keep_going, one_cluster=True)
+    version, source, others = _version(request, inputs)
+    nodes = [(index, one) for index, one in enumerate(inputs.found) if one.log_dirs]
     if not nodes:
         message = "predict needs whole log directories, with their marker and checkpoints; none is among the inputs"
         raise UsageError(message)
-    problems = list(request.inputs.problems)
-    without = _without(request)
+    problems = list(inputs.problems)
+    without = _without(request, inputs)
     played = _play_all(request, nodes, loading_rules(version), problems, without)
     differing = [
         other
         for other in others
         if _told(_play_all(request, nodes, loading_rules(other), [], without)) != _told(played)
     ]
-    left_out = [one.described.path for one in request.inputs.found if one.described.kind == "partition"]
+    left_out = [one.described.path for one in inputs.found if one.described.kind == "partition"]
     starts = tuple(start for _, some, _ in played for start in some)
     logs = tuple(log for _, _, some in played for log in some)
-    logs = _with_lost_records(request.inputs, logs, problems)
+    logs = _with_lost_records(inputs, logs, problems)
     answer = predict_answer(
         starts,
         logs,
-        inputs=request.inputs.described,
+        inputs=inputs.described,
         kafka=str(version),
         kafka_source=source,
         differing=[str(one) for one in differing],
@@ -103,24 +102,21 @@ def run(request: PredictRequest) -> PredictResult:
         has_problems=bool(problems),
         has_metadata_log=any(log_dir.is_metadata_dir for _, one in nodes for log_dir in one.log_dirs),
     )
-    return PredictResult(
-        inputs=request.inputs.described,
-        kafka=str(version),
-        kafka_source=source,
-        starts=starts,
-        logs=logs,
-        answer=answer,
-        problems=tuple(problems),
+    return Result(
+        command="predict",
+        inputs=inputs.described,
+        body=Prediction(kafka=str(version), kafka_source=source, starts=starts, logs=logs),
+        concluded=Conclusion(answer=answer, problems=tuple(problems)),
     )
 
 
-def _without(request: PredictRequest) -> dict[int, frozenset[str]]:
+def _without(request: PredictRequest, inputs: Inputs) -> dict[int, frozenset[str]]:
     """The paths that are taken as not there, by input and relative to it."""
     found: dict[int, frozenset[str]] = {}
     for path in request.without:
         places = [
             (index, str(path.absolute().relative_to(one.root.absolute())))
-            for index, one in enumerate(request.inputs.found)
+            for index, one in enumerate(inputs.found)
             if path.absolute().is_relative_to(one.root.absolute()) and path.absolute() != one.root.absolute()
         ]
         if not places or not path.exists():
@@ -136,7 +132,7 @@ def _is_kraft(one: FoundInput) -> bool:
     return all(isinstance(log_dir.meta, MetaProperties) and log_dir.meta.version == KRAFT for log_dir in one.log_dirs)
 
 
-def _version(request: PredictRequest) -> tuple[KafkaVersion, str, tuple[KafkaVersion, ...]]:
+def _version(request: PredictRequest, inputs: Inputs) -> tuple[KafkaVersion, str, tuple[KafkaVersion, ...]]:
     """The version, where it is from, and other versions that the evidence allows."""
     if request.kafka is not None:
         try:
@@ -145,7 +141,7 @@ def _version(request: PredictRequest) -> tuple[KafkaVersion, str, tuple[KafkaVer
         except ValueError as error:
             raise UsageError(f"--kafka {request.kafka}: {error}") from error
         return version, "given", ()
-    floors = [log_dir.version_floor[0] for one in request.inputs.found for log_dir in one.log_dirs]
+    floors = [log_dir.version_floor[0] for one in inputs.found for log_dir in one.log_dirs]
     floor = max((KafkaVersion(*numbers) for numbers in floors if numbers), default=KafkaVersion(0, 8))
     return NEWEST_MODELLED, "assumed", tuple(one for one in distinct_rules() if one != NEWEST_MODELLED and one >= floor)
 
@@ -212,7 +208,7 @@ class _Node:
             for found in log_dir.directories
             if is_loaded(found.name) and self._is_asked_for(found.name)
         ]
-        self._ends = {id(directory): self._end_before(directory) for directory in self._directories}
+        self._ends: dict[int, int | Absent] = {}
 
     def _is_asked_for(self, name: str) -> bool:
         partition = _partition(name)
@@ -285,7 +281,7 @@ class _Node:
         )
 
     def _told_log(self, number: int, directory: _Directory, load: LogLoad) -> PredictedLog:
-        partition, before = directory.partition, self._before(directory)
+        partition, before = directory.partition, self._before(directory, load)
         told = PredictedLog(
             start=number,
             input=self._index,
@@ -329,8 +325,10 @@ class _Node:
             lost=LostRecords(pieces=pieces),
         )
 
-    def _before(self, directory: _Directory) -> LogState:
+    def _before(self, directory: _Directory, load: LogLoad) -> LogState:
         found = directory.log_dir
+        if id(directory) not in self._ends:
+            self._ends[id(directory)] = _unchanged_end(directory, load.outcome) or self._end_before(directory)
         start = _checkpointed(found.log_starts, directory.partition)
         segments = _segments(directory.disk.files)
         return LogState(
@@ -358,6 +356,19 @@ class _Node:
             folder = join(directory.log_dir.path, directory.name)
             for name, words in directory.disk.unreadable.items():
                 self._problems.append(Problem(input=self._index, path=join(folder, name), message=words))
+
+
+def _unchanged_end(directory: _Directory, outcome: LoadOutcome | Unpredictable) -> int | None:
+    """Where a log ends that loads unscanned and keeps all of its segments: the load has read it; none where it has to be looked for."""
+    if isinstance(outcome, Unpredictable) or isinstance(outcome.state, Absent) or outcome.scanned:
+        return None
+    logs = _named_offsets(directory.disk.files, LOG)
+    is_plain = all(name == f"{padded(base)}{LOG}" for base, name in logs)
+    if not logs or not is_plain or not directory.disk.files[logs[-1][1]]:
+        return None
+    if any(change.name.endswith((LOG, SWAP)) for change in outcome.changes):
+        return None
+    return outcome.state.log_end_offset
 
 
 def _partition(name: str) -> TopicPartition | None:

@@ -1,4 +1,4 @@
-"""Every kind of file that brokers and controllers leave, a row each: what it is, who reads it, and how its damage is reported.
+"""The registry of the kinds of files that brokers and controllers write: the meaning of each, its parser, and how its damage is reported.
 
 A kind's name and place are in `source.naming`, its grammar in `formats`. Whoever lists, checks or prints files asks this table, so that a new kind needs
 a parser, a name and a row.

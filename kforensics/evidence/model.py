@@ -127,8 +127,14 @@ class Replica:
     cleaner_point: CheckpointValue | Absent
     clean_shutdown: bool
     """The log dir holds `.kafka_cleanshutdown`."""
+    checkpoint_times_ns: Mapping[str, int] = field(default_factory=dict)
+    """When the files of high watermark and recovery point were last written, by the name of the field; empty where that is not known."""
     producer_snapshots: tuple[int, ...] = ()
     """Offsets that name the `.snapshot` files."""
+    is_read_whole: bool = True
+    """Its directory could be listed and all of its segments read: else what is not here need not be missing."""
+    orphan_indexes: tuple[tuple[int, str], ...] = ()
+    """Base offset and path of indexes whose segment is not there."""
     deleted_segments: tuple[Segment, ...] = ()
     """Segments renamed `.deleted`: content that outlives a truncation or retention."""
     damage: Mapping[str, tuple[Damage, ...]] = field(default_factory=dict)
@@ -136,7 +142,7 @@ class Replica:
     is_at_hand: bool = True
     """Its batches can be read; else only digests of them are here."""
     has_records: bool = True
-    """Its records can be read, or digests that tell which are equal."""
+    """Return whether its records, or digests that show which are equal, can be read."""
 
     @property
     def owner(self) -> str:

@@ -20,7 +20,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 Progress = Callable[[int], None]
-"""Told the bytes that were read since it was last told."""
+"""A function that is called with the bytes read since the last call."""
 
 WORTH_A_PROCESS = 24 << 20
 """Bytes to read for which a second process pays."""

@@ -101,6 +101,12 @@ CATALOGUE: dict[str, FindingKind] = {
         advice="The id in the cluster metadata says which are current; keep the others until it is clear that nothing of them is needed.",
         references=("KIP-516",),
     ),
+    "KF116": FindingKind(
+        title="a segment that is gone",
+        meaning="Its index, a checkpoint or the segments around it speak of it: a broker deletes them together, so it was taken away or lost. "
+        "A start does not bring it back: the broker begins an empty log, or serves the log with a hole.",
+        advice="Look for the file in lost+found, in other copies of the directory and on the other replicas before this broker starts.",
+    ),
     "KF201": FindingKind(
         title="a replica will discard committed records",
         meaning="Consumers could read these records and acks=all producers were told they were safe. After the cut no replica of the comparison holds them.",

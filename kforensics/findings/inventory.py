@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from kforensics.damage import Absent
 from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
 from kforensics.evidence.model import Citation
+from kforensics.findings.missing import missing_finding
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
 from kforensics.units import TopicPartition
 
@@ -22,8 +23,20 @@ def inventory_findings(inventory: Inventory) -> tuple[Finding, ...]:
             *_other_topics(inventory),
             *_strays(inventory),
             *_unknown_files(inventory),
+            *_missing(inventory),
         )
     )
+
+
+def _missing(inventory: Inventory) -> Iterator[Finding]:
+    nodes = {node.input: node for node in inventory.nodes}
+    for one in inventory.missing:
+        yield missing_finding(
+            one.unaccounted,
+            one.topic_partition,
+            Citation(input=one.input, path=one.path),
+            _node_id(nodes.get(one.input)),
+        )
 
 
 def _doubled(inventory: Inventory) -> Iterator[Finding]:

@@ -83,6 +83,8 @@ def _file_findings(report: FileReport, intact: IntactReplicas, inputs: Sequence[
             code, severity = "KF110", Severity.NOTE
         elif place.gravity is not Gravity.DAMAGE:
             continue
+        elif place.kind is DamageKind.MISSING:
+            code, severity = "KF116", Severity.ERROR
         elif report.kind is FileKind.SEGMENT:
             code, severity = ("KF102" if place.kind in _SEQUENCE_KINDS else "KF101"), Severity.ERROR
         else:

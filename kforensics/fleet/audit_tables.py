@@ -66,7 +66,7 @@ def open_audit(location: Path) -> tuple[Tables, Mapping[str, Any]]:
     if manifest is None:
         raise EvidenceUnreadable(str(location), "no tables of an audit")
     if not manifest.get("is_complete"):
-        causes = ("it was interrupted: the same `fleet audit` with the same --out goes on where it stopped",)
+        causes = ("it was interrupted: the same `fleet audit` with the same --out continues where it stopped",)
         raise EvidenceUnreadable(str(location), "the audit did not finish", causes)
     return tables, manifest
 
@@ -82,7 +82,7 @@ def list_length(table: pa.Table, column: str) -> int:
 
 
 def counts_of(table: pa.Table, column: str) -> dict[str, int]:
-    """How often each value stands in a column."""
+    """Count each value of a column."""
     return dict(sorted((one["values"], one["counts"]) for one in pc.value_counts(table[column]).to_pylist()))
 
 

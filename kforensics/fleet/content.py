@@ -45,8 +45,6 @@ _COPIED = tuple(
 Listed = Mapping[str, Any]
 """A row of the listing of a log directory."""
 
-Wrap = Callable[[Any], SegmentBytes]
-
 
 def content_part(source: str, directory: str) -> str:
     """The part that holds the content of a partition directory."""
@@ -71,13 +69,11 @@ class ContentKeeper:
     Args:
         tables: the evidence.
         task: the log directory.
-        wrap: put between each file and its reader.
     """
 
-    def __init__(self, tables: Tables, task: LogDirTask, wrap: Wrap | None) -> None:
+    def __init__(self, tables: Tables, task: LogDirTask) -> None:
         self._tables = tables
         self._task = task
-        self._wrap = wrap
         self._before = {name: frozenset(tables.parts(name)) for name in CONTENT_TABLES}
         self._reused: frozenset[str] = frozenset()
         self._renewed: frozenset[str] = frozenset()
@@ -87,7 +83,7 @@ class ContentKeeper:
         """Those that this scan wrote or left as they were."""
 
     def expect(self, rows: Sequence[Listed], reused: frozenset[str]) -> None:
-        """Be told what comes next: a run of whole partition directories, and the files in it that are not read again."""
+        """Receive the next run of whole partition directories, and its files that are not read again."""
         self._reused = reused
         fresh = {row["directory"] for row in rows if row["kind"] == IS_SEGMENT and row["path"] not in reused}
         directories = {row["path"] for row in rows if row["kind"] == IS_DIRECTORY}
@@ -120,7 +116,7 @@ class ContentKeeper:
         Args:
             rows: the run of the listing.
             scanned: the segments in it, read or taken over.
-            replicas: its partition directories, which are told what is carried of them.
+            replicas: its partition directories, which learn what is carried of them.
         """
         self._close()
         by_directory: dict[str, list[Listed]] = {}
@@ -142,7 +138,7 @@ class ContentKeeper:
                 yield from self._write(directory, own, "commits", CARRIED_COMMITS, self._commits)
 
     def remove_others(self) -> None:
-        """Take away the content of directories that are gone."""
+        """Remove the content of directories that no longer exist."""
         for name in CONTENT_TABLES:
             for part in self._tables.parts(name):
                 if part.startswith(f"{self._task.source}-") and part not in self.parts:
@@ -190,7 +186,7 @@ class ContentKeeper:
     def _records(self, _directory: Listed, row: Listed) -> Iterator[pa.Table]:
         with open_evidence(self._task.found.root / row["path"]) as file:
             rows: list[Row] = []
-            for record in iter_records(self._wrap(file) if self._wrap else file):
+            for record in iter_records(file):
                 if isinstance(record, Record):
                     rows.append(_record_row(record, row["path"]))
                 if len(rows) >= ROW_GROUP:
@@ -199,7 +195,7 @@ class ContentKeeper:
             yield pa.Table.from_pylist(rows, schema=CARRIED_RECORDS)
 
     def _commits(self, directory: Listed, row: Listed) -> Iterator[pa.Table]:
-        found = highest_commits(commits_in_file(place_of(self._task, directory), row["path"], wrap=self._wrap))
+        found = highest_commits(commits_in_file(place_of(self._task, directory), row["path"]))
         rows = [
             {
                 "path": row["path"],
@@ -237,7 +233,7 @@ class _Sink:
 
 
 def _is_by_record(directory: Mapping[str, Any], segments: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether records may have to tell what batches can't: a cleaner was at work, or conversions between old formats were."""
+    """Return whether records must be compared because batches do not decide: after compaction, or a conversion between old formats."""
     if directory["cleaner_point"] is not None or directory["topic"] in COMPACTED_TOPICS:
         return True
     return any(row["is_thinned"] or min(row["magics"] or [2]) < 2 for row in segments)

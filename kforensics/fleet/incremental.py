@@ -37,7 +37,7 @@ def _options(options: DiffOptions) -> str:
 
 
 def is_unchanged(fingerprint: str, totals: Sequence[LogDirTotals], earlier: Tables) -> bool:
-    """Whether an earlier audit saw the same, finished, read everything, and began when the last change had settled."""
+    """Return whether an earlier audit saw the same, finished, read everything, and began when the last change had settled."""
     manifest = earlier.read_manifest(AUDIT_MANIFEST) or {}
     if not manifest.get("is_complete") or manifest.get("fingerprint") != fingerprint:
         return False

@@ -30,7 +30,7 @@ from kforensics.render.json.document import to_plain
 from kforensics.source.walk import Listings
 
 STATE = "state"
-"""Folder of what workers need beyond the rows, and of the marks of attempts that failed."""
+"""The folder of what workers need beyond the rows, and of the files that record failed attempts."""
 
 _RANK = {verdict: rank for rank, verdict in enumerate(Verdict)}
 _WITH_REPORT = frozenset(Verdict) - {Verdict.LEADER, Verdict.CONSISTENT}
@@ -115,7 +115,7 @@ def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
 
 
 def place_of_replica(replica: Replica, root: Path) -> PartitionPlace:
-    """Where a replica stands, without what its log directory says of it."""
+    """The place of a replica, without the facts that its log directory has about it."""
     state = LogDirState(
         listings=Listings(root),
         input=replica.input,
@@ -219,7 +219,7 @@ def _partition_row(
 
 
 def damaged_places(replica: Replica) -> int:
-    """How many places are damaged; the unfinished end of a log that the next start recovers is none."""
+    """Return how many places are damaged; the unfinished end of a log that the next start recovers is none."""
     unfinished = 0
     if replica.segments and not replica.clean_shutdown:
         unfinished = sum(place.gravity is Gravity.TORN_TAIL for place in replica.segments[-1].damage)

@@ -86,7 +86,9 @@ def gather_knowledge(
             found=tuple(
                 _reduced(one.found) if number in chosen else replace(one.found, shape=Absent.UNREADABLE, obstacles=())
                 for number, one in enumerate(inputs)
-            )
+            ),
+            cluster=cluster or Absent.UNKNOWN,
+            is_cluster_chosen=True,
         )
         places = [
             place
@@ -127,7 +129,7 @@ def _chosen(inputs: Sequence[PlannedInput], members: Sequence[int]) -> frozenset
 
 
 def _reach(found: FoundInput) -> tuple[int, int]:
-    """How far a metadata log goes, without reading it: the base offset of its last segment, and the length of that."""
+    """Return the extent of a metadata log without reading it: the base offset and the length of its last segment."""
     segments = [
         (item.name.base_offset, item.length)
         for item in _reduced(found).walk()

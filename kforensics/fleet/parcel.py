@@ -1,6 +1,6 @@
 """What travels between the stages: replicas and segments of a group of partitions, packed small.
 
-A row of columns by name would cost more than what it says: values go as lists in the order of the tables' columns,
+A row of columns by name would cost more than what it says: values are sent as lists in the order of the tables' columns,
 and a whole group's are compressed together.
 """
 

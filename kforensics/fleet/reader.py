@@ -26,7 +26,7 @@ class FleetBatchReader(FileBatchReader):
     """Batches and records of replicas at hand from their files, of others from the evidence of a scan.
 
     One partition's replicas are compared in pairs: what was read of a run of buckets is kept for the next pair. Where only digests
-    were carried, one row a segment stands for its records by count. Where any replica's records are digests, all are.
+    were carried, one row per segment represents its records by their count. Where any replica's records are digests, all are.
 
     Args:
         roots: where each input really is.

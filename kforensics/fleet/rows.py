@@ -54,7 +54,7 @@ def damage_rows(path: str, damage: Iterable[Damage]) -> list[Row]:
 
 
 def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
-    """The damaged places that rows tell of."""
+    """Return the damaged places of rows."""
     return tuple(
         Damage(
             span=Span(row["position"], row["length"]),
@@ -74,7 +74,7 @@ def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
 
 
 def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool, scanned_ns: int) -> Row:
-    """A segment; `place` gives the columns that say where it stands. Digests and lineage have tables of their own."""
+    """A segment; `place` gives the columns of its place. Digests and lineage have tables of their own."""
     return {
         **place,
         "path": segment.path,
@@ -116,7 +116,7 @@ def digests_of(rows: Sequence[Sequence[int]]) -> Any:
 
 
 def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs: Iterable[Sequence[int]]) -> Segment:
-    """The segment that a row, its digests and its lineage tell of; batch tables are never kept."""
+    """Return the segment of a row, its digests and its lineage; batch tables are never kept."""
     return Segment(
         path=row["path"],
         base_offset=row["base_offset"],
@@ -184,7 +184,7 @@ def _line(checkpoint: CheckpointValue | Absent) -> int | None:
 
 
 def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Sequence[Segment]) -> Replica:
-    """The replica that a row and its segments tell of."""
+    """Return the replica of a row and its segments."""
     absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
     lines = dict(zip(CHECKPOINTS, row["checkpoint_lines"] or (), strict=False))
 

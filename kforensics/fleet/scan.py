@@ -21,11 +21,8 @@ from kforensics.fleet.schemas import DIGESTS, LINEAGE, SEGMENTS
 from kforensics.fleet.tables import Tables
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.segment.walk import Level, SegmentBytes
-from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import SETTLED_NS
-
-Wrap = Callable[[EvidenceFile], SegmentBytes]
-"""Puts something between a file and its reader, such as a limit of the read rate."""
 
 
 class Keeper(Protocol):
@@ -167,7 +164,6 @@ def scan_piece(
     place_of: Callable[[LogDirTask, Mapping[str, Any]], Any],
     earlier: EarlierLooks,
     level: Level = Level.CRC,
-    wrap: Wrap | None = None,
     keeper: Keeper | None = None,
 ) -> Scanned:
     """Read what a run of a log directory's listing names; what can't be read becomes a problem.
@@ -178,7 +174,6 @@ def scan_piece(
         place_of: makes a partition directory out of its row.
         earlier: what need not be read again.
         level: how deep batches are checked.
-        wrap: put between each file and its reader.
         keeper: told of what is read, where some of it is kept; the run is one of whole partition directories then.
     """
     out, reused = earlier.of(task.source, [row for row in rows if row["kind"] != IS_DIRECTORY])
@@ -201,7 +196,7 @@ def scan_piece(
             if keeper:
                 keeper.directory(row)
         elif row["path"] not in reused:
-            _read_segment(task, row, place, out, problems, level=level, wrap=wrap, keeper=keeper)
+            _read_segment(task, row, place, out, problems, level=level, keeper=keeper)
         elif keeper:
             keeper.taken_over(row)
     if keeper:
@@ -218,20 +213,18 @@ def _read_segment(
     problems: list[Problem],
     *,
     level: Level,
-    wrap: Wrap | None,
     keeper: Keeper | None,
 ) -> None:
     started = time.time_ns()
     try:
         with open_evidence(task.found.root / row["path"]) as file:
-            source = wrap(file) if wrap else file
             segment = scan_segment(
-                source,
+                file,
                 path=row["path"],
                 base_offset=row["base_offset"],
                 level=level,
                 mtime_ns=file.mtime_ns,
-                watch=keeper.segment(row, source) if keeper else None,
+                watch=keeper.segment(row, file) if keeper else None,
             )
             segment = replace(segment, changed=file.changed())
     except EvidenceError as error:

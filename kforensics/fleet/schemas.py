@@ -1,4 +1,4 @@
-"""The columns of every table: a promise to those who query them, told to readers in `docs/fleet-tables.md`."""
+"""The columns of every table, which are an interface; `docs/fleet-tables.md` documents them."""
 
 import pyarrow as pa
 

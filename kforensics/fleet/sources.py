@@ -31,7 +31,7 @@ class Source:
 
 
 def read_sources(given: Sequence[str]) -> tuple[Source, ...]:
-    """The places that sources on a command line stand for, in their order.
+    """Resolve the sources of a command line to places, in their order.
 
     Raises:
         EvidenceError: an inventory can't be read, or a pattern matches nothing.

@@ -179,7 +179,7 @@ class Tables:
             self.write_bytes(table, f"{part}.parquet", stream.read())
 
     def total_bytes(self, folders: Iterable[str]) -> int:
-        """What stands in some folders and below."""
+        """Return the files in some folders and below."""
         total = 0
         for folder in folders:
             filesystem, path = self.place(folder)
@@ -194,7 +194,7 @@ class Tables:
         return sorted(one.base_name for one in found if not one.base_name.startswith("."))
 
     def is_empty(self) -> bool:
-        """Whether nothing is there yet."""
+        """Return whether nothing is there yet."""
         filesystem, path = self.place()
         info = filesystem.get_file_info(path)
         if info.type == FileType.NotFound:

@@ -36,10 +36,10 @@ def load(segments, **overrides):
     return recover_log(segments, **(arguments | overrides))
 
 
-def test_a_bad_batch_above_the_recovery_point_cuts_and_deletes_what_follows():
+def test_a_bad_batch_above_the_recovery_point_truncates_the_segment_and_deletes_later_ones():
     segments = [sound(0, 1000), torn(1000, 2000, 1200), sound(2000, 2500)]
     outcome = load(segments, recovery_point=1500, high_watermark=2400)
-    assert outcome.rule is RecoveryRule.CUT
+    assert outcome.rule is RecoveryRule.TRUNCATED
     assert outcome.scanned == (1000,)
     assert outcome.truncate_segment == 1000
     assert outcome.deleted == (2000,)

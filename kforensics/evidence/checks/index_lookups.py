@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from kforensics.formats.log.batch_table import BatchTable
 
 NO_BATCH = -(2**62)
-"""Where no batch stands at the place an entry names."""
+"""The value for an entry that names a position without a batch."""
 
-UNTOLD = -(2**62) + 1
+UNREADABLE = -(2**62) + 1
 """Where the batch at the place is damaged, so that its header says nothing."""
 
 
@@ -35,7 +35,7 @@ class PositionLookups:
             return
         at = np.searchsorted(positions, wanted)
         is_start = positions[at] == wanted
-        found = np.where(batches["crc_valid"][at], batches["base_offset"][at], UNTOLD)
+        found = np.where(batches["crc_valid"][at], batches["base_offset"][at], UNREADABLE)
         self.base_offsets[self._order[first:last][is_start]] = found[is_start]
 
 
@@ -68,7 +68,7 @@ class OffsetLookups:
             return
         at = np.searchsorted(last_offsets, wanted)
         inside = batches["base_offset"][at] <= wanted
-        found = np.where(batches["crc_valid"][at], timestamps[at], UNTOLD)
+        found = np.where(batches["crc_valid"][at], timestamps[at], UNREADABLE)
         entries = self._order[start : self._at]
         self.timestamps[entries[inside]] = found[inside]
         self.highest_so_far[entries[inside]] = highest[at][inside]

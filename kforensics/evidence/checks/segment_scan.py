@@ -47,7 +47,7 @@ class ScanTask:
 
 @dataclass(slots=True)
 class EpochRun:
-    """Batches of one leader epoch in a row: their lowest base offset, highest last offset, and where the first stands."""
+    """Batches of one leader epoch in a row: their lowest base offset, highest last offset, and the position of the first."""
 
     leader_epoch: int
     first_offset: int
@@ -114,7 +114,7 @@ def scan_segment_file(task: ScanTask, progress: Callable[[int], None] = lambda _
 
     Args:
         task: what to walk.
-        progress: told the bytes of every window.
+        progress: called with the bytes of every window.
 
     Raises:
         EvidenceError: the segment can't be opened or read; an index that can't be is left out here.
@@ -302,7 +302,7 @@ def _highest(left: int | None, right: int | None) -> int | None:
 
 
 def is_seam_broken(left: SegmentScan, right: SegmentScan) -> bool:
-    """Whether the first batch of the right part does not follow the last of the left one: in offset, or in leader epoch."""
+    """Return whether the first batch of the right part does not follow the last of the left one: in offset, or in leader epoch."""
     if left.last_offset is not None and right.first_offset is not None and right.first_offset <= left.last_offset:
         return True
     highest = max((run.leader_epoch for run in left.epoch_runs), default=-1)

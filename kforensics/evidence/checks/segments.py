@@ -48,7 +48,7 @@ def check_segments(context: PartitionContext, segments: Sequence[ScannedSegment]
 
 
 def grade_tail(context: PartitionContext, segment: ScannedSegment, place: Damage, *, is_last: bool) -> Damage:
-    """The same damage, told apart from the unfinished end of a crashed or live broker's log."""
+    """Return the same damage, distinguished from the unfinished end of the log of a killed or running broker."""
     scan = segment.scan
     if place.kind is DamageKind.ORDER and scan.magics <= {0, 1}:
         # Up to 0.10 a follower checks only the last offset of a wrapper: logs of these formats may hold offsets twice.

@@ -1,8 +1,8 @@
-"""Several nodes' copies of the metadata log side by side: who is behind, who holds records that the others do not.
+"""Compare several nodes' copies of the metadata log: which is behind, and which holds records that the others do not.
 
 A controller appends before a majority has the record: a tail that one node alone holds was not committed, or can't be
 shown to be. The next leader of the
-quorum has it cut (KIP-595), on brokers that fetched it too.
+quorum has it truncated (KIP-595), on brokers that fetched it too.
 """
 
 from collections.abc import Sequence

@@ -60,7 +60,7 @@ def _metadata_files(number: int, found: FoundInput) -> Iterator[MetadataFiles]:
 
 
 def is_metadata_directory(name: str) -> bool:
-    """Whether a directory's name is that of the metadata log."""
+    """Return whether a directory's name is that of the metadata log."""
     parsed = parse_partition_directory(name)
     return parsed is not None and parsed.is_metadata
 

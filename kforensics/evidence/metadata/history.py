@@ -30,7 +30,7 @@ Changed = TypeVar("Changed", BrokerState, ConfigChange, FeatureChange, Controlle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataHistory:
-    """Every state that one node's metadata log and snapshots tell of."""
+    """Every state in the metadata log and snapshots of one node."""
 
     input: int
     node_id: int | Absent
@@ -69,7 +69,7 @@ class MetadataHistory:
 
     @property
     def is_of_voter(self) -> bool:
-        """Whether the node votes in the quorum, by the newest record that names the voters."""
+        """Return whether the node votes in the quorum, by the newest record that names the voters."""
         return bool(self.quorum) and self.node_id in self.quorum[-1].voters
 
     def without_partitions(self) -> "MetadataHistory":

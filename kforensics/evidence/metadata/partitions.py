@@ -163,7 +163,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return found
 
     def columns(self, rows: Rows) -> StepColumns:
-        """Steps as lists, for whoever goes through many of them."""
+        """Return the steps as lists, for callers that read many of them."""
         steps, before = self._steps[rows], self._before[rows]
         is_first = before == NO_ROW
         status_before = np.where(is_first, NO_ROW, self._steps["status"][before]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Where in the files the records of a metadata log stand, numbered: a batch of a segment or a snapshot is one place."""
+"""The numbered places in the files that hold the records of a metadata log: a batch of a segment or a snapshot is one place."""
 
 import numpy as np
 from numpy.typing import NDArray

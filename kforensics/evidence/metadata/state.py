@@ -16,9 +16,9 @@ class When(NamedTuple):
     """The place of a change in the metadata log."""
 
     offset: int
-    """Of the record; where a snapshot tells it, of the last record that the snapshot covers."""
+    """The offset of the record, or of the last record that the snapshot covers."""
     raft_epoch: int
-    """The leader epoch of the metadata log, that of the controller who wrote it."""
+    """The leader epoch of the metadata log, which is that of the controller that wrote the record."""
     timestamp_ms: int
     """When the controller appended it, -1 where the log does not say."""
     citation: Citation
@@ -63,7 +63,7 @@ class TopicState(NamedTuple):
     removed: When | Absent = Absent.NOT_APPLICABLE
 
     def exists_at(self, offset: int) -> bool:
-        """Whether the topic is there once the records up to and with `offset` are applied."""
+        """Return whether the topic is there once the records up to and with `offset` are applied."""
         return self.created.offset <= offset and (isinstance(self.removed, Absent) or self.removed.offset > offset)
 
 

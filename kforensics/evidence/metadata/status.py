@@ -27,7 +27,7 @@ class PartitionStatus(NamedTuple):
 
 
 def stated_status(fields: Fields) -> PartitionStatus:
-    """The status that a PartitionRecord tells."""
+    """Return the status in a PartitionRecord."""
     leader = fields["leader"]
     return PartitionStatus(
         Absent.NOT_APPLICABLE if leader == NO_LEADER else leader,
@@ -63,7 +63,7 @@ def changed_status(status: PartitionStatus, fields: Fields) -> PartitionStatus:
 
 
 def has_elr(status: PartitionStatus) -> bool:
-    """Whether anyone is left who may lead without being in the ISR."""
+    """Return whether a replica outside the ISR may become leader."""
     return bool(status.eligible_leader_replicas or status.last_known_elr)
 
 

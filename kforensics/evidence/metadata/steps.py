@@ -43,7 +43,7 @@ _PARTITION = struct.Struct(">i")
 
 
 class Origin(NamedTuple):
-    """Where a step comes from: the offset and time of its record, and the number of the place where that stands."""
+    """The source of a step: the offset and time of its record, and the number of the place that holds the record."""
 
     offset: int
     timestamp_ms: int
@@ -55,7 +55,7 @@ _Said = tuple[int, int, int]
 
 
 class PartitionReplay:
-    """The partitions met so far, each with its status now, and the steps that led there in the order of the log."""
+    """The partitions so far, each with its current status, and the steps in the order of the log."""
 
     def __init__(self) -> None:
         self.keys: list[tuple[str, int]] = []
@@ -89,7 +89,7 @@ class PartitionReplay:
         steps = np.empty(sum(map(len, self._blocks)), STEP_DTYPE)
         end = len(steps)
         while self._blocks:
-            # Each block is let go as soon as it is copied.
+            # Each block is released as soon as it is copied.
             block = self._blocks.pop()
             steps[end - len(block) : end] = block
             end -= len(block)

@@ -63,7 +63,7 @@ def _tail_from(segment: EvidenceFile, start: int) -> LogTail | None:
 
 
 def _indexed_start(one: FoundInput, index_path: str | None, segment: EvidenceFile, base_offset: int) -> int:
-    """The position that the last entry of an offset index names; 0 where there is none, or no batch seems to stand there."""
+    """The position that the last entry of an offset index names; 0 if there is none, or if no batch seems to be there."""
     if index_path is None:
         return 0
     try:

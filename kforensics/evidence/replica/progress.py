@@ -13,7 +13,7 @@ from kforensics.source.naming import parse_file_name
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 MOST_PARTITIONS = 64
-"""Partitions of a node that are looked at: enough to tell which of two moments was first."""
+"""The number of partitions of a node that are compared, enough to show which of two moments was first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

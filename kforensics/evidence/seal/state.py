@@ -28,7 +28,7 @@ CHANGED_MEANWHILE = "it changed while it was read: this seal is not of one momen
 
 
 class Kind(StrEnum):
-    """What a name in a directory stands for."""
+    """The kind of an entry in a directory."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -107,7 +107,7 @@ def compare_seals(
 ) -> Iterator[Difference | SealEntry]:
     """What differs, and each sealed entry that holds; both sides come in their order and neither is held in memory.
 
-    What could not be looked at goes to `problems`.
+    A path that could not be read is added to `problems`.
     """
     now = _entries(found, problems)
     before = iter(sealed)

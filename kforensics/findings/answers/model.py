@@ -51,9 +51,11 @@ _DIFF = {
     State.AGREE: 0,
 }
 
+_FLEET = {State.AT_RISK: 1, State.MAYBE_AT_RISK: 1, State.DIVERGED: 1, State.DAMAGED: 1, **_DIFF}
+
 STATES: dict[str, dict[State, int]] = {
     "diff": _DIFF,
-    "fleet audit": _DIFF,
+    "fleet audit": _FLEET,
     "explain": {
         State.LOST: 1,
         State.MAYBE_LOST: 1,
@@ -74,9 +76,11 @@ STATES: dict[str, dict[State, int]] = {
         State.STARTS_UNCHANGED: 0,
     },
     "seal": {State.CHANGED: 1, State.UNKNOWN: 3, State.UNCHANGED: 0, State.COMPLETE: 0},
-    "simulate": {State.VIOLATED: 1, State.LOST: 1, State.DIVERGED: 1, State.UNKNOWN: 3, State.COMPLETE: 0},
+    # What a scenario shows is no finding about evidence.
+    "simulate": {State.VIOLATED: 1, State.UNKNOWN: 3, State.LOST: 0, State.DIVERGED: 0, State.COMPLETE: 0},
     "fleet scan": {State.UNKNOWN: 3, State.COMPLETE: 0},
-    "fleet report": _DIFF,
+    "fleet report": _FLEET,
+    "fleet comparison": {State.CHANGED: 1, State.UNKNOWN: 3, State.UNCHANGED: 0},
 }
 """The states of each command, worst first, each with its exit code."""
 

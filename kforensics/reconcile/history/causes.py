@@ -2,6 +2,7 @@
 
 recovery had emptied a segment that it could not go through  recovery
 recovery had truncated a metadata log at its start         recovery
+the leader came back with another disk                     disk replaced
 the leader had lost its own tail, and had been in sync     last replica standing (KIP-966)
 the leader had lost its own tail, and had not              power loss
 the leader's recovery had met damage inside of its log     damage
@@ -23,6 +24,7 @@ from kforensics.reconcile.history.log_copies import FILE_TIME_SLACK_MS
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.leadership import LeadershipAccount, Risk
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 
 
@@ -37,6 +39,7 @@ class CauseName(StrEnum):
     DAMAGE = "damage"
     RECOVERY = "recovery"
     RECREATED_TOPIC = "recreated-topic"
+    DISK_REPLACED = "disk-replaced"
     UNKNOWN = "unknown"
 
 
@@ -63,6 +66,13 @@ class CauseEvidence:
     """Every cut of the partition, this one included."""
     incarnation: Incarnation
     """What lines tell of the making of the partition."""
+    account: LeadershipAccount | None = None
+    """How each leader came to lead, where that is known."""
+
+    def risk_of(self, election: Leadership | None) -> Risk | None:
+        """Why an election may have lost committed records."""
+        elections = () if self.account is None or election is None else self.account.elections
+        return next((one.risk for one in elections if one.state == election), None)
 
 
 def cause_of(
@@ -120,10 +130,13 @@ def cause_of(
     if not truncation.is_logged and election is not None and election.leader == truncation.broker_id:
         reason = "the broker itself led when other records took the place of these: a leader cuts nothing, so its log had lost its end"
         return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=truncation.citations)
+    if election is not None and evidence.risk_of(election) is Risk.OTHER_DISK:
+        reason = f"broker {election.leader} led again in leader epoch {election.leader_epoch} with another disk than before: its log was gone with the old one"
+        return Cause(name=CauseName.DISK_REPLACED, confidence="likely", reason=reason, citations=(election.citation,))
     lost_before = _leaders_own_truncation(truncation, election, evidence.truncations)
     if lost_before is not None:
         return _because_of_leader(lost_before, election, evidence.leaderships, protocol)
-    if election is not None and not election.unclean and _wrote_it_all(truncation, election, evidence.leaderships):
+    if election is not None and _wrote_it_all(truncation, election, evidence.leaderships):
         was_last = _was_in_sync(election, evidence.leaderships)
         reason = (
             f"broker {election.leader} had written these records itself, and its log ended at {truncation.to_offset} when it led again"
@@ -138,7 +151,10 @@ def cause_of(
     if election is not None and election.unclean:
         reason = f"broker {election.leader} was elected in leader epoch {election.leader_epoch} without being in sync"
         return Cause(
-            name=CauseName.UNCLEAN_ELECTION, confidence="proven", reason=reason, citations=(election.citation,)
+            name=CauseName.UNCLEAN_ELECTION,
+            confidence="proven" if election.is_told else "likely",
+            reason=reason,
+            citations=(election.citation,),
         )
     if protocol is ProtocolName.HW or truncation.rule == "high-watermark":
         reason = "the follower cut to its own high watermark, which lags behind what was committed (KIP-101)"
@@ -148,7 +164,7 @@ def cause_of(
         return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=(election.citation,))
     if election is not None:
         reason = f"broker {election.leader} took over cleanly in leader epoch {election.leader_epoch}; the tail had not reached it"
-        confidence = "proven" if none_committed else "likely"
+        confidence = "proven" if none_committed else "possible"
         return Cause(
             name=CauseName.UNCOMMITTED_TAIL, confidence=confidence, reason=reason, citations=(election.citation,)
         )
@@ -272,7 +288,10 @@ def _because_of_leader(
     if election is not None and election.unclean:
         reason = f"broker {election.leader} was elected in leader epoch {election.leader_epoch} without being in sync"
         return Cause(
-            name=CauseName.UNCLEAN_ELECTION, confidence="proven", reason=reason, citations=(election.citation,)
+            name=CauseName.UNCLEAN_ELECTION,
+            confidence="proven" if election.is_told else "likely",
+            reason=reason,
+            citations=(election.citation,),
         )
     reason = f"broker {lost.broker_id} had cut its own log to {lost.to_offset} before it led"
     return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=lost.citations)

@@ -83,7 +83,10 @@ def copies_of(
         if replica.state != "deleted" or not isinstance(replica.topic_id, Absent):
             copies.append(LogCopy(view=load_log(replica), rank=rank, is_final=is_final))
         if replica.deleted_segments:
-            remnant = replace(replica, segments=replica.deleted_segments, deleted_segments=())
+            # The checkpointed high watermark is of the log as it is now and says nothing of what was discarded before.
+            remnant = replace(
+                replica, segments=replica.deleted_segments, deleted_segments=(), high_watermark=Absent.NOT_APPLICABLE
+            )
             copies.append(LogCopy(view=load_log(remnant), rank=rank, is_final=is_final, is_remnant=True))
     return LogCopies(copies=tuple(copies), other_topics=tuple(others), topic_id=current)
 

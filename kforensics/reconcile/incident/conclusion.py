@@ -19,11 +19,12 @@ CAUSE_WORDS = {
     CauseName.UNCLEAN_ELECTION: "an unclean election",
     CauseName.POWER_LOSS: "a power loss or crash that took what was not yet on disk",
     CauseName.HIGH_WATERMARK: "truncation to a high watermark, the protocol before leader epochs",
-    CauseName.UNCOMMITTED_TAIL: "the normal end of a tail that was never replicated",
+    CauseName.UNCOMMITTED_TAIL: "a tail of the log that had not been replicated",
     CauseName.LAST_REPLICA_STANDING: "the last replica standing, which had lost its own tail and led again",
     CauseName.DAMAGE: "damage inside of a log, behind which nothing could be read or start-up recovery kept nothing",
     CauseName.RECOVERY: "start-up recovery",
-    CauseName.RECREATED_TOPIC: "a topic that was created anew under the same name",
+    CauseName.RECREATED_TOPIC: "a topic that was created again under the same name",
+    CauseName.DISK_REPLACED: "a broker that led again with another disk",
     CauseName.UNKNOWN: "a cause that the evidence does not show",
 }
 
@@ -37,8 +38,18 @@ class Words:
     """Sentences, most important first."""
 
     conclusion: tuple[str, ...]
-    advice: tuple[str, ...]
+    now: tuple[str, ...]
+    """What to do and not to do at once."""
+    tell: tuple[str, ...]
+    """Whom to inform of what."""
+    later: tuple[str, ...]
+    """Prevention."""
     missing: tuple[str, ...]
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """All of it, the most urgent first."""
+        return (*self.now, *self.tell, *self.later)
 
 
 def conclude(
@@ -58,13 +69,15 @@ def conclude(
     return Words(
         conclusion=(
             *_first(_verdict(incidents, losses), _residuals(incidents), losses),
-            *_elections(timeline, losses),
+            *_elections(timeline, losses, incidents),
             *_groups(incidents),
             *_bugs(incidents),
             *_bugs_of_brokers(broker_bugs),
             *_operations(operations),
         ),
-        advice=(*_advice_on_past_end(incidents), *_advice_on_residuals(incidents), *_advice(losses, incidents)),
+        now=(*_advice_on_past_end(incidents), *_advice_on_residuals(incidents), *_what_to_keep(losses, incidents)),
+        tell=tuple(_whom_to_tell(losses)),
+        later=tuple(_prevention(losses)),
         missing=tuple(_missing(incidents, log_files, inputs, clocks)),
     )
 
@@ -99,8 +112,8 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
         sentences.append(_calm(incidents))
     if harmless:
         sentences.append(
-            f"{_records(harmless)} of {_partitions(harmless)} went that had never been committed: {_causes(harmless)};"
-            " a producer with acks=all was not told that they were safe."
+            f"{_records(harmless)} of {_partitions(harmless)} are gone that had never been committed: {_causes(harmless)};"
+            " to a producer with acks=all they were never acknowledged, to one with acks=1 they may have been."
         )
     replaced = [loss for loss in (*certain, *at_stake, *possible) if loss.is_replaced]
     if replaced:
@@ -123,10 +136,21 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
 
 
 def _calm(incidents: Sequence[PartitionIncident]) -> str:
-    looked = sum(incident.copies > 0 and incident.partition.topic not in METADATA_TOPICS for incident in incidents)
+    looked = [one for one in incidents if one.copies > 0 and one.partition.topic not in METADATA_TOPICS]
     if not looked:
         return "No log of any partition was given, so what was lost can't be told."
-    return f"Nothing that was committed is missing in {looked} partition{'s' if looked != 1 else ''}, as far as the inputs show."
+    open_ones = [one for one in looked if one.doubts]
+    if open_ones:
+        first = open_ones[0]
+        return (
+            f"No input shows a loss of committed records in {_count(len(looked))}, and none excludes it in"
+            f" {len(open_ones)} of them: of {first.partition} it can't be told {first.doubts[0].words}."
+        )
+    return f"Nothing that was committed is missing in {_count(len(looked))}, as the inputs prove."
+
+
+def _count(partitions: int) -> str:
+    return f"{partitions} partition{'s' if partitions != 1 else ''}"
 
 
 def _records(losses: Sequence[LossEntry]) -> str:
@@ -153,9 +177,16 @@ def _list(names: Sequence[str], most: int = 4) -> str:
 
 def _causes(losses: Sequence[LossEntry]) -> str:
     records: Counter[CauseName] = Counter()
+    possible: Counter[CauseName] = Counter()
     for loss in losses:
-        records[loss.cause] += loss.records
-    return _list([CAUSE_WORDS[cause] for cause, _ in records.most_common()])
+        is_known = loss.confidence != "possible" or loss.cause is CauseName.UNKNOWN
+        (records if is_known else possible)[loss.cause] += loss.records
+    known = [CAUSE_WORDS[cause] for cause, _ in records.most_common()]
+    guesses = [CAUSE_WORDS[cause] for cause, _ in possible.most_common() if cause not in records]
+    if not guesses:
+        return _list(known)
+    hedge = f"{_list(guesses)} {'is' if len(guesses) == 1 else 'are'} possible"
+    return f"{_list(known)}, and {hedge}" if known else f"the cause is unknown, {hedge}"
 
 
 def _holders(losses: Sequence[LossEntry]) -> str:
@@ -163,7 +194,9 @@ def _holders(losses: Sequence[LossEntry]) -> str:
     return f"broker {_list(brokers)}"
 
 
-def _elections(timeline: Sequence[TimelineEntry], losses: Sequence[LossEntry]) -> list[str]:
+def _elections(
+    timeline: Sequence[TimelineEntry], losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]
+) -> list[str]:
     elections = {(entry.topic_partition, entry.leader_epoch) for entry in timeline if entry.kind == "unclean-election"}
     harmed = {loss.topic_partition for loss in losses if loss.was_committed != "no"}
     harmless = sum(partition not in harmed for partition, _ in elections)
@@ -171,7 +204,7 @@ def _elections(timeline: Sequence[TimelineEntry], losses: Sequence[LossEntry]) -
         return []
     count = len(elections)
     tail = ""
-    if harmless:
+    if harmless and not any(incident.doubts for incident in incidents):
         whom = "it" if count == 1 else "them" if harmless == count else f"{harmless} of them"
         tail = f"; no input shows that anything was lost by {whom}"
     return [f"There {'was' if count == 1 else 'were'} {count} unclean election{'s' if count != 1 else ''}{tail}."]
@@ -272,7 +305,7 @@ def _advice_on_residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
     ]
 
 
-def _advice(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
+def _what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
     advice = []
     kept = {(one.broker_id, incident.partition) for incident in incidents for one in incident.residuals}
     in_use = sorted(
@@ -288,7 +321,7 @@ def _advice(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident])
     for broker in sorted({broker for broker, _ in in_use}, key=str):
         names = [name for who, name in in_use if who == broker]
         advice.append(
-            f"Do not start broker {broker} before its directories of {_list(names)} are copied: as a follower it will cut what only it holds."
+            f"Do not start broker {broker} before its directories of {_list(names)} are copied: as a follower it will truncate what only it holds."
         )
     held = sorted(
         {(h.input, h.path) for loss in losses if loss.was_committed != "no" for h in loss.held_by if not h.in_use}
@@ -297,13 +330,23 @@ def _advice(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident])
         advice.append(
             f"Keep the snapshots: {len(held)} director{'ies' if len(held) != 1 else 'y'} in them still hold{'' if len(held) != 1 else 's'} records that are gone."
         )
+    return advice
+
+
+def _whom_to_tell(losses: Sequence[LossEntry]) -> list[str]:
     lost = [loss for loss in losses if loss.was_committed != "no"]
     if lost and not any(loss.was_committed == "certain" for loss in lost):
-        advice.append("Ask the producers of these offsets which records they were told were written.")
-    elif lost:
-        advice.append(
-            "Tell the producers of these offsets: those with acks=all were told that their records were safe."
-        )
+        return ["Ask the producers of these offsets which of their records were acknowledged."]
+    if lost:
+        return ["Inform the producers of these offsets: to those with acks=all their records were acknowledged."]
+    if losses:
+        return ["Inform producers with acks=1: some of these records may have been acknowledged to them."]
+    return []
+
+
+def _prevention(losses: Sequence[LossEntry]) -> list[str]:
+    advice = []
+    lost = [loss for loss in losses if loss.was_committed != "no" and loss.confidence != "possible"]
     if any(loss.cause is CauseName.UNCLEAN_ELECTION for loss in lost):
         advice.append(
             "Set unclean.leader.election.enable=false and min.insync.replicas=2 or more where losing records is worse than waiting."

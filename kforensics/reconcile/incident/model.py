@@ -11,7 +11,9 @@ from kforensics.reconcile.history.outline import LogOutline
 from kforensics.reconcile.history.past_end import PastEnd
 from kforensics.reconcile.history.residual_divergence import Residual
 from kforensics.reconcile.history.torn_transactions import TornTransactions
+from kforensics.reconcile.incident.doubts import Doubt
 from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.units import OffsetRange, TopicPartition
 
 
@@ -70,6 +72,8 @@ class LossEntry:
     cause: CauseName
     held_by: tuple[Holder, ...]
     citations: tuple[Citation, ...]
+    confidence: str = "possible"
+    """How firmly the cause is known."""
 
     @property
     def in_use(self) -> tuple[Holder, ...]:
@@ -112,3 +116,13 @@ class PartitionIncident:
     """High watermarks that no log reaches."""
     bugs: tuple[BugTrace, ...] = ()
     """Known bugs of Kafka whose traces are there."""
+    account: LeadershipAccount | None = None
+    """Who led from when to when."""
+    is_leader_known: bool = False
+    """The leader is on record and nothing later can be missing; else it is guessed by epoch and length."""
+    missing_replicas: tuple[int, ...] = ()
+    """Brokers that may hold a replica and whose directories are not among the inputs."""
+    doubts: tuple[Doubt, ...] = ()
+    """What keeps the partition from being proven whole."""
+    state: str = ""
+    """One of the states of `explain`, once it has been judged."""

@@ -18,10 +18,9 @@ from kforensics.formats.log.batch_table import (
 )
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Undecoded
+from kforensics.render.batches import CODECS, NO_TIME
 from kforensics.render.json.document import plain_bytes, to_plain
 
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-NO_TIME = -1
 NOT_APPLICABLE = {"absent": Absent.NOT_APPLICABLE.value}
 NOT_WRITTEN = {"absent": Absent.NOT_WRITTEN.value}
 UNREADABLE = {"absent": Absent.UNREADABLE.value}

@@ -1,25 +1,24 @@
 """The document of `predict`: `kforensics/predict/1`."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
-from kforensics.commands.predict import PredictResult
+from kforensics.commands.predict import Prediction
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.reconcile.logs.predicted_load import LogState, PredictedLog
-from kforensics.render.json.answer import plain_answer
-from kforensics.render.json.document import document
+from kforensics.render.json.document import DocumentBody, document, to_plain
+from kforensics.render.view import View
 
 
-def predict_document(result: PredictResult, *, exit_code: int) -> str:
+def write(result: Result[Prediction], _view: View) -> Iterator[str]:
     """The fields that `docs/json.md` promises."""
-    return document(
-        "predict",
-        inputs=result.inputs,
-        findings=result.findings,
-        problems=result.problems,
-        exit_code=exit_code,
-        kafka=result.kafka,
-        kafka_source=result.kafka_source,
-        starts=[
+    body = result.body
+    fields = {
+        "kafka": body.kafka,
+        "kafka_source": body.kafka_source,
+        "starts": [
             {
                 "number": start.number,
                 "input": start.input,
@@ -30,11 +29,11 @@ def predict_document(result: PredictResult, *, exit_code: int) -> str:
                 "bytes_scanned": start.bytes_scanned,
                 "logs_scanned": start.logs_scanned,
             }
-            for start in result.starts
+            for start in body.starts
         ],
-        logs=[_log(log) for log in result.logs],
-        answer=plain_answer(result.answer),
-    )
+    }
+    logs = (json.dumps(to_plain(_log(log))) for log in body.logs)
+    return document(result, DocumentBody(name="predict", fields=fields, streams={"logs": logs}))
 
 
 def _log(log: PredictedLog) -> dict[str, Any]:

@@ -1,12 +1,43 @@
 """The results of `kforensics simulate` as plain values for JSON: the promise of `docs/json.md`."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kforensics.commands.result import Result
+from kforensics.commands.simulate import Replays
 from kforensics.damage import Absent
+from kforensics.render.json.document import DocumentBody, document
+from kforensics.render.view import View
 from kforensics.simulation.explore import Exploration, TraceStep
 from kforensics.simulation.model_values import ModelReplica, ModelState
 from kforensics.simulation.rows import Row
-from kforensics.simulation.scenario import Replay
+from kforensics.simulation.scenario import Replay, Scenario
+
+
+def write_list(result: Result[Sequence[Scenario]], _view: View) -> Iterator[str]:
+    """The built-in scenarios."""
+    return _document(result, {"scenarios": [{"name": one.name, "title": one.title} for one in result.body]})
+
+
+def write_replays(result: Result[Replays], _view: View) -> Iterator[str]:
+    """A scenario under the one protocol that was asked for, or under each."""
+    bodies = [replay_body(each) for each in result.body.replays]
+    several = {"scenario": result.body.replays[0].scenario.name, "protocols": bodies}
+    return _document(result, bodies[0] if result.body.is_one else several)
+
+
+def write_exploration(result: Result[Exploration], _view: View) -> Iterator[str]:
+    """What a search found."""
+    return _document(result, exploration_body(result.body))
+
+
+def write_written(result: Result[Mapping[str, Any]], _view: View) -> Iterator[str]:
+    """What was written."""
+    return _document(result, {"written": result.body})
+
+
+def _document(result: Result[Any], fields: Mapping[str, Any]) -> Iterator[str]:
+    return document(result, DocumentBody(name="simulate", fields=fields))
 
 
 def replay_body(one: Replay) -> dict[str, Any]:

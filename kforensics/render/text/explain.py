@@ -1,49 +1,40 @@
 """An explanation as text: the conclusion first, then what happened, what is lost, why, and what more would tell."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rich.text import Text
 
 from kforensics.commands.explain import Explanation
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
-from kforensics.findings.model import Severity
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.escape import escape_text
-from kforensics.render.events import GRAVE, sentences_of, truncation_sentence
-from kforensics.render.text.screen import INDENT, Style, columns, counted, wrapped
+from kforensics.render.events import sentences_of, truncation_sentence
+from kforensics.render.text.screen import INDENT, Style, columns, wrapped
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.timeline import shown_entries
 from kforensics.render.times import utc_text
+from kforensics.render.view import View
+from kforensics.words import counted
 
 MOST_ENTRIES = 40
 MOST_LOSSES = 60
 
-# What a person has to know to follow an incident; the rest is told with -v.
-_TOLD = frozenset(
-    {
-        "broker-start",
-        "broker-stop",
-        "broker-halted",
-        "broker-fenced",
-        "recovery",
-        "unclean-election",
-        "isr-shrink",
-        "leader-lost",
-        "log-dir-failed",
-        "truncation-refused",
-        "segments-deleted",
-        "topic-deleted",
-    }
-)
 
-AFTERMATH_MS = 1_000
-"""How long after the last grave event the telling goes on."""
+def write(result: Result[Explanation], view: View) -> Iterator[str]:
+    """The conclusion, then what happened, what was lost, why, and what more would tell."""
+    body = replace(result.body, findings=result.findings, problems=result.problems)
+    lines = explain_screen(body, verbose=view.verbose, width=view.width, unicode=view.unicode)
+    return whole_screen(result, view, lines)
 
 
 def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: bool) -> Iterator[Text | str]:
-    """The screen, laid out for `width` columns."""
-    yield from _answer(result, width)
+    """The screen behind the answer, laid out for `width` columns."""
+    yield from _more(result.conclusion[1:], width)
     truncations = [truncation for incident in result.incidents for truncation in incident.truncations]
     entries = shown_entries(result.timeline, result.incidents, verbose=verbose)
     if entries:
@@ -82,73 +73,12 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
     yield from _closing(result, verbose=verbose, width=width)
 
 
-def _answer(result: Explanation, width: int) -> Iterator[Text | str]:
-    worst = max((item.severity.rank for item in result.findings), default=0)
-    style = Style.ANSWER_GOOD
-    if worst >= Severity.ERROR.rank:
-        style = Style.ANSWER_BAD
-    elif worst >= Severity.WARNING.rank:
-        style = Style.ANSWER_WARNING
-    for at, sentence in enumerate(result.conclusion):
-        yield from wrapped(escape_text(sentence), width=width, style=style if at == 0 else Style.PLAIN)
-    for sentence in result.advice:
+def _more(sentences: Sequence[str], width: int) -> Iterator[Text | str]:
+    """What else follows from the evidence."""
+    if sentences:
+        yield ""
+    for sentence in sentences:
         yield from wrapped(escape_text(sentence), width=width)
-
-
-def shown_entries(
-    timeline: Sequence[TimelineEntry], incidents: Sequence[PartitionIncident], *, verbose: bool
-) -> list[TimelineEntry]:
-    """What a person has to know to follow the incident: nothing where nothing happened, all where `verbose`."""
-    if verbose:
-        return list(timeline)
-    eventful = {incident.partition for incident in incidents if incident.truncations or incident.losses}
-    if not eventful:
-        return []
-    about = [
-        entry
-        for entry in timeline
-        if not entry.is_quiet
-        and entry.kind in _TOLD
-        and (isinstance(entry.topic_partition, Absent) or entry.topic_partition in eventful)
-    ]
-    times = [
-        truncation.time_ms
-        for incident in incidents
-        for truncation in incident.truncations
-        if isinstance(truncation.time_ms, int)
-    ]
-    times += [entry.time_ms for entry in about if entry.kind in GRAVE and isinstance(entry.time_ms, int)]
-    end = max(times, default=None)
-    begin = _first_creation(incidents)
-    return [entry for entry in _restarts_only(about) if _is_within(entry, begin, end)]
-
-
-def _is_within(entry: TimelineEntry, begin: int, end: int | None) -> bool:
-    if not isinstance(entry.time_ms, int):
-        return True
-    return begin <= entry.time_ms and (end is None or entry.time_ms <= end + AFTERMATH_MS)
-
-
-def _first_creation(incidents: Sequence[PartitionIncident]) -> int:
-    """When the first of the partitions that something happened to was made, 0 where that is not known: before, the cluster came up."""
-    first = [
-        incident.leaderships[0]
-        for incident in incidents
-        if (incident.truncations or incident.losses) and incident.leaderships
-    ]
-    made = [state.time_ms for state in first if state.leader_epoch == 0 and isinstance(state.time_ms, int)]
-    return min(made) if len(made) == len(first) and made else 0
-
-
-def _restarts_only(entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """Without the first start of each broker: how the cluster once came up tells nothing."""
-    seen: set[int | Absent] = set()
-    for entry in entries:
-        if entry.kind == "broker-start" and entry.broker_id not in seen:
-            seen.add(entry.broker_id)
-            continue
-        seen.add(entry.broker_id)
-        yield entry
 
 
 def _happened(

@@ -4,39 +4,35 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from kforensics.commands.predict import PredictResult
+from kforensics.commands.predict import Prediction
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
 from kforensics.reconcile.logs.predicted_load import LogState, PredictedLog, PredictedStart
 from kforensics.render.escape import escape_text
-from kforensics.render.text.answer import MOST_LINES, answer_lines
-from kforensics.render.text.screen import INDENT, Style, byte_count, counted, wrapped
+from kforensics.render.text.screen import INDENT, Style, wrapped
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.view import View
+from kforensics.words import byte_count, counted
 
 MOST_LOGS = 20
 """Changed logs of a start that are shown without -v."""
-ALL_LINES = 10_000
 RESULTS = {"starts": "starts", "exits": "does not start", "dir-offline": "starts, a log directory goes offline"}
 
 
-def predict_screen(result: PredictResult, *, width: int, verbose: bool = False) -> Iterator[Text]:
-    """The lines of the screen.
+def write(result: Result[Prediction], view: View) -> Iterator[str]:
+    """The answer, each start, and the logs that change; -v lists the others too, and every file."""
+    return whole_screen(result, view, _lines(result, view))
 
-    Args:
-        result: what was predicted.
-        width: columns to lay out for.
-        verbose: also list logs that load as they are, every file that changes, and the whole answer.
 
-    Yields:
-        Lines without colour codes, styled.
-    """
-    most = ALL_LINES if verbose else MOST_LINES
-    yield from answer_lines(result.answer, command="predict", width=width, most=most)
-    for start in result.starts:
+def _lines(result: Result[Prediction], view: View) -> Iterator[Text | str]:
+    width, verbose = view.width, view.verbose
+    for start in result.body.starts:
         yield Text()
         yield from wrapped(_start_line(start, result.inputs[start.input]), width=width, style=Style.HEADING)
         if start.reason:
             yield from wrapped(escape_text(start.reason), width=width, indent=INDENT)
-        logs = [log for log in result.logs if (log.input, log.start) == (start.input, start.number)]
+        logs = [log for log in result.body.logs if (log.input, log.start) == (start.input, start.number)]
         shown = [log for log in logs if verbose or log.is_changed or log.outcome != "loads"]
         shown.sort(key=_gravity)
         for log in shown if verbose else shown[:MOST_LOGS]:

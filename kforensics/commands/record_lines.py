@@ -1,4 +1,4 @@
-"""JSON lines of a segment's records: columns to bytes, in several processes where the file is large.
+"""Lines of a segment's records: columns to bytes, in several processes where the file is large.
 
 Each process takes every n-th stretch of the file, makes its lines, and writes them itself when the turn comes round;
 so nothing is copied between
@@ -11,20 +11,17 @@ order of the whole file in view. So the output does not depend on the number of 
 
 import os
 import struct
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kforensics.damage import Damage, Gravity
 from kforensics.errors import EvidenceError
 from kforensics.evidence.content.items import RecordItem
 from kforensics.evidence.content.record_meaning import control_meaning
 from kforensics.evidence.content.record_runs import behind, split_control
+from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.segment.walk import Level, find_batch_start, iter_record_chunks, walk_segment
-from kforensics.render.json.dump import dump_line, plain_item
-from kforensics.render.json.record_lines import record_lines
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 STRETCH_LENGTH = 8 << 20
@@ -36,14 +33,14 @@ WORTH_PROCESSES = 24 << 20
 _TURN = struct.Struct(">qqqq?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineOptions:
-    """How the lines look."""
+class LineMaker(Protocol):
+    """What makes lines, each with its line break, of the records of a segment."""
 
-    show_payload: bool
-    as_text: bool
-    label: str = ""
-    """JSON that follows the last field, with its comma."""
+    def records(self, chunk: RecordChunk) -> list[bytes]:
+        """The lines of records that are no control records."""
+
+    def item(self, item: RecordItem | Damage) -> bytes:
+        """The line of a control record or of damage."""
 
 
 class _Turn(NamedTuple):
@@ -71,36 +68,43 @@ class _Lines(NamedTuple):
     good: bool
 
 
-def write_record_lines(file: EvidenceFile, path: Path, options: LineOptions, *, jobs: int) -> bool:
-    """Write the lines of all records of a segment to standard output; whether anything in it is damaged."""
-    sys.stdout.flush()
+def write_lines(file: EvidenceFile, path: Path, make: LineMaker, descriptor: int, *, jobs: int) -> bool:
+    """Write the lines of all records of a segment to an open file.
+
+    Args:
+        file: the segment.
+        path: of the segment, for processes that open it themselves.
+        make: makes the lines.
+        descriptor: of the file that is written; nothing may wait in a buffer of its writer.
+        jobs: the most processes to use.
+
+    Returns:
+        Whether anything in it is damaged.
+    """
     turn, damaged = _Turn(), False
     if jobs > 1 and file.size >= WORTH_PROCESSES and hasattr(os, "fork"):
-        turn = _Ring(path, file.size, options, jobs).run()
+        turn = _Ring(path, file.size, make, descriptor, jobs).run()
     if turn.position < file.size:
-        for lines, damage in line_windows(file, options, start=turn.restart, skip_to=turn.position):
-            _write_all(lines)
+        for lines, damage in line_windows(file, make, start=turn.restart, skip_to=turn.position):
+            _write_all(descriptor, lines)
             damaged |= is_damaging(damage)
     return damaged
 
 
 def line_windows(
-    file: EvidenceFile, options: LineOptions, *, start: int = 0, end: int | None = None, skip_to: int = 0
+    file: EvidenceFile, make: LineMaker, *, start: int = 0, end: int | None = None, skip_to: int = 0
 ) -> Iterator[tuple[list[bytes], Damage | None]]:
     """Lines of all records of batches at or behind `skip_to`, some at a time, and the damage that some of them are."""
     for part in iter_record_chunks(file, start=start, end=end):
         if isinstance(part, Damage):
             if part.span.position >= skip_to:
-                yield [_line(part, options)], part
+                yield [make.item(part)], part
             continue
         for chunk, is_control in split_control(behind(part, skip_to)):
             if is_control:
-                yield [_line(RecordItem(one, *control_meaning(one)), options) for one in chunk.records()], None
+                yield [make.item(RecordItem(one, *control_meaning(one))) for one in chunk.records()], None
             else:
-                lines = record_lines(
-                    chunk, show_payload=options.show_payload, as_text=options.as_text, label=options.label
-                )
-                yield lines, None
+                yield make.records(chunk), None
 
 
 def is_damaging(damage: Damage | None) -> bool:
@@ -108,23 +112,19 @@ def is_damaging(damage: Damage | None) -> bool:
     return damage is not None and damage.gravity is Gravity.DAMAGE
 
 
-def _line(item: RecordItem | Damage, options: LineOptions) -> bytes:
-    plain = plain_item(item, show_payload=options.show_payload, as_text=options.as_text)
-    return dump_line(plain, options.label).encode()
-
-
-def _write_all(lines: list[bytes]) -> None:
+def _write_all(descriptor: int, lines: list[bytes]) -> None:
     left = memoryview(b"".join(lines))
     while left:
-        left = left[os.write(sys.stdout.fileno(), left) :]
+        left = left[os.write(descriptor, left) :]
 
 
 class _Ring:
     """Processes that pass the turn to write round; each reads the file through a descriptor of its own."""
 
-    def __init__(self, path: Path, size: int, options: LineOptions, jobs: int) -> None:
+    def __init__(self, path: Path, size: int, make: LineMaker, descriptor: int, jobs: int) -> None:
         self._path = path
-        self._options = options
+        self._make = make
+        self._descriptor = descriptor
         self._stretches = -(-size // STRETCH_LENGTH)
         self._size = size
         self._jobs = min(jobs, self._stretches)
@@ -191,7 +191,7 @@ class _Ring:
             or 0 <= lines.first_epoch < turn.leader_epoch
         ):
             return turn._replace(good=False)
-        _write_all(lines.lines)
+        _write_all(self._descriptor, lines.lines)
         epoch = max(lines.leader_epoch, turn.leader_epoch)
         return _Turn(lines.end, lines.start, lines.last_offset, epoch, good=True)
 
@@ -209,7 +209,7 @@ class _Ring:
     def _walk(self, file: EvidenceFile, start: int, upper: int) -> _Lines:
         lines: list[bytes] = []
         damage: Damage | None = None
-        for some, damage in line_windows(file, self._options, start=start, end=upper):
+        for some, damage in line_windows(file, self._make, start=start, end=upper):
             if damage is not None:
                 break
             lines += some
