@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from enum import Enum
@@ -23,6 +24,8 @@ from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.seal.state import Change, Kind
 from kforensics.findings.model import Confidence, Severity
 from kforensics.formats.messages.control import ControlType
+from kforensics.protocol.loading.starts import StartResult
+from kforensics.protocol.loading.values import FileAction
 from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationRule
 from kforensics.reconcile.committed.judge import Certainty
 from kforensics.reconcile.history.causes import CauseName
@@ -62,6 +65,8 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("ls", "directory/properties/kind", set(DirectoryKind) - {DirectoryKind.PARTITION}),
     ("ls", "partition/properties/state", (*DirectoryState, "unknown")),
     ("ls", "suffix", FileSuffix),
+    ("predict", "action", FileAction),
+    ("predict", "start-outcome", StartResult),
     ("seal", "kind", Kind),
     ("seal-check", "change", Change),
     ("seal-check", "signature-state", SignatureState),
@@ -189,6 +194,19 @@ def samples(tmp_path_factory):
     (damaged / "more").touch()
     assert run(["seal", "--check", str(seal), "--format", "json", "--out", str(folder / "check.json")]) == 1
     found["seal-check"] = [_thinned(json.loads((folder / "check.json").read_text()))]
+    found["predict"] = []
+    failing = folder / "failing"
+    shutil.copytree(tree, failing)
+    with (failing / "broker-1" / "orders-0" / "00000000000000000000.log").open("ab") as log:
+        log.write(bytes(100))
+    (failing / "broker-1" / ".kafka_cleanshutdown").touch()
+    changed = failing / "broker-2" / "orders-1" / "00000000000000000000.log"
+    content = bytearray(changed.read_bytes())
+    content[9000] ^= 4
+    changed.write_bytes(content)
+    out = folder / "predict.json"
+    assert run(["predict", str(failing), "--kafka", "4.1.0", "--format", "json", "--out", str(out)]) == 1
+    found["predict"].append(_thinned(json.loads(out.read_text())))
     found["refusal"] = [
         json.loads(refusal_document(EvidenceNotFound("broker-9", "there is no such file or directory")))
     ]
@@ -248,6 +266,7 @@ def _is_refused(name: str, document: Any) -> bool:
         ("explain", "maybe-lost", "at-risk"),
         ("verify", "repairable", "agree"),
         ("ls", "listed", "Not a word"),
+        ("predict", "loses", "Not a word"),
     ],
 )
 def test_an_answer_has_the_states_of_its_command(samples, name, state, foreign):

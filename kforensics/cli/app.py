@@ -27,6 +27,7 @@ from kforensics.cli.ls import ls
 from kforensics.cli.metadata import metadata
 from kforensics.cli.options import ColourOption
 from kforensics.cli.output import forget_output, write_refusal
+from kforensics.cli.predict import predict
 from kforensics.cli.seal import seal
 from kforensics.cli.simulate import simulate
 from kforensics.cli.verify import verify
@@ -47,7 +48,7 @@ GARBAGE_THRESHOLD = 50_000
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
-COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, diff, explain, verify, seal, simulate, metadata)
+COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, diff, explain, verify, predict, seal, simulate, metadata)
 
 app = typer.Typer(
     name=PROGRAM,

@@ -33,6 +33,14 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("Only checksums, gently, on a live broker", "kforensics verify --level crc --read-rate 50MB/s /var/lib/kafka"),
         ("For the viewers of CI results", "kforensics verify evidence --format sarif -o verify.sarif"),
     ),
+    "predict": (
+        ("What does the start of a stopped broker do?", "kforensics predict /mnt/broker-3 --kafka 4.1.0"),
+        ("Who else holds what it discards?", "kforensics predict broker-1 broker-2 broker-3 --kafka 3.9.1"),
+        (
+            "The same without the marker of a clean stop",
+            "kforensics predict broker-3 --kafka 4.1.0 --without broker-3/.kafka_cleanshutdown",
+        ),
+    ),
     "metadata": (
         ("The history of a partition", "kforensics metadata evidence --topic orders --partition 0"),
         ("The state at an offset of the metadata log", "kforensics metadata controller-100 --at 82"),

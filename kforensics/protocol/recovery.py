@@ -77,7 +77,13 @@ def first_scanned(base_offsets: Sequence[int], recovery_point: int) -> int:
 
 
 def repair_epochs_at_load(epochs: Epochs, log_start_offset: int, log_end_offset: int) -> Epochs:
-    """Return the epoch cache of the loaded log: stale entries at both ends, which were not flushed in time, are removed."""
+    """Return the epoch cache once the log is loaded, without stale entries at both ends that were not flushed in time.
+
+    Args:
+        epochs: as read, with what a scan has added.
+        log_start_offset: as checkpointed, 0 where it is not: the first segment's base offset does not count (`LogLoader.load`, 4.1.0).
+        log_end_offset: of the loaded log.
+    """
     return truncate_from_start(truncate_from_end(epochs, log_end_offset), log_start_offset)
 
 
@@ -100,14 +106,22 @@ def epochs_after_scan(
     return epochs
 
 
-def _log_start(segments: Sequence[SegmentState], checkpointed: int | Absent, *, has_remote_storage: bool) -> int:
+def log_start_at_load(first_base: int, checkpointed: int | Absent, *, has_remote_storage: bool = False) -> int:
     """Return the start of the loaded log, which is below its first segment only with remote storage (`LogLoader.load`, 3.6)."""
-    if not segments:
-        return 0 if isinstance(checkpointed, Absent) else checkpointed
-    first_base = segments[0].base_offset
     if isinstance(checkpointed, Absent):
         return first_base
     return checkpointed if has_remote_storage else max(checkpointed, first_base)
+
+
+def recovery_point_at_load(checkpointed: int, log_end_offset: int, *, clean_shutdown: bool) -> int:
+    """Return the recovery point of the loaded log: its end after a clean shutdown, else the checkpointed one within the log (2.8 and later)."""
+    return log_end_offset if clean_shutdown else min(checkpointed, log_end_offset)
+
+
+def _log_start(segments: Sequence[SegmentState], checkpointed: int | Absent, *, has_remote_storage: bool) -> int:
+    if not segments:
+        return 0 if isinstance(checkpointed, Absent) else checkpointed
+    return log_start_at_load(segments[0].base_offset, checkpointed, has_remote_storage=has_remote_storage)
 
 
 def recover_log(
@@ -166,9 +180,10 @@ def recover_log(
         was_scanned = bool(scanned) and scanned[-1] == last.base_offset
         end = last.recovered_end_offset if was_scanned else last.end_offset
     if kept and end < start:
-        rule, kept, end = RecoveryRule.BELOW_LOG_START, [], start
+        rule, kept, end, epochs = RecoveryRule.BELOW_LOG_START, [], start, ()
+    checkpointed_start = 0 if isinstance(log_start_offset, Absent) else log_start_offset
     log = LogState(
-        epochs=repair_epochs_at_load(epochs, start, end),
+        epochs=repair_epochs_at_load(epochs, checkpointed_start, end),
         log_start_offset=start,
         log_end_offset=end,
         high_watermark=high_watermark,
@@ -185,5 +200,5 @@ def recover_log(
             log_end_offset=end,
             high_watermark=log.loaded_high_watermark,
         ),
-        recovery_point=end if clean_shutdown else min(point, end),
+        recovery_point=recovery_point_at_load(point, end, clean_shutdown=clean_shutdown),
     )

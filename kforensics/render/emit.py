@@ -47,6 +47,8 @@ WRITERS: dict[tuple[str, OutputFormat], str] = {
     ("verify", _J): "json.verify:write",
     ("verify", _L): "json.verify:write_lines",
     ("verify", _S): "sarif:write",
+    ("predict", _T): "text.predict:write",
+    ("predict", _J): "json.predict:write",
     ("metadata", _T): "text.metadata:write",
     ("metadata", _J): "json.metadata:write",
     ("metadata", _L): "json.metadata:write_lines",

@@ -20,6 +20,8 @@ class State(StrEnum):
     AT_RISK = "at-risk"
     MAYBE_AT_RISK = "maybe-at-risk"
     DIVERGED = "diverged"
+    WILL_NOT_START = "will-not-start"
+    LOSES = "loses"
     DAMAGED = "damaged"
     CHANGED = "changed"
     VIOLATED = "violated"
@@ -27,6 +29,8 @@ class State(StrEnum):
     UNCOMMITTED_LOST = "uncommitted-lost"
     UNCOMMITTED_ONLY = "uncommitted-only"
     REPAIRABLE = "repairable"
+    STARTS_AND_REPAIRS = "starts-and-repairs"
+    STARTS_UNCHANGED = "starts-unchanged"
     BEHIND = "behind"
     SAME_ENDS = "same-ends"
     AGREE = "agree"
@@ -64,6 +68,13 @@ STATES: dict[str, dict[State, int]] = {
     "dump": {State.DAMAGED: 1, State.UNKNOWN: 3, State.COMPLETE: 0},
     "ls": {State.UNKNOWN: 3, State.COMPLETE: 0},
     "metadata": {State.DIVERGED: 1, State.UNKNOWN: 3, State.BEHIND: 0, State.AGREE: 0, State.COMPLETE: 0},
+    "predict": {
+        State.WILL_NOT_START: 1,
+        State.LOSES: 1,
+        State.UNKNOWN: 3,
+        State.STARTS_AND_REPAIRS: 0,
+        State.STARTS_UNCHANGED: 0,
+    },
     "seal": {State.CHANGED: 1, State.UNKNOWN: 3, State.UNCHANGED: 0, State.COMPLETE: 0},
     # What a scenario shows is no finding about evidence.
     "simulate": {State.VIOLATED: 1, State.UNKNOWN: 3, State.LOST: 0, State.DIVERGED: 0, State.COMPLETE: 0},
@@ -73,7 +84,7 @@ STATES: dict[str, dict[State, int]] = {
 }
 """The states of each command, worst first, each with its exit code."""
 
-CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.SOUND, State.UNCHANGED})
+CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.SOUND, State.UNCHANGED, State.STARTS_UNCHANGED})
 """States that say that all is well: only these get a tick on a page."""
 
 
