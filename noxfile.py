@@ -37,6 +37,12 @@ def test(session: nox.Session) -> None:
 
 
 @nox.session
+def coverage(session: nox.Session) -> None:
+    """Run the tests that need no Spark under coverage, and hold it against its floors."""
+    session.run(f"{BIN}/python", ".ci/coverage.py", *session.posargs)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """Build the site into site/; a link that leads nowhere fails."""
     session.run(f"{BIN}/mkdocs", "build", "--strict", *session.posargs, env={"NO_MKDOCS_2_WARNING": "1"})

@@ -1,4 +1,4 @@
-"""What a parser met that is not as the format says, as a value beside the data; and the four ways a value can be missing."""
+"""Damage as a value beside the parsed data, and the four reasons why a value can be absent."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -24,7 +24,7 @@ class Span(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position behind the last byte."""
+        """Return the position behind the last byte."""
         return self.position + self.length
 
 
@@ -49,6 +49,8 @@ class DamageKind(StrEnum):
     INDEX = "index"
     MISMATCH = "mismatch"
     NAME = "name"
+    MISSING = "missing"
+    """A segment that other files speak of is not there."""
 
 
 class Gravity(StrEnum):
@@ -57,7 +59,7 @@ class Gravity(StrEnum):
     DAMAGE = "damage"
     """Data or state is wrong, and no broker repairs it by itself."""
     TORN_TAIL = "torn-tail"
-    """The unfinished end of a live or crashed broker's file: recovery cuts it."""
+    """The unfinished end of a file of a running or killed broker: recovery truncates it."""
     REBUILDABLE = "rebuildable"
     """Derived from the log: the broker rebuilds it when it loads."""
     STALE = "stale"
@@ -96,7 +98,7 @@ class Damage:
     gravity: Gravity = Gravity.DAMAGE
     offsets_lost: OffsetRange | Absent = Absent.NOT_APPLICABLE
     next_good: tuple[int, int] | Absent = Absent.NOT_APPLICABLE
-    """Offset and position of the next sound batch."""
+    """The offset and position of the next sound batch."""
     cause: Cause | Absent = Absent.UNKNOWN
     checksums: tuple[int, int] | Absent = field(default=Absent.NOT_APPLICABLE)
-    """Stored and computed."""
+    """The stored and the computed checksum."""

@@ -1,23 +1,41 @@
 """The errors of kforensics.
 
     KforensicsError
-    ├── EvidenceError              something asked for by name can't be used as evidence
+    ├── EvidenceError              a named path can't be used as evidence
     │   ├── EvidenceNotFound       … is not there (also a FileNotFoundError)
     │   ├── EvidenceUnreadable     … can't be opened or read: permission, I/O error, vanished, no regular file
-    │   └── NotADataDir            … is no Kafka data directory
+    │   ├── NotADataDir            … is no Kafka data directory
+    │   └── InputsRefused          … one of several can't be used, or they do not belong together
     ├── FormatError                bytes are not what their format says
     │   ├── UnexpectedEnd          … they end too early
     │   ├── BadChecksum            … their checksum does not hold
     │   └── UnsupportedFormat      … a version or codec that kforensics does not read
-    ├── UsageError                 options that do not go together
+    ├── UsageError                 options that exclude each other
     └── MissingExtra               an optional package is not installed
 
-Errors are raised only for a thing asked for directly; in a walk over many things the same content becomes `Damage` or a problem.
+Errors are raised only for a path that the caller names; in a walk over many files the same content becomes `Damage` or a problem.
 """
 
+from collections.abc import Iterable
 from typing import Self
 
 from kforensics.damage import Span
+
+_MOST_NAMED = 3
+_LEAST_LIKENESS = 0.4
+
+
+def nearest_names(wanted: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The names that are most like the wanted one, the likest first; none where none is like it."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only where something was mistyped
+
+    return tuple(get_close_matches(wanted, sorted(set(known)), n=_MOST_NAMED, cutoff=_LEAST_LIKENESS))
+
+
+def did_you_mean(names: Iterable[str]) -> str:
+    """The question that proposes names, empty where there are none."""
+    listed = " or ".join(names)
+    return f"did you mean {listed}?" if listed else ""
 
 
 class KforensicsError(Exception):
@@ -25,13 +43,14 @@ class KforensicsError(Exception):
 
 
 class EvidenceError(KforensicsError):
-    """Something named as evidence can't be used; `path` is as given, `causes` are likely ones, for people."""
+    """Something named as evidence can't be used; `path` is as given, `causes` are likely ones, for people, `nearest` names what is there instead."""
 
-    def __init__(self, path: str, problem: str, causes: tuple[str, ...] = ()) -> None:
+    def __init__(self, path: str, problem: str, causes: tuple[str, ...] = (), *, nearest: tuple[str, ...] = ()) -> None:
         super().__init__(path, problem)
         self.path = path
         self.problem = problem
         self.causes = causes
+        self.nearest = nearest
 
     def __str__(self) -> str:
         return f"{self.path}: {self.problem}"
@@ -49,6 +68,18 @@ class NotADataDir(EvidenceError):
     """The directory holds nothing that a Kafka broker writes."""
 
 
+class InputsRefused(EvidenceError):
+    """Inputs that are not analysed together: `errors` says of each path what is wrong with it, `advice` what to do."""
+
+    def __init__(self, problem: str, errors: tuple[EvidenceError, ...], advice: tuple[str, ...] = ()) -> None:
+        super().__init__("the inputs", problem)
+        self.errors = errors
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return self.problem
+
+
 class FormatError(KforensicsError):
     """Bytes are not what their format says; `span` is relative to the buffer or file that was parsed."""
 
@@ -62,7 +93,7 @@ class FormatError(KforensicsError):
         return f"at byte {self.span.position}, {self.span.length} bytes: expected {self.expected}, found {self.found}"
 
     def as_value(self) -> Self:
-        """The error to be kept, without the frames it came through: they would keep their buffers alive."""
+        """Return the error without its traceback, so that keeping it does not keep the parsed buffers alive."""
         self.__traceback__ = self.__context__ = self.__cause__ = None
         return self
 
@@ -80,11 +111,11 @@ class UnsupportedFormat(FormatError):
 
 
 class UsageError(KforensicsError):
-    """Options or arguments that do not go together."""
+    """Options or arguments exclude each other or are invalid."""
 
 
 class MissingExtra(KforensicsError):
-    """An optional package is needed; `extra` names what to install."""
+    """An optional package is needed; `extra` names the extra to install."""
 
     def __init__(self, extra: str, purpose: str) -> None:
         super().__init__(extra, purpose)

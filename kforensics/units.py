@@ -1,4 +1,4 @@
-"""The words of the field as types: what a number counts is part of its type."""
+"""Types for Kafka's numbers: the type says what a number counts."""
 
 from typing import NamedTuple, NewType
 
@@ -6,17 +6,17 @@ BrokerId = NewType("BrokerId", int)
 """A node id, as in `meta.properties` (`broker.id` or `node.id`)."""
 
 Offset = NewType("Offset", int)
-"""A record's number in its partition; an *end* offset is the one that comes next."""
+"""The number of a record in its partition; an *end* offset is the offset that the next record will get."""
 
 LeaderEpoch = NewType("LeaderEpoch", int)
-"""The number of a leader's term in one partition."""
+"""A leader epoch of one partition."""
 
 Position = NewType("Position", int)
-"""A byte's place in a file."""
+"""The place of a byte in a file."""
 
 
 class TopicPartition(NamedTuple):
-    """The logical partition that replicas are replicas of."""
+    """A partition of a topic."""
 
     topic: str
     partition: int
@@ -33,12 +33,12 @@ class OffsetRange(NamedTuple):
 
     @property
     def count(self) -> int:  # type: ignore[override] # the word of the field wins over the one of tuples
-        """Offsets in the run, which is no promise of as many records."""
+        """Return the number of offsets in the run; a compacted log may hold fewer records."""
         return self.last - self.first + 1
 
 
 class EpochEntry(NamedTuple):
-    """A leader's term: its epoch and the offset where it began (KIP-101)."""
+    """A leader epoch and its start offset (KIP-101)."""
 
     leader_epoch: int
     start_offset: int

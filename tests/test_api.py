@@ -9,6 +9,7 @@ import pytest
 
 import kforensics
 from kforensics.cli.app import run
+from kforensics.commands.result import Result
 from kforensics.errors import EvidenceNotFound
 
 
@@ -17,20 +18,56 @@ def test_diff_gives_what_the_command_prints(fixtures):
 
     assert () == result.problems
     assert {"KF201"} == {finding.code for finding in result.findings if finding.severity == "critical"}
-    assert 7 == len(result.partitions) == len(result.reports)
+    assert 7 == len(result.body.partitions) == len(result.body.reports)
 
 
 def test_verify_finds_nothing_in_a_clean_node(fixtures):
     result = kforensics.verify(fixtures / "unclean-election" / "broker-2", jobs=1)
 
     assert () == tuple(result.problems)
-    assert not [report for report in result.files if report.state in {"damaged", "unreadable"}]
+    assert not [report for report in result.body.files if report.state in {"damaged", "unreadable"}]
 
 
 def test_explain_tells_of_the_loss(fixtures):
     result = kforensics.explain(fixtures / "unclean-election", jobs=1)
 
-    assert result.conclusion[0].startswith("56 records that were committed")
+    assert result.body.conclusion[0].startswith("56 records that were committed")
+
+
+def test_each_function_answers_as_the_command_prints(fixtures, tmp_path, capsys):
+    node = fixtures / "unclean-election" / "broker-2"
+    manifest = tmp_path / "manifest.jsonl"
+    sealed = kforensics.seal(node, jobs=1)
+    manifest.write_text("".join(sealed.body.pieces))
+    results: dict[str, Result[Any]] = {
+        "ls": kforensics.ls(node),
+        "dump": kforensics.dump(node),
+        "metadata": kforensics.metadata(node),
+        "verify": kforensics.verify(node, jobs=1),
+        f"seal --check {manifest}": kforensics.check_seal(manifest, node, jobs=1),
+    }
+
+    assert sealed.answer is not None
+    assert ("complete", 0) == (sealed.answer.state, sealed.exit_code)
+    for command, result in results.items():
+        code = run([*command.split(), str(node), "--format", "json"])
+        document = json.loads(capsys.readouterr().out)
+        assert (code, document["exit_code"]) == (result.exit_code, result.exit_code)
+        assert result.answer is not None
+        assert (document["answer"]["state"], document["answer"]["headline"]) == (
+            result.answer.state,
+            result.answer.headline,
+        )
+
+
+def test_content_can_be_read_again(fixtures):
+    result = kforensics.dump(fixtures / "unclean-election" / "broker-2" / "orders-0", records=True)
+    first = [len(list(file.items())) for file in result.body.files()]
+
+    assert sum(first) > 100
+    assert first == [len(list(file.items())) for file in result.body.files()]
+    assert result.answer is not None
+    assert "complete" == result.answer.state
 
 
 def test_nothing_there_is_an_error(tmp_path):
@@ -60,7 +97,7 @@ def test_verify_gives_the_findings_of_the_command(fixtures, tmp_path, capsys):
 def test_paths_may_be_given_in_a_list(fixtures):
     nodes = [fixtures / "unclean-election" / "broker-2" / "orders-0", str(fixtures / "unclean-election" / "broker-3")]
 
-    assert kforensics.verify(nodes, jobs=1).files == kforensics.verify(*nodes, jobs=1).files
+    assert kforensics.verify(nodes, jobs=1).body.files == kforensics.verify(*nodes, jobs=1).body.files
     assert len(kforensics.diff(nodes, jobs=1).inputs) == 2
     assert [] == kforensics._paths(())
     assert [Path("a"), Path("b"), Path("c")] == kforensics._paths(("a", [Path("b"), "c"]))
@@ -82,7 +119,9 @@ def test_what_is_no_path_is_a_clear_error(tmp_path):
 
 
 def test_only_what_is_promised_is_listed():
-    assert ["__version__", "diff", "explain", "verify"] == dir(kforensics)
+    names = ["__version__", "check_seal", "diff", "dump", "explain", "ls", "metadata", "seal", "verify"]
+
+    assert names == dir(kforensics)
 
 
 def test_importing_loads_nothing_heavy():

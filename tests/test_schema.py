@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
 from copy import deepcopy
@@ -19,18 +20,22 @@ from kforensics.cli.verify import VerifyLevel
 from kforensics.commands.sealing.signature import SignatureState
 from kforensics.commands.snapshots import SNAPSHOT_KIND, UNUSED_KIND
 from kforensics.damage import Absent, DamageKind, Gravity
+from kforensics.errors import EvidenceNotFound
 from kforensics.evidence.checks.context import FileState
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.seal.state import Change, Kind
 from kforensics.findings.model import Confidence, Severity
 from kforensics.formats.messages.control import ControlType
+from kforensics.protocol.loading.starts import StartResult
+from kforensics.protocol.loading.values import FileAction
 from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationRule
 from kforensics.reconcile.committed.judge import Certainty
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.logs.divergence import DivergenceKind
 from kforensics.reconcile.replicas.partition import Verdict
+from kforensics.render.batches import CODECS
 from kforensics.render.json import document, record_lines
-from kforensics.render.json.dump import CODECS
+from kforensics.render.json.refusal import refusal_document
 from kforensics.simulation.explore import Invariant
 from kforensics.simulation.models import MODELS
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix
@@ -38,7 +43,7 @@ from kforensics.source.walk import DirectoryKind
 from tests.conftest import ROOT
 from tests.schemas import SchemaMismatch, registry, validate, validate_lines, validator
 
-DOCUMENTS = tuple(name for name in schema.names() if name != "common" and not name.endswith("-line"))
+DOCUMENTS = tuple(name for name in schema.names() if name not in {"common", "refusal"} and not name.endswith("-line"))
 WITH_LINES = ("diff", "dump", "explain", "ls", "metadata", "verify")
 
 # Where a schema repeats names that the code has in one table.
@@ -62,6 +67,8 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("ls", "directory/properties/kind", set(DirectoryKind) - {DirectoryKind.PARTITION}),
     ("ls", "partition/properties/state", (*DirectoryState, "unknown")),
     ("ls", "suffix", FileSuffix),
+    ("predict", "action", FileAction),
+    ("predict", "start-outcome", StartResult),
     ("seal", "kind", Kind),
     ("seal-check", "change", Change),
     ("seal-check", "signature-state", SignatureState),
@@ -116,7 +123,7 @@ def test_every_command_has_one(capsys, fixtures):
 
     assert set(DOCUMENTS) == commands | audits | {"seal-check", "fleet-comparison"}
     assert {f"kforensics/{name}/1" for name in DOCUMENTS} == {_told_schema(name) for name in DOCUMENTS}
-    assert {f"{name}-line" for name in WITH_LINES} == set(schema.names()) - set(DOCUMENTS) - {"common"}
+    assert {f"{name}-line" for name in WITH_LINES} == set(schema.names()) - set(DOCUMENTS) - {"common", "refusal"}
     lines = set()
     for name in commands:
         code = run(
@@ -138,10 +145,11 @@ def test_enumerations_are_those_of_the_code(name, place, members):
 
 
 def test_kinds_of_inputs_are_those_of_files_and_of_nodes():
-    told = set(schema.load("common")["$defs"]["input-kind"]["enum"])
+    others_told, files = schema.load("common")["$defs"]["input-kind"]["anyOf"]
 
     others = {"broker", "controller", "combined", "partition", "log-files", "unreadable", "checkpoint"}
-    assert {*FileKind, *others, SNAPSHOT_KIND, UNUSED_KIND} == told
+    assert {*others, SNAPSHOT_KIND, UNUSED_KIND} == set(others_told["enum"])
+    assert files == {"$ref": "#/$defs/file-kind"}
     assert [one.value for one in VerifyLevel] == schema.load("verify")["properties"]["level"]["enum"]
 
 
@@ -195,6 +203,22 @@ def samples(tmp_path_factory):
             assert run(["capture", str(damaged), *arguments, "--normal-priority", "--format", "json"]) == 0
         found["capture"].append(_thinned(json.loads(printed.getvalue())))
         assert ("path" in found["capture"][at]["capture"]) is (at == 0)
+    found["predict"] = []
+    failing = folder / "failing"
+    shutil.copytree(tree, failing)
+    with (failing / "broker-1" / "orders-0" / "00000000000000000000.log").open("ab") as log:
+        log.write(bytes(100))
+    (failing / "broker-1" / ".kafka_cleanshutdown").touch()
+    changed = failing / "broker-2" / "orders-1" / "00000000000000000000.log"
+    content = bytearray(changed.read_bytes())
+    content[9000] ^= 4
+    changed.write_bytes(content)
+    out = folder / "predict.json"
+    assert run(["predict", str(failing), "--kafka", "4.1.0", "--format", "json", "--out", str(out)]) == 1
+    found["predict"].append(_thinned(json.loads(out.read_text())))
+    found["refusal"] = [
+        json.loads(refusal_document(EvidenceNotFound("broker-9", "there is no such file or directory")))
+    ]
     found["simulate"] = []
     explored = ["--explore", "hw", "--replicas", "2", "--max-log", "2", "--max-records", "2", "--max-epoch", "1"]
     for at, arguments in enumerate((["one-produce", "--protocol", "hw"], ["hw-loss"], explored, ["--list"])):
@@ -251,6 +275,7 @@ def _is_refused(name: str, document: Any) -> bool:
         ("explain", "maybe-lost", "at-risk"),
         ("verify", "repairable", "agree"),
         ("ls", "listed", "Not a word"),
+        ("predict", "loses", "Not a word"),
     ],
 )
 def test_an_answer_has_the_states_of_its_command(samples, name, state, foreign):

@@ -3,9 +3,11 @@
 import errno
 import gc
 import os
+import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Annotated
 
@@ -16,16 +18,29 @@ from kforensics import __version__
 from kforensics.cli.capture import capture
 from kforensics.cli.diff import diff
 from kforensics.cli.dump import dump
+from kforensics.cli.examples import epilog_of
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.explain import explain
 from kforensics.cli.fleet import fleet
+from kforensics.cli.help import help_
 from kforensics.cli.helptext import help_of
 from kforensics.cli.ls import ls
 from kforensics.cli.metadata import metadata
+from kforensics.cli.options import ColourOption
+from kforensics.cli.output import forget_output, write_refusal
+from kforensics.cli.predict import predict
 from kforensics.cli.seal import seal
 from kforensics.cli.simulate import simulate
 from kforensics.cli.verify import verify
-from kforensics.errors import EvidenceError, FormatError, KforensicsError, MissingExtra, UsageError
+from kforensics.errors import (
+    EvidenceError,
+    FormatError,
+    InputsRefused,
+    KforensicsError,
+    MissingExtra,
+    UsageError,
+    did_you_mean,
+)
 
 PROGRAM = "kforensics"
 
@@ -34,11 +49,22 @@ GARBAGE_THRESHOLD = 50_000
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
-COMMANDS: tuple[Callable[..., None], ...] = (ls, dump, capture, diff, explain, verify, seal, simulate, metadata)
+COMMANDS: tuple[Callable[..., None], ...] = (
+    ls,
+    dump,
+    capture,
+    diff,
+    explain,
+    verify,
+    predict,
+    seal,
+    simulate,
+    metadata,
+)
 
 app = typer.Typer(
     name=PROGRAM,
-    add_completion=False,
+    add_completion=True,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -53,8 +79,10 @@ def _version(asked: bool) -> None:
 
 
 def kforensics(
+    context: typer.Context,
     *,
-    version: Annotated[
+    color: ColourOption = None,
+    version: Annotated[  # noqa: ARG001 - its callback answers it
         bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
@@ -63,11 +91,13 @@ def kforensics(
     Nothing is ever written below an input. Exit codes: 0 nothing found, 1 findings, 2 wrong usage, 3 evidence missing,
     unreadable or incomplete, 4 a defect in kforensics itself.
     """
+    context.obj = color
 
 
 app.callback(help=help_of(kforensics))(kforensics)
 for _command in COMMANDS:
-    app.command(help=help_of(_command))(_command)
+    app.command(help=help_of(_command), epilog=epilog_of(_command.__name__))(_command)
+app.command(name="help", help=help_of(help_), epilog=epilog_of("help"))(help_)
 app.add_typer(fleet)
 
 
@@ -83,7 +113,7 @@ def main() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         code = ExitCode.PIPE_CLOSED
-    except OSError:  # told already, where the result was written
+    except OSError:  # reported already, where the result was written
         code = code or ExitCode.USAGE
     else:
         sys.exit(code)
@@ -94,6 +124,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; every error ends here as words on standard error."""
+    forget_output()
     try:
         with get_command(app).make_context(PROGRAM, list(arguments)) as context:
             context.command.invoke(context)
@@ -110,6 +141,8 @@ def run(arguments: Sequence[str]) -> int:
         return ExitCode.INTERRUPTED
     except KforensicsError as error:
         _say(error_words(error))
+        if isinstance(error, EvidenceError) and wants_document(arguments):
+            write_refusal(error)
         return ExitCode.USAGE if isinstance(error, (UsageError, MissingExtra)) else ExitCode.INCOMPLETE
     except OSError as error:
         if error.errno not in _NO_ROOM:
@@ -118,7 +151,7 @@ def run(arguments: Sequence[str]) -> int:
             f"{PROGRAM}: standard output can't be written: {error.strerror}"
         )  # help that was asked for, on a full disk
         return ExitCode.USAGE
-    except Exception as error:  # noqa: BLE001 - whatever it is, an operator gets one line and a code to tell it by
+    except Exception as error:  # noqa: BLE001 - whatever it is, an operator gets one line and a code that identifies it
         return _report_defect(error)
     return ExitCode.NOTHING_FOUND
 
@@ -131,17 +164,44 @@ def _report_defect(error: Exception) -> ExitCode:
 
 
 def error_words(error: KforensicsError) -> str:
-    """What happened, where, and the likely causes."""
+    """Say what happened, where, and the likely causes."""
     from kforensics.render.escape import escape_text
 
     match error:
+        case InputsRefused():
+            lines = [f"{PROGRAM}: nothing was analysed: {escape_text(error.problem)}"]
+            named = len(error.errors) > 1
+            lines += [
+                f"  {escape_text(words)}"
+                for one in error.errors
+                for words in (*((str(one),) if named else ()), *_hints(one))
+            ]
+            return "\n".join([*lines, *(f"  {escape_text(words)}" for words in error.advice)])
         case EvidenceError():
             lines = [f"{PROGRAM}: {escape_text(error.path)}: {escape_text(error.problem)}"]
-            lines += [f"  likely: {escape_text(cause)}" for cause in error.causes]
+            lines += [f"  {escape_text(words)}" for words in _hints(error)]
             return "\n".join(lines)
         case FormatError():
             return f"{PROGRAM}: {escape_text(str(error))}"
     return f"{PROGRAM}: {escape_text(str(error))}"
+
+
+def _hints(error: EvidenceError) -> Iterator[str]:
+    """Yield what is there instead of what was named, else why it may not be there."""
+    if error.nearest:
+        yield did_you_mean(error.nearest)
+    else:
+        yield from (f"likely: {cause}" for cause in error.causes)
+
+
+def wants_document(arguments: Sequence[str]) -> bool:
+    """Whether one JSON document is what the arguments ask for, on standard output."""
+    options = list(takewhile(lambda one: one != "--", arguments))
+    chosen = [after for one, after in pairwise([*options, ""]) if one == "--format"]
+    chosen += [one.partition("=")[2] for one in options if one.startswith("--format=")]
+    # What a fleet's --out names is a directory of tables.
+    to_file = options[:1] != ["fleet"] and any(re.match("-o|--out(=|$)", one) for one in options)
+    return bool(chosen) and chosen[-1].lower() == "json" and not to_file
 
 
 def defect_words(error: BaseException) -> str:

@@ -1,56 +1,50 @@
 """`kforensics diff`: the replicas of every partition, compared."""
 
-from enum import StrEnum
-from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
+    ClusterOption,
     JobsOption,
+    KeepGoingOption,
     LeaderOption,
-    LinesFormatOption,
-    OutOption,
-    OutputFormat,
     PartitionsOption,
     PathsArgument,
+    Protocol,
     ReadRateOption,
     SealOption,
+    StoppedOption,
     TopicsOption,
-    VerboseOption,
     apply_read_rate,
-    require_format,
 )
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kforensics.commands.diff import DiffResult
-    from kforensics.commands.redaction.pseudonyms import Pseudonyms
-    from kforensics.commands.sealing.report import CheckedSeal
-    from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.errors import UsageError
 
 
-class Protocol(StrEnum):
-    """The truncation protocol that followers speak."""
-
-    HW = "hw"
-    KIP_101 = "kip-101"
-    KIP_279 = "kip-279"
-    KIP_595 = "kip-595"
-
-
+@with_output("diff")
 def diff(
-    paths: PathsArgument,
+    output: Output,
     *,
+    paths: PathsArgument,
     leader: LeaderOption = None,
     protocol: Annotated[
         Protocol | None,
         typer.Option(
             "--protocol",
             help="The truncation protocol of the followers: hw up to 0.10, kip-101 for 0.11 to 1.1, kip-279 for 2.0 to 2.7, kip-595 since 2.8. "
-            "Where it is not given, message formats and cluster metadata decide, and kip-595 is assumed where nothing tells.",
+            "Where it is not given, message formats and cluster metadata decide, and kip-595 is assumed where nothing shows it.",
+            show_default=False,
+        ),
+    ] = None,
+    replicas: Annotated[
+        str | None,
+        typer.Option(
+            "--replicas",
+            metavar="ID,ID,…",
+            help="The brokers that every partition is assigned to, such as 1,2,3, where no metadata log says it: without it, replicas that agree "
+            "are not known to be all.",
             show_default=False,
         ),
     ] = None,
@@ -63,164 +57,66 @@ def diff(
         bool, typer.Option("--explain-steps", help="Show each request and answer of the truncation protocol.")
     ] = False,
     show_records: Annotated[
-        bool, typer.Option("--show-records", help="List the offsets and keys of the records that would go.")
+        bool, typer.Option("--show-records", help="List the offsets and keys of the records that would be discarded.")
     ] = False,
     show_payload: Annotated[
         bool,
         typer.Option(
-            "--show-payload", help="With --show-records, their values too. Payloads are private: mind where this goes."
+            "--show-payload",
+            help="With --show-records, their values too. Payloads are private: take care who gets to see this output.",
         ),
     ] = False,
+    stopped: StoppedOption = False,
+    cluster: ClusterOption = None,
+    keep_going: KeepGoingOption = False,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
-    output_format: LinesFormatOption = OutputFormat.TEXT,
-    out: OutOption = None,
     jobs: JobsOption = None,
     read_rate: ReadRateOption = None,
     seal: SealOption = None,
-    verbose: VerboseOption = False,
 ) -> None:
     """Compare the replicas of every partition: where each will truncate, what differs, and what each possible leader would lose.
 
     Give the data directories of the brokers of one cluster, and of its controllers where it has them. The first line says what
-    is at risk. Exit code 1 means that something will be cut, differs for good, or is missing.
+    is at risk. The exit code follows from it: 1 where something is at risk, differs for good or is
+    truncated, 3 where the inputs do not show it.
     """
-    import sys
-    from dataclasses import replace
-
-    from kforensics.cli.exits import ExitCode, exit_code_of
-    from kforensics.cli.output import check_out, write_result
-    from kforensics.cli.progress import byte_progress
-    from kforensics.cli.sealed import add_seal, checked_seal
-    from kforensics.commands.diff import DiffOptions, compare
-    from kforensics.errors import UsageError
-    from kforensics.evidence.discovery.inputs import find_inputs
-    from kforensics.protocol.truncation import ProtocolName
-
-    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
+    output.check(paths)
     if show_payload and not show_records:
-        raise UsageError("--show-payload goes with --show-records")
-    check_out(out, paths)
+        raise UsageError("--show-payload needs --show-records")
     pseudonyms = pseudonyms_of(redact, redact_key)
     jobs = apply_read_rate(read_rate, jobs)
-    inputs = find_inputs(paths, with_server_logs=True)
-    sealed = checked_seal(seal, paths, inputs.described, jobs)
-    options = DiffOptions(
+    from kforensics.commands.diff import DiffRequest, run
+    from kforensics.render.emit import flattener
+
+    flatten = flattener(output.format)
+    request = DiffRequest(
+        paths=tuple(paths),
         leader=leader,
-        protocol=ProtocolName(protocol.value) if protocol else None,
+        protocol=protocol.value if protocol else None,
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
-        rename_group=pseudonyms.group if pseudonyms else str,
+        replicas=_brokers(replicas),
+        is_stopped=stopped,
+        pseudonyms=pseudonyms,
+        seal=seal,
+        cluster=cluster,
+        keep_going=keep_going,
+        jobs=jobs,
+        flatten=flatten,
+        keep_quiet=flatten is None and output.verbose,
     )
-    as_text = output_format is OutputFormat.TEXT
-    with byte_progress(quiet=not sys.stderr.isatty()) as progress:
-        result = compare(
-            inputs,
-            options,
-            jobs=jobs,
-            flatten=None if as_text else _flatten,
-            keep_quiet=as_text and verbose,
-            progress=progress,
-        )
-    if sealed:
-        result = replace(
-            result, findings=add_seal(result.findings, sealed), problems=(*result.problems, *sealed.problems)
-        )
-    code = exit_code_of(result.findings, result.problems) if result.partitions else ExitCode.INCOMPLETE
-    pieces: str | Iterator[str]
-    if as_text:
-        pieces = _text(
-            result,
-            inputs,
-            only_findings,
-            explain_steps,
-            show_records,
-            show_payload,
-            pseudonyms,
-            sealed,
-            verbose,
-            coloured=out is None,
-        )
-    else:
-        pieces = _json(result, sealed, int(code), lines=output_format is OutputFormat.JSONL)
-    write_result(pieces, out)
-    raise typer.Exit(code)
+    with output.progress() as progress:
+        result = run(request, progress)
+    output.finish(
+        result, only_findings=only_findings, steps=explain_steps, show_records=show_records, show_payload=show_payload
+    )
 
 
-def _flatten(report: object) -> bytes:
-    import json
-    import zlib
-
-    from kforensics.reconcile.replicas.partition import PartitionReport
-    from kforensics.render.json.diff import plain_report
-    from kforensics.render.json.document import to_plain
-
-    assert isinstance(report, PartitionReport)
-    return zlib.compress(json.dumps(to_plain(plain_report(report))).encode(), 1)
-
-
-def _json(result: "DiffResult", sealed: "CheckedSeal | None", code: int, *, lines: bool) -> "Iterator[str]":
-    import zlib
-
-    from kforensics.cli.sealed import seal_part
-    from kforensics.render.json.document import document_pieces, json_line
-
-    items = (zlib.decompress(one.plain).decode() for one in result.partitions if one.plain is not None)
-    if not lines:
-        yield from document_pieces(
-            "diff",
-            inputs=result.inputs,
-            findings=result.findings,
-            problems=result.problems,
-            exit_code=code,
-            **seal_part(sealed),
-            streams={"partitions": items},
-        )
-        return
-    for item in items:
-        yield item + "\n"
-    for value in seal_part(sealed).values():
-        yield json_line(value)
-    for finding in result.findings:
-        yield json_line(finding)
-    for problem in result.problems:
-        yield json_line(problem)
-
-
-def _text(
-    result: "DiffResult",
-    inputs: "Inputs",
-    only_findings: bool,
-    explain_steps: bool,
-    show_records: bool,
-    show_payload: bool,
-    pseudonyms: "Pseudonyms | None",
-    sealed: "CheckedSeal | None",
-    verbose: bool,
-    *,
-    coloured: bool,
-) -> str:
-    import sys
-
-    from kforensics.cli.sealed import with_seal_lines
-    from kforensics.commands.diff import records_left_behind, records_to_go
-    from kforensics.render.text.diff import diff_screen, finding_lines, problem_lines, record_lines
-    from kforensics.render.text.screen import render_screen, screen_width, speaks_unicode, wants_colour
-
-    width = screen_width()
-    if only_findings:
-        lines = list(finding_lines(result, width))
-    else:
-        lines = list(diff_screen(result, verbose=verbose, steps=explain_steps, width=width, unicode=speaks_unicode()))
-    problems = result.problems
-    if show_records:
-        problems = (*problems, *records_left_behind(result, inputs))
-        goners = records_to_go(result, inputs)
-        if pseudonyms:
-            from kforensics.commands.redaction.records import redact_record
-
-            hide = partial(redact_record, pseudonyms=pseudonyms)
-            goners = ((partition, owner, map(hide, records)) for partition, owner, records in goners)
-        lines += record_lines(goners, show_payload=show_payload)
-    lines += problem_lines(problems, result.inputs, width)
-    return render_screen(with_seal_lines(lines, sealed, width), colour=coloured and wants_colour(sys.stdout))
+def _brokers(listed: str | None) -> tuple[int, ...]:
+    if listed is None:
+        return ()
+    parts = [part.strip() for part in listed.split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) < 12 for part in parts):
+        raise UsageError(f"--replicas {listed} is no list of broker ids such as 1,2,3")
+    return tuple(dict.fromkeys(map(int, parts)))

@@ -1,23 +1,24 @@
+"""`kforensics dump`: the content of any file."""
+
 from typing import Annotated
 
 import typer
 
-from kforensics.cli.exits import ExitCode
+from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
     JobsOption,
-    LinesFormatOption,
-    OutOption,
-    OutputFormat,
+    KeepGoingOption,
     PathsArgument,
     parse_time,
-    require_format,
 )
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
 
 
+@with_output("dump")
 def dump(
-    paths: PathsArgument,
+    output: Output,
     *,
+    paths: PathsArgument,
     records: Annotated[bool, typer.Option("--records", help="Show records, not batches.")] = False,
     show_payload: Annotated[
         bool, typer.Option("--show-payload", help="Show keys, values and headers of records; implies --records.")
@@ -49,38 +50,28 @@ def dump(
     ] = None,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
-    output_format: LinesFormatOption = OutputFormat.TEXT,
-    out: OutOption = None,
     jobs: JobsOption = None,
+    keep_going: KeepGoingOption = False,
 ) -> None:
     """Decode any file of a data directory: batches or records, indexes, snapshots, checkpoints.
 
     Damage is shown in its place. Records of the metadata log and of Kafka's own topics are decoded to named fields.
     """
-    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
-    from kforensics.cli.dump_run import run_dump
-    from kforensics.cli.output import check_out
-    from kforensics.evidence.content.items import Selection
-
-    check_out(out, paths)
+    output.check(paths)
     pseudonyms = pseudonyms_of(redact, redact_key)
-    code = run_dump(
-        paths,
+    from kforensics.commands.dump import DumpRequest, run
+
+    request = DumpRequest(
+        keep_going=keep_going,
+        paths=tuple(paths),
         records=records or show_payload or text,
-        show_payload=show_payload,
-        as_text=text,
+        from_offset=from_offset,
+        to_offset=to_offset,
+        leader_epoch=epoch,
+        producer_id=producer_id,
+        from_time_ms=parse_time(from_time, "--from-time") if from_time is not None else None,
+        to_time_ms=parse_time(to_time, "--to-time") if to_time is not None else None,
         pseudonyms=pseudonyms,
-        selection=Selection(
-            from_offset=from_offset,
-            to_offset=to_offset,
-            leader_epoch=epoch,
-            producer_id=producer_id,
-            from_time_ms=parse_time(from_time, "--from-time") if from_time is not None else None,
-            to_time_ms=parse_time(to_time, "--to-time") if to_time is not None else None,
-        ),
-        output_format=output_format,
-        out=out,
         jobs=jobs,
     )
-    if code is not ExitCode.NOTHING_FOUND:
-        raise typer.Exit(code)
+    output.finish(run(request), show_payload=show_payload, as_text=text)

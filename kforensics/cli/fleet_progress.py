@@ -1,4 +1,4 @@
-"""How far an audit is, on standard error where a person watches: stage, tasks, files, bytes, findings, time left."""
+"""The progress of an audit, on standard error where it is a terminal: stage, tasks, files, bytes, findings, time left."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def stage_progress(*, quiet: bool) -> "Iterator[Callable[[Stage], None] | None]":
-    """A bar that is told how far the stage is; none where nobody watches."""
+    """A bar that shows how far a stage is; none where the output is not a terminal."""
     if quiet:
         yield None
         return
@@ -28,17 +28,17 @@ def stage_progress(*, quiet: bool) -> "Iterator[Callable[[Stage], None] | None]"
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting Spark", total=1, amount="")
 
-        def tell(stage: "Stage") -> None:
+        def show(stage: "Stage") -> None:
             if bar.tasks[0].description != stage.name:
                 bar.reset(task, total=max(stage.tasks, 1), description=stage.name)
             bar.update(task, completed=stage.tasks_done, total=max(stage.tasks, 1), amount=amount_words(stage))
 
-        yield tell
+        yield show
 
 
 def amount_words(stage: "Stage") -> str:
     """Files, bytes and findings of a stage, as far as they are known."""
-    from kforensics.render.text.screen import byte_count, counted
+    from kforensics.words import byte_count, counted
 
     words = ""
     if stage.files:

@@ -12,18 +12,28 @@ from typer.main import get_command
 
 from kforensics import __version__
 from kforensics.cli.app import PROGRAM, app
+from kforensics.cli.examples import EXAMPLES, described
 from kforensics.cli.exits import ExitCode
+from kforensics.cli.help import topic_text
 from kforensics.findings.catalogue import CATALOGUE
 
 PAGE_DATE = "2026-11-21"
 """The day of the release that the pages are of: generated pages must not depend on the clock."""
 
 EXIT_STATUS = {
-    ExitCode.NOTHING_FOUND: "Nothing was found.",
-    ExitCode.FINDINGS: "There are findings of severity warning or above.",
+    ExitCode.NOTHING_FOUND: "The answer is calm, and there is no finding of severity warning or above.",
+    ExitCode.FINDINGS: "The answer is one of loss, damage or difference, or there are findings of severity warning or above.",
     ExitCode.USAGE: "Options or arguments are wrong.",
-    ExitCode.INCOMPLETE: "Evidence is missing, unreadable or incomplete; this wins over findings.",
+    ExitCode.INCOMPLETE: "The answer is unknown, or something that was named could not be read; a worse answer is not hidden by that.",
     ExitCode.DEFECT: "A defect in kforensics itself.",
+}
+
+FILES = {
+    "meta.properties": "Says of which node and cluster a log directory is; read, as all that follow, and never written.",
+    "*.log, *.index, *.timeindex, *.txnindex, *.snapshot": "Segments, their indexes, and producer snapshots.",
+    "replication-offset-checkpoint, recovery-point-offset-checkpoint, log-start-offset-checkpoint": "High watermarks, recovery points and log starts of a log directory.",
+    "leader-epoch-checkpoint, partition.metadata": "Epochs and topic id of a partition.",
+    "server.log, state-change.log, controller.log": "Logs of brokers and controllers, which diff and explain read.",
 }
 
 PROMISE = (
@@ -47,7 +57,7 @@ def pages() -> dict[str, str]:
 
 
 def findings_page() -> str:
-    """All finding codes with what they mean, as Markdown."""
+    """Return all finding codes with what they mean, as Markdown."""
     lines = [
         "# Findings",
         "",
@@ -98,12 +108,13 @@ def _command_page(words: Sequence[str], command: Any) -> str:
     lines += [".SH DESCRIPTION", *_paragraphs(command.help)]
     for argument in arguments:
         lines += [".TP", rf"\fI{_escape(_metavar(argument))}\fR", _text(argument.help or "")]
-    lines += [".SH OPTIONS", *_options(command.params), *_exit_status(), ".SH SEE ALSO", *_see_also(_above(words))]
+    lines += [".SH OPTIONS", *_options(command.params), *_exit_status()]
+    lines += [*_examples(" ".join(words[1:])), *_environment(), *_files(), ".SH SEE ALSO", *_see_also(_above(words))]
     return "\n".join(lines) + "\n"
 
 
 def _above(words: Sequence[str]) -> list[str]:
-    """The pages of the commands that a command stands under."""
+    """The pages of the commands that contain a command."""
     return ["-".join(words[:count]) for count in range(1, len(words))]
 
 
@@ -175,6 +186,25 @@ def _exit_status() -> Iterator[str]:
         yield from (".TP", rf"\fB{int(code)}\fR", _text(words))
 
 
+def _examples(name: str) -> Iterator[str]:
+    yield ".SH EXAMPLES"
+    for words, line in EXAMPLES[name]:
+        yield from (".PP", _text(described(words)), ".PP", ".RS 4", ".nf", _escape(line), ".fi", ".RE")
+
+
+def _environment() -> Iterator[str]:
+    yield ".SH ENVIRONMENT"
+    for line in topic_text("environment").splitlines()[2:]:
+        name, _, words = line.partition(" ")
+        yield from (".TP", rf"\fB{_escape(name)}\fR", _text(words.strip()))
+
+
+def _files() -> Iterator[str]:
+    yield ".SH FILES"
+    for names, words in FILES.items():
+        yield from (".TP", rf"\fI{_escape(names)}\fR", _text(words))
+
+
 def _see_also(names: Iterable[str]) -> list[str]:
     return [",\n".join(f".BR {_escape(name)} (1)" for name in names).replace("(1),\n", "(1) ,\n")]
 
@@ -202,10 +232,10 @@ def main(arguments: list[str]) -> int:
         if "--check" not in arguments:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
-    gone = [path for path in sorted((root / "man").glob("*.1")) if f"man/{path.name}" not in pages()]
-    stale += [f"man/{path.name}" for path in gone]
+    obsolete = [path for path in sorted((root / "man").glob("*.1")) if f"man/{path.name}" not in pages()]
+    stale += [f"man/{path.name}" for path in obsolete]
     if "--check" not in arguments:
-        for path in gone:
+        for path in obsolete:
             path.unlink()
         return 0
     for name in stale:

@@ -1,21 +1,23 @@
+"""`kforensics metadata`: the history of a cluster by its KRaft metadata log."""
+
 from typing import Annotated
 
 import typer
 
-from kforensics.cli.exits import ExitCode
+from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
-    LinesFormatOption,
-    OutOption,
-    OutputFormat,
+    ClusterOption,
+    KeepGoingOption,
     PathsArgument,
-    VerboseOption,
-    require_format,
 )
+from kforensics.errors import UsageError
 
 
+@with_output("metadata")
 def metadata(
-    paths: PathsArgument,
+    output: Output,
     *,
+    paths: PathsArgument,
     topic: Annotated[
         str | None, typer.Option("--topic", metavar="TOPIC", help="The history of this topic.", show_default=False)
     ] = None,
@@ -32,23 +34,28 @@ def metadata(
             "--at", metavar="OFFSET", min=0, help="The state once this metadata offset is applied.", show_default=False
         ),
     ] = None,
-    verbose: VerboseOption = False,
-    output_format: LinesFormatOption = OutputFormat.TEXT,
-    out: OutOption = None,
+    cluster: ClusterOption = None,
+    keep_going: KeepGoingOption = False,
 ) -> None:
     """Show the history of partitions, topics and brokers from the KRaft metadata log and its snapshots.
 
-    The metadata logs of several nodes are compared with each other, and the newest one is told.
+    The metadata logs of several nodes are compared with each other, and the newest one is shown.
     """
-    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL)
-    from kforensics.cli.metadata_run import MetadataQuestion, run_metadata
-    from kforensics.cli.output import check_out
-    from kforensics.errors import UsageError
-
+    output.check(paths)
     if partition is not None and topic is None:
         raise UsageError("--partition needs --topic")
-    check_out(out, paths)
-    question = MetadataQuestion(topic=topic, partition=partition, broker=broker, at=at, verbose=verbose)
-    code = run_metadata(paths, question, output_format=output_format, out=out)
-    if code is not ExitCode.NOTHING_FOUND:
-        raise typer.Exit(code)
+    from kforensics.commands.metadata import MetadataRequest, run
+
+    output.finish(
+        run(
+            MetadataRequest(
+                paths=tuple(paths),
+                topic=topic,
+                partition=partition,
+                broker=broker,
+                at=at,
+                cluster=cluster,
+                keep_going=keep_going,
+            )
+        )
+    )

@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer.models import OptionInfo
 
+from kforensics.cli.terminal import ColourChoice
 from kforensics.errors import UsageError
 
 
-class OutputFormat(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-    JSONL = "jsonl"
-    HTML = "html"
-    SARIF = "sarif"
+class Protocol(StrEnum):
+    """The truncation protocol that followers speak."""
+
+    HW = "hw"
+    KIP_101 = "kip-101"
+    KIP_279 = "kip-279"
+    KIP_595 = "kip-595"
 
 
 PathsArgument = Annotated[
@@ -28,34 +29,6 @@ PathsArgument = Annotated[
         readable=False,  # what can't be read is incomplete evidence, not wrong usage
     ),
 ]
-
-
-_MEANINGS = {
-    OutputFormat.TEXT: "for people",
-    OutputFormat.JSON: "one document for programs",
-    OutputFormat.JSONL: "one object a line",
-    OutputFormat.HTML: "a page to keep",
-    OutputFormat.SARIF: "for viewers of CI results",
-}
-
-
-def _format_option(*offered: OutputFormat) -> OptionInfo:
-    option: OptionInfo = typer.Option(
-        "--format",
-        metavar="|".join(offered),  # what the command has, not all that there are
-        help=f"How the result is written: {', '.join(f'{one} {_MEANINGS[one]}' for one in offered)}.",
-        case_sensitive=False,
-    )
-    return option
-
-
-_PLAIN = (OutputFormat.TEXT, OutputFormat.JSON)
-
-DocumentFormatOption = Annotated[OutputFormat, _format_option(*_PLAIN)]
-PageFormatOption = Annotated[OutputFormat, _format_option(*_PLAIN, OutputFormat.HTML)]
-LinesFormatOption = Annotated[OutputFormat, _format_option(*_PLAIN, OutputFormat.JSONL)]
-ReportFormatOption = Annotated[OutputFormat, _format_option(*_PLAIN, OutputFormat.JSONL, OutputFormat.HTML)]
-CheckFormatOption = Annotated[OutputFormat, _format_option(*_PLAIN, OutputFormat.JSONL, OutputFormat.SARIF)]
 
 OutOption = Annotated[
     Path | None,
@@ -70,7 +43,19 @@ OutOption = Annotated[
 
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Also list what is fine.")]
 
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Write nothing; the exit code is the answer.")]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Write only the first line of the answer; the exit code says the rest.")
+]
+
+ColourOption = Annotated[
+    ColourChoice | None,
+    typer.Option(
+        "--color",
+        help="When text is coloured; auto: on a terminal, unless NO_COLOR is set. It can be given before the command, too.",
+        case_sensitive=False,
+        show_default=False,
+    ),
+]
 
 TopicsOption = Annotated[
     list[str] | None,
@@ -114,6 +99,32 @@ ReadRateOption = Annotated[
         metavar="RATE",
         help="Read no faster than this, such as 50MB/s, in one process: for the disks of a live broker.",
         show_default=False,
+    ),
+]
+
+KeepGoingOption = Annotated[
+    bool,
+    typer.Option(
+        "--keep-going",
+        help="Analyse the rest where a named path can't be used; the answer then says that it is incomplete.",
+    ),
+]
+
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ID",
+        help="Only what is of the cluster of this id, where the inputs are of several.",
+        show_default=False,
+    ),
+]
+
+StoppedOption = Annotated[
+    bool,
+    typer.Option(
+        "--stopped",
+        help="No broker ran while its directories were copied: ends of logs that don't fit then are no effect of copying.",
     ),
 ]
 
@@ -199,19 +210,6 @@ def parse_time(text: str, option: str) -> int:
 
 def apply_read_rate(rate: str | None, jobs: int | None) -> int | None:
     """Slow reading down where that is asked for; the processes to use then."""
-    from kforensics.source.mapped import limit_read_rate
+    from kforensics.commands.processes import read_at
 
-    if rate is None:
-        limit_read_rate(None)
-        return jobs
-    bytes_per_second = parse_rate(rate, "--read-rate")
-    if jobs is not None and jobs > 1:
-        raise UsageError("--read-rate reads in one process: leave --jobs out")
-    limit_read_rate(bytes_per_second)
-    return 1
-
-
-def require_format(chosen: OutputFormat, *offered: OutputFormat) -> None:
-    """Refuse an output format that the command does not have."""
-    if chosen not in offered:
-        raise UsageError(f"--format {chosen} is not offered by this command; it has {', '.join(offered)}")
+    return read_at(None if rate is None else parse_rate(rate, "--read-rate"), jobs)

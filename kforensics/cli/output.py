@@ -1,11 +1,11 @@
-"""Where a result goes: standard output, or a new file that is opened only when the work is done."""
+"""The destination of a result: standard output, or a new file that is opened only when the work is done."""
 
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from kforensics.errors import UsageError
+from kforensics.errors import EvidenceError, UsageError
 
 
 def check_out(out: Path | None, inputs: Sequence[Path]) -> None:
@@ -23,8 +23,27 @@ def check_out(out: Path | None, inputs: Sequence[Path]) -> None:
             raise UsageError(f"{out} would lie inside the evidence {given}, where kforensics writes nothing")
 
 
+class _StandardOutput:
+    is_begun = False
+    """Something of a result is written already."""
+
+
+def forget_output() -> None:
+    """Begin a command: nothing of its result is written yet."""
+    _StandardOutput.is_begun = False
+
+
+def write_refusal(error: EvidenceError) -> None:
+    """Write the document of inputs that are refused, unless a result was begun before."""
+    if not _StandardOutput.is_begun:
+        from kforensics.render.emit import refusal_document
+
+        write_result(refusal_document(error))
+
+
 def _write_to_standard_output(pieces: Iterable[str]) -> None:
     for piece in pieces:  # made outside of the `try`: what evidence does not give is no fault of the output
+        _StandardOutput.is_begun = True
         try:
             sys.stdout.write(piece)
         except BrokenPipeError:
@@ -40,7 +59,7 @@ def _write_to_standard_output(pieces: Iterable[str]) -> None:
 
 
 def _refused(error: OSError) -> UsageError:
-    return UsageError(f"standard output can't be written: {error.strerror}; what is there of the result is cut off")
+    return UsageError(f"standard output can't be written: {error.strerror}; the result is incomplete")
 
 
 def write_result(text: str | Iterable[str], out: Path | None = None) -> None:
@@ -51,7 +70,12 @@ def write_result(text: str | Iterable[str], out: Path | None = None) -> None:
         return
     try:
         with out.open("x", encoding="utf-8", newline="\n") as target:
-            for piece in pieces:
-                target.write(piece)
+            try:
+                for piece in pieces:
+                    target.write(piece)
+                target.flush()
+            except BaseException:
+                out.unlink()  # what is not finished must not be taken for a result
+                raise
     except OSError as error:
         raise UsageError(f"{out} can't be written: {error.strerror}") from error

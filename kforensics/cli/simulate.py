@@ -1,29 +1,25 @@
+"""`kforensics simulate`: replication replayed, explored, and written as data directories."""
+
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from kforensics.cli.exits import ExitCode
-from kforensics.cli.options import OutOption, OutputFormat, PageFormatOption, parse_size, require_format
-from kforensics.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kforensics.protocol.outcome import ProtocolName
-    from kforensics.simulation.explore import Exploration
-    from kforensics.simulation.scenario import Replay, Scenario
+from kforensics.cli.command import Output, with_output
+from kforensics.cli.options import parse_size
+from kforensics.cli.simulate_modes import Mode, choose_mode, refuse_out_of_place
 
 PROTOCOLS = "hw, kip-101, kip-279, kip-595"
 
 
+@with_output("simulate")
 def simulate(
-    context: typer.Context,
+    output: Output,
+    *,
     scenario: Annotated[
         str | None,
         typer.Argument(metavar="[NAME|FILE]", help="A built-in scenario, or a YAML file.", show_default=False),
     ] = None,
-    *,
     list_scenarios: Annotated[bool, typer.Option("--list", help="List the built-in scenarios.")] = False,
     protocol: Annotated[
         str | None,
@@ -96,21 +92,13 @@ def simulate(
             show_default=False,
         ),
     ] = None,
-    output_format: PageFormatOption = OutputFormat.TEXT,
-    out: OutOption = None,
 ) -> None:
     """Replay how replicas lose and diverge, explore every interleaving, or write a history as data directories.
 
-    A scenario is told step by step under each truncation protocol. Exploring visits all states of a small
-    configuration and tells the shortest way to a broken invariant: exit code 1 where one breaks, 3 where --max-states
+    A scenario is shown step by step under each truncation protocol. Exploring visits all states of a small
+    configuration and shows the shortest way to a broken invariant: exit code 1 where one breaks, 3 where --max-states
     ended the search first.
     """
-    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.HTML)
-    from kforensics.cli.output import check_out, write_result
-
-    check_out(out, ())
-    from kforensics.cli.simulate_modes import Mode, choose_mode, refuse_out_of_place
-
     asked = {
         Mode.LIST: list_scenarios,
         Mode.EXPLORE: explore is not None,
@@ -119,13 +107,17 @@ def simulate(
         Mode.FLEET: length is not None,
     }
     mode = choose_mode(asked, writes=write is not None)
-    refuse_out_of_place(context, mode)
-    code = ExitCode.NOTHING_FOUND
-    if write is not None:
-        from kforensics.cli.simulate_write import WriteOptions, write_directories
+    refuse_out_of_place(output.context, mode)
+    output.check((), mode.shape)
+    from kforensics.commands import simulate as command
+    from kforensics.render.emit import truth_json
 
-        options = WriteOptions(
+    request: command.ListRequest | command.ReplayRequest | command.ExploreRequest | command.WriteRequest
+    if write is not None:
+        request = command.WriteRequest(
             directory=write,
+            scenario=scenario,
+            protocol=protocol,
             seed=seed if random else None,
             brokers=brokers,
             partitions=partitions,
@@ -133,143 +125,20 @@ def simulate(
             length=parse_size(length, "--bytes") if length is not None else None,
             steps=steps,
             stops=stop,
+            to_json=truth_json,
         )
-        told = None if scenario is None else read_scenario(scenario)
-        chosen = _protocols(protocol or "kip-595")[0]
-        text = _written(write_directories(options, chosen, told), output_format)
-    elif list_scenarios:
-        text = _listing(output_format)
     elif explore is not None:
-        found = _explore(explore, invariant, sizes=(replicas, max_log, max_records, max_epoch), max_states=max_states)
-        if found.stopped_at_limit:
-            code = ExitCode.INCOMPLETE
-        elif not found.complete:
-            code = ExitCode.FINDINGS
-        text = _exploration(found, output_format, code)
+        request = command.ExploreRequest(
+            model=explore,
+            invariant=invariant,
+            replicas=replicas,
+            max_log=max_log,
+            max_records=max_records,
+            max_epoch=max_epoch,
+            max_states=max_states,
+        )
+    elif scenario is not None:
+        request = command.ReplayRequest(scenario=scenario, protocol=protocol)
     else:
-        assert scenario is not None
-        text = _replays(_play(read_scenario(scenario), protocol), output_format, one=protocol is not None)
-    write_result(text, out)
-    if code is not ExitCode.NOTHING_FOUND:
-        raise typer.Exit(code)
-
-
-def read_scenario(name: str) -> "Scenario":
-    """A built-in scenario by its name, else the file of that name."""
-    from kforensics.simulation.scenario_file import (
-        MAX_FILE_LENGTH,
-        builtin_names,
-        builtin_scenario,
-        parse_scenario,
-    )
-
-    if name in builtin_names():
-        return builtin_scenario(name)
-    path = Path(name)
-    if not path.is_file():
-        return builtin_scenario(name)
-    try:
-        with path.open("rb") as file:
-            text = file.read(4 * MAX_FILE_LENGTH + 1).decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise UsageError(f"{name}:{line}: expected UTF-8, found byte {error.object[error.start]:#04x}") from error
-    except OSError as error:
-        raise UsageError(f"{name} can't be read: {error.strerror}") from error
-    return parse_scenario(text, name)
-
-
-def _play(scenario: "Scenario", protocol: str | None) -> "list[Replay]":
-    from kforensics.simulation.scenario import replay
-
-    return [replay(scenario, one) for one in _protocols(protocol)]
-
-
-def _protocols(name: str | None) -> "list[ProtocolName]":
-    from kforensics.protocol.outcome import ProtocolName
-
-    if name is None:
-        return list(ProtocolName)
-    try:
-        return [ProtocolName(name)]
-    except ValueError:
-        raise UsageError(f"no protocol {name!r}: {PROTOCOLS}") from None
-
-
-def _explore(model: str, invariant: str | None, *, sizes: tuple[int, int, int, int], max_states: int) -> "Exploration":
-    from kforensics.simulation.explore import Explorer, Invariant
-    from kforensics.simulation.model_values import ModelSize
-
-    replicas, max_log, max_records, max_epoch = sizes
-    size = ModelSize(replicas=replicas, max_log=max_log, max_records=max_records, max_epoch=max_epoch)
-    wanted = None
-    if invariant is not None:
-        try:
-            wanted = Invariant(invariant)
-        except ValueError:
-            raise UsageError(f"no invariant {invariant!r}: {', '.join(Invariant)}") from None
-    return Explorer(model, size).explore(wanted, max_states=max_states)
-
-
-def _listing(output_format: OutputFormat) -> str:
-    from kforensics.render.json.document import document
-    from kforensics.render.text.screen import screen_width
-    from kforensics.render.text.simulate import scenario_list
-    from kforensics.simulation.scenario_file import builtin_names, builtin_scenario
-
-    scenarios = [builtin_scenario(name) for name in builtin_names()]
-    if output_format is OutputFormat.JSON:
-        named = [{"name": scenario.name, "title": scenario.title} for scenario in scenarios]
-        return document("simulate", inputs=(), findings=(), problems=(), exit_code=0, scenarios=named)
-    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON)
-    return _screen(scenario_list(scenarios, width=screen_width()))
-
-
-def _exploration(found: "Exploration", output_format: OutputFormat, code: ExitCode) -> str:
-    from kforensics.render.json.document import document
-    from kforensics.render.json.simulate import exploration_body
-    from kforensics.render.text.screen import screen_width
-    from kforensics.render.text.simulate import exploration
-
-    if output_format is OutputFormat.JSON:
-        body = exploration_body(found)
-        return document("simulate", inputs=(), findings=(), problems=(), exit_code=code, **body)
-    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON)
-    return _screen(exploration(found, width=screen_width()))
-
-
-def _replays(found: "list[Replay]", output_format: OutputFormat, *, one: bool) -> str:
-    from kforensics.render.html.simulate import page
-    from kforensics.render.json.document import document
-    from kforensics.render.json.simulate import replay_body
-    from kforensics.render.text.screen import screen_width
-    from kforensics.render.text.simulate import replays
-
-    match output_format:
-        case OutputFormat.JSON:
-            bodies = [replay_body(each) for each in found]
-            body = bodies[0] if one else {"scenario": found[0].scenario.name, "protocols": bodies}
-            return document("simulate", inputs=(), findings=(), problems=(), exit_code=0, **body)
-        case OutputFormat.HTML:
-            return "".join(page(found))
-    return _screen(replays(found, width=screen_width()))
-
-
-def _written(told: "dict[str, object]", output_format: OutputFormat) -> str:
-    from kforensics.render.json.document import document
-    from kforensics.render.text.screen import byte_count
-
-    if output_format is OutputFormat.JSON:
-        return document("simulate", inputs=(), findings=(), problems=(), exit_code=0, written=told)
-    require_format(output_format, OutputFormat.TEXT, OutputFormat.JSON)
-    size = told["bytes"]
-    assert isinstance(size, int)
-    return f"{byte_count(size)} of segments written to {told['directory']}; what is true of them is in truth.json\n"
-
-
-def _screen(lines: "Sequence[object]") -> str:
-    import sys
-
-    from kforensics.render.text.screen import render_screen, wants_colour
-
-    return render_screen(lines, colour=wants_colour(sys.stdout))  # type: ignore[arg-type]
+        request = command.ListRequest()
+    output.finish(command.run(request))

@@ -1,4 +1,4 @@
-"""What `kforensics simulate` was asked to do, and which options have a meaning then."""
+"""The modes of `kforensics simulate`, and which options have a meaning in each."""
 
 from collections.abc import Mapping
 from enum import Enum, auto
@@ -20,6 +20,12 @@ class Mode(Enum):
     RANDOM = auto()
     FLEET = auto()
 
+    @property
+    def shape(self) -> str:
+        """The shape of the result, as the table of writers names it."""
+        names = {Mode.LIST: "list", Mode.REPLAY: "replay", Mode.EXPLORE: "explore"}
+        return f"simulate {names.get(self, 'write')}"
+
 
 _EXPLORING = ((Mode.EXPLORE,), "--explore")
 _PLACES: Mapping[str, tuple[tuple[Mode, ...], str]] = {
@@ -33,7 +39,7 @@ _PLACES: Mapping[str, tuple[tuple[Mode, ...], str]] = {
     "partitions": ((Mode.RANDOM, Mode.FLEET), "--random or --bytes"),
     **dict.fromkeys(("replicas", "max_log", "max_records", "max_epoch", "invariant", "max_states"), _EXPLORING),
 }
-"""By the name of an option's parameter: where it has a meaning, and how that is said."""
+"""The modes in which an option has a meaning, and how that is said, by the name of its parameter."""
 
 
 def choose_mode(asked: Mapping[Mode, bool], *, writes: bool) -> Mode:
@@ -62,4 +68,4 @@ def refuse_out_of_place(context: typer.Context, mode: Mode) -> None:
         # By name: the enumeration is click's or typer's own, by the version of typer.
         given = source is not None and source.name == "COMMANDLINE"
         if given and mode not in modes:
-            raise UsageError(f"--{parameter.replace('_', '-')} goes with {words}")
+            raise UsageError(f"--{parameter.replace('_', '-')} needs {words}")

@@ -1,1 +1,1 @@
-"""What each command does, without a command line: inputs in, results out, in as many processes as are allowed."""
+"""The commands, without a command line: inputs in, results out, in as many processes as are allowed."""

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,12 @@ from kforensics.commands.capturing.plan import (
 from kforensics.commands.capturing.secrets import without_secrets
 from kforensics.commands.capturing.segments import CapturedScan, SegmentTask, capture_segment
 from kforensics.commands.processes import default_jobs
+from kforensics.commands.result import Conclusion, Progress, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
 from kforensics.findings.answers.capture import capture_answer
-from kforensics.findings.answers.model import Answer
-from kforensics.findings.model import Finding
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
 from kforensics.source.walk import Entry, join
@@ -35,9 +34,6 @@ from kforensics.units import TopicPartition
 TASK_BYTES = 64 << 20
 TASK_SEGMENTS = 256
 """Bytes and segments after which what a process read is handed over."""
-
-Progress = Callable[[int, int], None]
-"""Told of bytes that were read, and of problems."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +48,6 @@ class CaptureRequest:
     jobs: int | None = None
     rate: int | None = None
     """Bytes a second that the caller limits reading to, for the estimate."""
-    progress: Progress | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,24 +68,26 @@ class WrittenCapture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureResult:
-    """What was captured."""
+class CaptureReport:
+    """The node, what was expected, and the file that was written."""
 
-    inputs: tuple[Input, ...]
-    answer: Answer
-    problems: tuple[Problem, ...]
     node_id: int | Absent
     cluster_id: str | Absent
     plan: CaptureEstimate
     """What was expected before."""
     capture: WrittenCapture | Absent
     """Absent where only the plan was asked for."""
-    findings: tuple[Finding, ...] = ()
-    """A capture draws no conclusions: always empty."""
 
 
-def run(request: CaptureRequest) -> CaptureResult:
+def run(request: CaptureRequest, progress: Progress | None = None) -> Result[CaptureReport]:
     """Take a capture, or say what it would take.
+
+    Args:
+        request: the paths of one node, and the file.
+        progress: called with bytes read and problems so far.
+
+    Returns:
+        The figures of the capture, and what could not be read.
 
     Raises:
         EvidenceError: none of the paths can be used.
@@ -103,26 +100,29 @@ def run(request: CaptureRequest) -> CaptureResult:
     problems = plan.problems
     if request.out is not None:
         with CaptureWriter(request.out) as writer:
-            taking = _Taking(plan, writer, request)
+            taking = _Taking(plan, writer, request, progress)
             taking.read_all()
             length = writer.finish(taking.manifest(started))
         written, problems = taking.written(request.out, length), taking.problems
     node = _node(plan)
-    return CaptureResult(
+    answer = capture_answer(
+        node.broker_id if node else Absent.UNKNOWN,
+        Path(written.path).name if isinstance(written, WrittenCapture) else None,
+        [_where(plan, one) for one in problems],
+        changed=len(written.changed) if isinstance(written, WrittenCapture) else 0,
+        seconds=expected.seconds,
+        capture_bytes=expected.capture_bytes,
+    )
+    return Result(
+        command="capture",
         inputs=plan.inputs,
-        answer=capture_answer(
-            node.broker_id if node else Absent.UNKNOWN,
-            Path(written.path).name if isinstance(written, WrittenCapture) else None,
-            [_where(plan, one) for one in problems],
-            changed=len(written.changed) if isinstance(written, WrittenCapture) else 0,
-            seconds=expected.seconds,
-            capture_bytes=expected.capture_bytes,
+        body=CaptureReport(
+            node_id=node.broker_id if node else Absent.UNKNOWN,
+            cluster_id=node.cluster_id if node else Absent.UNKNOWN,
+            plan=expected,
+            capture=written,
         ),
-        problems=tuple(problems),
-        node_id=node.broker_id if node else Absent.UNKNOWN,
-        cluster_id=node.cluster_id if node else Absent.UNKNOWN,
-        plan=expected,
-        capture=written,
+        concluded=Conclusion(answer=answer, problems=tuple(problems)),
     )
 
 
@@ -140,6 +140,7 @@ class _Taking:
     plan: CapturePlan
     writer: CaptureWriter
     request: CaptureRequest
+    progress: Progress | None
     problems: list[Problem] = field(init=False)
     changed: list[str] = field(default_factory=list)
     segments: int = 0
@@ -186,8 +187,8 @@ class _Taking:
         for group, scans in zip(groups, results, strict=True):
             for piece, scan in zip(group, scans, strict=True):
                 self.read_bytes += scan.length
-                if self.request.progress:
-                    self.request.progress(scan.length, len(self.problems))
+                if self.progress:
+                    self.progress(scan.length, len(self.problems))
                 yield piece, scan
 
     def _folders(

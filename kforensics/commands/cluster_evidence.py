@@ -1,7 +1,7 @@
-"""Facts about the cluster that stand beside the replicas: metadata log, consumer groups and broker logs among the inputs, read once."""
+"""Facts about the cluster beside the replicas: metadata log, consumer groups and broker logs among the inputs, read once."""
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -9,7 +9,8 @@ from itertools import chain
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.broker_logs import LogFile, LogPlace, read_log_files
-from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, of_several_clusters
+from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places
 from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, highest_commits, walk_group_commits
@@ -32,6 +33,7 @@ from kforensics.reconcile.observed.clocks import Clock, choose_clocks
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
 from kforensics.reconcile.observed.logged_events import LoggedEvent, order_events
 from kforensics.reconcile.observed.metadata_facts import MetadataFacts
+from kforensics.reconcile.replicas.directories import Given, GivenBroker
 from kforensics.reconcile.timeline.metadata_events import epoch_times
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import FoundFile
@@ -44,20 +46,26 @@ _UNTOLD = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterEvidence:
-    """What is known beyond the replicas, and what could not be read of it."""
+    """The evidence beyond the replicas, and what could not be read of it."""
 
     facts: ClusterFacts
     histories: tuple[MetadataHistory, ...]
     """Every node's copy of the metadata log."""
     log_files: tuple[LogFile, ...]
     clocks: tuple[Clock, ...]
-    """Of each log file."""
+    """The clock of each log file."""
     events: tuple[LoggedEvent, ...]
-    """Of all log files, in order of time."""
+    """The events of all log files, in order of time."""
     protocol_hints: Mapping[int, ProtocolName]
-    """By broker, from the versions in its log files."""
+    """The protocol by the versions in a broker's log files, by broker."""
     versions: BrokerVersions
+    possible_protocols: Mapping[int, tuple[ProtocolName, ...]]
+    """The protocols that the files of a broker's log directories leave possible, the likeliest first, by broker."""
+    given: Given
+    """Brokers whose log directories are among the inputs."""
     problems: tuple[Problem, ...]
+    brokers_of_logs_alone: frozenset[int] = frozenset()
+    """Nodes that wrote log files and whose data directories are not among the inputs: their replicas are missing."""
 
 
 def gather_cluster_evidence(
@@ -68,10 +76,22 @@ def gather_cluster_evidence(
     rename_group: Callable[[str], str] = str,
     log_zone: dt.tzinfo | None = None,
     jobs: int = 1,
+    earlier: Collection[int] = (),
 ) -> ClusterEvidence:
-    """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for."""
+    """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for.
+
+    Args:
+        inputs: with broker logs among them.
+        places: partition directories of the inputs.
+        carried_commits: of consumer groups, out of another reading.
+        rename_group: what consumer groups are called.
+        log_zone: of the times in log files, where the user names it.
+        jobs: processes.
+        earlier: inputs that are not as they are now.
+    """
     histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
     log_files, problems = read_logs(inputs, jobs=jobs)
+    log_files = logs_of_cluster(inputs, log_files)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     newest = newest_log(histories)
     versions = _versions(log_files)
@@ -81,7 +101,11 @@ def gather_cluster_evidence(
     return ClusterEvidence(
         facts=facts_from_logs(
             events,
-            MetadataFacts(newest, CommittedOffsets(offsets, rename_group, carried_commits)),
+            MetadataFacts(
+                newest,
+                CommittedOffsets(offsets, rename_group, carried_commits),
+                is_of_now=newest is None or newest.input not in earlier,
+            ),
             newest_version=_newest_of_all(versions, inputs),
             configured=read_settings(inputs, "min.insync.replicas"),
         ),
@@ -91,8 +115,48 @@ def gather_cluster_evidence(
         events=events,
         protocol_hints=protocol_hints(log_files),
         versions=BrokerVersions(by_broker=versions, at_least=_least_version(newest)),
+        possible_protocols=possible_protocols(inputs),
+        given=given_brokers(inputs),
         problems=tuple(problems),
+        brokers_of_logs_alone=frozenset(file.node_id for file in log_files if isinstance(file.node_id, int))
+        - inputs.brokers,
     )
+
+
+def logs_of_cluster(inputs: Inputs, log_files: Sequence[LogFile]) -> tuple[LogFile, ...]:
+    """The log files that are of the cluster of the inputs by their own lines, or whose lines name none.
+
+    Raises:
+        InputsRefused: lines of a log file name another cluster, and none was asked for.
+    """
+    clusters = {one.cluster_id for one in inputs.described if not isinstance(one.cluster_id, Absent)}
+    expected = {inputs.cluster} if not isinstance(inputs.cluster, Absent) else clusters
+    if not expected and len({min(file.clusters) for file in log_files if file.clusters}) < 2:
+        return tuple(log_files)
+    of_others = [file for file in log_files if file.clusters and expected.isdisjoint(file.clusters)]
+    if not of_others:
+        return tuple(log_files)
+    if not inputs.is_cluster_chosen:
+        named = [(one.path, one.cluster_id) for one in inputs.described if not isinstance(one.cluster_id, Absent)]
+        named += [(_shown(inputs, file), cluster) for file in of_others for cluster in file.clusters]
+        raise of_several_clusters(named)
+    folders = {(file.input, file.path.rpartition("/")[0]) for file in of_others}
+    folders -= {
+        (file.input, file.path.rpartition("/")[0]) for file in log_files if not expected.isdisjoint(file.clusters)
+    }
+    apart = {(file.input, file.path) for file in of_others}
+    return tuple(
+        file
+        for file in log_files
+        if (file.input, file.path) not in apart
+        and (file.clusters or (file.input, file.path.rpartition("/")[0]) not in folders)
+    )
+
+
+def _shown(inputs: Inputs, file: LogFile) -> str:
+    given = inputs.found[file.input].described.path
+    line = min(citation.line for citation in file.clusters.values() if isinstance(citation.line, int))
+    return f"{given if file.path == WHOLE_INPUT else f'{given}/{file.path}'}, line {line}"
 
 
 def read_logs(inputs: Inputs, *, jobs: int = 1) -> tuple[tuple[LogFile, ...], list[Problem]]:
@@ -130,20 +194,20 @@ def protocol_hints(log_files: tuple[LogFile, ...]) -> dict[int, ProtocolName]:
 
 
 def _inter_broker_versions(log_files: tuple[LogFile, ...]) -> dict[int, InterBrokerVersion]:
-    """By broker, the protocol level that it was last started with, where its log has the configuration."""
+    """Return the protocol level that each broker was last started with, where its log has the configuration."""
     found: dict[int, InterBrokerVersion] = {}
     for log_file in log_files:
         for event in log_file.events:
             level = event.fields.get("inter.broker.protocol.version")
             if event.kind is not LogEventKind.CONFIGURATION or isinstance(log_file.node_id, Absent) or level is None:
                 continue
-            with suppress(ValueError):  # a level that can't be read tells nothing
+            with suppress(ValueError):  # a level that can't be read shows nothing
                 found[log_file.node_id] = parse_inter_broker_version(str(level))
     return found
 
 
 def _versions(log_files: tuple[LogFile, ...]) -> dict[int, KafkaVersion]:
-    """By broker, the version that its log names last."""
+    """Return the version that the log of each broker names last."""
     found: dict[int, KafkaVersion] = {}
     for log_file in log_files:
         for event in log_file.events:
@@ -170,6 +234,50 @@ def _least_version(history: MetadataHistory | None) -> KafkaVersion | None:
     return least_version_of_level(levels[-1]) if levels else None
 
 
+def possible_protocols(inputs: Inputs) -> dict[int, tuple[ProtocolName, ...]]:
+    """Return the truncation protocols that the files of each broker's log directories leave possible, the likeliest first.
+
+    Brokers from 2.8 on write `partition.metadata` into every partition directory, and those from 0.11 on `leader-epoch-checkpoint`. A broker
+    of whose partitions none was given is left out.
+    """
+    floors: dict[int, tuple[int, ...]] = {}
+    for found in inputs.found:
+        broker = found.described.broker_id
+        if isinstance(broker, int) and any(one.partitions for one in found.log_dirs):
+            floors[broker] = max(floors.get(broker, ()), *(one.version_floor[0] for one in found.log_dirs))
+    out: dict[int, tuple[ProtocolName, ...]] = {}
+    for broker, floor in floors.items():
+        if floor >= (2, 8):
+            out[broker] = (ProtocolName.KIP_595,)
+        elif floor >= (0, 11):
+            out[broker] = (ProtocolName.KIP_279, ProtocolName.KIP_101)
+        elif floor:
+            out[broker] = (ProtocolName.HW, ProtocolName.KIP_279, ProtocolName.KIP_101)
+    return out
+
+
+def given_brokers(inputs: Inputs) -> dict[int, GivenBroker]:
+    """Brokers whose log directories are among the inputs, all directories of one together."""
+    directories: dict[int, list[FoundLogDir]] = {}
+    for found in inputs.found:
+        if isinstance(found.described.broker_id, int) and found.described.kind != "controller":
+            directories.setdefault(found.described.broker_id, []).extend(found.log_dirs)
+    return {
+        broker: GivenBroker(
+            broker_id=broker,
+            directory_ids=frozenset(
+                one.meta.directory_id
+                for one in found
+                if not isinstance(one.meta, Absent) and not isinstance(one.meta.directory_id, Absent)
+            ),
+            is_empty=not any(one.partitions for one in found),
+            is_stopped=all(one.clean_shutdown for one in found),
+        )
+        for broker, found in directories.items()
+        if found
+    }
+
+
 class CommittedOffsets:
     """Consumer groups' committed offsets by partition, read from the logs when the first partition is asked for."""
 
@@ -185,7 +293,7 @@ class CommittedOffsets:
         self._known: dict[TopicPartition, tuple[GroupCommit, ...]] | None = None
 
     def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
-        """What groups committed in the partition."""
+        """Return what groups committed in the partition."""
         if self._known is None:
             self._known = _highest_commits(chain(walk_group_commits(self._places), self._carried), self._rename_group)
         return self._known.get(partition, ())

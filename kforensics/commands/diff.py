@@ -2,24 +2,41 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
+from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import default_jobs, in_chunks, spread
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
+from kforensics.commands.redaction.records import redact_record
+from kforensics.commands.result import Conclusion, Result, check_seal_of
+from kforensics.commands.result import Progress as ProgressOf
 from kforensics.damage import Absent
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
+from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import changes_since, collect_replica, scan_place, segment_paths
+from kforensics.findings.answers.diff import JudgedPartition, diff_answer, judged_partition
+from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.diff import identity_findings, missing_isr_findings, partition_findings
 from kforensics.findings.model import Finding, Severity, by_gravity
 from kforensics.formats.log.records import Record
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts
-from kforensics.reconcile.replicas.partition import PartitionReport, Verdict, reconcile_partition
+from kforensics.reconcile.replicas.directories import Given
+from kforensics.reconcile.replicas.holders import SoleHolder
+from kforensics.reconcile.replicas.partition import (
+    PartitionReport,
+    Verdict,
+    partition_without_replicas,
+    reconcile_partition,
+)
 from kforensics.source.capture import CapturePath
 from kforensics.source.naming import FileKind
 from kforensics.units import METADATA_TOPICS, TopicPartition
@@ -32,6 +49,8 @@ SMALL_WORK = 24 << 20
 """Bytes below which starting processes costs more than it saves."""
 
 QUIET_VERDICTS = frozenset({Verdict.LEADER, Verdict.CONSISTENT, Verdict.BEHIND})
+QUIET_STATES = frozenset({State.UNKNOWN, State.BEHIND, State.SAME_ENDS, State.AGREE})
+"""Of partitions that get no block on the screen where no replica has a verdict that needs one."""
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read since the last call, and the findings so far."""
@@ -39,15 +58,23 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffOptions:
-    """What is compared, and against what."""
+    """The options of a comparison: what is compared, and against what."""
 
     leader: int | None = None
     protocol: ProtocolName | None = None
     protocol_hints: Mapping[int, ProtocolName] = field(default_factory=dict)
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
+    possible_protocols: Mapping[int, Sequence[ProtocolName]] = field(default_factory=dict)
+    """The protocols that the files of a broker's log directories leave possible, by broker."""
+    replicas: tuple[int, ...] = ()
+    """The brokers that every partition is assigned to, where no metadata says it."""
+    given: Given = field(default_factory=dict)
+    """Brokers whose log directories are among the inputs."""
+    is_stopped: bool = False
+    """No broker ran when its directories were copied."""
     rename_group: Callable[[str], str] = str
-    """What consumer groups are called in the result."""
+    """The function that gives the names of consumer groups in the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,21 +83,32 @@ class PartitionResult:
 
     partition: TopicPartition
     verdict: Verdict
+    judged: JudgedPartition
     report: PartitionReport | None
     plain: bytes | None
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
     length: int
 
+    @property
+    def state(self) -> State:
+        """The state, by the words of the whole answer."""
+        return self.judged.state
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffResult:
-    """All partitions compared."""
+    """The comparison of all partitions."""
 
     inputs: tuple[Input, ...]
+    answer: Answer
     partitions: tuple[PartitionResult, ...]
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
+    dropped: Callable[[], Iterable[tuple[TopicPartition, str, Iterable[Record]]]] = tuple
+    """Reads the records that the truncations would discard: the partition, whose replica, and the records."""
+    not_captured: tuple[Problem, ...] = ()
+    """The replicas of which there is only a capture, so that such records can't be read."""
 
     @property
     def reports(self) -> tuple[PartitionReport, ...]:
@@ -78,7 +116,106 @@ class DiffResult:
         return tuple(p.report for p in self.partitions if p.report is not None)
 
 
-Flatten = Callable[[PartitionReport], bytes]
+Flatten = Callable[[PartitionReport, State], bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffRequest:
+    """The request to compare replicas."""
+
+    paths: tuple[Path, ...]
+    leader: int | None = None
+    """Taken as the leader of every partition it holds."""
+    protocol: str | None = None
+    """`hw`, `kip-101`, `kip-279` or `kip-595`; from the evidence where not given."""
+    replicas: tuple[int, ...] = ()
+    """The brokers that every partition is assigned to, where no metadata says it."""
+    is_stopped: bool = False
+    """No broker ran when its directories were copied."""
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    pseudonyms: Pseudonyms | None = None
+    """The pseudonyms of payloads and groups; None where they are shown as they are."""
+    seal: Path | None = None
+    """A manifest to check the inputs against first."""
+    jobs: int | None = None
+    """Processes; one for each core where not given."""
+    flatten: Flatten | None = None
+    """Makes of each report what is written out, where it was computed; keeps memory small."""
+    keep_quiet: bool = True
+    """Keep the reports of consistent partitions too."""
+    cluster: str | None = None
+    """The id of the cluster that is wanted, where the inputs are of several."""
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
+
+
+def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[DiffResult]:
+    """Compare the replicas of every partition below the paths.
+
+    Args:
+        request: paths, filters and seal.
+        progress: called with bytes read and findings so far.
+
+    Returns:
+        A result for each partition.
+
+    Raises:
+        EvidenceError: a path can't be used.
+        UsageError: the seal is of other paths.
+        ValueError: no such protocol.
+    """
+    options = DiffOptions(
+        leader=request.leader,
+        protocol=ProtocolName(request.protocol) if request.protocol else None,
+        topics=request.topics,
+        partitions=request.partitions,
+        replicas=request.replicas,
+        is_stopped=request.is_stopped,
+        rename_group=request.pseudonyms.group if request.pseudonyms else str,
+    )
+    inputs = find_inputs(
+        request.paths,
+        with_server_logs=True,
+        why_not=why_not_compared,
+        keep_going=request.keep_going,
+        one_cluster=True,
+        cluster=request.cluster,
+    )
+    seal = check_seal_of(request.seal, request.paths, inputs.described, request.jobs)
+    compared = compare(
+        inputs,
+        options,
+        jobs=request.jobs,
+        flatten=request.flatten,
+        keep_quiet=request.keep_quiet,
+        progress=progress,
+    )
+    compared = replace(
+        compared,
+        dropped=partial(_dropped, compared, inputs, request.pseudonyms),
+        not_captured=tuple(records_left_behind(compared, inputs)),
+    )
+    return Result(
+        command="diff",
+        inputs=compared.inputs,
+        body=compared,
+        concluded=Conclusion(
+            answer=compared.answer,
+            findings=compared.findings,
+            problems=compared.problems,
+            is_empty=not compared.partitions,
+        ),
+        seal=seal,
+    )
+
+
+def _dropped(
+    compared: DiffResult, inputs: Inputs, pseudonyms: Pseudonyms | None
+) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
+    for partition, owner, records in records_to_go(compared, inputs):
+        hidden = map(partial(redact_record, pseudonyms=pseudonyms), records) if pseudonyms else records
+        yield partition, owner, hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +245,33 @@ def compare(
         jobs: processes; one for each core where not given.
         flatten: makes of each report what is written out, where it was computed; keeps memory small.
         keep_quiet: keep the reports of consistent partitions too.
-        progress: told of bytes and findings as they come.
+        progress: called with bytes and findings as they come.
     """
     places = find_places(inputs)
     gathered = gather_cluster_evidence(inputs, places, rename_group=options.rename_group)
-    options = replace(options, protocol_hints={**gathered.protocol_hints, **options.protocol_hints})
+    options = replace(
+        options,
+        protocol_hints={**gathered.protocol_hints, **options.protocol_hints},
+        possible_protocols=gathered.possible_protocols,
+        given=gathered.given,
+    )
     groups = [(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, options)]
+    if places.by_partition:
+        check_wanted(
+            topics=options.topics,
+            known_topics={tp.topic for tp in places.by_partition},
+            partitions=options.partitions,
+            known_partitions={
+                tp.partition for tp in places.by_partition if not options.topics or tp.topic in options.topics
+            },
+            leader=options.leader,
+            known_brokers={
+                place.state.broker_id
+                for _, group in groups
+                for place in group
+                if not isinstance(place.state.broker_id, Absent)
+            },
+        )
     shared = _Shared(
         groups=groups,
         reader=FileBatchReader([one.root for one in inputs.found]),
@@ -123,6 +281,8 @@ def compare(
         keep_quiet=keep_quiet,
     )
     results = _run(shared, jobs or default_jobs(), progress)
+    results += _without_directories(shared, places.by_partition, newest_log(gathered.histories))
+    results.sort(key=lambda one: one.partition)
     findings = by_gravity(
         (
             *identity_findings(inputs.described, nodes_of(inputs)),
@@ -130,18 +290,43 @@ def compare(
             *(item for result in results for item in result.findings),
         )
     )
+    problems = (
+        *places.problems,
+        *single_files(inputs),
+        *gathered.problems,
+        *(p for result in results for p in result.problems),
+    )
+    judged = [result.judged for result in results]
     return DiffResult(
         inputs=inputs.described,
+        answer=diff_answer(judged, inputs=inputs.described, findings=findings, problems=problems),
         partitions=tuple(results),
         findings=findings,
-        problems=(
-            *places.problems,
-            *single_files(inputs),
-            *_not_found(places.by_partition, groups, options),
-            *gathered.problems,
-            *(p for result in results for p in result.problems),
-        ),
+        problems=problems,
     )
+
+
+def _without_directories(
+    shared: _Shared, here: Mapping[TopicPartition, tuple[PartitionPlace, ...]], history: MetadataHistory | None
+) -> list[PartitionResult]:
+    """Partitions that the metadata assigns to a broker that is given, and of which no directory is anywhere among the inputs."""
+    if history is None or not shared.options.given:
+        return []
+    names = {topic_id: state.name for topic_id, state in history.topics.items() if isinstance(state.removed, Absent)}
+    out = []
+    for topic_id, number in history.partitions:
+        partition = TopicPartition(names.get(topic_id, ""), number)
+        if not partition.topic or partition in here or not is_wanted(partition, shared.options):
+            continue
+        states = shared.facts.leaderships(partition, topic_id)
+        if not states or isinstance(states[-1].replicas, Absent):
+            continue
+        report = partition_without_replicas(
+            partition, states[-1], facts=shared.facts, given=shared.options.given, is_stopped=shared.options.is_stopped
+        )
+        if report.emptied:
+            out.append(_result(shared, report, tuple(partition_findings(report)), (), 0))
+    return out
 
 
 def nodes_of(inputs: Inputs) -> tuple[Node, ...]:
@@ -184,46 +369,8 @@ def is_wanted(partition: TopicPartition, options: DiffOptions) -> bool:
     return not options.partitions or partition.partition in options.partitions
 
 
-def _not_found(
-    all_places: Mapping[TopicPartition, tuple[PartitionPlace, ...]],
-    wanted: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]],
-    options: DiffOptions,
-) -> Iterator[Problem]:
-    return not_found(
-        options,
-        topics={partition.topic for partition in all_places},
-        partitions={partition.partition for partition, _ in wanted},
-        brokers={place.state.broker_id for _, group in wanted for place in group},
-    )
-
-
-def not_found(
-    options: DiffOptions, *, topics: set[str], partitions: set[int], brokers: set[int | Absent]
-) -> Iterator[Problem]:
-    """What was asked for by name and is nowhere in the inputs: an answer about the rest is no answer about it.
-
-    Args:
-        options: what was asked for.
-        topics: all that are there.
-        partitions: the numbers of those that were wanted and found.
-        brokers: that hold one of these.
-    """
-
-    def problem(words: str) -> Problem:
-        return Problem(input=0, path=WHOLE_INPUT, message=words)
-
-    for topic in sorted(options.topics - topics):
-        yield problem(f"no partition of topic {topic} is among the inputs (--topic)")
-    for number in sorted(options.partitions - partitions):
-        yield problem(f"no partition {number} of the wanted topics is among the inputs (--partition)")
-    if options.leader is not None and options.leader not in brokers:
-        yield problem(
-            f"broker {options.leader} holds no wanted partition among the inputs (--leader): leaders were chosen without it"
-        )
-
-
 def single_files(inputs: Inputs) -> Iterator[Problem]:
-    """Segments that stand alone: nothing says what they are replicas of."""
+    """Segments without a partition directory: nothing says what they are replicas of."""
     for index, found in enumerate(inputs.found):
         if found.described.kind == FileKind.SEGMENT.value:
             words = "a segment file by itself does not say which partition it is of: name its partition directory"
@@ -281,7 +428,7 @@ def _compare_chunk(shared: _Shared, chunk: Iterable[int]) -> list[PartitionResul
 
 
 def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:
-    partition, places = shared.groups[at]
+    _, places = shared.groups[at]
     collected = [
         collect_replica(place, scanned={path: segment for (n, path), segment in scans.items() if n == number})
         for number, place in enumerate(places)
@@ -289,24 +436,37 @@ def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segme
     report, findings = judge_partition(
         [one.replica for one in collected], reader=shared.reader, facts=shared.facts, options=shared.options
     )
-    grave = any(item.severity.rank >= Severity.WARNING.rank for item in findings)
-    keep = shared.keep_quiet or grave or report.verdict not in QUIET_VERDICTS
-    return PartitionResult(
-        partition=partition,
-        verdict=report.verdict,
-        report=without_batches(report) if keep else None,
-        plain=shared.flatten(report) if shared.flatten else None,
-        findings=findings,
-        problems=(
-            *(problem for one in collected for problem in one.problems),
-            *(
-                problem
-                for place, one in zip(places, collected, strict=True)
-                for problem in changes_since(place, one.replica)
-            ),
-            *shared.reader.take_lacks(),
+    problems = (
+        *(problem for one in collected for problem in one.problems),
+        *(
+            problem
+            for place, one in zip(places, collected, strict=True)
+            for problem in changes_since(place, one.replica)
         ),
-        length=sum(place.length for place in places),
+        *shared.reader.take_lacks(),
+    )
+    return _result(shared, report, findings, problems, sum(place.length for place in places))
+
+
+def _result(
+    shared: _Shared,
+    report: PartitionReport,
+    findings: tuple[Finding, ...],
+    problems: tuple[Problem, ...],
+    length: int,
+) -> PartitionResult:
+    judged = judged_partition(report, problems)
+    grave = any(item.severity.rank >= Severity.WARNING.rank for item in findings)
+    keep = shared.keep_quiet or grave or judged.state not in QUIET_STATES or report.verdict not in QUIET_VERDICTS
+    return PartitionResult(
+        partition=report.partition,
+        verdict=report.verdict,
+        judged=judged,
+        report=without_batches(report) if keep else None,
+        plain=shared.flatten(report, judged.state) if shared.flatten else None,
+        findings=findings,
+        problems=problems,
+        length=length,
     )
 
 
@@ -321,12 +481,16 @@ def judge_partition(
         wanted_leader=options.leader,
         wanted_protocol=options.protocol,
         protocol_hints=options.protocol_hints,
+        possible_protocols=options.possible_protocols,
+        stated_replicas=options.replicas,
+        given=options.given,
+        is_stopped=options.is_stopped,
     )
     return report, tuple(partition_findings(report))
 
 
 def records_to_go(result: DiffResult, inputs: Inputs) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
-    """For each expected truncation: the partition, whose replica, and the records it would cut, of replicas whose files are here."""
+    """Yield for each expected truncation the partition, the owner of the replica, and the records that it would discard, of replicas whose files are here."""
     reader = FileBatchReader([one.root for one in inputs.found if not isinstance(one.root, CapturePath)])
     numbers = {
         at: number for number, at in enumerate(at for at, one in enumerate(inputs.found) if not _is_captured(one))
@@ -341,7 +505,7 @@ def records_to_go(result: DiffResult, inputs: Inputs) -> Iterator[tuple[TopicPar
 
 
 def records_left_behind(result: DiffResult, inputs: Inputs) -> Iterator[Problem]:
-    """The replicas whose records an expected truncation would cut, and of which there is only a capture."""
+    """Yield a problem for each replica whose records an expected truncation would discard, and of which there is only a capture."""
     for report in result.reports:
         for replica in report.replicas:
             directory = replica.view.replica
@@ -368,6 +532,9 @@ def without_batches(report: PartitionReport) -> PartitionReport:
             slim[id(one)] = replace(one, replica=_slim_replica(one.replica), segments=segments)
         return slim[id(one)]
 
+    def holders(those: tuple[SoleHolder, ...]) -> tuple[SoleHolder, ...]:
+        return tuple(replace(one, view=view(one.view)) for one in those)
+
     replicas = tuple(
         replace(r, view=view(r.view), compared_with=view(r.compared_with) if r.compared_with else None)
         for r in report.replicas
@@ -378,7 +545,13 @@ def without_batches(report: PartitionReport) -> PartitionReport:
     )
     leader = replace(report.leader, view=view(report.leader.view)) if report.leader else None
     return replace(
-        report, replicas=replicas, what_if=what_if, leader=leader, set_aside=tuple(map(_slim_replica, report.set_aside))
+        report,
+        replicas=replicas,
+        what_if=what_if,
+        leader=leader,
+        set_aside=tuple(map(_slim_replica, report.set_aside)),
+        sole_holders=holders(report.sole_holders),
+        unassigned_holders=holders(report.unassigned_holders),
     )
 
 

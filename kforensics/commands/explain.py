@@ -1,28 +1,40 @@
-"""What happened: inputs as they are now, earlier snapshots and broker logs in; timeline, truncations and losses out."""
+"""The explanation of an incident: inputs as they are now, earlier snapshots and broker logs in; timeline, truncations and losses out."""
 
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, gather_cluster_evidence
+from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import default_jobs, in_chunks, spread
-from kforensics.commands.snapshots import Evidence
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
+from kforensics.commands.result import Conclusion, Result, check_seal_of
+from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
+from kforensics.errors import UsageError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
+from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import collect_replica
+from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
+from kforensics.findings.answers.model import Answer
 from kforensics.findings.explain import explain_findings
-from kforensics.findings.model import Finding
+from kforensics.findings.model import Finding, by_gravity
+from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_signs
 from kforensics.reconcile.bugs.traces import broker_bugs
 from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
 from kforensics.reconcile.incident.conclusion import conclude
+from kforensics.reconcile.incident.doubts import Moments, Silence, WholeReturn
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.incident.operations import Operation, operations
 from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
@@ -31,59 +43,152 @@ from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
+from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline
-from kforensics.reconcile.timeline.logged_operations import logged_operations
+from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
 from kforensics.units import TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.commands.cited import CitedFile
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 32
 SMALL_WORK = 24 << 20
 """Bytes below which starting processes costs more than it saves."""
 
-NO_LOGS = "no log of any wanted partition is among the inputs: what was lost can't be told"
+NO_LOGS = "no log of any wanted partition is among the inputs: what was lost is unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainOptions:
-    """What of the evidence is told."""
+    """The part of the evidence that is explained."""
 
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
+    is_stopped: bool = False
+    """Whether the user says that no broker ran while its directories were copied."""
     since_ms: int | None = None
     until_ms: int | None = None
     log_zone: dt.tzinfo | None = None
-    """Of the times in log files, where the user names it."""
+    """The time zone of the times in log files, where the user names it."""
     rename_group: Callable[[str], str] = str
-    """What consumer groups are called in the explanation."""
+    """The function that gives the names of consumer groups in the explanation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What happened, as far as the evidence tells."""
+    """The explanation of what happened, as far as the evidence shows it."""
 
     inputs: tuple[Input, ...]
     timeline: tuple[TimelineEntry, ...]
     incidents: tuple[PartitionIncident, ...]
-    """Of every partition that something happened to, or that was asked for."""
+    """The incidents of every partition that something happened to, or that was asked for."""
     partitions: int
     clocks: tuple[tuple[str, Clock], ...]
-    """By path of the log file."""
+    """The clocks, by path of the log file."""
+    answer: Answer
+    """The conclusion, one sentence an item."""
     conclusion: tuple[str, ...]
     advice: tuple[str, ...]
     missing: tuple[str, ...]
-    """What would tell more."""
+    """Inputs that would show more."""
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
     operations: tuple[Operation, ...] = ()
-    """What operators did on purpose."""
+    """The operations that were done on purpose."""
     broker_bugs: tuple[BugTrace, ...] = ()
     """Known bugs whose traces are in starts and stops of brokers, not in one partition."""
     hosts: tuple[str, ...] = ()
-    """Where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
+    """The hosts where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
     topics: tuple[str, ...] = ()
     """Names of all topics that were met."""
+    files: "tuple[CitedFile, ...]" = ()
+    """The files that citations name, with their hashes, where they were asked for."""
+    is_redacted: bool = False
+    """Whether names are pseudonyms."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainRequest:
+    """The request to explain an incident."""
+
+    paths: tuple[Path, ...]
+    """The inputs as they are now."""
+    before: tuple[Path, ...] = ()
+    """Earlier snapshots."""
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    since_ms: int | None = None
+    until_ms: int | None = None
+    log_timezone: str | None = None
+    """The time zone of the times in log files, as `+02:00` or `Europe/Berlin`; from the evidence where not given."""
+    pseudonyms: Pseudonyms | None = None
+    """The pseudonyms of groups, hosts and principals; None where they are shown as they are."""
+    seal: Path | None = None
+    """A manifest to check the inputs against first."""
+    hash_files: bool = False
+    """Hash the files that citations name."""
+    jobs: int | None = None
+    """Processes; one for each core where not given."""
+    is_stopped: bool = False
+    """Whether the user says that no broker ran while its directories were copied."""
+    cluster: str | None = None
+    """The id of the cluster that is wanted, where the inputs are of several."""
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
+
+
+def run(request: ExplainRequest) -> Result[Explanation]:
+    """Explain what happened to every partition below the paths.
+
+    Args:
+        request: paths, snapshots, filters and seal.
+
+    Returns:
+        The explanation, redacted where that was asked for.
+
+    Raises:
+        EvidenceError: a path can't be used.
+        UsageError: the seal is of other paths, no such zone, or the times are in the wrong order.
+    """
+    from kforensics.commands.cited import cited_files  # noqa: PLC0415 - it takes an explanation
+    from kforensics.commands.redaction.explanation import redact_cited_files, redact_explanation  # noqa: PLC0415
+
+    pseudonyms = request.pseudonyms
+    options = ExplainOptions(
+        topics=request.topics,
+        partitions=request.partitions,
+        is_stopped=request.is_stopped,
+        since_ms=request.since_ms,
+        until_ms=request.until_ms,
+        log_zone=parse_zone(request.log_timezone) if request.log_timezone else None,
+        rename_group=pseudonyms.group if pseudonyms else str,
+    )
+    if options.since_ms is not None and options.until_ms is not None and options.since_ms > options.until_ms:
+        raise UsageError("--since is later than --until")
+    evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
+    paths = (*request.paths, *request.before)
+    seal = check_seal_of(request.seal, paths, evidence.inputs.described, request.jobs)
+    result = explain(evidence, options, jobs=request.jobs)
+    if seal is not None:
+        # The findings of the seal are redacted with the others.
+        found, problems = (*result.findings, *seal.findings), (*result.problems, *seal.problems)
+        result = replace(result, findings=by_gravity(found), problems=problems)
+        seal = replace(seal, findings=(), problems=())
+    if request.hash_files:
+        result = replace(result, files=cited_files(result, evidence.inputs))
+    if pseudonyms is not None:
+        files = redact_cited_files(result.files, result, pseudonyms)
+        result = replace(redact_explanation(replace(result, files=()), pseudonyms), files=files, is_redacted=True)
+    return Result(
+        command="explain",
+        inputs=result.inputs,
+        body=result,
+        concluded=Conclusion(answer=result.answer, findings=result.findings, problems=result.problems),
+        seal=seal,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +203,13 @@ class _Shared:
     signs_of_brokers: tuple[Sign, ...]
     last_logged_ms: int | Absent
     commits: CommittedOffsets
+    moments: Moments
+    whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
+    deleted_topics: frozenset[str]
 
 
 def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None) -> Explanation:
-    """Tell what happened to every partition of the inputs that the options ask for.
+    """Explain what happened to every partition of the inputs that the options ask for.
 
     Args:
         evidence: inputs, snapshots and their order.
@@ -116,9 +224,18 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         rename_group=options.rename_group,
         log_zone=options.log_zone,
         jobs=jobs or default_jobs(),
+        earlier=evidence.ranks.keys(),
     )
     clocks, events = gathered.clocks, gathered.events
     truncations = logged_truncations(events)
+    told_of = {*places.by_partition, *_recorded(gathered, ExplainOptions()), *_by_partition(truncations)}
+    if told_of:
+        check_wanted(
+            topics=options.topics,
+            known_topics={tp.topic for tp in told_of},
+            partitions=options.partitions,
+            known_partitions={tp.partition for tp in told_of if not options.topics or tp.topic in options.topics},
+        )
     groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
     known = {tp for tp, _ in groups}
     groups += [(tp, ()) for tp in sorted(_subject_of(truncations)) if tp not in known and _is_wanted(tp, options)]
@@ -133,9 +250,13 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         signs_of_brokers=broker_signs(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
         commits=_final_commits(places, evidence, options),
+        moments=_moments(evidence, gathered.histories),
+        whole_returns=_whole_returns(events),
+        deleted_topics=deleted_topics(logged_operations(events)),
     )
     results = _explain_all(shared, jobs or default_jobs())
     incidents = tuple(incident for incident, _ in results)
+    stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
     leaderships = {
         **_recorded(gathered, options),
         **{incident.partition: incident.leaderships for incident in incidents},
@@ -145,10 +266,6 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
         problems.append(Problem(input=0, path=".", message=NO_LOGS))
     topics = {tp.topic for tp in (*places.by_partition, *leaderships, *shared.logged)}
-    problems += [
-        Problem(input=0, path=".", message=f"no input tells of topic {topic} (--topic)")
-        for topic in sorted(options.topics - topics)
-    ]
     findings = explain_findings(incidents, timeline)
     done = operations(timeline, incidents, looked=evidence.nodes_by_rank())
     bugs = broker_bugs(shared.signs_of_brokers, gathered.versions)
@@ -161,10 +278,20 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         inputs=inputs.described,
         clocks=clocks,
     )
+    answer = explain_answer(
+        incidents,
+        words,
+        Scope(
+            not_given=_not_given(gathered.histories, {incident.partition for incident in incidents}, options),
+            since=_since(gathered, incidents, options),
+            problems=problems,
+        ),
+    )
     return Explanation(
         inputs=inputs.described,
+        answer=answer,
         timeline=timeline,
-        incidents=tuple(incident for incident in incidents if _is_eventful(incident)),
+        incidents=tuple(incident for incident in stated if _is_eventful(incident)),
         partitions=len(groups),
         clocks=tuple((file.path, clock) for file, clock in zip(gathered.log_files, clocks, strict=True)),
         conclusion=words.conclusion,
@@ -178,6 +305,88 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         hosts=tuple(sorted(_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
     )
+
+
+SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS = 9_000, 2_000
+"""Defaults of `broker.session.timeout.ms` and `broker.heartbeat.interval.ms` (KafkaRaftConfig, KIP-631)."""
+
+
+def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moments:
+    newest = newest_log(histories)
+    brokers = evidence.nodes_by_rank().get(evidence.final_rank, frozenset())
+    if newest is None:
+        return Moments(metadata_ends=evidence.metadata_ends, brokers=brokers)
+    timeout_ms = max((SESSION_TIMEOUT_MS, *read_settings(evidence.inputs, "broker.session.timeout.ms")))
+    return Moments(
+        metadata_ends=evidence.metadata_ends,
+        metadata_times={
+            rank: time for rank, end in evidence.metadata_ends.items() if (time := _time_below(newest, end)) is not None
+        },
+        silences={
+            broker: tuple(
+                Silence(state.when.offset, state.when.timestamp_ms - timeout_ms + HEARTBEAT_INTERVAL_MS)
+                for before, state in pairwise(states)
+                if state.is_fenced and not before.is_fenced and not before.is_in_controlled_shutdown
+            )
+            for broker, states in newest.brokers.items()
+        },
+        logs_held=evidence.logs_held,
+        quorum_starts=frozenset(entry.start_offset for entry in newest.epochs),
+        brokers=brokers,
+    )
+
+
+def _time_below(history: MetadataHistory, offset: int) -> int | None:
+    """Return the time at which the last batch below an offset of the metadata log was appended."""
+    rows = history.batches[history.batches["last_offset"] < offset]
+    return int(rows["max_timestamp"][-1]) if len(rows) else None
+
+
+def _whole_returns(events: Sequence[LoggedEvent]) -> dict[TopicPartition, list[WholeReturn]]:
+    """Followers that truncated nothing by the leader's answer, by partition."""
+    found: dict[TopicPartition, list[WholeReturn]] = defaultdict(list)
+    for item in events:
+        event, end = item.event, item.event.number("log_end_offset")
+        is_decision = event.kind is LogEventKind.TRUNCATION_DECISION and not event.fields.get("needed", True)
+        if not is_decision or isinstance(event.topic_partition, Absent):
+            continue
+        if isinstance(end, int) and isinstance(item.node_id, int):
+            found[event.topic_partition].append(WholeReturn(item.node_id, end, item.time_ms))
+    return found
+
+
+def _not_given(
+    histories: Sequence[MetadataHistory], given: set[TopicPartition], options: ExplainOptions
+) -> frozenset[TopicPartition]:
+    """Partitions that exist by the metadata and of which no directory is among the inputs."""
+    newest = newest_log(histories)
+    if newest is None:
+        return frozenset()
+    existing = {key for key, topic in newest.topics.items() if isinstance(topic.removed, Absent)}
+    known = {
+        TopicPartition(state.topic, state.partition)
+        for state in _partition_states(histories)
+        if state.topic_id in existing
+    }
+    return frozenset(one for one in known - given if _is_wanted(one, options))
+
+
+def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], options: ExplainOptions) -> str:
+    """Return the beginning of the window, in words: `--since`, else the oldest moment that any input shows."""
+    if options.since_ms is not None:
+        return f" since {_utc(options.since_ms)}"
+    times = [item.time_ms for item in gathered.events[:1] if isinstance(item.time_ms, int)]
+    times += [
+        state.time_ms
+        for one in incidents
+        for state in one.leaderships[:1]
+        if isinstance(state.time_ms, int) and state.time_ms > 0
+    ]
+    return f" since {_utc(min(times))}" if times else " in what the inputs show"
+
+
+def _utc(time_ms: int) -> str:
+    return dt.datetime.fromtimestamp(time_ms / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _subject_of(truncations: Sequence[LoggedTruncation]) -> set[TopicPartition]:
@@ -218,6 +427,7 @@ def _is_eventful(incident: PartitionIncident) -> bool:
         or incident.residuals
         or incident.past_end
         or any(state.unclean for state in incident.leaderships)
+        or incident.doubts
     )
 
 
@@ -251,6 +461,9 @@ def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Pro
             commits=shared.commits(partition),
             versions=shared.facts.versions,
             signs=(*shared.signs.get(partition, ()), *shared.signs_of_brokers),
+            moments=shared.moments,
+            whole_returns=shared.whole_returns.get(partition, ()),
+            is_deletion_logged=partition.topic in shared.deleted_topics,
         ),
         reader=shared.reader,
     )
@@ -259,7 +472,7 @@ def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Pro
 
 
 def _recorded(gathered: ClusterEvidence, options: ExplainOptions) -> dict[TopicPartition, Sequence[Leadership]]:
-    """The leaders of partitions whose logs nobody gave: the metadata and the lines may still tell of them."""
+    """The leaders of partitions whose logs are not among the inputs: the metadata and the log lines may still name them."""
     known = {TopicPartition(state.topic, state.partition) for state in _partition_states(gathered.histories)}
     if isinstance(gathered.facts, BrokerLogFacts):
         known |= set(gathered.facts.by_partition)

@@ -4,7 +4,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from kforensics.errors import UsageError
 from kforensics.evidence import parallel
+from kforensics.source.mapped import limit_read_rate
 
 Shared = TypeVar("Shared")
 Task = TypeVar("Task")
@@ -14,6 +16,25 @@ Result = TypeVar("Result")
 def default_jobs() -> int:
     """The cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def read_at(rate: int | None, jobs: int | None) -> int | None:
+    """Read evidence no faster than a rate from now on, in one process.
+
+    Args:
+        rate: bytes a second; None for as fast as possible.
+        jobs: the processes that were asked for.
+
+    Returns:
+        The processes to use.
+
+    Raises:
+        UsageError: several processes were asked for, which can't keep one rate.
+    """
+    if rate is not None and jobs is not None and jobs > 1:
+        raise UsageError("--read-rate reads in one process: leave --jobs out")
+    limit_read_rate(rate)
+    return jobs if rate is None else 1
 
 
 def spread(

@@ -6,14 +6,26 @@ from itertools import pairwise
 from pathlib import Path
 
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, NotADataDir
-from kforensics.evidence.discovery.inputs import FoundInput, Inputs, find_inputs
+from kforensics.errors import EvidenceError
+from kforensics.evidence.discovery.inputs import (
+    WHOLE_INPUT,
+    FoundInput,
+    Inputs,
+    belonging_together,
+    find_inputs,
+    of_several_clusters,
+    problem_words,
+    refuse,
+    unusable_input,
+    why_not_compared,
+)
 from kforensics.evidence.metadata.log import find_metadata_logs
-from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.progress import read_progress
 from kforensics.reconcile.history.snapshot_order import Grade, Moment, in_order, is_same, order_of
 from kforensics.source.discover import Shape
-from kforensics.source.walk import Listings, join
+from kforensics.source.walk import join
+from kforensics.units import METADATA_TOPICS
 
 SNAPSHOT_KIND = "snapshot-before"
 """Kind of an input that is an earlier snapshot."""
@@ -28,20 +40,22 @@ class Evidence:
 
     inputs: Inputs
     ranks: Mapping[int, int]
-    """By index of the input; those as they are now have none."""
+    """The rank of each input, by its index; those as they are now have none."""
     final_rank: int
     notes: tuple[str, ...] = ()
+    metadata_ends: Mapping[int, int] = field(default_factory=dict)
+    """The end of the longest metadata log of each moment, by rank."""
+    logs_held: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """The number of logs that a node held at each moment, by rank and node."""
 
     def for_facts(self) -> Inputs:
         """The inputs without snapshots where the metadata log as it is now is among them: it holds all that older copies do."""
-        now = Inputs(
-            found=tuple(_put_aside(one) if at in self.ranks else one for at, one in enumerate(self.inputs.found)),
-            problems=self.inputs.problems,
-        )
+        found = tuple(_put_aside(one) if at in self.ranks else one for at, one in enumerate(self.inputs.found))
+        now = replace(self.inputs, found=found)
         return now if find_metadata_logs(now) or not find_metadata_logs(self.inputs) else self.inputs
 
     def nodes_by_rank(self) -> dict[int, frozenset[int]]:
-        """Whose data directories there are of each moment."""
+        """The nodes whose data directories there are of each moment."""
         nodes: dict[int, set[int]] = {}
         for at, one in enumerate(self.inputs.found):
             if one.log_dirs and isinstance(one.described.broker_id, int):
@@ -51,7 +65,7 @@ class Evidence:
 
 @dataclass(slots=True)
 class _Group:
-    """All that one path stands for, at one moment."""
+    """All inputs that one path names, at one moment."""
 
     path: Path
     found: list[FoundInput]
@@ -63,39 +77,75 @@ class _Group:
 
     @property
     def clusters(self) -> frozenset[str]:
-        return frozenset(node.cluster_id for node in self.moment.nodes if isinstance(node.cluster_id, str))
+        return frozenset(node.cluster_id for node in self.moment.nodes if not isinstance(node.cluster_id, Absent))
 
 
 def _is_place(found: FoundInput) -> bool:
     return found.shape is Shape.PARTITION
 
 
-def gather_evidence(paths: Sequence[Path], before: Sequence[Path]) -> Evidence:
-    """Find what the paths stand for; snapshots are put in the order in which they were taken, by what they hold.
+def gather_evidence(
+    paths: Sequence[Path], before: Sequence[Path], *, keep_going: bool = False, cluster: str | None = None
+) -> Evidence:
+    """Find the inputs that the paths name; snapshots are put in the order in which they were taken, by what they hold.
 
-    What does not fit is named in the notes and put aside: a path given twice, another cluster's directories, a snapshot of a few nodes that is younger than what is
+    What does not fit is named in the notes and put aside: a path given twice, a snapshot of a few nodes that is younger than what is
     given as it is now. A snapshot of all nodes that is younger changes places with it.
 
+    Args:
+        paths: as they are now, with broker logs.
+        before: earlier snapshots.
+        keep_going: a path that can't be used is a problem beside the others.
+        cluster: its id, where only what is of one cluster is wanted.
+
     Raises:
-        EvidenceError: none of the paths can be used.
+        EvidenceError: a path can't be used, or with `keep_going` none can; or they are not of one cluster.
+        UsageError: no input is of the cluster that was asked for.
     """
-    found, problems = _find(paths, with_logs=True)
+    errors: list[EvidenceError] = []
+    found, problems = _find(paths, errors, with_logs=True)
+    snapshots = [(path, *_find([path], errors, with_logs=False)) for path in before]
+    refuse(errors, named=len(paths) + len(before), keep_going=keep_going and len(errors) < len(paths) + len(before))
+    inputs = belonging_together(Inputs(found=tuple(found), problems=tuple(problems)), cluster=cluster)
+    found, problems = list(inputs.found), list(inputs.problems)
     if not before:
-        return _evidence(found, problems, [], [])
+        return _evidence(inputs, found, problems, [], [])
     now = _Group(Path(), found, problems)
-    groups = [_Group(path, *_find([path], with_logs=False)) for path in before]
+    groups = [_Group(*one) for one in snapshots]
     notes: list[str] = []
-    used = [group for group in groups if _belongs(group, now, groups, notes)]
+    own = _of_one_cluster(groups, now, cluster, notes)
+    used = [group for group in own if _belongs(group, now, own, notes)]
     now, used = _with_newest_last(now, used, notes)
     order = in_order([group.moment for group in used])
     notes += _order_notes(used, order)
-    notes += _strangers(now, used)
+    notes += _of_others(now, used)
     kept = {id(one) for group in (*used, now) for one in group.found}
     aside = [group for group in groups if not any(id(one) in kept for one in group.found)]
-    return _evidence(now.found, now.problems, [used[at] for at in order], aside, notes=notes)
+    return _evidence(inputs, now.found, now.problems, [used[at] for at in order], aside, notes=notes)
+
+
+def _of_one_cluster(groups: Sequence[_Group], now: _Group, cluster: str | None, notes: list[str]) -> list[_Group]:
+    """The snapshots, all of one cluster together with what is now; where one was asked for, those of others are left out.
+
+    Raises:
+        InputsRefused: they are of several clusters.
+    """
+    wanted = {cluster} if cluster is not None else now.clusters
+    named = [
+        (one.described.path, one.described.cluster_id)
+        for group in (now, *groups)
+        for one in group.found
+        if not isinstance(one.described.cluster_id, Absent)
+    ]
+    if cluster is None and len({name for _, name in named}) > 1:
+        raise of_several_clusters(named)
+    of_others = [group for group in groups if group.clusters and wanted and not group.clusters & wanted]
+    notes += [f"{group.path} is of cluster {', '.join(sorted(group.clusters))}; it is not used." for group in of_others]
+    return [group for group in groups if not any(group is one for one in of_others)]
 
 
 def _evidence(
+    whole: Inputs,
     now: list[FoundInput],
     met: list[Problem],
     ordered: Sequence[_Group],
@@ -104,15 +154,30 @@ def _evidence(
     notes: Sequence[str] = (),
 ) -> Evidence:
     found, problems, ranks = list(now), list(met), {}
+    ends: dict[int, int] = {}
+    held: dict[tuple[int, int], int] = {}
     for rank, group in enumerate(ordered):
+        reached = [
+            log.log_end_offset
+            for node in group.moment.nodes
+            for partition, log in node.logs.items()
+            if partition.topic in METADATA_TOPICS
+        ]
+        if reached:
+            ends[rank] = max(reached)
+        held.update(
+            {(rank, node.node_id): len(node.logs) for node in group.moment.nodes if isinstance(node.node_id, int)}
+        )
         problems += [replace(problem, input=problem.input + len(found)) for problem in group.problems]
         ranks.update(dict.fromkeys(range(len(found), len(found) + len(group.found)), rank))
         found += [_as(SNAPSHOT_KIND, one) for one in group.found]
     for group in aside:
         found += [_put_aside(_as(UNUSED_KIND, one)) for one in group.found]
     problems += _unknown_nodes(found)
-    inputs = Inputs(found=tuple(found), problems=tuple(problems))
-    return Evidence(inputs=inputs, ranks=ranks, final_rank=len(ordered), notes=tuple(notes))
+    inputs = replace(whole, found=tuple(found), problems=tuple(problems))
+    return Evidence(
+        inputs=inputs, ranks=ranks, final_rank=len(ordered), notes=tuple(notes), metadata_ends=ends, logs_held=held
+    )
 
 
 def _as(kind: str, one: FoundInput) -> FoundInput:
@@ -135,12 +200,6 @@ def _belongs(group: _Group, now: _Group, groups: Sequence[_Group], notes: list[s
     if roots and all(root in {one.root for one in now.found} for root in roots):
         notes.append(f"{group.path} is given with --before and as it is now; it is taken for what is now.")
         return False
-    if group.clusters and now.clusters and not group.clusters & now.clusters:
-        notes.append(
-            f"{group.path} is of another cluster ({', '.join(sorted(group.clusters))}, not {', '.join(sorted(now.clusters))});"
-            " it is not used."
-        )
-        return False
     twin = next((other for other in (*earlier, now) if is_same(group.moment, other.moment)), None)
     if twin is not None:
         name = "what is now" if twin is now else str(twin.path)
@@ -149,7 +208,7 @@ def _belongs(group: _Group, now: _Group, groups: Sequence[_Group], notes: list[s
 
 
 def _with_newest_last(now: _Group, used: list[_Group], notes: list[str]) -> tuple[_Group, list[_Group]]:
-    """What is now changes places with a snapshot that is proven to be younger and shows the same nodes; others that are younger are put aside."""
+    """Exchange what is now with a snapshot that is proven to be younger and shows the same nodes; others that are younger are put aside."""
     younger = []
     for group in used:
         order = order_of(now.moment, group.moment)
@@ -213,7 +272,7 @@ def _order_notes(used: Sequence[_Group], order: Sequence[int]) -> Iterator[str]:
         yield "The snapshots were not given in the order of their files' times; they are taken in that order."
 
 
-def _strangers(now: _Group, used: Sequence[_Group]) -> Iterator[str]:
+def _of_others(now: _Group, used: Sequence[_Group]) -> Iterator[str]:
     """Snapshots of nodes of which nothing is known now."""
     known = now.moment.node_ids
     for group in used:
@@ -224,7 +283,7 @@ def _strangers(now: _Group, used: Sequence[_Group]) -> Iterator[str]:
 
 
 def _unknown_nodes(found: Sequence[FoundInput]) -> Iterator[Problem]:
-    """Identity files that can't be read: whose log directory it is stays open, and with it much of what could be told."""
+    """Identity files that can't be read: whose log directory it is stays open, and with it much of what could be known."""
     for number, one in enumerate(found):
         for log_dir in one.log_dirs:
             if log_dir.meta is Absent.UNREADABLE:
@@ -232,36 +291,20 @@ def _unknown_nodes(found: Sequence[FoundInput]) -> Iterator[Problem]:
                 yield Problem(input=number, path=path, message="it can't be read: which node this is stays unknown")
 
 
-def _find(paths: Sequence[Path], *, with_logs: bool) -> tuple[list[FoundInput], list[Problem]]:
-    """As `find_inputs`, and directories whose files only their content shows to be logs."""
+def _find(
+    paths: Sequence[Path], errors: list[EvidenceError], *, with_logs: bool
+) -> tuple[list[FoundInput], list[Problem]]:
+    """The inputs that each path names; those that can't be used are added to the errors, and are problems."""
     found: list[FoundInput] = []
     problems: list[Problem] = []
-    errors: list[EvidenceError] = []
     for path in paths:
         try:
-            one = find_inputs([path], with_server_logs=with_logs)
-        except NotADataDir as error:
-            if not with_logs or not path.is_dir():
-                errors.append(error)
-                problems.append(Problem(input=len(found), path=".", message=error.problem))
-                found.append(_unusable(path))
-                continue
-            described = Input(path=str(path), kind="log-files")
-            found.append(FoundInput(described=described, listings=Listings(path.resolve()), shape=Shape.FILES))
-            continue
+            one = find_inputs([path], with_server_logs=with_logs, why_not=why_not_compared)
         except EvidenceError as error:
             errors.append(error)
-            problems.append(Problem(input=len(found), path=".", message=error.problem))
-            found.append(_unusable(path))
+            problems.append(Problem(input=len(found), path=WHOLE_INPUT, message=problem_words(error)))
+            found.append(unusable_input(path))
             continue
         problems += [replace(problem, input=problem.input + len(found)) for problem in one.problems]
         found += one.found
-    if errors and len(errors) == len(paths):
-        raise errors[0]
     return found, problems
-
-
-def _unusable(path: Path) -> FoundInput:
-    return FoundInput(
-        described=Input(path=str(path), kind="unreadable"), listings=Listings(path), shape=Absent.UNREADABLE
-    )

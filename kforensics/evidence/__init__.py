@@ -1,1 +1,1 @@
-"""What each disk says, without inference across brokers."""
+"""The evidence of each disk, without inference across brokers."""

@@ -3,17 +3,18 @@
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
+from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW, is_log_file
 from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
-from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
-from kforensics.formats.log_lines.scan import looks_like_broker_log, scan_log
+from kforensics.formats.log_lines.event import DECISIVE, LineCensus, LogEvent, LogEventKind
+from kforensics.formats.log_lines.scan import scan_log
 from kforensics.source.capture import MissingBytes
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
@@ -23,30 +24,9 @@ WINDOW_LENGTH = 1 << 20
 RANGE_LENGTH = 16 << 20
 """Bytes of a file that one process reads at a time."""
 
-HEAD_LENGTH = 1 << 16
-"""Bytes at a file's start that must show a broker's log line."""
-
 EVENTS_KEPT = 250_000
 """Events of one file that are kept whatever they say, some 100 MB; above that only those in `DECISIVE`."""
 
-DECISIVE = frozenset(
-    {
-        LogEventKind.TRUNCATION,
-        LogEventKind.FULL_TRUNCATION,
-        LogEventKind.METADATA_TRUNCATION,
-        LogEventKind.RECOVERY_TRUNCATION,
-        LogEventKind.TRUNCATION_REFUSED,
-        LogEventKind.UNCLEAN_ELECTION,
-        LogEventKind.SEGMENTS_DELETED,
-        LogEventKind.LOG_DIR_FAILED,
-        LogEventKind.BROKER_HALTED,
-        LogEventKind.BROKER_STARTED,
-        LogEventKind.RECOVERY_START,
-    }
-)
-
-_GZIP_MAGIC = b"\x1f\x8b"
-_GZIP_WINDOW = 31
 _CONFIGURED_ID_WEIGHT = 1_000
 _NODE_DIRECTORY = re.compile(r"(?:broker|controller|kafka|node)[-_.]?(?P<id>\d{1,9})", re.ASCII)
 _CONTROLLER_KINDS = frozenset({LogEventKind.BROKER_REGISTERED, LogEventKind.BROKER_FENCED})
@@ -59,14 +39,14 @@ class LogPlace(NamedTuple):
     """A file that may be a broker's log."""
 
     root: Path
-    """Where the input really is."""
+    """The real path of the input."""
     path: str
     """Relative to the input; `.` where the input is the file."""
     input: int
 
     @property
     def location(self) -> Path:
-        """Where the file really is."""
+        """The real path of the file."""
         return self.root if self.path == "." else self.root / self.path
 
 
@@ -82,11 +62,13 @@ class LogFile:
     node_id: int | Absent
     """The node that wrote it, from its lines; where they do not say, from the names of the directories above."""
     events: tuple[LogEvent, ...]
-    """In file order."""
+    """The events, in file order."""
     census: LineCensus
     events_dropped: int
     problems: tuple[Problem, ...]
     mtime_ns: int
+    clusters: Mapping[str, Citation] = field(default_factory=dict)
+    """The clusters that its own lines say the node is of, each with the first such line."""
 
     @property
     def first_time_ms(self) -> int | Absent:
@@ -102,17 +84,6 @@ class LogFile:
     def cite(self, event: LogEvent) -> Citation:
         """The line that an event was read from."""
         return Citation(input=self.input, path=self.path, span=event.span, line=event.line)
-
-
-def is_log_file(file: EvidenceFile) -> bool:
-    """The file begins like a broker's log, gzipped or not."""
-    head = file.read(0, HEAD_LENGTH)
-    if head.startswith(_GZIP_MAGIC):
-        try:
-            head = zlib.decompressobj(_GZIP_WINDOW).decompress(head, HEAD_LENGTH)
-        except zlib.error:
-            return False
-    return looks_like_broker_log(head)
 
 
 def keep_all(_event: LogEvent) -> bool:
@@ -174,7 +145,7 @@ def _plan(place: LogPlace) -> "list[_Part] | EvidenceError | None":
         with open_evidence(place.location) as file:
             if not is_log_file(file):
                 return None
-            if file.read(0, len(_GZIP_MAGIC)) == _GZIP_MAGIC:
+            if file.read(0, len(GZIP_MAGIC)) == GZIP_MAGIC:
                 return [_Part(0, file.size, is_compressed=True)]
             starts = range(0, max(file.size, 1), RANGE_LENGTH)
             return [_Part(start, min(start + RANGE_LENGTH, file.size), is_compressed=False) for start in starts]
@@ -200,7 +171,7 @@ def _read_part(place: LogPlace, part: "_Part", keep: Keep) -> "_Reading":
 
 
 def _next_line(file: EvidenceFile, position: int) -> int:
-    """Where the first line begins that starts at `position` or behind it."""
+    """Return the position of the first line that begins at `position` or behind it."""
     at = position - 1
     while position and (chunk := file.read(at, WINDOW_LENGTH)):
         end = chunk.find(b"\n")
@@ -230,6 +201,10 @@ def _joined(place: LogPlace, parts: "Sequence[_Reading | EvidenceError]") -> Log
         events_dropped=whole.dropped,
         problems=tuple(problems),
         mtime_ns=whole.mtime_ns,
+        clusters={
+            name: Citation(input=place.input, path=place.path, span=event.span, line=event.line)
+            for name, event in whole.clusters.items()
+        },
     )
 
 
@@ -242,13 +217,14 @@ class _Part(NamedTuple):
 
 
 class _Reading:
-    """What has been kept of a file so far."""
+    """The events kept of a file so far."""
 
     def __init__(self) -> None:
         self.events: list[LogEvent] = []
         self.census = LineCensus()
         self.dropped = 0
         self.votes: Counter[int] = Counter()
+        self.clusters: dict[str, LogEvent] = {}
         self.problems: list[Problem] = []
         self.mtime_ns = 0
         self.is_compressed = False
@@ -257,6 +233,8 @@ class _Reading:
         """Add what was read of the next part."""
         lines = self.census.lines
         self._keep(event._replace(line=event.line + lines) if lines else event for event in later.events)
+        for name, event in later.clusters.items():
+            self.clusters.setdefault(name, event._replace(line=event.line + lines))
         self.dropped += later.dropped
         self.census = self.census.plus(later.census)
         self.votes += later.votes
@@ -271,7 +249,9 @@ class _Reading:
                 self.votes[event.broker_id] += 1
             if event.kind is LogEventKind.CONFIGURATION:
                 self._vote_by_configuration(event)
-        self._keep(event for event in events if keep(event))
+            if event.kind is LogEventKind.CLUSTER_NAMED:
+                self.clusters.setdefault(str(event.fields["cluster"]), event)
+        self._keep(event for event in events if event.kind is not LogEventKind.CLUSTER_NAMED and keep(event))
 
     def _keep(self, events: Iterable[LogEvent]) -> None:
         for event in events:
@@ -305,8 +285,8 @@ def _windows(file: EvidenceFile, position: int = 0, end: int | None = None) -> I
 
 
 def _inflate(file: EvidenceFile, input_index: int, path: str, problems: list[Problem]) -> Iterator[bytes]:
-    """What a gzip file holds, member by member, a window at a time; behind damage nothing can be read."""
-    inflater, is_open, position = zlib.decompressobj(_GZIP_WINDOW), False, 0
+    """Yield the contents of a gzip file, member by member, a window at a time; nothing behind damage can be read."""
+    inflater, is_open, position = zlib.decompressobj(GZIP_WINDOW), False, 0
     for chunk in _windows(file):
         pending = chunk
         while pending:
@@ -319,8 +299,8 @@ def _inflate(file: EvidenceFile, input_index: int, path: str, problems: list[Pro
                 return
             pending = inflater.unconsumed_tail
             if inflater.eof:
-                pending, inflater, is_open = inflater.unused_data, zlib.decompressobj(_GZIP_WINDOW), False
-                if not pending.startswith(_GZIP_MAGIC[: len(pending)]):
+                pending, inflater, is_open = inflater.unused_data, zlib.decompressobj(GZIP_WINDOW), False
+                if not pending.startswith(GZIP_MAGIC[: len(pending)]):
                     return
         position += len(chunk)
     if is_open:

@@ -1,4 +1,4 @@
-"""Every kind of file that brokers and controllers leave, a row each: what it is, who reads it, and how its damage is reported.
+"""The registry of the kinds of files that brokers and controllers write: the meaning of each, its parser, and how its damage is reported.
 
 A kind's name and place are in `source.naming`, its grammar in `formats`. Whoever lists, checks or prints files asks this table, so that a new kind needs
 a parser, a name and a row.
@@ -54,7 +54,7 @@ Entries = Callable[[bytes, str, FileName], Iterator[FileEntry | Damage]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKindRow:
-    """What is known of one kind of file.
+    """The properties of one kind of file.
 
     A segment or metadata snapshot is streamed by `formats.segment`, so it has neither `parse` nor `entries`; what no broker writes has none of the three.
     """
@@ -79,7 +79,7 @@ def row_of(kind: FileKind) -> FileKindRow:
 
 
 def understand(kind: FileKind, data: bytes) -> tuple[Any | None, tuple[Damage, ...]]:
-    """What a file read whole holds.
+    """Return the contents of a file that was read whole, and its damage.
 
     Args:
         kind: one whose row has `parse`.

@@ -1,6 +1,6 @@
 """Offsets that consumer groups committed, from every replica of `__consumer_offsets` among the inputs."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kforensics.damage import Absent, Span
@@ -12,7 +12,7 @@ from kforensics.evidence.replica.collect import segment_paths
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.group import parse_group_record
 from kforensics.formats.messages.schema import Decoded
-from kforensics.formats.segment.walk import SegmentBytes, iter_records
+from kforensics.formats.segment.walk import iter_records
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import open_evidence
 from kforensics.units import TopicPartition
@@ -29,7 +29,7 @@ class GroupCommitRecord(NamedTuple):
     group: str
     offset: int
     leader_epoch: int | Absent
-    """Of the last record consumed, where the client told it (value version 3 and later)."""
+    """The leader epoch of the last consumed record, if the client sent it (value version 3 and later)."""
     time_ms: int
     citation: Citation
 
@@ -49,15 +49,12 @@ def walk_group_commits(places: Iterable[PartitionPlace]) -> Iterator[GroupCommit
                 continue
 
 
-def commits_in_file(
-    place: PartitionPlace, path: str, *, wrap: Callable[[SegmentBytes], SegmentBytes] | None = None
-) -> Iterator[GroupCommitRecord]:
+def commits_in_file(place: PartitionPlace, path: str) -> Iterator[GroupCommitRecord]:
     """The offset commits of one segment that took effect, in the order in which they did; of each transaction the highest.
 
     Args:
         place: the partition.
         path: of the segment.
-        wrap: put between the file and its reader.
 
     Raises:
         EvidenceError: the file can't be opened.
@@ -68,7 +65,7 @@ def commits_in_file(
         if isinstance(file, CapturedSegment):
             yield from _captured_commits(file, place, path)
             return
-        for record in iter_records(wrap(file) if wrap else file):
+        for record in iter_records(file):
             if not isinstance(record, Record):
                 continue
             if record.is_control:

@@ -1,4 +1,4 @@
-"""What is there: nodes, log directories, partitions with their offsets, every file; of a log only its end is read."""
+"""The inventory: nodes, log directories, partitions with their offsets, every file; of a log only its end is read."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,21 +6,36 @@ from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.discovery.inputs import FoundInput, Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
-from kforensics.evidence.discovery.partition_dirs import LogDirState, checkpoint_value, read_log_dir_state
+from kforensics.evidence.discovery.partition_dirs import (
+    LOGS_LEFT_OUT,
+    LogDirState,
+    checkpoint_value,
+    no_logs_are_here,
+    read_log_dir_state,
+)
 from kforensics.evidence.file_kinds import row_of
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.log_tail import LogTail, read_log_tail
+from kforensics.evidence.replica.unaccounted import (
+    INDEX_KINDS,
+    Sign,
+    Unaccounted,
+    find_unaccounted,
+    merged,
+    orphan_indexes,
+)
 from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
-from kforensics.source.naming import DirectoryState, FileKind, FileSuffix, PartitionDirectoryName
+from kforensics.source.naming import DirectoryState, FileKind, FileName, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle, join
+from kforensics.units import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedLogDir:
-    """One log directory: how it was left, and who it says it belongs to."""
+    """One log directory: whether it was left by a clean shutdown, and the node and cluster that it names."""
 
     path: str
     clean_shutdown: bool
@@ -40,7 +55,7 @@ class ListedNode:
     cluster_id: str | Absent
     kafka_version_hint: str | Absent
     clean_shutdown: bool
-    """All of its log directories hold `.kafka_cleanshutdown`, which a mere controller never writes."""
+    """Whether all of its log directories hold `.kafka_cleanshutdown`, which a mere controller never writes."""
     log_dirs: tuple[ListedLogDir, ...]
 
 
@@ -64,10 +79,10 @@ class ListedPartition:
     segments: int
     deleted_segments: int
     bytes: int
-    """Of the segments in use."""
+    """The size of the segments in use."""
     files: int
     file_bytes: int
-    """Of all files in the directory, whatever they are."""
+    """The size of all files in the directory, whatever they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,14 +116,26 @@ class UnknownFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MissingOffsets:
+    """Offsets of one partition directory for which there is no segment."""
+
+    input: int
+    path: str
+    topic_partition: TopicPartition
+    clean_shutdown: bool
+    unaccounted: Unaccounted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """All that was found, in the order of the inputs and of names."""
+    """Everything that was found, in the order of the inputs and of names."""
 
     nodes: tuple[ListedNode, ...] = ()
     partitions: tuple[ListedPartition, ...] = ()
     files: tuple[FileCount, ...] = ()
     directories: tuple[OtherDirectory, ...] = ()
     unknown: tuple[UnknownFile, ...] = ()
+    missing: tuple[MissingOffsets, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
@@ -117,27 +144,31 @@ NODE_UNTOLD = "it can't be read, so the node's id and cluster are unknown; `kfor
 
 def take_inventory(inputs: Inputs) -> Inventory:
     """Go through all inputs once; what can't be read is a problem, and the rest is still listed."""
-    clerk = _Clerk()
-    clerk.problems.extend(inputs.problems)
+    lister = _Lister()
+    lister.problems.extend(inputs.problems)
     for index, one in enumerate(inputs.found):
-        clerk.list_input(index, one)
+        lister.list_input(index, one)
     return Inventory(
-        nodes=tuple(clerk.nodes),
-        partitions=tuple(clerk.partitions),
-        files=tuple(clerk.file_counts()),
-        directories=tuple(clerk.directories),
-        unknown=tuple(clerk.unknown),
-        problems=tuple(clerk.problems),
+        nodes=tuple(lister.nodes),
+        partitions=tuple(lister.partitions),
+        files=tuple(lister.file_counts()),
+        directories=tuple(lister.directories),
+        unknown=tuple(lister.unknown),
+        missing=tuple(lister.missing),
+        problems=tuple(lister.problems),
     )
 
 
 @dataclass(slots=True)
 class _Partition:
-    """What has been seen of the partition directory that is being walked."""
+    """The part of the partition directory that has been walked so far."""
 
     directory: FoundDirectory
     segments: list[tuple[int, str]] = field(default_factory=list)
     indexes: dict[int, str] = field(default_factory=dict)
+    names: list[tuple[FileName, str]] = field(default_factory=list)
+    """The names of segments and indexes, and their paths."""
+    snapshots: set[int] = field(default_factory=set)
     deleted: int = 0
     log_bytes: int = 0
     files: int = 0
@@ -148,6 +179,10 @@ class _Partition:
         self.files += 1
         self.file_bytes += found.length
         name = found.name
+        if name.kind is FileKind.SEGMENT or name.kind in INDEX_KINDS:
+            self.names.append((name, found.path))
+        elif name.kind is FileKind.PRODUCER_SNAPSHOT and isinstance(name.base_offset, int):
+            self.snapshots.add(name.base_offset)
         if name.kind is FileKind.SEGMENT and name.suffix is FileSuffix.DELETED:
             self.deleted += 1
         if name.is_transient:
@@ -161,7 +196,7 @@ class _Partition:
             self.metadata_path = found.path
 
 
-class _Clerk:
+class _Lister:
     """Gathers an inventory, input by input."""
 
     def __init__(self) -> None:
@@ -170,6 +205,7 @@ class _Clerk:
         self.directories: list[OtherDirectory] = []
         self.unknown: list[UnknownFile] = []
         self.problems: list[Problem] = []
+        self.missing: list[MissingOffsets] = []
         self._counts: Counter[tuple[int, str, str]] = Counter()
         self._bytes: Counter[tuple[int, str, str]] = Counter()
 
@@ -206,9 +242,12 @@ class _Clerk:
                     if open_partition is not None and found.partition == open_partition.directory:
                         open_partition.add(found)
         self._close(index, one, open_partition, states)
+        if no_logs_are_here(states.values(), has_segments=(index, FileKind.SEGMENT.value, "") in self._counts):
+            self.problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
+            self.missing = [missing for missing in self.missing if missing.input != index]
 
     def file_counts(self) -> Iterator[FileCount]:
-        """How many files of each kind each input has."""
+        """Return how many files of each kind each input has."""
         for key in sorted(self._counts):
             index, kind, suffix = key
             yield FileCount(input=index, kind=kind, suffix=suffix, count=self._counts[key], bytes=self._bytes[key])
@@ -252,6 +291,53 @@ class _Clerk:
                 file_bytes=seen.file_bytes,
             )
         )
+
+        is_listed = not any(one.input == index and one.path.startswith(directory.path or ".") for one in self.problems)
+        if is_listed and name is not None and name.state is DirectoryState.LIVE:
+            self._note_missing(index, one, seen, state, name, tail)
+
+    def _note_missing(
+        self,
+        index: int,
+        one: FoundInput,
+        seen: _Partition,
+        state: LogDirState | None,
+        name: PartitionDirectoryName,
+        tail: LogTail | Absent,
+    ) -> None:
+        bases = sorted(base for base, _ in seen.segments)
+        end = tail.log_end_offset if isinstance(tail, LogTail) else None
+        if bases and end is None:
+            return  # how far the log reaches can't be read
+        # Of all segments but the last only the base is known here.
+        ends = [*bases[:-1], *([] if end is None else [end])]
+        reach = [
+            value
+            for field_name in ("high_watermark", "recovery_point")
+            if not isinstance(value := _claim(state, field_name, name), Absent)
+        ]
+        start = _claim(state, "log_start", name)
+        is_clean = any(log_dir.clean_shutdown for log_dir in one.log_dirs if log_dir.path == seen.directory.log_dir)
+        self.missing += [
+            MissingOffsets(
+                input=index,
+                path=seen.directory.path or ".",
+                topic_partition=name.topic_partition,
+                clean_shutdown=is_clean,
+                unaccounted=found,
+            )
+            for found in merged(
+                find_unaccounted(
+                    [(base, after, "") for base, after in zip(bases, ends, strict=False)],
+                    orphan_indexes(seen.names),
+                    log_start=None if isinstance(start, Absent) else start,
+                    reach=max(reach, default=None),
+                    explained=seen.snapshots,
+                )
+            )
+            # Without the marker of a clean stop numbers above the log end are ordinary.
+            if found.sign is not Sign.ABOVE_END or is_clean
+        ]
 
     def _tail(self, index: int, one: FoundInput, seen: _Partition) -> LogTail | Absent:
         try:
@@ -306,7 +392,7 @@ def _log_dir(log_dir: FoundLogDir) -> ListedLogDir:
 
 def _claim(state: LogDirState | None, name: str, partition: PartitionDirectoryName | None) -> int | Absent:
     if state is None or partition is None:
-        return Absent.UNKNOWN  # the checkpoints stand in the log directory, which is not among the inputs
+        return Absent.UNKNOWN  # the checkpoints are in the log directory, which is not among the inputs
     if partition.is_metadata or partition.state not in {DirectoryState.LIVE, DirectoryState.FUTURE}:
         return Absent.NOT_APPLICABLE  # a line with this name means the live replica, which may be of another topic
     claimed = checkpoint_value(state, name, partition.topic_partition)

@@ -21,7 +21,7 @@ DIGEST_DTYPE = np.dtype([("bucket", "<i8"), ("low", "<u8"), ("high", "<u8"), ("b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """Where a statement can be checked: an input, a file in it, and a run of bytes or a line."""
+    """The place where a statement can be checked: an input, a file in it, and a run of bytes or a line."""
 
     input: int
     path: str
@@ -60,7 +60,7 @@ class CheckpointValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
-    """Where a replica's log begins and ends on disk."""
+    """The beginning and end of a replica's log on disk, with its leader epochs."""
 
     log_start_offset: int
     log_end_offset: int
@@ -80,15 +80,15 @@ class Segment:
     """The offset behind the last batch before the first one that fails, absent where no batch is sound."""
     first_offset: int | Absent
     last_offset: int | Absent
-    """Of all sound batches, also of those behind a damaged one."""
+    """The last offset of all sound batches, also of those behind a damaged one."""
     batch_count: int
     record_count: int
     epochs: tuple[EpochEntry, ...]
-    """Where each leader epoch begins in this file, in file order; magic 2 batches only."""
+    """The offset at which each leader epoch begins in this file, in file order; magic 2 batches only."""
     magics: frozenset[int]
     max_timestamp_ms: int | Absent
     digests: NDArray[np.void]
-    """Of `DIGEST_DTYPE`, rising by bucket."""
+    """The digests, of `DIGEST_DTYPE`, rising by bucket."""
     batches: BatchTable | Absent
     """The whole table where it is small, else absent: ask `BatchReader`."""
     damage: tuple[Damage, ...] = ()
@@ -120,25 +120,31 @@ class Replica:
     topic_id: str | Absent
     segments: tuple[Segment, ...]
     lineage: Lineage
-    """From the batches: a fact. Its log end is that of the last sound batch."""
+    """The lineage by the batches: a fact. Its log end is that of the last sound batch."""
     checkpoint_epochs: tuple[EpochEntry, ...] | Absent
-    """From `leader-epoch-checkpoint`: a claim, and what the broker acts on."""
+    """The epochs of `leader-epoch-checkpoint`: a claim, and what the broker acts on."""
     high_watermark: CheckpointValue | Absent
     recovery_point: CheckpointValue | Absent
     log_start: CheckpointValue | Absent
     cleaner_point: CheckpointValue | Absent
     clean_shutdown: bool
     """The log dir holds `.kafka_cleanshutdown`."""
+    checkpoint_times_ns: Mapping[str, int] = field(default_factory=dict)
+    """The times at which the files of high watermark and recovery point were last written, by the name of the field; empty where that is not known."""
     producer_snapshots: tuple[int, ...] = ()
     """Offsets that name the `.snapshot` files."""
+    is_read_whole: bool = True
+    """Its directory could be listed and all of its segments read: else what is not here need not be missing."""
+    orphan_indexes: tuple[tuple[int, str], ...] = ()
+    """Base offset and path of indexes whose segment is not there."""
     deleted_segments: tuple[Segment, ...] = ()
     """Segments renamed `.deleted`: content that outlives a truncation or retention."""
     damage: Mapping[str, tuple[Damage, ...]] = field(default_factory=dict)
-    """Of files other than segments, by path relative to the input."""
+    """The damage of files other than segments, by path relative to the input."""
     is_at_hand: bool = True
     """Its batches can be read; else only digests of them are here."""
     has_records: bool = True
-    """Its records can be read, or digests that tell which are equal."""
+    """Return whether its records, or digests that show which are equal, can be read."""
 
     @property
     def batches_from(self) -> int:
@@ -147,7 +153,7 @@ class Replica:
 
     @property
     def owner(self) -> str:
-        """Whose replica this is, in words: its broker, or the input where no broker is known."""
+        """The owner of the replica in words: its broker, or the input where no broker is known."""
         return f"input {self.input + 1}" if isinstance(self.broker_id, Absent) else f"broker {self.broker_id}"
 
     def cite(
@@ -169,7 +175,7 @@ class Node:
 
 
 class BatchReader(Protocol):
-    """How conclusions ask for content: the only way from a rule to bytes, handed in by `evidence.batch_reader`."""
+    """The interface through which conclusions ask for content: the only way from a rule to bytes, handed in by `evidence.batch_reader`."""
 
     def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
         """Rows of every sound batch that touches the offsets, in file order; `segment` indexes `replica.segments`."""

@@ -20,7 +20,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 Progress = Callable[[int], None]
-"""Told the bytes that were read since it was last told."""
+"""A function that is called with the bytes read since the last call."""
 
 WORTH_A_PROCESS = 24 << 20
 """Bytes to read for which a second process pays."""
@@ -196,7 +196,7 @@ def _forked(serve: Callable[[int], None], unneeded: Sequence[int]) -> tuple[int,
 
 
 def _receive(descriptor: int) -> tuple[Any] | None:
-    """What was sent, none where the other end is closed."""
+    """Return what was sent, none where the other end is closed."""
     head = _read_exactly(descriptor, _FRAME.size)
     data = None if head is None else _read_exactly(descriptor, _FRAME.unpack(head)[0])
     return None if data is None else (pickle.loads(data),)  # noqa: S301  # from our own child

@@ -1,1 +1,1 @@
-"""What the tool states, each statement with its code, severity, confidence and citations."""
+"""The statements of the tool, each with its code, severity, confidence and citations."""

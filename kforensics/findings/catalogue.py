@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingKind:
-    """What a code stands for, and what is said where a finding has no more precise words."""
+    """The meaning of a code, and the text of a finding that has no more precise words."""
 
     title: str
     meaning: str
@@ -48,13 +48,13 @@ CATALOGUE: dict[str, FindingKind] = {
     ),
     "KF106": FindingKind(
         title="a leader epoch checkpoint that is wrong",
-        meaning="The broker truncates by this file: a wrong line can cut off committed records, a malformed one takes the log directory offline.",
+        meaning="The broker truncates by this file: a wrong line can make it discard committed records, a malformed one takes the log directory offline.",
         advice="Do not start the broker on it before the directory is copied; compare it with the epochs of the batches.",
         references=("KIP-101", "KAFKA-16541"),
     ),
     "KF107": FindingKind(
         title="an offset checkpoint that is wrong",
-        meaning="A malformed line makes the broker drop the file or take the log directory offline; an offset above the log end tells of records that are gone.",
+        meaning="A malformed line makes the broker drop the file or take the log directory offline; an offset above the log end shows that records were lost.",
         advice="Look at the other replicas before the broker is started: they may hold what is missing here.",
     ),
     "KF108": FindingKind(
@@ -81,12 +81,12 @@ CATALOGUE: dict[str, FindingKind] = {
     "KF112": FindingKind(
         title="files that are stale by design",
         meaning="Checkpoints are written now and then, or not before a clean stop; loading repairs them.",
-        advice="Nothing has to be done. Numbers above the log end can tell of lost records: `kforensics diff` compares the replicas.",
+        advice="Nothing has to be done. Numbers above the log end can be a sign of lost records: `kforensics diff` compares the replicas.",
         references=("KAFKA-16541",),
     ),
     "KF113": FindingKind(
         title="leader epochs that fall within a log",
-        meaning="Two histories stand in one log: a truncation stopped at the wrong place, and this replica differs from others for good.",
+        meaning="One log holds two histories: a truncation stopped at the wrong place, and this replica differs from others for good.",
         advice="Compare the replicas with `kforensics diff`, and decide which history counts before any of them is deleted.",
         references=("KIP-279",),
     ),
@@ -101,20 +101,26 @@ CATALOGUE: dict[str, FindingKind] = {
         advice="The id in the cluster metadata says which are current; keep the others until it is clear that nothing of them is needed.",
         references=("KIP-516",),
     ),
+    "KF116": FindingKind(
+        title="a missing segment",
+        meaning="Its index, a checkpoint or the segments around it show that it was there: a broker deletes them together, so it was taken away or lost. "
+        "A start does not bring it back: the broker begins an empty log, or serves the log with a hole.",
+        advice="Look for the file in lost+found, in other copies of the directory and on the other replicas before this broker starts.",
+    ),
     "KF201": FindingKind(
         title="a replica will discard committed records",
-        meaning="Consumers could read these records and acks=all producers were told they were safe. After the cut no replica of the comparison holds them.",
+        meaning="Consumers could read these records and producers with acks=all got acknowledgements for them. After the truncation no replica of the comparison holds them.",
         advice="Do not start this broker before its directory is copied. Export the records from the copy, or choose a leader that loses less.",
         references=("KIP-101", "KIP-279", "KIP-595"),
     ),
     "KF202": FindingKind(
         title="a replica will discard records that may have been committed",
         meaning="Nothing on these disks proves that the records were committed, and nothing speaks against it.",
-        advice="Copy the directory before the broker is started; client logs or another replica can tell more.",
+        advice="Copy the directory before the broker is started; client logs or another replica can show more.",
         references=("KIP-101", "KIP-279", "KIP-595"),
     ),
     "KF203": FindingKind(
-        title="a replica will cut its log, and nothing committed goes",
+        title="a replica will truncate its log, and discards nothing committed",
         meaning="The ordinary end of a fail-over: the tail was never committed, or the leader holds it and it is copied again.",
         advice="Nothing to do. Keep a copy if acks=1 records of the tail matter.",
         references=("KIP-101", "KIP-279", "KIP-595"),
@@ -122,11 +128,11 @@ CATALOGUE: dict[str, FindingKind] = {
     "KF204": FindingKind(
         title="replicas hold different content at the same offset, and no rule will repair it",
         meaning="Consumers read different records depending on which replica leads. The brokers notice nothing.",
-        advice="Find out which content is right (other replicas, producers), then let the wrong replica copy its log anew from an empty directory.",
+        advice="Find out which content is right (other replicas, producers), then let the wrong replica copy its log again into an empty directory.",
         references=("KIP-101", "KIP-279"),
     ),
     "KF205": FindingKind(
-        title="a cut below the replica's own high watermark",
+        title="a truncation below the replica's own high watermark",
         meaning="This never happens in a fenced history with clean elections: there was an unclean election, a lost disk tail, or a bug.",
         advice="Copy this replica before it starts: below its high watermark it holds committed records.",
         references=("KIP-320", "KIP-966"),
@@ -138,12 +144,12 @@ CATALOGUE: dict[str, FindingKind] = {
     ),
     "KF207": FindingKind(
         title="committed records are on no disk of the comparison",
-        meaning="A replica recorded a high watermark past the end of every log here: what lay below it was committed and is gone from these disks.",
+        meaning="A replica recorded a high watermark past the end of every log here: what was below it was committed and is not on these disks.",
         advice="Look for a replica or a snapshot that is not among the inputs before anything is started.",
         references=("KIP-966",),
     ),
     "KF208": FindingKind(
-        title="a log goes back in offsets",
+        title="a log whose offsets do not always rise",
         meaning="The log holds some offsets twice, as old brokers could write it after a truncation to the high watermark.",
         advice="Do not trust offsets alone here: compare records before one copy is taken.",
         references=("KAFKA-3919", "KIP-101"),
@@ -155,19 +161,19 @@ CATALOGUE: dict[str, FindingKind] = {
         references=("KAFKA-10706",),
     ),
     "KF210": FindingKind(
-        title="start-up recovery will drop sound records behind a damaged batch",
-        meaning="The broker cuts the log at the first batch that fails and deletes the segments behind, however sound they are.",
+        title="start-up recovery will discard sound records behind a damaged batch",
+        meaning="The broker truncates the log at the first batch that fails and deletes the segments behind it, however sound they are.",
         advice="Copy the directory before the broker is started; the records behind the damage can be read from the copy.",
     ),
     "KF211": FindingKind(
-        title="start-up recovery will drop an unfinished tail",
+        title="start-up recovery will discard an unfinished tail",
         meaning="Normal after a kill or a power loss: the last write did not get to the end.",
         advice="Nothing to do.",
     ),
     "KF212": FindingKind(
         title="no usable leader-epoch-checkpoint",
         meaning="The comparison uses the epochs of the batches. A broker that finds no file falls back to its high watermark; one that finds a malformed file takes the log dir offline.",
-        advice="Keep the file as it is for evidence; it can be written anew from the epochs shown.",
+        advice="Keep the file as it is for evidence; it can be written again from the epochs shown.",
         references=("KIP-101", "KAFKA-16541"),
     ),
     "KF213": FindingKind(
@@ -193,58 +199,58 @@ CATALOGUE: dict[str, FindingKind] = {
         references=("KIP-858", "KIP-966"),
     ),
     "KF301": FindingKind(
-        title="committed records are gone",
-        meaning="Producers with acks=all were told that these records were safe; the final leader does not hold them.",
-        advice="Keep every snapshot and every stopped replica that still holds them; tell the producers which offsets went.",
+        title="committed records are lost",
+        meaning="Producers with acks=all got acknowledgements for these records; the final leader does not hold them.",
+        advice="Keep every snapshot and every stopped replica that still holds them; inform the producers which offsets were lost.",
     ),
     "KF302": FindingKind(
-        title="records are gone that may have been committed",
+        title="records that may have been committed are lost",
         meaning="Nothing proves that they were below the high watermark, and nothing that they were not.",
         advice="Logs of the clients, the metadata log or another snapshot can settle it.",
     ),
     "KF303": FindingKind(
-        title="records are gone that were never committed",
-        meaning="They had not reached every in-sync replica, so no producer with acks=all was told that they were safe.",
+        title="records that were never committed are lost",
+        meaning="They had not reached every in-sync replica, so no producer with acks=all got an acknowledgement for them.",
         advice="Producers with acks=1 or 0 may want to send them again.",
     ),
     "KF304": FindingKind(
-        title="a cut that the protocol would not have made",
-        meaning="Worked out again from the logs as they were, the truncation should have ended elsewhere.",
+        title="a truncation that the protocol would not have made",
+        meaning="Recomputed from the logs as they were, the truncation should have ended at another offset.",
         advice="Compare the broker's version with the known truncation bugs, and the replicas with diff.",
         references=("KIP-101", "KIP-279"),
     ),
     "KF305": FindingKind(
-        title="a consumer group that stands on records that are gone",
+        title="a consumer group whose committed offset refers to lost records",
         meaning="It will be reset by auto.offset.reset, or go on behind records that it has never read.",
         advice="Set the group's offset by hand once the partition is settled.",
     ),
     "KF306": FindingKind(
         title="a truncation without loss of committed records",
-        meaning="Followers cut what their new leader never had; this is how replicas come together again.",
+        meaning="Followers truncate what their new leader never had; this is how replicas become equal again.",
         advice="Nothing to do.",
         references=("KIP-101",),
     ),
     "KF307": FindingKind(
         title="unclean elections without loss",
-        meaning="The leader was not in sync by the books but held everything that any input shows.",
+        meaning="The leader was not in the recorded ISR but held everything that any input shows.",
         advice="Nothing to do; the setting that allowed it may lose records next time.",
         references=("KIP-966",),
     ),
     "KF308": FindingKind(
         title="a torn transaction",
-        meaning="Data and end marker of a transaction were parted by a loss: read_committed consumers wait, or see less than was committed.",
-        advice="Look at the producer's application: what it committed in one go is no longer whole. kafka-transactions can abort what hangs.",
+        meaning="A loss separated the data of a transaction from its end marker: read_committed consumers wait, or see less than was committed.",
+        advice="Look at the producer's application: what it committed in one transaction is no longer complete. kafka-transactions can abort what hangs.",
         references=("KIP-98", "KIP-664"),
     ),
     "KF309": FindingKind(
-        title="an idempotent producer whose sequence goes back",
-        meaning="Its next batch will be refused as out of order, unless it starts anew.",
+        title="an idempotent producer that is ahead of the sequence the leader knows",
+        meaning="Its next batch will be refused as out of order, unless the producer restarts.",
         advice="Restart the producer where it reports OutOfOrderSequenceException.",
         references=("KIP-98",),
     ),
     "KF401": FindingKind(
         title="a partition without a leader",
-        meaning="Nobody can produce to it or consume from it until a replica is elected.",
+        meaning="No client can produce to it or consume from it until a replica is elected.",
         advice="See `kforensics diff` for what each possible leader would lose, before an unclean election is allowed.",
         references=("KIP-966",),
     ),
@@ -255,13 +261,13 @@ CATALOGUE: dict[str, FindingKind] = {
     ),
     "KF403": FindingKind(
         title="an assigned replica that is not on the broker's disks",
-        meaning="The cluster counts on a copy that is not there: it was deleted, stands on a disk that is not mounted, or was never made.",
-        advice="Look for an offline or unmounted log directory first; a broker that starts without it copies the partition anew.",
+        meaning="The cluster counts on a copy that is not there: it was deleted, is on a disk that is not mounted, or was never made.",
+        advice="Look for an offline or unmounted log directory first; a broker that starts without it copies the partition again.",
         references=("KIP-858",),
     ),
     "KF404": FindingKind(
         title="a replica that the metadata does not assign to the broker",
-        meaning="Left behind by a reassignment or by a topic that was deleted while the broker was away; it takes space and may hold records nobody else has.",
+        meaning="Left behind by a reassignment or by a topic that was deleted while the broker was away; it takes space and may hold records that no other replica has.",
         advice="Compare it with the assigned replicas before it is removed.",
         references=("KAFKA-15605",),
     ),
@@ -283,11 +289,11 @@ CATALOGUE: dict[str, FindingKind] = {
     ),
     "KF408": FindingKind(
         title="logs that the evidence of a scan can't compare",
-        meaning="A scan with --digests-only proves equality per 65,536 offsets: where one log holds a part of such a run only, its digest proves nothing. Where a cleaner worked on one log, and the scan of the other node did not know of it, the records that would tell were not carried.",
+        meaning="A scan with --digests-only proves equality per 65,536 offsets: where one log holds a part of such a run only, its digest proves nothing. Where a cleaner worked on one log, and the scan of the other node did not know of it, the records that would show it were not carried.",
         advice="Scan without --digests-only, or run `kforensics diff` or `fleet audit` where the bytes of these replicas can be read.",
     ),
     "KF502": FindingKind(
-        title="one partition stands in two log directories of a node",
+        title="one partition is in two log directories of a node",
         meaning="A broker refuses to start when two of its log directories hold one partition, but for a move. In KRaft, since 3.7.1, one of them that the metadata does not assign, or that is of another topic id, is renamed to -stray first, and the broker starts.",
         advice="Compare both directories; keep copies of both before one is taken away.",
         references=("KIP-113",),
@@ -299,7 +305,7 @@ CATALOGUE: dict[str, FindingKind] = {
     ),
     "KF504": FindingKind(
         title="replicas under one name belong to different topics",
-        meaning="The topic was deleted and created again under its name: these logs are strangers to each other.",
+        meaning="The topic was deleted and created again under its name: these logs have nothing to do with each other.",
         advice="Do not compare or copy data between them; the id in the cluster metadata says which one is current.",
         references=("KIP-516",),
     ),

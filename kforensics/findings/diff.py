@@ -1,9 +1,11 @@
-"""Findings about replicas: what will be cut, what differs for ever, what is gone, and what makes a comparison impossible."""
+"""Findings about replicas: expected truncations, divergence that no rule repairs, lost records, and what makes a comparison impossible."""
 
 from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent, DamageKind
-from kforensics.evidence.model import Input, Node
+from kforensics.evidence.model import Input, Node, Replica
+from kforensics.evidence.replica.unaccounted import Sign, unaccounted_offsets
+from kforensics.findings.missing import missing_finding
 from kforensics.findings.model import Confidence, Finding, Severity, finding
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
@@ -14,6 +16,7 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
     """The findings of one partition."""
     for replica in report.replicas:
         yield from _replica_findings(report, replica)
+        yield from _missing_findings(report, replica.view.replica)
     for directory in report.set_aside:
         yield finding(
             "KF505" if directory.state == "stray" else "KF214",
@@ -32,6 +35,13 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
             statement=f"{report.partition} also belongs to {'broker' if len(missing) == 1 else 'brokers'} {', '.join(missing)}, of which no live directory of it is among the inputs",
             topic_partition=report.partition,
         )
+
+
+def _missing_findings(report: PartitionReport, directory: Replica) -> Iterator[Finding]:
+    """Offsets for which there is no segment; those above a log end have findings of their own."""
+    for one in unaccounted_offsets(directory):
+        if one.sign is not Sign.ABOVE_END:
+            yield missing_finding(one, report.partition, directory.cite(), directory.broker_id)
 
 
 def missing_isr_findings(
@@ -81,10 +91,12 @@ def _replica_findings(report: PartitionReport, replica: ReplicaReport) -> Iterat
         yield _silent_divergence(report, replica)
     if replica.past_end is not None:
         end = max(r.view.log_end_offset for r in report.replicas)
+        is_sure = replica.view.replica.clean_shutdown or report.is_stopped
         yield finding(
             "KF207",
-            severity=Severity.CRITICAL,
-            statement=f"{report.partition}: {replica.view.replica.owner} recorded high watermark {replica.past_end.value}, but every log ends at or below {end}",
+            severity=Severity.CRITICAL if is_sure else Severity.WARNING,
+            confidence=Confidence.PROVEN if is_sure else Confidence.POSSIBLE,
+            statement=f"{report.partition}: {replica.view.replica.owner} recorded high watermark {replica.past_end.value}, but every log ends at or below {end}{'' if is_sure else ': copied while it ran, or after a power loss'}",
             topic_partition=report.partition,
             broker_id=replica.view.replica.broker_id,
             offsets=OffsetRange(end, replica.past_end.value - 1),
@@ -99,12 +111,32 @@ def _replica_findings(report: PartitionReport, replica: ReplicaReport) -> Iterat
             topic_partition=report.partition,
             broker_id=replica.view.replica.broker_id,
         )
+    if replica.divergence is not None and replica.divergence.is_open:
+        yield _open_question(report, replica)
     yield from _own_log(report, replica)
+
+
+def _open_question(report: PartitionReport, replica: ReplicaReport) -> Finding:
+    asked = replica.divergence
+    assert asked is not None
+    return finding(
+        "KF204",
+        severity=Severity.NOTE,
+        confidence=Confidence.POSSIBLE,
+        statement=f"{report.partition}: {replica.view.replica.owner} and the replica it follows may differ at offset {asked.offset}, or compaction removed what would show that they do not: {asked.detail}",
+        topic_partition=report.partition,
+        broker_id=replica.view.replica.broker_id,
+        offsets=OffsetRange(asked.offset, asked.offset),
+        citations=asked.citations,
+    )
 
 
 def _is_silent(replica: ReplicaReport) -> bool:
     expected = replica.truncation
-    return replica.divergence is not None and (expected is None or replica.divergence.offset < expected.offset)
+    parted = replica.divergence
+    if parted is None or parted.is_open:
+        return False
+    return expected is None or parted.offset < expected.offset
 
 
 def _truncation_finding(report: PartitionReport, replica: ReplicaReport) -> Finding:
@@ -115,37 +147,63 @@ def _truncation_finding(report: PartitionReport, replica: ReplicaReport) -> Find
     records = f"{counts.records} records" if counts.records != 1 else "1 record"
     if counts.markers:
         records += f" and {counts.markers} transaction markers" if counts.markers > 1 else " and 1 transaction marker"
-    head = f"{report.partition}: {replica.view.replica.owner} will cut its log from {replica.view.log_end_offset} to {expected.offset}: {records}"
+    head = f"{report.partition}: {_if_led(report)}{replica.view.replica.owner} will truncate its log from {replica.view.log_end_offset} to {expected.offset}: {records}"
     if lost.certain:
         code, severity, tail = (
             "KF201",
             Severity.CRITICAL,
-            f", {lost.certain} of them certainly committed and not on the leader",
+            f", {_of_them(lost.certain, counts.records)}certainly committed and not on the leader",
         )
     elif lost.possible:
         code, severity, tail = (
             "KF202",
             Severity.ERROR,
-            f", {lost.possible} of them possibly committed and not on the leader",
+            f", {_of_them(lost.possible, counts.records)}possibly committed and not on the leader",
         )
     else:
         code, severity = "KF203", Severity.WARNING
         tail = (
-            ", none of them committed"
+            (", not committed" if counts.records == 1 else ", none of them committed")
             if counts.no == counts.records
-            else ", all of which the leader holds"
+            else (", which the leader holds" if counts.records == 1 else ", all of which the leader holds")
             if not lost.records
             else ""
         )
+    is_assumed = bool(replica.by_other_protocols)
     return finding(
         code,
         severity=severity,
-        statement=head + tail,
+        confidence=_confidence(report, is_open=is_assumed or replica.is_tail_of_a_copy),
+        statement=head + tail + _hedge(replica),
         topic_partition=report.partition,
         broker_id=broker,
         offsets=expected.dropped,
         citations=tuple(c for run in expected.runs for c in run.citations) or (replica.view.replica.cite(),),
     )
+
+
+def _of_them(count: int, records: int) -> str:
+    return "" if records == 1 else f"{count} of them "
+
+
+def _if_led(report: PartitionReport) -> str:
+    """The beginning of a sentence that is only true if a guessed leader leads."""
+    leader = report.leader
+    return "" if leader is None or leader.is_known else f"if {leader.view.replica.owner} leads (guessed), "
+
+
+def _confidence(report: PartitionReport, *, is_open: bool) -> Confidence:
+    if is_open:
+        return Confidence.POSSIBLE
+    return Confidence.PROVEN if report.leader is None or report.leader.is_known else Confidence.LIKELY
+
+
+def _hedge(replica: ReplicaReport) -> str:
+    if replica.by_other_protocols:
+        return "; which Kafka version it runs is not known, and other versions would truncate to another offset"
+    if replica.is_tail_of_a_copy:
+        return ", unless the leader's directory was copied earlier while it ran"
+    return ""
 
 
 def _below_high_watermark(report: PartitionReport, replica: ReplicaReport) -> Iterator[Finding]:
@@ -160,7 +218,7 @@ def _below_high_watermark(report: PartitionReport, replica: ReplicaReport) -> It
     yield finding(
         "KF205",
         severity=Severity.ERROR,
-        statement=f"{report.partition}: the cut of {replica.view.replica.owner} at {expected.offset} lies below its own high watermark {recorded.value}",
+        statement=f"{report.partition}: the truncation of {replica.view.replica.owner} to {expected.offset} is below its own high watermark {recorded.value}",
         topic_partition=report.partition,
         broker_id=replica.view.replica.broker_id,
         offsets=OffsetRange(expected.offset, min(recorded.value, replica.view.log_end_offset) - 1),
@@ -199,7 +257,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
         yield finding(
             "KF210" if dropped else "KF211",
             severity=Severity.ERROR if dropped else Severity.NOTE,
-            statement=f"{report.partition}: start-up recovery of {view.replica.owner} will drop {what}; its log then ends at {view.log_end_offset}",
+            statement=f"{report.partition}: start-up recovery of {view.replica.owner} will discard {what}; its log then ends at {view.log_end_offset}",
             topic_partition=report.partition,
             broker_id=broker,
             citations=(view.truncated_by_recovery,),
@@ -210,7 +268,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
             yield finding(
                 "KF208",
                 severity=Severity.ERROR,
-                statement=f"{report.partition}: the log of {view.replica.owner} goes back in offsets: expected {doubled.expected}, found {doubled.found}",
+                statement=f"{report.partition}: the offsets of the log of {view.replica.owner} do not always rise: expected {doubled.expected}, found {doubled.found}",
                 topic_partition=report.partition,
                 broker_id=broker,
                 citations=(view.replica.cite(segment.path.rsplit("/", 1)[-1], doubled.span),),
@@ -232,7 +290,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
             severity=Severity.WARNING if unreadable else Severity.NOTE,
             statement=(
                 f"{report.partition}: leader-epoch-checkpoint of {view.replica.owner} is {'unreadable' if unreadable else 'missing'}; "
-                f"its batches tell of epochs up to {view.batch_epochs[-1].leader_epoch}"
+                f"its batches show epochs up to {view.batch_epochs[-1].leader_epoch}"
             ),
             topic_partition=report.partition,
             broker_id=broker,
@@ -250,7 +308,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
 
 
 def identity_findings(inputs: Sequence[Input], nodes: Sequence[Node]) -> Iterator[Finding]:
-    """What the inputs as a whole say that can't be: several clusters, or one node twice."""
+    """Contradictions among the inputs as a whole: several clusters, or one node given twice."""
     clusters = sorted({str(i.cluster_id) for i in inputs if not isinstance(i.cluster_id, Absent)})
     if len(clusters) > 1:
         yield finding(

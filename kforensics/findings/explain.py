@@ -1,4 +1,4 @@
-"""Findings about incidents: committed records that are gone, cuts that took them, groups that stand on nothing."""
+"""Findings about incidents: lost records, the truncations that discarded them, and consumer groups whose offsets refer to them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,10 +10,11 @@ from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, 
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import OffsetRange
+from kforensics.words import listed
 
 
 def explain_findings(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> tuple[Finding, ...]:
-    """Every finding of the stories, the gravest first."""
+    """Every finding about the incidents, the gravest first."""
     found = [item for incident in incidents for item in _incident_findings(incident)]
     found += _harmless_elections(incidents, timeline)
     return by_gravity(tuple(found))
@@ -32,7 +33,7 @@ def _incident_findings(incident: PartitionIncident) -> Iterator[Finding]:
             severity=Severity.ERROR,
             statement=(
                 f"{incident.partition}: a transaction of producer {torn.producer_id} is torn ({torn.kind}),"
-                f" offsets {torn.lost.first} to {torn.lost.last} of it are gone"
+                f" offsets {torn.lost.first} to {torn.lost.last} of it are lost"
             ),
             topic_partition=incident.partition,
             offsets=torn.lost,
@@ -49,7 +50,7 @@ def _incident_findings(incident: PartitionIncident) -> Iterator[Finding]:
         )
     for group in incident.groups:
         words = (
-            f"offset {group.offset} lies past the log end {incident.log_end_offset}"
+            f"offset {group.offset} is past the log end {incident.log_end_offset}"
             if group.kind == "ahead"
             else f"offset {group.offset} was committed against records that others have replaced"
         )
@@ -91,22 +92,25 @@ def _past_end_findings(incident: PartitionIncident) -> Iterator[Finding]:
 
 
 def _loss_findings(incident: PartitionIncident) -> Iterator[Finding]:
-    for certainty, code, severity, words in (
-        ("certain", "KF301", Severity.CRITICAL, "that were committed are gone"),
-        ("possible", "KF302", Severity.ERROR, "that may have been committed are gone"),
-        ("no", "KF303", Severity.NOTE, "that were never committed are gone"),
+    for certainty, code, severity, (one, many) in (
+        ("certain", "KF301", Severity.CRITICAL, ("was committed", "were committed")),
+        ("possible", "KF302", Severity.ERROR, ("may have been committed", "may have been committed")),
+        ("no", "KF303", Severity.NOTE, ("was never committed", "were never committed")),
     ):
         losses = [loss for loss in incident.losses if loss.was_committed == certainty]
         if not losses or not sum(loss.records for loss in losses):
             continue
         records = sum(loss.records for loss in losses)
         in_use = sorted({str(holder.broker_id) for loss in losses for holder in loss.in_use})
-        tail = f"; broker {', '.join(in_use)} still holds some of them" if in_use else ""
+        is_one = records == 1
+        what = f"1 record that {one} is lost" if is_one else f"{records} records that {many} are lost"
+        holders = f"broker {in_use[0]} still holds" if len(in_use) == 1 else f"brokers {listed(in_use)} still hold"
+        tail = f"; {holders} {'it' if is_one else 'some of them'}" if in_use else ""
         yield finding(
             code,
             severity=severity,
             confidence=Confidence.PROVEN if certainty != "possible" else Confidence.POSSIBLE,
-            statement=f"{incident.partition}: {records} record{'s' if records != 1 else ''} {words} ({_ranges(losses)}): {_causes(losses)}{tail}",
+            statement=f"{incident.partition}: {what} ({_ranges(losses)}): {_causes(losses)}{tail}",
             topic_partition=incident.partition,
             offsets=OffsetRange(losses[0].offsets.first, max(loss.offsets.last for loss in losses)),
             citations=_citations(losses),
@@ -133,8 +137,8 @@ def _truncation_findings(incident: PartitionIncident, truncation: ExplainedTrunc
             severity=Severity.WARNING,
             confidence=Confidence.LIKELY,
             statement=(
-                f"{incident.partition}: broker {truncation.broker_id} cut its log to {truncation.to_offset},"
-                f" the protocol {truncation.protocol} would have cut to {truncation.expected_offset}"
+                f"{incident.partition}: broker {truncation.broker_id} truncated its log to {truncation.to_offset},"
+                f" the protocol {truncation.protocol} would have truncated to {truncation.expected_offset}"
             ),
             topic_partition=incident.partition,
             broker_id=truncation.broker_id,
@@ -145,7 +149,7 @@ def _truncation_findings(incident: PartitionIncident, truncation: ExplainedTrunc
             "KF306",
             severity=Severity.NOTE,
             confidence=Confidence(truncation.cause.confidence),
-            statement=f"{incident.partition}: broker {truncation.broker_id} cut its log from {truncation.from_offset} to {truncation.to_offset}: {truncation.cause.reason}",
+            statement=f"{incident.partition}: broker {truncation.broker_id} truncated its log from {truncation.from_offset} to {truncation.to_offset}: {truncation.cause.reason}",
             topic_partition=incident.partition,
             broker_id=truncation.broker_id,
             citations=truncation.citations,

@@ -1,4 +1,4 @@
-"""Findings about a fleet: where replicas are against where they should be, who leads, and what could not be compared from afar."""
+"""Findings about a fleet: where replicas are against where they should be, who leads, and what could not be compared without the disks."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,7 +12,7 @@ from kforensics.units import OffsetRange
 
 
 def placement_findings(report: PartitionReport, placement: Placement) -> Iterator[Finding]:
-    """What is wrong with the placement of one partition."""
+    """Yield the findings about the placement of one partition."""
     partition = report.partition
     if placement.is_offline:
         yield finding(
@@ -80,7 +80,7 @@ def inventory_findings(disagreements: Mapping[str, tuple[int, int]]) -> Iterator
 
 
 def undecided_findings(report: PartitionReport, reader: BatchReader) -> Iterator[Finding]:
-    """Runs of offsets whose digests do not prove two logs equal, where what would tell is not at hand."""
+    """Runs of offsets whose digests do not prove two logs equal, where the evidence that would show it is not at hand."""
     for one in report.replicas:
         other = one.compared_with
         replicas = () if other is None else (one.view.replica, other.replica)

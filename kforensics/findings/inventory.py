@@ -1,4 +1,4 @@
-"""What an inventory alone shows: doubled and strange directories, replicas of other topics."""
+"""Findings that an inventory alone shows: partitions in two directories, unknown directories, replicas of other topics."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from kforensics.damage import Absent
 from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
 from kforensics.evidence.model import Citation
+from kforensics.findings.missing import missing_finding
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
 from kforensics.units import TopicPartition
 
@@ -14,7 +15,7 @@ MOST_NAMED = 100
 
 
 def inventory_findings(inventory: Inventory) -> tuple[Finding, ...]:
-    """The gravest first."""
+    """All findings about the inventory, the gravest first."""
     return by_gravity(
         (
             *_doubled(inventory),
@@ -22,8 +23,20 @@ def inventory_findings(inventory: Inventory) -> tuple[Finding, ...]:
             *_other_topics(inventory),
             *_strays(inventory),
             *_unknown_files(inventory),
+            *_missing(inventory),
         )
     )
+
+
+def _missing(inventory: Inventory) -> Iterator[Finding]:
+    nodes = {node.input: node for node in inventory.nodes}
+    for one in inventory.missing:
+        yield missing_finding(
+            one.unaccounted,
+            one.topic_partition,
+            Citation(input=one.input, path=one.path),
+            _node_id(nodes.get(one.input)),
+        )
 
 
 def _doubled(inventory: Inventory) -> Iterator[Finding]:
@@ -37,7 +50,7 @@ def _doubled(inventory: Inventory) -> Iterator[Finding]:
             yield finding(
                 "KF502",
                 severity=Severity.ERROR,
-                statement=f"{key} stands in {len(replicas)} log directories of the node",
+                statement=f"{key} is in {len(replicas)} log directories of the node",
                 topic_partition=key,
                 broker_id=nodes[index].node_id,
                 citations=tuple(Citation(input=index, path=one.path) for one in replicas),

@@ -1,4 +1,4 @@
-"""A finding: one thing worth telling an operator, with the evidence that shows it."""
+"""A finding: one statement that an operator should know, with the evidence that shows it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +10,7 @@ from kforensics.units import OffsetRange, TopicPartition
 
 
 class Severity(StrEnum):
-    """How much a finding matters; from `WARNING` up it makes the exit code 1."""
+    """The gravity of a finding; from `WARNING` up it makes the exit code 1."""
 
     CRITICAL = "critical"
     """Committed records are lost or will be."""
@@ -31,7 +31,7 @@ _RANKS = {severity: rank for rank, severity in enumerate(reversed(Severity))}
 
 
 class Confidence(StrEnum):
-    """How firmly the evidence carries the statement."""
+    """The degree to which the evidence supports the statement."""
 
     PROVEN = "proven"
     LIKELY = "likely"
@@ -40,7 +40,7 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One statement about the evidence; `code` stands in the catalogue and never changes its meaning."""
+    """One statement about the evidence; `code` is in the catalogue and never changes its meaning."""
 
     code: str
     severity: Severity

@@ -1,4 +1,4 @@
-"""What the check of a seal says: one finding a kind of difference, however many files it is true of."""
+"""The findings of the check of a seal: one for each kind of difference, however many files it is true of."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

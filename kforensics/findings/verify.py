@@ -1,4 +1,4 @@
-"""Findings of `verify`: what of the files is damaged, what a crash left behind, what the broker repairs by itself."""
+"""Findings of `verify`: damaged files, what a crash left behind, and what the broker repairs by itself."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,14 +23,14 @@ _SEQUENCE_KINDS = frozenset({DamageKind.ORDER, DamageKind.EPOCH, DamageKind.NAME
 _UNDER_A_SOUND_CHECKSUM = frozenset(
     {DamageKind.RECORD, DamageKind.COUNT, DamageKind.COMPRESSION, DamageKind.TOO_LARGE, DamageKind.UNSUPPORTED}
 )
-"""What recovery does not see: it asks for checksums, and opens no batch."""
+"""The damage that recovery does not see: it checks checksums, and opens no batch."""
 
 _REBUILT = frozenset({"KF103", "KF104", "KF105", "KF107"})
 """Damage of files that a broker can do without: a warning, not an error."""
 
-_CUT_AT_START = (
-    "The broker left no clean-shutdown marker, and this place is at or above the recovery point: the next start cuts the log here "
-    "and discards what stands behind, sound batches included."
+_DISCARDED_AT_START = (
+    "The broker left no clean-shutdown marker, and this place is at or above the recovery point: the next start truncates the log here "
+    "and discards what is behind, sound batches included."
 )
 _COPY_FIRST = "Copy this directory before the broker starts again."
 
@@ -83,6 +83,8 @@ def _file_findings(report: FileReport, intact: IntactReplicas, inputs: Sequence[
             code, severity = "KF110", Severity.NOTE
         elif place.gravity is not Gravity.DAMAGE:
             continue
+        elif place.kind is DamageKind.MISSING:
+            code, severity = "KF116", Severity.ERROR
         elif report.kind is FileKind.SEGMENT:
             code, severity = ("KF102" if place.kind in _SEQUENCE_KINDS else "KF101"), Severity.ERROR
         else:
@@ -90,7 +92,7 @@ def _file_findings(report: FileReport, intact: IntactReplicas, inputs: Sequence[
             assert not isinstance(code, Absent), f"{report.kind} is not checked"
             severity = Severity.WARNING if code in _REBUILT else Severity.ERROR
         is_incomplete = code == "KF101" and _will_be_truncated(context, place)
-        meaning, advice = (_CUT_AT_START, _COPY_FIRST) if is_incomplete else ("", "")
+        meaning, advice = (_DISCARDED_AT_START, _COPY_FIRST) if is_incomplete else ("", "")
         if code == "KF110":
             meaning, advice = _of_torn_tail(context)
         elif code == "KF101" and (words := _of_clean_tail(context, report, place)):
@@ -113,14 +115,14 @@ def _file_findings(report: FileReport, intact: IntactReplicas, inputs: Sequence[
 
 
 def _of_torn_tail(context: PartitionContext | None) -> tuple[str, str]:
-    """What the next start makes of the unfinished end of a log, and what to do, where it is known that the start recovers it."""
+    """Return what the next start makes of the unfinished end of a log, and what to do, where it is known that the start recovers it."""
     if context is None or not (context.is_metadata or context.clean_shutdown is False):
         return "", ""
     return _TRUNCATED_AT_START, _NOTHING_TO_DO
 
 
 def _of_clean_tail(context: PartitionContext | None, report: FileReport, place: Damage) -> str:
-    """What bytes behind the last batch come to after a clean stop, which recovers nothing.
+    """Return what becomes of bytes behind the last batch after a clean shutdown, where nothing is recovered.
 
     `LogSegment.readNextOffset` reads on behind the last index entry without a checksum, up to 4.3.1.
     """

@@ -14,6 +14,7 @@ from typing import Any
 
 from kforensics import __version__
 from kforensics.commands.diff import DiffOptions
+from kforensics.commands.filters import check_wanted
 from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.fleet.closing import audited_brokers, unanswered, write_rest
 from kforensics.fleet.incremental import fingerprint_of, is_unchanged, take_over
@@ -32,11 +33,11 @@ AUDIT_SCHEMA = "kforensics/fleet-audit/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOutcome:
-    """How an audit went; what it found stands in the tables."""
+    """The outcome of an audit; its results are in the tables."""
 
     tables: Tables
     seconds: Mapping[str, float]
-    """Of each stage, by the clock on the wall."""
+    """The time that each stage took, by the wall clock."""
     read_bytes: int
     reused_segments: int
 
@@ -48,9 +49,10 @@ def audit(
     *,
     options: DiffOptions,
     since: Path | None = None,
+    keep_going: bool = False,
     progress: Progress | None = None,
 ) -> AuditOutcome:
-    """Audit what the sources stand for and write the tables.
+    """Audit the inputs of the sources and write the tables.
 
     Args:
         session: a Spark session.
@@ -58,23 +60,26 @@ def audit(
         out: the directory of the tables: new, or of an audit that was interrupted.
         options: as for a comparison: leader, protocol, topics.
         since: the tables of an earlier audit, whose closed segments need not be read again where they did not change.
-        progress: told how far each stage is.
+        keep_going: a source that can't be used is a problem beside the others.
+        progress: called with the progress of each stage.
 
     Raises:
         UsageError: the output can't be used.
-        EvidenceError: none of the sources can be.
+        EvidenceError: a source can't be used, or with `keep_going` none can.
     """
     clock = _Clock()
     check_output(out, sources)
     tables, run = _open_output(out)
     earlier = _earlier(since)
-    found = find_sources(sources)
+    found = find_sources(sources, keep_going=keep_going)
     tables.create([*TABLES, STATE])
     started = _manifest(sources, run, since)
     tables.write_manifest(AUDIT_MANIFEST, started)
     clusters = cluster_of_inputs(found.inputs)
     tasks = log_dir_tasks(found.inputs)
     totals = list_fleet(session, found, tasks, tables, options, progress)
+    if totals:
+        check_wanted(topics=options.topics, known_topics={topic for one in totals for topic in one.topics})
     started["fingerprint"] = fingerprint_of(found, tasks, totals, options)
     clock.stage("plan")
     if earlier is not None and not found.problems and is_unchanged(started["fingerprint"], totals, earlier):

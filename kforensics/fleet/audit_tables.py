@@ -16,7 +16,7 @@ from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Which partitions, nodes and findings a report is about; empty means all."""
+    """The partitions, nodes and findings that a report is about; empty means all."""
 
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
@@ -26,11 +26,11 @@ class Filters:
     least_severity: Severity = Severity.NOTE
 
     def of_partitions(self) -> Any:
-        """As a condition on the table of partitions."""
+        """Return the condition on the table of partitions."""
         return all_of(is_in("topic", self.topics), is_in("partition", self.partitions), is_in("verdict", self.verdicts))
 
     def of_findings(self) -> Any:
-        """As a condition on the table of findings."""
+        """Return the condition on the table of findings."""
         return all_of(
             is_in("topic", self.topics),
             is_in("partition", self.partitions),
@@ -47,7 +47,7 @@ def is_in(column: str, values: Iterable[Any]) -> Any:
 
 
 def all_of(*conditions: Any) -> Any:
-    """All of the conditions that are some."""
+    """The conjunction of the conditions that are given."""
     found = None
     for one in conditions:
         if one is not None:
@@ -66,7 +66,7 @@ def open_audit(location: Path) -> tuple[Tables, Mapping[str, Any]]:
     if manifest is None:
         raise EvidenceUnreadable(str(location), "no tables of an audit")
     if not manifest.get("is_complete"):
-        causes = ("it was interrupted: the same `fleet audit` with the same --out goes on where it stopped",)
+        causes = ("it was interrupted: the same `fleet audit` with the same --out continues where it stopped",)
         raise EvidenceUnreadable(str(location), "the audit did not finish", causes)
     return tables, manifest
 
@@ -82,7 +82,7 @@ def list_length(table: pa.Table, column: str) -> int:
 
 
 def counts_of(table: pa.Table, column: str) -> dict[str, int]:
-    """How often each value stands in a column."""
+    """Count each value of a column."""
     return dict(sorted((one["values"], one["counts"]) for one in pc.value_counts(table[column]).to_pylist()))
 
 

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow.compute as pc
 
-from kforensics.commands.diff import DiffOptions, nodes_of, not_found, single_files
+from kforensics.commands.diff import DiffOptions, nodes_of, single_files
+from kforensics.commands.filters import missing_filters
 from kforensics.damage import Absent
-from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.model import Problem
 from kforensics.findings.diff import identity_findings
 from kforensics.findings.fleet import inventory_findings, spread_findings
@@ -85,17 +86,21 @@ def _cluster_findings(tables: Tables, cluster: str, found: FoundSources, cluster
 def unanswered(
     tables: Tables, found: FoundSources, totals: Sequence[LogDirTotals], options: DiffOptions
 ) -> Iterator[Problem]:
-    """What was asked for by name and is not there, and what stands alone and can't be compared."""
+    """Yield the problems of requested partitions that are missing, and of replicas that have no other to be compared with."""
     yield from single_files(Inputs(found=tuple(one.found for one in found.inputs)))
     if not options.topics and not options.partitions and options.leader is None:
         return
     held = tables.column_table("replicas", ["partition", "node_id"])
-    yield from not_found(
-        options,
-        topics={topic for one in totals for topic in one.topics},
-        partitions=set(pc.unique(held["partition"]).to_pylist()),
-        brokers=set(pc.unique(held["node_id"]).to_pylist()),
+    missing = missing_filters(
+        topics=options.topics,
+        known_topics={topic for one in totals for topic in one.topics},
+        partitions=options.partitions,
+        known_partitions=set(pc.unique(held["partition"]).to_pylist()),
+        leader=options.leader,
+        known_brokers=set(pc.unique(held["node_id"]).to_pylist()),
     )
+    for words in missing:
+        yield Problem(input=0, path=WHOLE_INPUT, message=words)
 
 
 def audited_brokers(found: FoundSources, clusters: Sequence[str]) -> dict[str, frozenset[int]]:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kforensics.commands.fleet_summary import AuditComparison, FindingKey, VerdictChange
 from kforensics.damage import Absent
+from kforensics.findings.fleet_summary import AuditComparison, FindingKey, VerdictChange
 from kforensics.fleet.audit_tables import open_audit
 from kforensics.fleet.rows import known_or
 from kforensics.fleet.tables import Tables
@@ -15,7 +15,7 @@ _RANK = {verdict.value: rank for rank, verdict in enumerate(Verdict)}
 
 
 def compare_audits(earlier: Path, later: Path) -> AuditComparison:
-    """What is new and what is gone between two audits."""
+    """The new and the resolved findings, and the changed verdicts, between two audits."""
     before, _ = open_audit(earlier)
     after, _ = open_audit(later)
     found_before, found_after = _finding_keys(before), _finding_keys(after)

@@ -1,4 +1,4 @@
-"""What the evidence of a scan carries beyond digests, so that an audit can drill into it as into the files.
+"""The content that the evidence of a scan carries beyond digests, so that an audit can read it as it reads the files.
 
 A row a batch; digests of records where batches alone decide nothing, as in compacted logs and old formats; and the offsets
 that consumer groups committed. No key, value or header leaves the broker. Each partition directory has a part of its own.
@@ -41,8 +41,6 @@ _COPIED = tuple(
 Listed = Mapping[str, Any]
 """A row of the listing of a log directory."""
 
-Wrap = Callable[[Any], SegmentBytes]
-
 
 def content_part(source: str, directory: str) -> str:
     """The part that holds the content of a partition directory."""
@@ -55,23 +53,21 @@ class ContentKeeper:
     Args:
         tables: the evidence.
         task: the log directory.
-        wrap: put between each file and its reader.
     """
 
-    def __init__(self, tables: Tables, task: LogDirTask, wrap: Wrap | None) -> None:
+    def __init__(self, tables: Tables, task: LogDirTask) -> None:
         self._tables = tables
         self._task = task
-        self._wrap = wrap
         self._before = {name: frozenset(tables.parts(name)) for name in CONTENT_TABLES}
         self._reused: frozenset[str] = frozenset()
         self._renewed: frozenset[str] = frozenset()
         self._open: ExitStack = ExitStack()
         self._batches: _Sink | None = None
         self.parts: set[str] = set()
-        """Those that this scan wrote or left as they were."""
+        """The parts that this scan wrote or left as they were."""
 
     def expect(self, rows: Sequence[Listed], reused: frozenset[str]) -> None:
-        """Be told what comes next: a run of whole partition directories, and the files in it that are not read again."""
+        """Receive the next run of whole partition directories, and its files that are not read again."""
         self._reused = reused
         fresh = {row["directory"] for row in rows if row["kind"] == IS_SEGMENT and row["path"] not in reused}
         directories = {row["path"] for row in rows if row["kind"] == IS_DIRECTORY}
@@ -92,7 +88,7 @@ class ContentKeeper:
             self._batches.add(self._earlier("batches", row))
 
     def segment(self, row: Listed, source: SegmentBytes) -> Callable[[BatchTable], None] | None:
-        """What a segment's batches are shown to as they are read."""
+        """The function that receives a segment's batches as they are read."""
         sink = self._batches
         if sink is None or row["kind"] != IS_SEGMENT:
             return None
@@ -104,7 +100,7 @@ class ContentKeeper:
         Args:
             rows: the run of the listing.
             scanned: the segments in it, read or taken over.
-            replicas: its partition directories, which are told what is carried of them.
+            replicas: its partition directories, which learn what is carried of them.
         """
         self._close()
         by_directory: dict[str, list[Listed]] = {}
@@ -126,7 +122,7 @@ class ContentKeeper:
                 yield from self._write(directory, own, "commits", CARRIED_COMMITS, self._commits)
 
     def remove_others(self) -> None:
-        """Take away the content of directories that are gone."""
+        """Remove the content of directories that no longer exist."""
         for name in CONTENT_TABLES:
             for part in self._tables.parts(name):
                 if part.startswith(f"{self._task.source}-") and part not in self.parts:
@@ -174,7 +170,7 @@ class ContentKeeper:
     def _records(self, _directory: Listed, row: Listed) -> Iterator[pa.Table]:
         with open_evidence(self._task.found.root / row["path"]) as file:
             rows: list[Row] = []
-            for record in iter_records(self._wrap(file) if self._wrap else file):
+            for record in iter_records(file):
                 if isinstance(record, Record):
                     rows.append(_record_row(record, row["path"]))
                 if len(rows) >= ROW_GROUP:
@@ -183,7 +179,7 @@ class ContentKeeper:
             yield pa.Table.from_pylist(rows, schema=CARRIED_RECORDS)
 
     def _commits(self, directory: Listed, row: Listed) -> Iterator[pa.Table]:
-        found = highest_commits(commits_in_file(place_of(self._task, directory), row["path"], wrap=self._wrap))
+        found = highest_commits(commits_in_file(place_of(self._task, directory), row["path"]))
         rows = [
             {
                 "path": row["path"],
@@ -221,7 +217,7 @@ class _Sink:
 
 
 def _is_by_record(directory: Mapping[str, Any], segments: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether records may have to tell what batches can't: a cleaner was at work, or conversions between old formats were."""
+    """Return whether records must be compared because batches do not decide: after compaction, or a conversion between old formats."""
     if directory["cleaner_point"] is not None or directory["topic"] in COMPACTED_TOPICS:
         return True
     return any(row["is_thinned"] or min(row["magics"] or [2]) < 2 for row in segments)

@@ -1,4 +1,4 @@
-"""What a scan keeps of a node as it is: the metadata log and the broker's own log files, which tell of leaders and hold no records."""
+"""The files that a scan copies unchanged: the metadata log and the broker's own log files, which show leaders and hold no records."""
 
 from collections.abc import Iterator
 
@@ -13,13 +13,13 @@ from kforensics.source.naming import FileKind, parse_partition_directory
 from kforensics.source.walk import FoundFile, join, walk_partition
 
 COPY_LIMIT = 1 << 30
-"""Bytes of a file that are copied; brokers cut a metadata log's segments at 1 GiB."""
+"""The most bytes of a file that are copied; brokers roll the segments of a metadata log at 1 GiB."""
 
 _COPIED = frozenset({FileKind.SEGMENT, FileKind.METADATA_SNAPSHOT})
 
 
 def copy_facts(number: int, found: FoundInput, tables: Tables) -> list[Problem]:
-    """Copy into the evidence what tells of the cluster; gives what could not be read.
+    """Copy the files about the cluster into the evidence, and return the problems of reading them.
 
     Args:
         number: of the input.

@@ -169,7 +169,7 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
                     return
                 yield from self._records(iter_records(file), where, schema)
         except EvidenceError:
-            # Gone since it was listed: what could not be read is for an audit to name.
+            # Removed since it was listed: what could not be read is for an audit to name.
             return
 
     def _records(self, records: Iterable[Any], where: Mapping[str, Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,7 @@ TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions
 def fingerprint_of(
     found: FoundSources, tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals], options: DiffOptions
 ) -> str:
-    """Of all that a verdict depends on: every file's name, length and time of change, the options, and this program."""
+    """A digest of all that a verdict depends on: every file's name, length and time of change, the options, and this program."""
     out = hashlib.sha256(f"{__version__}\0{_options(options)}\n".encode())
     for number, one in enumerate(found.inputs):
         described = one.found.described
@@ -37,7 +37,7 @@ def _options(options: DiffOptions) -> str:
 
 
 def is_unchanged(fingerprint: str, totals: Sequence[LogDirTotals], earlier: Tables) -> bool:
-    """Whether an earlier audit saw the same, finished, read everything, and began when the last change had settled."""
+    """Return whether an earlier audit saw the same, finished, read everything, and began when the last change had settled."""
     manifest = earlier.read_manifest(AUDIT_MANIFEST) or {}
     if not manifest.get("is_complete") or manifest.get("fingerprint") != fingerprint:
         return False

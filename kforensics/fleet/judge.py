@@ -30,7 +30,7 @@ from kforensics.render.json.document import to_plain
 from kforensics.source.walk import Listings
 
 STATE = "state"
-"""Folder of what workers need beyond the rows, and of the marks of attempts that failed."""
+"""The folder of what workers need beyond the rows, and of the files that record failed attempts."""
 
 _RANK = {verdict: rank for rank, verdict in enumerate(Verdict)}
 _WITH_REPORT = frozenset(Verdict) - {Verdict.LEADER, Verdict.CONSISTENT}
@@ -38,20 +38,20 @@ _WITH_REPORT = frozenset(Verdict) - {Verdict.LEADER, Verdict.CONSISTENT}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeContext:
-    """What every group is judged with; sent to the workers."""
+    """The values that every group is judged with; sent to the workers."""
 
     tables: Tables
     run: int
     audit: str
     """A name of this attempt that no other has."""
     roots: tuple[Path, ...]
-    """Where each input really is."""
+    """The real path of each input."""
     evidence: tuple[Tables | None, ...]
-    """Where the evidence of each input is; none where its files are read."""
+    """The directory of the evidence of each input; none where its files are read."""
     clusters: tuple[str, ...]
-    """Of each input."""
+    """The cluster of each input."""
     order: Mapping[str, int]
-    """Of the log directories, by their source key."""
+    """The order of the log directories, by their source key."""
     audited: Mapping[str, frozenset[int]]
     """Brokers whose disks were looked at, by cluster."""
     options: DiffOptions
@@ -59,7 +59,7 @@ class JudgeContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterKnowledge:
-    """What is known of a cluster beyond its replicas."""
+    """The facts about a cluster beyond its replicas."""
 
     facts: ClusterFacts
     protocol_hints: Mapping[int, ProtocolName]
@@ -115,7 +115,7 @@ def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
 
 
 def place_of_replica(replica: Replica, root: Path) -> PartitionPlace:
-    """Where a replica stands, without what its log directory says of it."""
+    """The place of a replica, without the facts that its log directory has about it."""
     state = LogDirState(
         listings=Listings(root),
         input=replica.input,
@@ -219,7 +219,7 @@ def _partition_row(
 
 
 def damaged_places(replica: Replica) -> int:
-    """How many places are damaged; the unfinished end of a log that the next start recovers is none."""
+    """Return how many places are damaged; the unfinished end of a log that the next start recovers is none."""
     unfinished = 0
     if replica.segments and not replica.clean_shutdown:
         unfinished = sum(place.gravity is Gravity.TORN_TAIL for place in replica.segments[-1].damage)

@@ -1,4 +1,4 @@
-"""What the metadata logs, broker logs and consumer groups of a fleet say, cluster by cluster, without walking through its partitions."""
+"""Facts from the metadata logs, broker logs and consumer groups of a fleet, cluster by cluster, without reading its partitions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -76,7 +76,7 @@ def gather_knowledge(
     tasks: Sequence[LogDirTask],
     totals: Sequence[LogDirTotals],
 ) -> tuple[Mapping[str, ClusterKnowledge], tuple[Problem, ...]]:
-    """What is known of each cluster, and what could not be read of it."""
+    """The facts about each cluster, and what could not be read of it."""
     by_number = {one.number: one for one in totals}
     out: dict[str, ClusterKnowledge] = {}
     problems: list[Problem] = []
@@ -86,7 +86,9 @@ def gather_knowledge(
             found=tuple(
                 _reduced(one.found) if number in chosen else replace(one.found, shape=Absent.UNREADABLE, obstacles=())
                 for number, one in enumerate(inputs)
-            )
+            ),
+            cluster=cluster or Absent.UNKNOWN,
+            is_cluster_chosen=True,
         )
         places = [
             place
@@ -127,7 +129,7 @@ def _chosen(inputs: Sequence[PlannedInput], members: Sequence[int]) -> frozenset
 
 
 def _reach(found: FoundInput) -> tuple[int, int]:
-    """How far a metadata log goes, without reading it: the base offset of its last segment, and the length of that."""
+    """Return the extent of a metadata log without reading it: the base offset and the length of its last segment."""
     segments = [
         (item.name.base_offset, item.length)
         for item in _reduced(found).walk()

@@ -85,7 +85,7 @@ def schema_of(options: Mapping[str, str]) -> pa.Schema:
 
 
 def shows_payloads(options: Mapping[str, str]) -> bool:
-    """Whether the options ask for keys, values and headers."""
+    """Return whether the options ask for keys, values and headers."""
     return options.get("payloads", "false").lower() == "true"
 
 
@@ -123,7 +123,7 @@ def _column(values: Any, kind: pa.DataType) -> pa.Array:
 
 
 def _known(values: Any) -> pa.Array:
-    """Kafka's -1, which stands for none, as null."""
+    """Return Kafka's -1, which means none, as null."""
     return pa.array(np.ascontiguousarray(values), mask=np.asarray(values < 0))
 
 

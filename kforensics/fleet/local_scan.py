@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from kforensics.commands.diff import DiffOptions
-from kforensics.commands.fleet_summary import ScanResult
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.findings.diff import partition_findings
+from kforensics.findings.fleet_summary import ScanResult
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.fleet.content import CONTENT_TABLES, ContentKeeper
 from kforensics.fleet.copies import copy_facts
@@ -23,9 +23,9 @@ from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece
 from kforensics.fleet.schemas import PLAN, REPLICAS
 from kforensics.fleet.sources import Source, check_output
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
-from kforensics.fleet.throttle import RateLimit
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.replicas.partition import reconcile_partition
+from kforensics.source.mapped import limit_read_rate
 
 PIECE_LENGTH = 1 << 30
 """Bytes after which what was read is written down, so that an interruption costs no more than this."""
@@ -52,29 +52,41 @@ def scan_node(
     *,
     rate: int | None = None,
     digests_only: bool = False,
+    keep_going: bool = False,
     progress: Progress | None = None,
 ) -> ScanResult:
     """Extract the evidence of data directories.
 
     Args:
         paths: data directories of one broker, or parents of them.
-        out: where the evidence goes: new, or of an earlier scan of the same directories.
+        out: the directory of the evidence: new, or that of an earlier scan of the same directories.
         rate: most bytes to read in a second.
         digests_only: carry no batches: far less where batches are small, but runs that differ can't be drilled into.
-        progress: told of bytes read and findings.
+        keep_going: a path that can't be used is a problem beside the others.
+        progress: called with the bytes read and the findings.
 
     Raises:
         UsageError: the output can't be used.
-        EvidenceError: none of the paths can be.
+        EvidenceError: a path can't be used, or with `keep_going` none can.
     """
+    limit_read_rate(rate)
+    try:
+        return _scan(paths, out, digests_only=digests_only, keep_going=keep_going, progress=progress)
+    finally:
+        limit_read_rate(None)
+
+
+def _scan(
+    paths: Sequence[Path], out: Path, *, digests_only: bool, keep_going: bool, progress: Progress | None
+) -> ScanResult:
     sources = [Source(location=path) for path in paths]
     check_output(out, sources)
     tables = _open_output(out)
-    found = find_sources(sources)
+    found = find_sources(sources, keep_going=keep_going)
     tables.create(TABLES_OF_A_SCAN)
     tables.write_manifest(SCAN_MANIFEST, scan_manifest(found.inputs, is_complete=False))
     run = time.time_ns() // 1_000_000
-    scanner = _Scanner(tables, run, RateLimit(rate) if rate else None, progress, digests_only=digests_only)
+    scanner = _Scanner(tables, run, progress, digests_only=digests_only)
     for task in log_dir_tasks(found.inputs):
         scanner.log_dir(task)
     problems = [*found.problems, *scanner.problems]
@@ -107,12 +119,9 @@ def _open_output(out: Path) -> Tables:
 
 
 class _Scanner:
-    def __init__(
-        self, tables: Tables, run: int, limit: RateLimit | None, progress: Progress | None, *, digests_only: bool
-    ) -> None:
+    def __init__(self, tables: Tables, run: int, progress: Progress | None, *, digests_only: bool) -> None:
         self._tables = tables
         self._run = run
-        self._limit = limit
         self._progress = progress
         self._digests_only = digests_only
         self.findings: list[Finding] = []
@@ -127,15 +136,13 @@ class _Scanner:
             self.problems += [problem_of(row) for row in self._tables.read_part("problems", plan_problems).to_pylist()]
             self._tables.remove("problems", plan_problems)
         listing = self._tables.read_part("plan", part_name(task.number), schema=PLAN).to_pylist()
-        wrap = self._limit.wrap if self._limit else None
-        keeper = ContentKeeper(self._tables, task, wrap)
+        keeper = ContentKeeper(self._tables, task)
         for number, rows in enumerate(_pieces(listing)):
             read = scan_piece(
                 task,
                 rows,
                 place_of=place_of,
                 earlier=EarlierLooks([self._tables]),
-                wrap=wrap,
                 keeper=None if self._digests_only else keeper,
             )
             if self._digests_only:
@@ -155,7 +162,7 @@ class _Scanner:
         keeper.remove_others()
 
     def _own_findings(self, task: LogDirTask, read: Scanned) -> None:
-        """What each log says against itself; whatever needs other replicas is for the audit."""
+        """Contradictions within each log; whatever needs other replicas is left to the audit."""
         segments: dict[str, tuple[list[Any], list[Any]]] = {}
         for row in read.segments:
             live, deleted = segments.setdefault(row["directory"], ([], []))

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kforensics.commands.fleet_summary import BrokerHealth, DiskDamage, LeaderShare
 from kforensics.damage import Absent
+from kforensics.findings.fleet_summary import BrokerHealth, DiskDamage, LeaderShare
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import grouped
 from kforensics.fleet.rows import known_or
@@ -91,15 +91,15 @@ def _brokers_by_cluster(nodes: Sequence[Mapping[str, Any]]) -> dict[str | None, 
 
 
 def leader_shares(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> tuple[LeaderShare, ...]:
-    """How evenly partitions are led, by cluster."""
+    """Return how evenly leaders are distributed over the nodes, by cluster."""
     recorded = parts.filter(pc.fill_null(pc.equal(parts["leader_source"], "metadata"), fill_value=False))
-    led: dict[str | None, list[int]] = {}
+    counts: dict[str | None, list[int]] = {}
     for cluster, leader in zip(recorded["cluster_id"].to_pylist(), recorded["leader"].to_pylist(), strict=True):
         if leader is not None:
-            led.setdefault(cluster, []).append(leader)
+            counts.setdefault(cluster, []).append(leader)
     brokers = _brokers_by_cluster(nodes)
     out = []
-    for cluster, leaders in sorted(led.items(), key=lambda item: item[0] or ""):
+    for cluster, leaders in sorted(counts.items(), key=lambda item: item[0] or ""):
         spread = leader_spread(leaders, brokers.get(cluster, {}))
         busiest = max(spread.by_broker, key=lambda one: (spread.by_broker[one], -one))
         out.append(
@@ -115,7 +115,7 @@ def leader_shares(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> tuple[
 
 
 def layout(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> dict[str, Any]:
-    """How many topics lie as the rule of assignment lays them out."""
+    """Return how many topics lie as the rule of assignment lays them out."""
     brokers = _brokers_by_cluster(nodes)
     topics: dict[tuple[str | None, str], dict[int, list[int]]] = {}
     columns = [parts[name].to_pylist() for name in ("cluster_id", "topic", "partition", "assigned")]

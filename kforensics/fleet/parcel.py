@@ -1,6 +1,6 @@
-"""What travels between the stages: replicas and segments of a group of partitions, packed small.
+"""The parcels that travel between the stages: replicas and segments of a group of partitions, packed small.
 
-A row of columns by name would cost more than what it says: values go as lists in the order of the tables' columns,
+A row of columns by name would cost more than what it says: values are sent as lists in the order of the tables' columns,
 and a whole group's are compressed together.
 """
 
@@ -53,7 +53,7 @@ def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, by
 
 
 def unpack(parcels: Iterable[bytes]) -> Scanned:
-    """What several tasks sent to one group."""
+    """The rows that several tasks sent to one group."""
     out = Scanned()
     for parcel in parcels:
         replicas, segments = json.loads(zlib.decompress(parcel))

@@ -9,7 +9,14 @@ from typing import Any
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, find_inputs
+from kforensics.evidence.discovery.inputs import (
+    WHOLE_INPUT,
+    FoundInput,
+    find_inputs,
+    problem_words,
+    refuse,
+    why_not_compared,
+)
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.model import Input, Problem
 from kforensics.fleet.report_rows import problem_of
@@ -19,11 +26,11 @@ from kforensics.source.discover import Shape
 from kforensics.source.walk import Listings
 
 LISTERS = 32
-"""Sources that are looked at together: most of the time goes into waiting for storage."""
+"""The number of sources that are read at the same time: most of the time is spent waiting for storage."""
 
 SCAN_SCHEMA = "kforensics/fleet-evidence/1"
 COPIES = "copies"
-"""Below the evidence of a scan: the metadata logs and log files as they are, which tell of leaders and in-sync replicas."""
+"""The folder in the evidence of a scan with copies of the metadata logs and log files, which show leaders and in-sync replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +41,17 @@ class PlannedInput:
     sources: tuple[str, ...]
     """A key for each log directory, the same in every audit of the same place."""
     evidence: Path | None = None
-    """Where `fleet scan` put what it extracted, if its bytes are not to be read here."""
+    """The directory of what `fleet scan` extracted, if the bytes are not to be read here."""
     rack: str | None = None
     partition_count: int = 0
     """Live partition directories, as far as they were counted on the way."""
     problems: tuple[Problem, ...] = ()
-    """What the scan that extracted the evidence could not read; their input is not yet this one's number."""
+    """The problems of the scan that extracted the evidence; their input is not yet this one's number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSources:
-    """All inputs of an audit in their order."""
+    """The inputs of an audit in their order."""
 
     inputs: tuple[PlannedInput, ...]
     problems: tuple[Problem, ...]
@@ -52,11 +59,15 @@ class FoundSources:
     """Inputs whose inventory gives another node id than the directory: the input and the inventory's id."""
 
 
-def find_sources(sources: Sequence[Source]) -> FoundSources:
-    """The inputs that sources stand for, in their order; what can't be used is a problem beside the others.
+def find_sources(sources: Sequence[Source], *, keep_going: bool = False) -> FoundSources:
+    """The inputs that sources name, in their order.
+
+    Args:
+        sources: where to look.
+        keep_going: a source that can't be used is a problem beside the others.
 
     Raises:
-        EvidenceError: none of the sources can be used.
+        EvidenceError: a source can't be used, or with `keep_going` none can.
     """
     with ThreadPoolExecutor(min(LISTERS, max(len(sources), 1))) as pool:
         looks = list(pool.map(_look, sources))
@@ -65,11 +76,10 @@ def find_sources(sources: Sequence[Source]) -> FoundSources:
     disagreements: list[tuple[int, int]] = []
     seen: set[tuple[Path, tuple[str, ...]]] = set()
     errors = [look for look in looks if isinstance(look, EvidenceError)]
-    if errors and len(errors) == len(looks):
-        raise errors[0]
+    refuse(errors, named=len(looks), keep_going=keep_going and len(errors) < len(looks))
     for source, look in zip(sources, looks, strict=True):
         if isinstance(look, EvidenceError):
-            problems.append(Problem(input=len(inputs), path=WHOLE_INPUT, message=_words(look)))
+            problems.append(Problem(input=len(inputs), path=WHOLE_INPUT, message=problem_words(look)))
             described = Input(path=str(source.location), kind="unreadable", broker_id=_node_of(source))
             found = FoundInput(described=described, listings=Listings(source.location), shape=Absent.UNREADABLE)
             inputs.append(PlannedInput(found=found, sources=(), rack=source.rack))
@@ -94,15 +104,11 @@ def _node_of(source: Source) -> int | Absent:
     return Absent.UNKNOWN if source.node_id is None else source.node_id
 
 
-def _words(error: EvidenceError) -> str:
-    return f"{error.problem}; likely {' or '.join(error.causes)}" if error.causes else error.problem
-
-
 def _look(source: Source) -> "list[PlannedInput] | EvidenceError":
     try:
         if source.is_evidence:
             return read_scan_inputs(source.location)
-        inputs = find_inputs([source.location], with_server_logs=True)
+        inputs = find_inputs([source.location], with_server_logs=True, why_not=why_not_compared)
     except EvidenceError as error:
         return error
     return [
@@ -144,7 +150,7 @@ def read_scan_inputs(location: Path) -> list[PlannedInput]:
 
 
 def scan_manifest(planned: Sequence[PlannedInput], *, is_complete: bool) -> dict[str, Any]:
-    """What `evidence.json` says: which inputs were read, and whether to the end."""
+    """The contents of `evidence.json`: which inputs were read, and whether to the end."""
     return {
         "schema": SCAN_SCHEMA,
         "is_complete": is_complete,
@@ -173,12 +179,12 @@ def scan_manifest(planned: Sequence[PlannedInput], *, is_complete: bool) -> dict
 
 
 def copied_root(number: int, path: str) -> str:
-    """Below the evidence, where an input's copies lie; under its own name, by which nodes of log files are told apart."""
+    """Return the folder of an input's copies in the evidence; it has the name of the input, which distinguishes the nodes of log files."""
     return f"{COPIES}/{number}/{'/'.join(Path(path).resolve().parts[-2:]).lstrip('/')}"
 
 
 def inputs_of_manifest(location: Path, manifest: Mapping[str, Any] | None) -> list[PlannedInput]:
-    """The inputs that a manifest tells of.
+    """Return the inputs of a manifest.
 
     Raises:
         EvidenceUnreadable: it is none of a finished scan.
@@ -186,7 +192,7 @@ def inputs_of_manifest(location: Path, manifest: Mapping[str, Any] | None) -> li
     if manifest is None or manifest.get("schema") != SCAN_SCHEMA:
         raise EvidenceUnreadable(str(location), "no evidence that this version of kforensics extracted")
     if not manifest.get("is_complete"):
-        causes = ("it was interrupted: the same `fleet scan` goes on where it stopped",)
+        causes = ("it was interrupted: the same `fleet scan` continues where it stopped",)
         raise EvidenceUnreadable(str(location), "the scan that extracted this evidence did not finish", causes)
     try:
         return [_planned(location, one) for one in manifest["inputs"]]

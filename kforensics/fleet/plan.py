@@ -1,6 +1,6 @@
-"""What there is to read, listed where it lies, and its division into tasks of near-equal bytes.
+"""The plan of an audit: what there is to read, listed in place, and its division into tasks of near-equal bytes.
 
-Each log directory's listing goes into a part of the `plan` table and only its totals travel; a task is a run of the
+Each log directory's listing is written to a part of the `plan` table and only its totals are sent; a task is a run of the
 listings of one or more log directories.
 """
 
@@ -59,7 +59,7 @@ class LogDirTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirTotals:
-    """What the listing of a log directory came to."""
+    """The result of listing a log directory."""
 
     number: int
     weight: int
@@ -70,9 +70,9 @@ class LogDirTotals:
     offsets_places: tuple[str, ...] = ()
     """Directories of the topic in which consumer groups commit."""
     topics: tuple[str, ...] = ()
-    """Of those that were asked for by name, the ones that are there."""
+    """The topics that were asked for by name and are there."""
     fingerprint: str = ""
-    """Of names, lengths and times of change of all that stands in the log directory."""
+    """The digest of the names, lengths and times of change of all files in the log directory."""
     newest_ns: int = 0
     """The newest of these times."""
 
@@ -108,7 +108,7 @@ def log_dir_tasks(inputs: Sequence[PlannedInput]) -> tuple[LogDirTask, ...]:
     return tuple(tasks)
 
 
-# ---------------------------------------------------------------- what stands in a log directory
+# ---------------------------------------------------------------- the content of a log directory
 
 
 def part_name(number: int) -> str:
@@ -176,7 +176,7 @@ def wanted_evidence(source: str, options: DiffOptions) -> Any:
 
 
 def list_rows(task: LogDirTask, options: DiffOptions) -> list[Row]:
-    """The listing of a log directory, for who needs no table of it."""
+    """Return the listing of a log directory without writing a table."""
     return _Lister(task, options, []).rows()
 
 
@@ -263,7 +263,7 @@ class _Lister:
 
 
 def place_of(task: LogDirTask, row: Mapping[str, Any]) -> PartitionPlace:
-    """The partition directory that a row of the plan stands for, with what its log directory says of it alone."""
+    """Return the partition directory of a row of the plan, with the facts that its log directory has about it."""
     partition = TopicPartition(row["topic"], row["partition"])
     lines = row["checkpoint_lines"] or (None,) * len(CHECKPOINTS)
     state = LogDirState(

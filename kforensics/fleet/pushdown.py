@@ -19,7 +19,7 @@ _OFFSET_COLUMNS = frozenset({"offset", "base_offset", "last_offset", "first_offs
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What filters leave to be read; an empty set stands for everything."""
+    """The rows that filters leave to be read; an empty set means everything."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
@@ -27,14 +27,14 @@ class Wanted:
     last_offset: int | None = None
 
     def holds(self, row: Mapping[str, Any]) -> bool:
-        """Whether a partition directory may have what is wanted."""
+        """Return whether a partition directory may have what is wanted."""
         if self.topics is not None and row["topic"] not in self.topics:
             return False
         return self.partitions is None or row["partition"] in self.partitions
 
 
 def narrowed(wanted: Wanted, condition: Filter) -> Wanted:
-    """What a further condition leaves."""
+    """Return the part of `wanted` that a further condition leaves."""
     column: tuple[str, ...] = getattr(condition, "attribute", ())
     name = ".".join(column)
     value = getattr(condition, "value", None)

@@ -1,4 +1,4 @@
-"""How a fleet's judge reads content: from files where they are at hand, else from what a scan carried along."""
+"""A reader of content for the judge of a fleet: from files where they are at hand, else from what a scan carried along."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ class FleetBatchReader(FileBatchReader):
     """Batches and records of replicas at hand from their files, of others from the evidence of a scan.
 
     One partition's replicas are compared in pairs: what was read of a run of buckets is kept for the next pair. Where only digests
-    were carried, one row a segment stands for its records by count. Where any replica's records are digests, all are.
+    were carried, one row per segment represents its records by their count. Where any replica's records are digests, all are.
 
     Args:
         roots: where each input really is.

@@ -27,7 +27,7 @@ def input_row(number: int, described: Input) -> Row:
 
 
 def input_of(row: Mapping[str, Any]) -> Input:
-    """The input that a row of the table `nodes` tells of."""
+    """Return the input of a row of the table `nodes`."""
     absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
 
     def value(name: str) -> Any:
@@ -80,7 +80,7 @@ def finding_row(item: Finding, cluster_id: str | None) -> Row:
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
-    """The finding that a row tells of."""
+    """Return the finding of a row."""
     absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
 
     def value(column: str, name: str) -> Any:
@@ -123,7 +123,7 @@ def problem_row(problem: Problem) -> Row:
 
 
 def problem_of(row: Mapping[str, Any]) -> Problem:
-    """The problem that a row tells of."""
+    """Return the problem of a row."""
     return Problem(
         input=row["input"],
         path=row["path"],

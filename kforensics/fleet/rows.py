@@ -23,14 +23,14 @@ from kforensics.units import EpochEntry, TopicPartition
 
 _WITH_RECORDS = frozenset({"files", "records"})
 _WITH_BATCHES = _WITH_RECORDS | {"batches"}
-"""What of a replica's content can be read: its files themselves, or what a scan carried along."""
+"""The part of a replica's content that can be read: its files themselves, or what a scan carried along."""
 
 
 # ---------------------------------------------------------------- replicas
 
 
 def replica_row(replica: Replica, source: str, sequence: int, content: str = "files") -> Row:
-    """What a partition directory says, its segments apart; `content` is what can be read of them: `files`, `records`, `batches` or `digests`."""
+    """The facts of a partition directory without its segments; `content` says what can be read of them: `files`, `records`, `batches` or `digests`."""
     checkpoints = {name: getattr(replica, name) for name in CHECKPOINTS}
     absent = {
         name: value.value
@@ -69,7 +69,7 @@ def _line(checkpoint: CheckpointValue | Absent) -> int | None:
 
 
 def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Sequence[Segment]) -> Replica:
-    """The replica that a row and its segments tell of."""
+    """Return the replica of a row and its segments."""
     absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
     lines = dict(zip(CHECKPOINTS, row["checkpoint_lines"] or (), strict=False))
 

@@ -21,15 +21,12 @@ from kforensics.fleet.schemas import DIGESTS, LINEAGE, SEGMENTS
 from kforensics.fleet.tables import Tables
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.segment.walk import Level, SegmentBytes
-from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import SETTLED_NS
-
-Wrap = Callable[[EvidenceFile], SegmentBytes]
-"""Puts something between a file and its reader, such as a limit of the read rate."""
 
 
 class Keeper(Protocol):
-    """Told of what is read while it is read, to keep some of it."""
+    """A receiver of what is read, while it is read, that keeps some of it."""
 
     def expect(self, rows: Sequence[Mapping[str, Any]], reused: frozenset[str]) -> None:
         """The run of the listing that comes next, and the files in it that are not read again."""
@@ -44,7 +41,7 @@ class Keeper(Protocol):
         ...
 
     def segment(self, row: Mapping[str, Any], source: SegmentBytes) -> Callable[[BatchTable], None] | None:
-        """What a segment's batches are shown to as they are read."""
+        """The function that receives a segment's batches as they are read."""
         ...
 
     def finish(
@@ -126,7 +123,7 @@ class EarlierLooks:
         self._places = tuple(places)
 
     def of(self, source: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Scanned, frozenset[str]]:
-        """What is known of the listed files that are still as they were, and the paths of these."""
+        """The known rows of the listed files that have not changed, and the paths of these files."""
         out = Scanned()
         wanted = {row["path"]: (row["length"], row["mtime_ns"]) for row in rows}
         for tables in self._places if wanted else ():
@@ -167,7 +164,6 @@ def scan_piece(
     place_of: Callable[[LogDirTask, Mapping[str, Any]], Any],
     earlier: EarlierLooks,
     level: Level = Level.CRC,
-    wrap: Wrap | None = None,
     keeper: Keeper | None = None,
 ) -> Scanned:
     """Read what a run of a log directory's listing names; what can't be read becomes a problem.
@@ -178,8 +174,7 @@ def scan_piece(
         place_of: makes a partition directory out of its row.
         earlier: what need not be read again.
         level: how deep batches are checked.
-        wrap: put between each file and its reader.
-        keeper: told of what is read, where some of it is kept; the run is one of whole partition directories then.
+        keeper: receives what is read, where some of it is kept; the run is one of whole partition directories then.
     """
     out, reused = earlier.of(task.source, [row for row in rows if row["kind"] != IS_DIRECTORY])
     out.reused = len(reused)
@@ -201,7 +196,7 @@ def scan_piece(
             if keeper:
                 keeper.directory(row)
         elif row["path"] not in reused:
-            _read_segment(task, row, place, out, problems, level=level, wrap=wrap, keeper=keeper)
+            _read_segment(task, row, place, out, problems, level=level, keeper=keeper)
         elif keeper:
             keeper.taken_over(row)
     if keeper:
@@ -218,20 +213,18 @@ def _read_segment(
     problems: list[Problem],
     *,
     level: Level,
-    wrap: Wrap | None,
     keeper: Keeper | None,
 ) -> None:
     started = time.time_ns()
     try:
         with open_evidence(task.found.root / row["path"]) as file:
-            source = wrap(file) if wrap else file
             segment = scan_segment(
-                source,
+                file,
                 path=row["path"],
                 base_offset=row["base_offset"],
                 level=level,
                 mtime_ns=file.mtime_ns,
-                watch=keeper.segment(row, source) if keeper else None,
+                watch=keeper.segment(row, file) if keeper else None,
             )
             segment = replace(segment, changed=file.changed())
     except EvidenceError as error:
@@ -250,7 +243,7 @@ def _read_segment(
 
 
 def take_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> Scanned:
-    """What `fleet scan` extracted of a log directory, as far as the options ask for it, under this audit's numbers."""
+    """The evidence that `fleet scan` extracted of a log directory, as far as the options ask for it, under this audit's numbers."""
     wanted = wanted_evidence(task.source, options)
     of_source = pd.field("source") == task.source
     out = Scanned()

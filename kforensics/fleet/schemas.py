@@ -1,4 +1,4 @@
-"""The columns of every table: a promise to those who query them, told to readers in `docs/fleet-tables.md`."""
+"""The columns of every table, which are an interface; `docs/fleet-tables.md` documents them."""
 
 import pyarrow as pa
 
@@ -67,7 +67,7 @@ REPLICAS = pa.schema(
         ("absent", pa.list_(_TEXT)),
     ]
 )
-"""What a partition directory says; the evidence of `fleet scan`."""
+"""The facts of a partition directory; the evidence of `fleet scan`."""
 
 JUDGED_REPLICAS = pa.schema(
     [
@@ -253,7 +253,7 @@ PLAN = pa.schema(
         ("unreadable", pa.list_(_TEXT)),
     ]
 )
-"""What there is to read in a log directory, in the order of reading; `at` is the weight of all that comes before."""
+"""The files to read in a log directory, in the order of reading; `at` is the weight of all that comes before."""
 
 TABLES: dict[str, pa.Schema] = {
     "nodes": NODES,
@@ -272,4 +272,4 @@ EVIDENCE_TABLES: dict[str, pa.Schema] = {
     "records": CARRIED_RECORDS,
     "commits": CARRIED_COMMITS,
 }
-"""What `fleet scan` writes beyond the tables of an audit."""
+"""The tables that `fleet scan` writes beyond those of an audit."""

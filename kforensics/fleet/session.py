@@ -100,7 +100,7 @@ def _java_version(home: Path) -> int | None:
 
 
 def is_submitted() -> bool:
-    """Whether spark-submit or a notebook started this interpreter and has a driver running already."""
+    """Return whether spark-submit or a notebook started this interpreter and has a driver running already."""
     return "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ
 
 
@@ -109,8 +109,8 @@ def open_session(master: str | None, settings: dict[str, str] | None = None) -> 
     """The active session, that of spark-submit, or one of our own, which ends with the work.
 
     Args:
-        master: as Spark knows it, or a server of Spark Connect (`sc://…`); `local[*]` where none is given and nobody
-            submitted this program.
+        master: as Spark knows it, or a server of Spark Connect (`sc://…`); `local[*]` if none is given and no
+            spark-submit started this program.
         settings: further Spark settings.
 
     Raises:
@@ -200,7 +200,7 @@ def _defaults(master: str, words: Path, scratch: str) -> dict[str, str]:
 
 @contextmanager
 def _stderr_in(path: Path) -> Iterator[None]:
-    """Let what the virtual machine prints while it starts go to a file; it keeps this stream for its life."""
+    """Redirect the output of the virtual machine to a file while it starts; it keeps this stream for its life."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:
@@ -217,5 +217,5 @@ def _last_words(path: Path) -> str:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:
         return ""
-    telling = [line.strip() for line in lines if "Exception" in line or "Error" in line]
-    return (telling or [line.strip() for line in lines if line.strip()] or [""])[0][:300]
+    errors = [line.strip() for line in lines if "Exception" in line or "Error" in line]
+    return (errors or [line.strip() for line in lines if line.strip()] or [""])[0][:300]

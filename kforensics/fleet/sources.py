@@ -1,4 +1,4 @@
-"""What an audit is asked to look at: directories, globs, inventories of nodes, and evidence that brokers extracted themselves."""
+"""The sources of an audit: directories, globs, inventories of nodes, and evidence that brokers extracted themselves."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ INVENTORY_LIMIT = 64 << 20
 """Bytes of an inventory that are read."""
 
 EVIDENCE_MARKER = "evidence.json"
-"""Stands in a directory that `fleet scan` wrote."""
+"""The file that marks a directory as written by `fleet scan`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Source:
 
 
 def read_sources(given: Sequence[str]) -> tuple[Source, ...]:
-    """The places that sources on a command line stand for, in their order.
+    """Resolve the sources of a command line to places, in their order.
 
     Raises:
         EvidenceError: an inventory can't be read, or a pattern matches nothing.

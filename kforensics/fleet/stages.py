@@ -31,21 +31,21 @@ MOST_GROUP_TASKS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanContext:
-    """What every task of the scan is told; sent to the workers."""
+    """The settings of every task of the scan, which are sent to the workers."""
 
     tables: Tables
     since: Tables | None
     run: int
     tasks: tuple[LogDirTask, ...]
     pieces: tuple[tuple[Piece, ...], ...]
-    """Of each task, none where it is left out."""
+    """The pieces of each task; none where the task is left out."""
     clusters: tuple[str, ...]
     groups: int
     options: DiffOptions
 
 
 def cores_of(session: Any) -> int:
-    """Tasks that run at the same time, as far as the session tells."""
+    """Return the number of tasks that run at the same time, as far as the session shows it."""
     context = _context(session)
     return int(context.defaultParallelism) if context is not None else 16
 
@@ -145,7 +145,7 @@ def _run(
     spread = parcels.repartitionById if hasattr(parcels, "repartitionById") else parcels.repartition
     grouped = spread(min(scan.groups, MOST_GROUP_TASKS), "group").groupBy("group")
 
-    # Spark tells by the types of the signature what to hand in.
+    # Spark decides by the types of the signature what it passes.
     def judge_rows(table: pa.Table) -> pa.Table:
         group = table.column("group")[0].as_py()
         counts = judge_group(group, table.column("parcel").to_pylist(), judge)

@@ -18,7 +18,7 @@ from kforensics.source.mapped import EvidenceFile, unreadable
 
 WITHOUT_AUTHORITY = frozenset({"file", "mock"})
 DEFAULT_AUTHORITY = "default"
-"""Stands for the name node of the Hadoop configuration, where a URI names none."""
+"""The name that means the name node of the Hadoop configuration, where a URI names none."""
 
 GLOB_CHARACTERS = frozenset("*?[")
 
@@ -76,7 +76,7 @@ class StoragePath(ForeignPath):
         return stat.S_IFDIR if info.type == FileType.Directory else stat.S_IFREG
 
     def entries(self) -> Iterator[ForeignEntry]:
-        """What stands in the directory."""
+        """Yield the entries of the directory."""
         from pyarrow.fs import FileSelector, FileType
 
         filesystem, path = self.place()
@@ -118,7 +118,7 @@ class StorageFile(EvidenceFile):
         return filled
 
     def changed(self) -> bool:
-        """Whether size or time of change are not what they were when it was opened."""
+        """Return whether size or time of change are not what they were when it was opened."""
         assert isinstance(self.path, StoragePath)
         filesystem, name = self.path.place()
         try:
@@ -143,7 +143,7 @@ def _filesystem(uri: str) -> tuple[Any, str]:
 
 
 def expand_glob(location: Path) -> list[Path]:
-    """The paths that a pattern of `*`, `?` and `[…]` stands for, sorted; the path itself where it has none."""
+    """Return the paths that match a pattern of `*`, `?` and `[…]`, sorted, or the path itself if it is no pattern."""
     if not any(GLOB_CHARACTERS & set(part) for part in location.parts[2 if isinstance(location, StoragePath) else 0 :]):
         return [location]
     found = [type(location)(location.parts[0])] if location.parts else [location]

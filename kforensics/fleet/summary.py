@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pd
 
-from kforensics.commands.fleet_summary import FleetSummary, PartitionLine
 from kforensics.damage import Absent
+from kforensics.findings.fleet_summary import FleetSummary, PartitionLine
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import Filters, all_of, counts_of, is_in, list_length, open_audit, sum_of
 from kforensics.fleet.node_summary import damage_by_disk, layout, leader_shares, node_health, set_aside

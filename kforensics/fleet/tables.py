@@ -106,7 +106,7 @@ class Tables:
         filesystem.delete_file(path)
 
     def dataset(self, table: str) -> pd.Dataset:
-        """All parts of a table, read as they are asked for."""
+        """Return all parts of a table, read as they are asked for."""
         filesystem, _ = self.place(table)
         paths = [self.place(table, f"{part}.parquet")[1] for part in self.parts(table)]
         if not paths:
@@ -179,7 +179,7 @@ class Tables:
             self.write_bytes(table, f"{part}.parquet", stream.read())
 
     def total_bytes(self, folders: Iterable[str]) -> int:
-        """What stands in some folders and below."""
+        """Return the files in some folders and below."""
         total = 0
         for folder in folders:
             filesystem, path = self.place(folder)
@@ -194,7 +194,7 @@ class Tables:
         return sorted(one.base_name for one in found if not one.base_name.startswith("."))
 
     def is_empty(self) -> bool:
-        """Whether nothing is there yet."""
+        """Return whether nothing is there yet."""
         filesystem, path = self.place()
         info = filesystem.get_file_info(path)
         if info.type == FileType.NotFound:

@@ -1,4 +1,4 @@
-"""How far Spark is, told while it works."""
+"""Report the progress of Spark while it works."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ INTERVAL = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """How far a stage is; of files and bytes what finished tasks read, and what there is."""
+    """The progress of a stage; of files and bytes, those that finished tasks have read, and the total."""
 
     name: str
     tasks: int
@@ -55,7 +55,7 @@ class Counters:
 
 @contextmanager
 def watch_tasks(context: Any, stage: Stage, counters: Counters, progress: Progress | None) -> Iterator[None]:
-    """Tell the progress of a job whose first stage is `stage`; nothing where Spark does not tell it."""
+    """Report the progress of a job whose first stage is `stage`, if Spark reports it."""
     if progress is None or context is None:
         yield
         return
@@ -75,7 +75,7 @@ def watch_tasks(context: Any, stage: Stage, counters: Counters, progress: Progre
 
 def _look(tracker: Any, stage: Stage, counters: Counters, progress: Progress, done: threading.Event) -> None:
     furthest = 0
-    told: Stage | None = None
+    reported: Stage | None = None
     while not done.wait(INTERVAL):
         for info in _running(tracker):
             is_first = info.numTasks == stage.tasks and (stage.name != "scan" or furthest < stage.tasks)
@@ -89,9 +89,9 @@ def _look(tracker: Any, stage: Stage, counters: Counters, progress: Progress, do
                     tasks_done=info.numCompletedTasks,
                 )
             )
-            if now != told:
+            if now != reported:
                 progress(now)
-                told = now
+                reported = now
 
 
 def _running(tracker: Any) -> list[Any]:

@@ -1,1 +1,1 @@
-"""One module, one on-disk format: bytes in, values out, and the encoder beside the decoder."""
+"""The on-disk formats of Kafka. Each module decodes one format from bytes to values, and encodes it again."""

@@ -1,1 +1,1 @@
-"""The rules of Kafka as pure functions, each with its source."""
+"""Kafka's rules as pure functions, each with its source."""

@@ -1,4 +1,4 @@
-"""Which brokers hold which replicas of a new topic (`AdminUtils.assignReplicasToBrokers`)."""
+"""Assign the replicas of a new topic to brokers (`AdminUtils.assignReplicasToBrokers`)."""
 
 from collections.abc import Collection, Mapping
 
@@ -8,7 +8,7 @@ from kforensics.errors import UsageError
 def assign_in_turn(
     broker_ids: Collection[int], partitions: int, replication_factor: int
 ) -> tuple[tuple[int, ...], ...]:
-    """The replicas of each partition by the plain rule: the j-th of partition i lies on broker (i + j) mod n.
+    """Assign the replicas of each partition by the plain rule: replica j of partition i is on broker (i + j) mod n.
 
     Raises:
         UsageError: more replicas than brokers.
@@ -29,11 +29,11 @@ def assign_replicas(
     shift: int = 0,
     racks: Mapping[int, str] | None = None,
 ) -> tuple[tuple[int, ...], ...]:
-    """The replicas of each partition as a controller assigns them, the preferred leader first.
+    """Assign the replicas of each partition as a controller does, the preferred leader first.
 
-    It goes round the brokers as `assign_in_turn` does, but starts at a random `start_index` and moves the followers by a
-    `shift` that grows by one with every n partitions; with racks the brokers are first arranged so that neighbours stand
-    in different racks, and a rack or broker already used is passed over.
+    The assignment rotates over the brokers as `assign_in_turn` does, but starts at a random `start_index` and moves the followers by a
+    `shift` that grows by one with every n partitions; with racks the brokers are first arranged so that neighbours are
+    in different racks, and a rack or broker that is already used is skipped.
 
     Raises:
         UsageError: more replicas than brokers, or a broker without a rack where others have one.

@@ -1,4 +1,4 @@
-"""Who leads next: clean, preferred and unclean elections of the ZooKeeper controller and of KRaft, with ELR (KIP-966).
+"""Leader elections: clean, preferred and unclean, by the ZooKeeper controller and by KRaft, with ELR (KIP-966).
 
 `PartitionLeaderElectionAlgorithms` and `PartitionStateMachine` for ZooKeeper, `PartitionChangeBuilder` for KRaft.
 """
@@ -11,14 +11,14 @@ from kforensics.damage import Absent
 
 
 class ControllerKind(StrEnum):
-    """Which controller decides."""
+    """The kind of the controller that elects."""
 
     ZOOKEEPER = "zookeeper"
     KRAFT = "kraft"
 
 
 class ElectionKind(StrEnum):
-    """How a leader came to be one."""
+    """The kind of election that made a replica leader."""
 
     UNCHANGED = "unchanged"
     CLEAN = "clean"
@@ -26,7 +26,7 @@ class ElectionKind(StrEnum):
     ELIGIBLE = "eligible-leader-replica"
     """Clean by KIP-966: the ISR was empty, a member of the ELR holds everything committed."""
     LAST_KNOWN = "last-known-leader"
-    """Unclean by KIP-966: neither ISR nor ELR had anyone, the last leader returned."""
+    """Unclean by KIP-966: ISR and ELR were empty, and the last known leader returned."""
     UNCLEAN = "unclean"
     NONE = "none"
     """The partition stays without a leader until a member of the ISR returns."""
@@ -41,7 +41,7 @@ class RecoveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRegistration:
-    """What the controller knows of one partition."""
+    """The controller's state of one partition."""
 
     replicas: tuple[int, ...]
     """The assignment, the preferred leader first."""
@@ -49,7 +49,7 @@ class PartitionRegistration:
     leader: int | Absent
     leader_epoch: int
     partition_epoch: int = 0
-    """Rises with every change in KRaft, as zkVersion does in ZooKeeper."""
+    """The partition epoch, which rises with every change in KRaft, as zkVersion does in ZooKeeper."""
     eligible_leader_replicas: tuple[int, ...] = ()
     last_known_leader_replicas: tuple[int, ...] = ()
     recovery_state: RecoveryState = RecoveryState.RECOVERED
@@ -57,14 +57,14 @@ class PartitionRegistration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionOutcome:
-    """The partition after an election, and how it was decided."""
+    """The partition after an election, and the kind of the election."""
 
     kind: ElectionKind
     partition: PartitionRegistration
 
     @property
     def may_lose_records(self) -> bool:
-        """Whether the new leader may lack records that were committed."""
+        """Return whether the new leader may lack committed records."""
         return self.kind in {ElectionKind.UNCLEAN, ElectionKind.LAST_KNOWN}
 
 
@@ -76,10 +76,10 @@ def elect(
     controller: ControllerKind = ControllerKind.KRAFT,
     uses_elr: bool = False,
 ) -> ElectionOutcome:
-    """Elect a leader where the current one is gone: the first live replica of the assignment that is in the ISR.
+    """Elect a leader when the current one is offline: the first live replica of the assignment that is in the ISR.
 
     Where no member of the ISR lives: a member of the ELR, else the last known leader (both KIP-966), else, where
-    unclean election is allowed (the default until 0.10.2), the first live replica, else nobody.
+    unclean election is allowed (the default until 0.10.2), the first live replica, else none.
     """
     if partition.leader in live and partition.leader in partition.isr:
         return ElectionOutcome(kind=ElectionKind.UNCHANGED, partition=partition)
@@ -111,7 +111,7 @@ def elect(
 def elect_preferred(
     partition: PartitionRegistration, live: Collection[int], *, controller: ControllerKind = ControllerKind.KRAFT
 ) -> ElectionOutcome:
-    """Hand leadership back to the first replica of the assignment, where it lives and is in the ISR."""
+    """Elect the preferred leader, the first replica of the assignment, if it is live and in the ISR."""
     preferred = partition.replicas[0]
     if partition.leader == preferred or preferred not in live or preferred not in partition.isr:
         return ElectionOutcome(kind=ElectionKind.UNCHANGED, partition=partition)
@@ -128,15 +128,15 @@ def isr_without(
     keeps_last: bool = True,
     bumps_leader_epoch: bool = False,
 ) -> PartitionRegistration:
-    """The partition after members left the ISR.
+    """Return the partition after members left the ISR.
 
     Args:
-        partition: before.
-        leaving: who leaves.
-        min_insync_replicas: below this size, with ELR, leavers stay eligible.
+        partition: the partition before.
+        leaving: the brokers that leave.
+        min_insync_replicas: with ELR, brokers that leave a smaller ISR stay eligible.
         uses_elr: KIP-966, feature eligible.leader.replicas.version 1.
-        unclean_shutdown: leavers that lost their page cache: never eligible.
-        keeps_last: without ELR the last member stays in the ISR although it is gone: it alone holds what is committed.
+        unclean_shutdown: the leaving brokers that lost their page cache, which are never eligible.
+        keeps_last: without ELR the last member stays in the ISR although it is offline: only it holds all committed records.
         bumps_leader_epoch: KRaft below metadata.version 3.6-IV0 (KAFKA-15021).
     """
     isr = tuple(replica for replica in partition.isr if replica not in leaving)
@@ -166,7 +166,7 @@ def isr_without(
 def isr_with(
     partition: PartitionRegistration, joining: int, *, min_insync_replicas: int = 1, uses_elr: bool = False
 ) -> PartitionRegistration:
-    """The partition after a replica joined the ISR; at min.insync.replicas the ELR is not needed any more."""
+    """Return the partition after a replica joined the ISR; at min.insync.replicas the ELR is emptied."""
     if joining in partition.isr:
         return partition
     isr = tuple(replica for replica in partition.replicas if replica in partition.isr or replica == joining)
@@ -183,7 +183,7 @@ def isr_with(
 
 
 def _is_enough(partition: PartitionRegistration, isr: Sequence[int], min_insync_replicas: int) -> bool:
-    """Whether an ISR commits, so that no ELR is kept beside it (`PartitionChangeBuilder.populateTargetElr`)."""
+    """Return whether the ISR can commit, so that no ELR is kept beside it (`PartitionChangeBuilder.populateTargetElr`)."""
     return len(isr) >= min(min_insync_replicas, len(partition.replicas))
 
 
@@ -199,7 +199,7 @@ def _elected(
         isr = (leader,)
         eligible = tuple(replica for replica in eligible if replica != leader)
     elif controller is ControllerKind.ZOOKEEPER and kind is ElectionKind.CLEAN:
-        # KRaft takes fenced brokers out of the ISR when they are fenced, ZooKeeper's controller when it elects.
+        # KRaft removes brokers from the ISR when they are fenced, ZooKeeper's controller when it elects.
         isr = tuple(replica for replica in isr if replica in live)
     loses = kind in {ElectionKind.UNCLEAN, ElectionKind.LAST_KNOWN} and controller is ControllerKind.KRAFT
     return ElectionOutcome(

@@ -1,4 +1,4 @@
-"""The leader epoch cache: which leader's term began at which offset, and where a term ends.
+"""The leader epoch cache: the start offset of each leader epoch, and the lookup of its end.
 
 Kafka keeps it in memory and in `leader-epoch-checkpoint` (`LeaderEpochFileCache`, KIP-101); here it is a tuple of
 `EpochEntry` that rises by epoch. All end offsets are exclusive. The rules changed three times; `EpochRules` says which
@@ -6,8 +6,8 @@ of them a broker follows.
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 from kforensics.damage import Absent
@@ -36,7 +36,7 @@ class EpochRules:
     enters_epoch_when_elected: bool = True
     """KAFKA-7415: a new leader writes its entry when it is elected; before, with its first append."""
     trims_at_log_end: bool = True
-    """KAFKA-10706 (2.6.1, 2.7.0): cutting at or above the log end still removes entries that start there."""
+    """KAFKA-10706 (2.6.1, 2.7.0): a truncation at or above the log end still removes entries that start there."""
 
 
 CURRENT_RULES = EpochRules()
@@ -54,7 +54,7 @@ RULES_BEFORE_1_0_2 = EpochRules(
 
 
 class EpochEndOffset(NamedTuple):
-    """Where a leader's term ends: the answer to OffsetForLeaderEpoch, or a follower's own lookup."""
+    """The end of a leader epoch: the answer to OffsetForLeaderEpoch, or a follower's own lookup."""
 
     leader_epoch: int | Absent
     """The largest epoch not above the one asked for; version 0 of the request does not carry it."""
@@ -62,12 +62,12 @@ class EpochEndOffset(NamedTuple):
 
 
 def latest_epoch(epochs: Epochs) -> int | Absent:
-    """The last entry's epoch, which is what a follower asks for first (`LeaderEpochFileCache.latestEpoch`)."""
+    """Return the epoch of the last entry, for which a follower asks first (`LeaderEpochFileCache.latestEpoch`)."""
     return epochs[-1].leader_epoch if epochs else Absent.NOT_APPLICABLE
 
 
 def assign(epochs: Epochs, leader_epoch: int, start_offset: int, rules: EpochRules = CURRENT_RULES) -> Epochs:
-    """The cache after a batch of `leader_epoch` was appended at `start_offset` (`LeaderEpochFileCache.assign`).
+    """Return the cache after a batch of `leader_epoch` was appended at `start_offset` (`LeaderEpochFileCache.assign`).
 
     Raises:
         ValueError: a negative epoch or offset, which Kafka refuses too.
@@ -91,26 +91,26 @@ def assign(epochs: Epochs, leader_epoch: int, start_offset: int, rules: EpochRul
 
 
 def truncate_from_end(epochs: Epochs, truncate_to: int) -> Epochs:
-    """The cache after the log was cut: an epoch that starts at or above the cut is gone (`truncateFromEnd`)."""
+    """Return the cache after the log was truncated: epochs that start at or above `truncate_to` are removed (`truncateFromEnd`)."""
     if truncate_to < 0 or not epochs or epochs[-1].start_offset < truncate_to:
         return epochs
     return tuple(entry for entry in epochs if entry.start_offset < truncate_to)
 
 
 def truncate_from_start(epochs: Epochs, log_start_offset: int) -> Epochs:
-    """The cache after the log start moved up: the epoch that holds it now starts there (`truncateFromStart`)."""
-    gone = 0
-    while gone < len(epochs) and epochs[gone].start_offset <= log_start_offset:
-        gone += 1
-    if not gone:
+    """Return the cache after the log start offset rose: the epoch that holds it starts there now (`truncateFromStart`)."""
+    passed = 0
+    while passed < len(epochs) and epochs[passed].start_offset <= log_start_offset:
+        passed += 1
+    if not passed:
         return epochs
-    return (EpochEntry(epochs[gone - 1].leader_epoch, log_start_offset), *epochs[gone:])
+    return (EpochEntry(epochs[passed - 1].leader_epoch, log_start_offset), *epochs[passed:])
 
 
 def end_offset_for_epoch(
     epochs: Epochs, log_end_offset: int, requested: int | Absent, rules: EpochRules = CURRENT_RULES
 ) -> EpochEndOffset | Absent:
-    """Where the largest epoch not above `requested` ends (`LeaderEpochFileCache.endOffsetFor`, KIP-101, KIP-279).
+    """Return the end of the largest epoch not above `requested` (`LeaderEpochFileCache.endOffsetFor`, KIP-101, KIP-279).
 
     `Absent.UNKNOWN` is Kafka's undefined answer.
     """
@@ -128,22 +128,14 @@ def end_offset_for_epoch(
     return EpochEndOffset(epochs[above - 1].leader_epoch, epochs[above].start_offset)
 
 
-def epoch_at(epochs: Epochs, offset: int) -> int | Absent:
-    """The epoch in whose term `offset` lies, absent where it lies before the first entry."""
+def epoch_at(epochs: Sequence[EpochEntry], offset: int) -> int | Absent:
+    """Return the epoch in which `offset` lies, absent if it lies before the first entry."""
     found: int | Absent = Absent.UNKNOWN
     for entry in epochs:
         if entry.start_offset > offset:
             break
         found = entry.leader_epoch
     return found
-
-
-def are_rising(epochs: Epochs) -> bool:
-    """Whether epochs and start offsets both rise strictly, as they do in every file written by 2.0.1 or later."""
-    return all(
-        first.leader_epoch < second.leader_epoch and first.start_offset < second.start_offset
-        for first, second in pairwise(epochs)
-    )
 
 
 def _leader_epoch_of(entry: EpochEntry) -> int:

@@ -1,4 +1,4 @@
-"""Known bugs that lose, diverge or wrongly cut, by the broker versions that have them."""
+"""Known bugs of Kafka that lose records, let logs diverge or truncate wrongly, by the broker versions that have them."""
 
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ KNOWN_BUGS = (
     _bug(
         "KAFKA-1647",
         "0.8.0..0.8.2.0",
-        "a high watermark checkpoint entry is lost while no leader is available, and the follower cuts to 0",
+        "a high watermark checkpoint entry is lost while no leader is available, and the follower truncates to 0",
     ),
     _bug(
         "KAFKA-2143",
@@ -67,7 +67,7 @@ KNOWN_BUGS = (
     _bug(
         "KAFKA-7128",
         "0.8.0..2.0.1",
-        "a follower joins the ISR before it reaches the leader's term, and committed records go with the next election",
+        "a follower joins the ISR before it reaches the leader's term, and committed records are lost with the next election",
     ),
     _bug(
         "KAFKA-7164",
@@ -82,7 +82,7 @@ KNOWN_BUGS = (
     _bug(
         "KAFKA-7897",
         "2.0.1..2.0.2 2.1.0..2.1.1",
-        "epochs are written on old message formats and followers trust the sparse cache: far too much is cut",
+        "epochs are written on old message formats and followers trust the sparse cache: far too much is truncated",
     ),
     _bug(
         "KAFKA-7601",
@@ -117,22 +117,22 @@ KNOWN_BUGS = (
     _bug(
         "KAFKA-12996",
         "2.7.0..2.7.2 2.8.0..2.8.1",
-        "a follower whose offset is below the leader's log start fails instead of starting anew",
+        "a follower whose offset is below the leader's log start fails instead of starting again",
     ),
     _bug(
         "KAFKA-12460",
         "2.8.0..3.0.0",
-        "a quorum member may cut its metadata log below the high watermark",
+        "a quorum member may truncate its metadata log below the high watermark",
     ),
     _bug(
         "KAFKA-14704",
         "2.8.0..3.4.1",
-        "a follower raises its high watermark over records that it is about to cut",
+        "a follower raises its high watermark over records that it is about to truncate",
     ),
     _bug(
         "KAFKA-16541",
         "3.7.0..3.8.0",
-        "truncations of leader-epoch-checkpoint are not flushed: a power loss leaves it empty or torn (KAFKA-15046)",
+        "truncations of leader-epoch-checkpoint are not flushed: a power loss leaves it empty or incomplete (KAFKA-15046)",
     ),
     _bug(
         "KAFKA-10471",
@@ -157,7 +157,7 @@ KNOWN_BUGS = (
     _bug(
         "KAFKA-14616",
         "3.0.0..3.7.0",
-        "a topic created anew while a replica's disk was away meets the replica of the old topic",
+        "a topic recreated while a replica's disk was away meets the replica of the old topic",
     ),
     _bug(
         "KAFKA-18723",
@@ -179,11 +179,6 @@ KNOWN_BUGS = (
 """Not complete for 4.1 and later."""
 
 
-def known_bugs(version: KafkaVersion) -> tuple[KnownBug, ...]:
-    """The bugs that a broker of `version` has."""
-    return tuple(bug for bug in KNOWN_BUGS if is_affected(version, bug.jira))
-
-
 def is_affected(version: KafkaVersion, jira: str) -> bool:
-    """Whether a broker of `version` has the bug."""
+    """Return whether a broker of `version` has the bug."""
     return any(first <= version < fixed for bug in KNOWN_BUGS if bug.jira == jira for first, fixed in bug.affected)

@@ -1,4 +1,4 @@
-"""The values of a truncation: a log's state, one step with its numbers, the outcome with the rule that decided it."""
+"""The values of a truncation: the state of a log, a step with its numbers, and the outcome with the rule that decided it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from kforensics.protocol.epochs import Epochs
 
 
 class ProtocolName(StrEnum):
-    """The rule by which a follower finds the place to cut."""
+    """The truncation protocol of a follower."""
 
     HW = "hw"
     KIP_101 = "kip-101"
@@ -19,9 +19,9 @@ class ProtocolName(StrEnum):
 class TruncationRule(StrEnum):
     """The one rule that decided an outcome."""
 
-    NOTHING_TO_CUT = "nothing-to-cut"
+    NOTHING_TO_TRUNCATE = "nothing-to-cut"
     HIGH_WATERMARK = "high-watermark"
-    """The follower cut to its own high watermark, as every follower did before KIP-101."""
+    """The follower truncated to its own high watermark, as every follower did before KIP-101."""
     EMPTY_EPOCH_CACHE = "empty-epoch-cache"
     """The follower knows no leader epoch and fell back to its high watermark."""
     UNDEFINED_EPOCH = "undefined-epoch"
@@ -31,17 +31,17 @@ class TruncationRule(StrEnum):
     DIVERGING_EPOCH = "diverging-epoch"
     """KIP-279, KIP-595: the last epoch both know, at the lower of its two ends."""
     OUT_OF_RANGE_ABOVE = "out-of-range-above"
-    """The follower's log ends above the leader's and was cut to the leader's end, without a look at epochs."""
+    """The follower's log ended above the leader's and was truncated to the leader's end without comparing epochs."""
     OUT_OF_RANGE_BELOW = "out-of-range-below"
-    """The leader's log starts above the follower's end: the follower drops everything and starts there."""
+    """The leader's log starts above the follower's end: the follower discards everything and starts there."""
     ENDLESS = "endless"
     """The follower asks the same question for ever (KAFKA-10706, or a leader that knows less than it)."""
     HALTED = "halted"
-    """The broker stops rather than cut: 1.0 and earlier with unclean election disabled, or a quorum member."""
+    """The broker stops instead of truncating: 1.0 and earlier with unclean election disabled, or a quorum member."""
     SNAPSHOT = "snapshot"
     """The quorum's leader sends a snapshot instead of records."""
     CURRENT_REPLICA_TRUNCATION = "current-replica-mark"
-    """A future replica follows the cut that the current replica made."""
+    """A future replica follows the truncation of the current replica."""
 
 
 class StepKind(StrEnum):
@@ -56,34 +56,34 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruncationStep:
-    """One question of the follower, the leader's answer, the follower's own lookup, and what it made of them."""
+    """One question of the follower, the leader's answer, the follower's own lookup, and the resulting truncation."""
 
     kind: StepKind
     fetch_offset: int | Absent = Absent.NOT_APPLICABLE
     requested_epoch: int | Absent = Absent.NOT_APPLICABLE
     answer_epoch: int | Absent = Absent.NOT_APPLICABLE
     answer_offset: int | Absent = Absent.NOT_APPLICABLE
-    """Where the leader's term ends; in an out-of-range step, where its log ends."""
+    """The end of the leader's epoch; in an out-of-range step, the leader's log end offset."""
     answer_start: int | Absent = Absent.NOT_APPLICABLE
-    """Where the leader's log starts, in an out-of-range step."""
+    """The leader's log start offset, in an out-of-range step."""
     own_epoch: int | Absent = Absent.NOT_APPLICABLE
     own_offset: int | Absent = Absent.NOT_APPLICABLE
     log_end_offset: int
-    """Of the follower, before the step."""
+    """The follower's log end offset before the step."""
     truncate_to: int | Absent = Absent.NOT_APPLICABLE
-    """The follower's log end after the step, absent where the step cut nothing."""
-    rule: TruncationRule = TruncationRule.NOTHING_TO_CUT
+    """The follower's log end offset after the step, absent if the step truncated nothing."""
+    rule: TruncationRule = TruncationRule.NOTHING_TO_TRUNCATE
 
     def sentence(self) -> str:
-        """The step in words."""
-        truncation = "cuts nothing" if isinstance(self.truncate_to, Absent) else f"cuts to {self.truncate_to}"
+        """Describe the step in words."""
+        truncation = "truncates nothing" if isinstance(self.truncate_to, Absent) else f"truncates to {self.truncate_to}"
         match self.kind:
             case StepKind.HIGH_WATERMARK:
                 return (
                     f"its log ends at {self.log_end_offset}, its high watermark is {self.own_offset}: it {truncation}"
                 )
             case StepKind.CURRENT_REPLICA:
-                return f"its log ends at {self.log_end_offset}, the current replica was cut at {self.own_offset}: it {truncation}"
+                return f"its log ends at {self.log_end_offset}, the current replica was truncated to {self.own_offset}: it {truncation}"
             case StepKind.OUT_OF_RANGE:
                 held = f"the leader's log is {self.answer_start} to {self.answer_offset}"
                 return f"its fetch at {self.fetch_offset} is out of range, {held}: it {truncation}"
@@ -114,41 +114,41 @@ class TruncationStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogState:
-    """What the protocol knows of one replica's log."""
+    """The facts about a replica's log that the protocol uses."""
 
     epochs: Epochs
     log_start_offset: int
     log_end_offset: int
     high_watermark: int | Absent
-    """As the checkpoint or memory says; absent counts as 0, as in a broker."""
+    """The high watermark of the checkpoint or of memory; absent counts as 0, as in a broker."""
 
     @property
     def loaded_high_watermark(self) -> int:
-        """What a broker works with: missing is 0, clamped into the log (`UnifiedLog.updateHighWatermark`)."""
+        """Return the high watermark that a broker uses: 0 if it is missing, and limited to the log (`UnifiedLog.updateHighWatermark`)."""
         high_watermark = 0 if isinstance(self.high_watermark, Absent) else self.high_watermark
         return max(self.log_start_offset, min(high_watermark, self.log_end_offset))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruncationOutcome:
-    """What becomes of a follower's log against one leader."""
+    """The result of the protocol for a follower's log against a leader."""
 
     protocol: ProtocolName
     offset: int | Absent
-    """The new log end offset, `NOT_APPLICABLE` where nothing is cut."""
+    """The new log end offset, `NOT_APPLICABLE` if nothing is truncated."""
     rule: TruncationRule
     steps: tuple[TruncationStep, ...]
     after: LogState
     full_restart: bool = False
-    """The whole log was dropped and starts again, empty, at `after.log_start_offset`."""
+    """Whether the whole log was discarded and starts again, empty, at `after.log_start_offset`."""
     endless: bool = False
-    """The follower never finishes: it stays out of the ISR."""
+    """Whether the follower never finishes, so that it stays out of the ISR."""
     halted: bool = False
-    """The follower's process stops instead of cutting."""
+    """Whether the follower's process stops instead of truncating."""
     below_high_watermark: bool = False
-    """It cuts below the follower's own high watermark, which no fenced history with clean elections does."""
+    """Whether it truncates below the follower's own high watermark, which never happens with clean elections and fencing."""
 
     @property
     def compares_epochs(self) -> bool:
-        """Whether the cut rests on epochs; where it does not, divergent records may stay and equal ones may go."""
+        """Return whether the truncation compares epochs; otherwise divergent records may stay and equal ones may be discarded."""
         return not self.endless and all(step.kind in {StepKind.EPOCH_REQUEST, StepKind.FETCH} for step in self.steps)

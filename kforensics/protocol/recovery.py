@@ -1,7 +1,7 @@
-"""What a broker makes of a log when it loads it: which segments are scanned, where the log is truncated, what is deleted.
+"""The rules by which a broker loads a log: which segments it scans, where it truncates the log, what it deletes.
 
 Rules of `LogLoader.load` and `LogManager.loadLog` (4.3.1; earlier in `Log.loadSegments` and `Log.recoverLog`); where no version is
-named, the same since 0.11. This is the one place that says so: `reconcile` asks it of replicas, `simulation` of simulated ones.
+named, the same since 0.11. No other module has these rules: `reconcile` applies them to replicas, `simulation` to simulated ones.
 """
 
 from collections.abc import Sequence
@@ -23,28 +23,28 @@ from kforensics.protocol.outcome import LogState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentState:
-    """What loading needs to know of one segment."""
+    """The facts about one segment that loading uses."""
 
     base_offset: int
     end_offset: int
-    """Behind its last batch, sound or not: what a load without recovery takes for the end."""
+    """The offset behind its last batch, sound or not, which a load without recovery uses as the end."""
     recovered_end_offset: int
-    """Behind its last batch before the first one that fails; the base offset where none is sound."""
+    """The offset behind the last batch before the first invalid one; the base offset if no batch is valid."""
     is_torn: bool = False
-    """Bytes behind `recovered_end_offset` do not parse or fail their checksum."""
+    """Whether bytes behind `recovered_end_offset` do not parse or have a wrong checksum."""
     epochs: Epochs = ()
-    """Where each leader epoch begins in this segment."""
+    """The start offset of each leader epoch in this segment."""
 
 
 class RecoveryRule(StrEnum):
-    """What decided where the log ends."""
+    """The rule that decided the log end offset."""
 
     CLEAN = "clean-shutdown"
     """The log dir was closed cleanly: nothing is scanned."""
     SOUND = "recovered-sound"
-    """The unflushed segments were scanned and hold."""
-    CUT = "recovered-cut"
-    """A segment was cut at its first invalid batch, and every later one deleted."""
+    """The unflushed segments were scanned and are intact."""
+    TRUNCATED = "recovered-cut"
+    """A segment was truncated at its first invalid batch, and every later segment was deleted."""
     BELOW_LOG_START = "log-end-below-log-start"
     """The log ends below its checkpointed start: all segments are deleted."""
     EMPTY = "no-segments"
@@ -58,17 +58,17 @@ class RecoveryOutcome:
     scanned: tuple[int, ...]
     """Base offsets of the segments that recovery reads through."""
     truncate_segment: int | Absent
-    """Base offset of the segment that is cut."""
+    """Base offset of the segment that is truncated."""
     deleted: tuple[int, ...]
     """Base offsets of the segments that are deleted, intact or not."""
     kept_count: int
-    """How many segments, from the first on, are kept; the last of them is the one that is truncated, if one is."""
+    """The number of segments, from the first on, that are kept; if a segment is truncated, it is the last of them."""
     log: LogState
     recovery_point: int
 
 
 def first_scanned(base_offsets: Sequence[int], recovery_point: int) -> int:
-    """The index of the first segment that recovery scans: the one with the recovery point (`LogSegments.values`)."""
+    """Return the index of the first segment that recovery scans, which holds the recovery point (`LogSegments.values`)."""
     index = 0
     for candidate, base_offset in enumerate(base_offsets):
         if base_offset <= recovery_point:
@@ -77,7 +77,13 @@ def first_scanned(base_offsets: Sequence[int], recovery_point: int) -> int:
 
 
 def repair_epochs_at_load(epochs: Epochs, log_start_offset: int, log_end_offset: int) -> Epochs:
-    """The epoch cache once the log is loaded: stale entries at both ends, not flushed in time, go."""
+    """Return the epoch cache once the log is loaded, without stale entries at both ends that were not flushed in time.
+
+    Args:
+        epochs: as read, with what a scan has added.
+        log_start_offset: as checkpointed, 0 where it is not: the first segment's base offset does not count (`LogLoader.load`, 4.1.0).
+        log_end_offset: of the loaded log.
+    """
     return truncate_from_start(truncate_from_end(epochs, log_end_offset), log_start_offset)
 
 
@@ -88,7 +94,7 @@ def epochs_after_scan(
     skips_epoch_zero: bool = False,
     rules: EpochRules = CURRENT_RULES,
 ) -> Epochs:
-    """The cache after a scan: a batch adds its epoch where it is above the latest one (`LogSegment.recover`).
+    """Return the cache after a scan: a batch adds its epoch if it is above the latest one (`LogSegment.recover`).
 
     `skips_epoch_zero` is KAFKA-10432: until 2.6.0 the first epoch of all was not restored.
     """
@@ -100,14 +106,22 @@ def epochs_after_scan(
     return epochs
 
 
-def _log_start(segments: Sequence[SegmentState], checkpointed: int | Absent, *, has_remote_storage: bool) -> int:
-    """Where the loaded log starts: not below its first segment, but for what remote storage holds (`LogLoader.load`, 3.6)."""
-    if not segments:
-        return 0 if isinstance(checkpointed, Absent) else checkpointed
-    first_base = segments[0].base_offset
+def log_start_at_load(first_base: int, checkpointed: int | Absent, *, has_remote_storage: bool = False) -> int:
+    """Return the start of the loaded log, which is below its first segment only with remote storage (`LogLoader.load`, 3.6)."""
     if isinstance(checkpointed, Absent):
         return first_base
     return checkpointed if has_remote_storage else max(checkpointed, first_base)
+
+
+def recovery_point_at_load(checkpointed: int, log_end_offset: int, *, clean_shutdown: bool) -> int:
+    """Return the recovery point of the loaded log: its end after a clean shutdown, else the checkpointed one within the log (2.8 and later)."""
+    return log_end_offset if clean_shutdown else min(checkpointed, log_end_offset)
+
+
+def _log_start(segments: Sequence[SegmentState], checkpointed: int | Absent, *, has_remote_storage: bool) -> int:
+    if not segments:
+        return 0 if isinstance(checkpointed, Absent) else checkpointed
+    return log_start_at_load(segments[0].base_offset, checkpointed, has_remote_storage=has_remote_storage)
 
 
 def recover_log(
@@ -122,7 +136,7 @@ def recover_log(
     skips_epoch_zero: bool = False,
     rules: EpochRules = CURRENT_RULES,
 ) -> RecoveryOutcome:
-    """The log that start-up leaves (`LogLoader.load`, 4.3.1).
+    """Return the log that a start leaves (`LogLoader.load`, 4.3.1).
 
     The epoch cache takes in what recovery scans before it is trimmed to the log, and nothing of segments that are not scanned:
     with an empty file and a clean shutdown it stays empty.
@@ -157,7 +171,7 @@ def recover_log(
             sound = tuple(entry for entry in segment.epochs if entry.start_offset < segment.recovered_end_offset)
             epochs = epochs_after_scan(epochs, sound, skips_epoch_zero=skips_epoch_zero, rules=rules)
             if segment.is_torn or segment.recovered_end_offset < segment.end_offset:
-                rule, truncate_segment = RecoveryRule.CUT, segment.base_offset
+                rule, truncate_segment = RecoveryRule.TRUNCATED, segment.base_offset
                 kept = list(segments[: index + 1])
                 break
     end = start
@@ -166,9 +180,10 @@ def recover_log(
         was_scanned = bool(scanned) and scanned[-1] == last.base_offset
         end = last.recovered_end_offset if was_scanned else last.end_offset
     if kept and end < start:
-        rule, kept, end = RecoveryRule.BELOW_LOG_START, [], start
+        rule, kept, end, epochs = RecoveryRule.BELOW_LOG_START, [], start, ()
+    checkpointed_start = 0 if isinstance(log_start_offset, Absent) else log_start_offset
     log = LogState(
-        epochs=repair_epochs_at_load(epochs, start, end),
+        epochs=repair_epochs_at_load(epochs, checkpointed_start, end),
         log_start_offset=start,
         log_end_offset=end,
         high_watermark=high_watermark,
@@ -185,5 +200,5 @@ def recover_log(
             log_end_offset=end,
             high_watermark=log.loaded_high_watermark,
         ),
-        recovery_point=end if clean_shutdown else min(point, end),
+        recovery_point=recovery_point_at_load(point, end, clean_shutdown=clean_shutdown),
     )

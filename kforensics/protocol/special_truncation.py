@@ -20,7 +20,7 @@ from kforensics.units import EpochEntry
 
 
 class QuorumAnswer(StrEnum):
-    """What a quorum leader says to a fetch (`ReplicatedLog.validateOffsetAndEpoch`)."""
+    """A quorum leader's validation of a fetch (`ReplicatedLog.validateOffsetAndEpoch`)."""
 
     VALID = "valid"
     DIVERGING = "diverging"
@@ -34,9 +34,9 @@ def future_replica_truncation(
     truncated_to: int | Absent = Absent.NOT_APPLICABLE,
     rules: EpochRules = CURRENT_RULES,
 ) -> TruncationOutcome:
-    """What a `-future` replica cuts against the current replica of its own broker (KIP-113): always by KIP-279.
+    """Compute what a `-future` replica truncates against the current replica of its own broker (KIP-113), always by KIP-279.
 
-    `mark` is where the current replica was cut last: the future replica is cut there too, before it asks
+    `truncated_to` is the offset to which the current replica was truncated last: the future replica is truncated there too, before it asks
     (`ReplicaAlterLogDirsThread`).
     """
     fall_back = future.loaded_high_watermark
@@ -44,18 +44,18 @@ def future_replica_truncation(
         return follower_truncation(
             future, current, protocol=ProtocolName.KIP_279, rules=rules, initial_fetch_offset=fall_back
         )
-    marked = min(truncated_to, future.log_end_offset)
-    truncation = truncate_log(future, marked, rules=rules)
+    target = min(truncated_to, future.log_end_offset)
+    truncation = truncate_log(future, target, rules=rules)
     outcome = follower_truncation(
-        truncation, current, protocol=ProtocolName.KIP_279, rules=rules, initial_fetch_offset=min(marked, fall_back)
+        truncation, current, protocol=ProtocolName.KIP_279, rules=rules, initial_fetch_offset=min(target, fall_back)
     )
-    if marked >= future.log_end_offset:
+    if target >= future.log_end_offset:
         return outcome
     step = TruncationStep(
         kind=StepKind.CURRENT_REPLICA,
         own_offset=truncated_to,
         log_end_offset=future.log_end_offset,
-        truncate_to=marked,
+        truncate_to=target,
         rule=TruncationRule.CURRENT_REPLICA_TRUNCATION,
     )
     return replace(
@@ -70,7 +70,7 @@ def future_replica_truncation(
 def quorum_end_offset_for_epoch(
     log: LogState, leader_epoch: int, earliest_snapshot: EpochEntry | Absent
 ) -> EpochEndOffset:
-    """Where an epoch ends in a quorum log; there is always an answer (`KafkaMetadataLog.endOffsetForEpoch`)."""
+    """Return the end of an epoch in a quorum log; there is always an answer (`KafkaMetadataLog.endOffsetForEpoch`)."""
     found = end_offset_for_epoch(log.epochs, log.log_end_offset, leader_epoch)
     last_epoch = latest_epoch(log.epochs)
     if isinstance(found, Absent):
@@ -91,7 +91,7 @@ def quorum_answer(
     last_fetched_epoch: int,
     earliest_snapshot: EpochEntry | Absent = Absent.NOT_WRITTEN,
 ) -> tuple[QuorumAnswer, EpochEndOffset | Absent]:
-    """What a quorum leader answers to a fetch at `fetch_offset` after `last_fetched_epoch` (KIP-595)."""
+    """Return a quorum leader's answer to a fetch at `fetch_offset` after `last_fetched_epoch` (KIP-595)."""
     if leader.log_start_offset == 0 and fetch_offset == 0 and last_fetched_epoch == 0:
         return QuorumAnswer.VALID, Absent.NOT_APPLICABLE
     if not isinstance(earliest_snapshot, Absent) and (
@@ -114,10 +114,10 @@ def quorum_truncation(
     leader_snapshot: EpochEntry | Absent = Absent.NOT_WRITTEN,
     refuses_below_high_watermark: bool = True,
 ) -> TruncationOutcome:
-    """What a member of the metadata quorum cuts against its leader (KIP-595, `KafkaRaftClient.handleFetchResponse`).
+    """Compute what a member of the metadata quorum truncates against its leader (KIP-595, `KafkaRaftClient.handleFetchResponse`).
 
     Args:
-        follower: its log; its high watermark is in memory only, so absent in a directory.
+        follower: the member's log; its high watermark is only in memory, so it is absent in a directory.
         leader: the log of the quorum's leader, which entered its epoch at its log end.
         follower_snapshot: the follower's earliest snapshot, as epoch and end offset.
         leader_snapshot: the leader's earliest snapshot.
@@ -170,7 +170,7 @@ def quorum_truncation(
             break
     changed = full_restart or log.log_end_offset < follower.log_end_offset
     deciding = [step.rule for step in steps if not isinstance(step.truncate_to, Absent)]
-    rule = deciding[-1] if deciding else TruncationRule.NOTHING_TO_CUT
+    rule = deciding[-1] if deciding else TruncationRule.NOTHING_TO_TRUNCATE
     if halted or endless:
         rule = TruncationRule.HALTED if halted else TruncationRule.ENDLESS
     return TruncationOutcome(

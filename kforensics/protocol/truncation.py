@@ -1,14 +1,13 @@
-"""Where a follower truncates its log against a leader, by the four protocols Kafka has had, step by step with numbers.
+"""Compute where a follower truncates its log against a leader, by each of Kafka's four protocols, step by step with numbers.
 
     hw        0.8 to 0.10, and later below inter.broker.protocol 0.11.0-IV2   ReplicaManager.makeFollowers
     kip-101   0.11 to 1.1                                   ReplicaFetcherThread.maybeTruncate
     kip-279   2.0 to 2.7                                    AbstractFetcherThread.getOffsetTruncationState
     kip-595   2.8 and later, inter.broker.protocol 2.7-IV1  Partition.readRecords and truncateOnFetchResponse
 
-Each function is pure. The metadata quorum and future replicas, which differ, stand in `special_truncation`.
+Each function is pure. `special_truncation` has the rules of the metadata quorum and of future replicas, which differ.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from kforensics.damage import Absent
@@ -37,7 +36,6 @@ __all__ = [
     "TruncationOutcome",
     "TruncationRule",
     "TruncationStep",
-    "file_end_after_truncation",
     "follower_truncation",
     "leader_after_election",
     "restart_log_at",
@@ -46,7 +44,7 @@ __all__ = [
 
 
 def leader_after_election(leader: LogState, new_epoch: int, *, rules: EpochRules = CURRENT_RULES) -> LogState:
-    """The log of a replica that has just become leader.
+    """Return the log of a replica that has just become leader.
 
     It enters `new_epoch` at its log end (KAFKA-7415, 2.0.1); before, a leader did so with its first append.
     """
@@ -56,7 +54,7 @@ def leader_after_election(leader: LogState, new_epoch: int, *, rules: EpochRules
 
 
 def truncate_log(log: LogState, truncate_to: int, *, rules: EpochRules = CURRENT_RULES) -> LogState:
-    """The log after `UnifiedLog.truncateTo`: end, epochs, log start and high watermark go down together."""
+    """Return the log after `UnifiedLog.truncateTo`, which lowers log end, epochs, log start and high watermark together."""
     if truncate_to >= log.log_end_offset:
         return replace(log, epochs=truncate_from_end(log.epochs, truncate_to)) if rules.trims_at_log_end else log
     high_watermark = (
@@ -71,24 +69,8 @@ def truncate_log(log: LogState, truncate_to: int, *, rules: EpochRules = CURRENT
 
 
 def restart_log_at(offset: int) -> LogState:
-    """The log after `truncateFullyAndStartAt`: empty, the high watermark there too (KAFKA-9491)."""
+    """Return the log after `truncateFullyAndStartAt`: it is empty and starts at `offset`, as does the high watermark (KAFKA-9491)."""
     return LogState(epochs=(), log_start_offset=offset, log_end_offset=offset, high_watermark=offset)
-
-
-def file_end_after_truncation(
-    batches: Iterable[tuple[int, int]], truncate_to: int, *, log_start_offset: int = 0
-) -> int:
-    """The log end that a restart finds after a cut: a batch that holds `truncate_to` goes whole.
-
-    `batches` are (base offset, last offset) in file order. In memory the log end is `truncate_to` until the broker
-    restarts (`LocalLog.truncateTo`).
-    """
-    end = log_start_offset
-    for _base_offset, last_offset in batches:
-        if last_offset >= truncate_to:
-            break
-        end = last_offset + 1
-    return end
 
 
 def follower_truncation(
@@ -101,15 +83,15 @@ def follower_truncation(
     initial_fetch_offset: int | Absent = Absent.NOT_APPLICABLE,
     halts_on_out_of_range: bool = False,
 ) -> TruncationOutcome:
-    """What a follower of `protocol` cuts against `leader`, until it can fetch records.
+    """Compute what a follower of `protocol` truncates against `leader`, until it can fetch records.
 
     Args:
         follower: the follower's log as its broker has loaded it.
         leader: the leader's log; one elected just now should come out of `leader_after_election`.
         protocol: the rule in force.
         rules: the epoch cache of the follower's version.
-        leader_rules: the epoch cache of the leader's version, as the follower's where not given.
-        initial_fetch_offset: where a fall-back cuts to; the follower's high watermark where not given.
+        leader_rules: the epoch cache of the leader's version; the follower's if it is not given.
+        initial_fetch_offset: the offset to which a fall-back truncates; the follower's high watermark if it is not given.
         halts_on_out_of_range: 1.0 and earlier with unclean election disabled.
     """
     walk = _Walk(
@@ -164,7 +146,7 @@ class _Walk:
     def outcome(self, protocol: ProtocolName) -> TruncationOutcome:
         truncation = self.full_restart or self.log.log_end_offset < self.start.log_end_offset
         deciding = [step.rule for step in self.steps if not isinstance(step.truncate_to, Absent)]
-        rule = deciding[-1] if deciding and truncation else TruncationRule.NOTHING_TO_CUT
+        rule = deciding[-1] if deciding and truncation else TruncationRule.NOTHING_TO_TRUNCATE
         if self.endless or self.halted:
             rule = TruncationRule.ENDLESS if self.endless else TruncationRule.HALTED
         return TruncationOutcome(
@@ -184,7 +166,7 @@ class _Walk:
     def truncation(self, truncate_to: int, step: TruncationStep) -> None:
         before = self.log
         if truncate_to < before.log_start_offset:
-            # The first segment starts above the cut: `truncateTo` ends in `truncateFullyAndStartAt`.
+            # The first segment starts above the target: `truncateTo` ends in `truncateFullyAndStartAt`.
             self.log, self.full_restart = restart_log_at(truncate_to), True
         else:
             self.log = truncate_log(before, truncate_to, rules=self.rules)
@@ -202,7 +184,7 @@ class _Walk:
         return end_offset_for_epoch(self.leader.epochs, self.leader.log_end_offset, leader_epoch, self.leader_rules)
 
     def ask(self) -> tuple[int | Absent, EpochEndOffset] | None:
-        """One question by the latest epoch; where it has no answer the log is cut to the high watermark."""
+        """Ask for the end of the latest epoch; without an answer truncate to the high watermark."""
         requested = latest_epoch(self.log.epochs)
         answer = self.leader_end_of(requested)
         if not isinstance(answer, Absent):
@@ -247,7 +229,7 @@ class _Walk:
             self.endless = self.log == before
 
     def compare(self, kind: StepKind, requested: int | Absent, answer: EpochEndOffset) -> bool:
-        """Cut by the answer and the own lookup; true where both name one epoch (`getOffsetTruncationState`)."""
+        """Truncate by the answer and the own lookup; return whether both name the same epoch (`getOffsetTruncationState`)."""
         log_end_offset = self.log.log_end_offset
         own = end_offset_for_epoch(self.log.epochs, log_end_offset, answer.leader_epoch, self.rules)
         if isinstance(own, Absent):
@@ -271,7 +253,7 @@ class _Walk:
         return done
 
     def fetch(self, *, compares_epochs: bool) -> None:
-        """Fetch until the leader has no objection: a diverging epoch (KIP-595), or an offset out of its range."""
+        """Fetch until the leader reports neither a diverging epoch (KIP-595) nor an offset out of its range."""
         while not self.endless:
             before = self.log
             requested = latest_epoch(before.epochs) if compares_epochs else Absent.NOT_APPLICABLE
@@ -301,7 +283,7 @@ class _Walk:
             self.endless = self.log == before
 
     def out_of_range(self) -> None:
-        """`fetchOffsetAndTruncate`: to the leader's end without a look at epochs, or everything, or nothing."""
+        """Handle an offset out of range (`fetchOffsetAndTruncate`): truncate to the leader's end without comparing epochs, or everything, or nothing."""
         leader, log_end_offset = self.leader, self.log.log_end_offset
         step = TruncationStep(
             kind=StepKind.OUT_OF_RANGE,

@@ -1,4 +1,4 @@
-"""From versions to rules: broker version, inter.broker.protocol.version and metadata.version decide who cuts how."""
+"""Map versions to rules: broker version, inter.broker.protocol.version and metadata.version decide how a follower truncates."""
 
 import re
 from typing import NamedTuple
@@ -116,7 +116,7 @@ def parse_inter_broker_version(text: str) -> InterBrokerVersion:
 def protocol_of(
     version: KafkaVersion, inter_broker_version: InterBrokerVersion | Absent = Absent.NOT_WRITTEN
 ) -> ProtocolName:
-    """The protocol by which a broker of `version` truncates; without a level the broker speaks its own version's."""
+    """Return the protocol by which a broker of `version` truncates; without a level the broker uses that of its own version."""
     if isinstance(inter_broker_version, Absent) or version.major >= 4:
         patch = version.patch if version.major == 0 else 0
         inter_broker_version = InterBrokerVersion(version.major, version.minor, patch, _HIGHEST_INTERNAL)
@@ -131,7 +131,7 @@ def protocol_of(
 
 
 def epoch_rules_of(version: KafkaVersion) -> EpochRules:
-    """How the epoch cache of a broker of `version` behaves."""
+    """Return the rules of the epoch cache of a broker of `version`."""
     if version < (1, 0, 2) or (1, 1) <= version < (1, 1, 1):
         return RULES_BEFORE_1_0_2
     if version < (2, 0, 1):
@@ -142,10 +142,10 @@ def epoch_rules_of(version: KafkaVersion) -> EpochRules:
 
 
 def epoch_rules_of_protocol(protocol: ProtocolName) -> EpochRules:
-    """The epoch cache that goes with a protocol where the version is not known: that of its last release."""
+    """Return the epoch cache of a protocol if the version is not known: that of the protocol's last release."""
     return RULES_BEFORE_2_0_1 if protocol is ProtocolName.KIP_101 else CURRENT_RULES
 
 
 def advances_only_at_min_isr(version: KafkaVersion) -> bool:
-    """Whether a leader's high watermark waits for min.insync.replicas: since 3.7.0 (KIP-966)."""
+    """Return whether a leader's high watermark waits for min.insync.replicas: since 3.7.0 (KIP-966)."""
     return version >= (3, 7)

@@ -1,4 +1,4 @@
-"""Text out of evidence, made safe for a terminal: no topic, key or file name may steer the screen (CWE-150)."""
+"""Make text from evidence safe for a terminal: no topic, key or file name may control the screen (CWE-150)."""
 
 import unicodedata
 
@@ -7,9 +7,9 @@ REPLACED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def escape_text(text: str | bytes) -> str:
-    r"""The text with everything that is not plainly visible as `\x1b` or `\u202e`.
+    r"""Escape every character that is not plainly visible, as `\x1b` or `\u202e`.
 
-    Bytes are read as UTF-8, and what is not UTF-8 becomes `\xff`. A backslash is doubled: what is shown has one reading.
+    Bytes are read as UTF-8, and what is not UTF-8 becomes `\xff`. A backslash is doubled, so that the result is unambiguous.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", errors="surrogateescape")
@@ -34,7 +34,7 @@ def _escape_character(character: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """The text within `width` columns: the middle gives way to `…`, since both ends of a path or topic tell more."""
+    """Shorten the text to `width` columns: `…` replaces the middle, since both ends of a path or topic say more."""
     if len(text) <= width:
         return text
     if width < 2:

@@ -1,9 +1,11 @@
-"""What happened as sentences: one for everything that happened alike to several partitions at one moment."""
+"""Events as sentences: one sentence for the same event of several partitions at one moment."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.evidence.event_kinds import words_of
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.incident.model import ExplainedTruncation
 from kforensics.reconcile.timeline.events import DetailValue, TimelineEntry
@@ -11,30 +13,32 @@ from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
 from kforensics.units import TopicPartition
 
 MOST_NAMES = 4
+_OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
+_FIELD = re.compile(r"\{(\w+)\}")
 _WITH_EPOCH = frozenset({"unclean-election", "leader-change"})
 
 
 GRAVE = frozenset({"unclean-election", "broker-halted", "log-dir-failed", "truncation-refused", "segments-deleted"})
-"""Kinds of entries after which an incident is not over."""
+"""The kinds of entries after which an incident is not over."""
 
 
 class Sentence(NamedTuple):
-    """A sentence, when it was so (UTC), and what shows it."""
+    """A sentence, its time (UTC), and the citations that show it."""
 
     time_ms: int | Absent
     words: str
     citations: tuple[Citation, ...]
     metadata_offset: int | Absent
-    """Of the record that tells it."""
+    """The offset of the metadata record that shows it."""
     kind: str
-    """Of the entries."""
+    """The kind of the entries."""
 
 
 _OF_PARTITIONS = frozenset({"isr-shrink", "isr-expand", "leader-lost"})
 
 
 def sentences_of(entries: Iterable[TimelineEntry]) -> Iterator[Sentence]:
-    """The entries in words; those of one moment that differ in their partition only are told once."""
+    """Yield a sentence for each entry; entries of one moment that differ only in their partition share a sentence."""
     groups: dict[tuple[object, ...], list[TimelineEntry]] = {}
     for entry in entries:
         alike = tuple(
@@ -52,7 +56,7 @@ def sentences_of(entries: Iterable[TimelineEntry]) -> Iterator[Sentence]:
 
 
 def truncation_sentence(truncation: ExplainedTruncation, arrow: str) -> str:
-    """A truncation in words, which knows where the log ended before."""
+    """Describe a truncation with the log end offset before it."""
     return f"broker {truncation.broker_id} truncates {truncation.topic_partition} {truncation.from_offset} {arrow} {truncation.to_offset}"
 
 
@@ -64,6 +68,10 @@ def _names(group: Sequence[TimelineEntry]) -> str:
     return ", ".join(names[:MOST_NAMES]) + rest
 
 
+def _are_many(names: str) -> bool:
+    return ", " in names
+
+
 def _name(entry: TimelineEntry, partition: TopicPartition | Absent) -> str:
     if isinstance(partition, Absent):
         return ""
@@ -73,13 +81,13 @@ def _name(entry: TimelineEntry, partition: TopicPartition | Absent) -> str:
 
 
 def sentence(entry: TimelineEntry, names: str) -> str:
-    """What happened.
+    """Describe an entry of the timeline in a sentence.
 
     Args:
-        entry: of the timeline.
-        names: of the partitions it happened to, empty where it concerns none.
+        entry: the entry.
+        names: the names of the partitions that it concerns, empty if it concerns none.
     """
-    words = _of_leaders(entry, names) or _of_brokers(entry) or _of_logs(entry, names)
+    words = _of_leaders(entry, names) or _of_brokers(entry) or _of_logs(entry, names) or _declared(entry, names)
     return words or _plain(entry, names)
 
 
@@ -88,19 +96,19 @@ def _of_leaders(entry: TimelineEntry, names: str) -> str:
     match entry.kind:
         case "unclean-election":
             before = detail.get("isr_before")
-            was = f"in sync was {_ids(before)}" if before else "nobody was in sync"
-            return f"{broker} is elected uncleanly to lead {names}: {was}"
+            was = f"the ISR was {_ids(before)}" if before else "the ISR was empty"
+            return f"{broker} becomes leader of {names} by unclean election: {was}"
         case "leader-change":
-            return f"{broker} leads {names}"
+            return f"{broker} becomes leader of {names}"
         case "leader-lost":
-            return f"nobody leads {names}"
+            return f"{names} {'have' if _are_many(names) else 'has'} no leader"
         case "leader-recovered":
-            return f"{broker} leads {names} again after its unclean election"
+            return f"{broker} has recovered {names} after its unclean election"
         case "isr-shrink" | "isr-expand":
             verb = "shrinks" if entry.kind == "isr-shrink" else "grows"
             return f"the ISR of {names} {verb} from {_ids(detail.get('isr_before'))} to {_ids(detail.get('isr'))}"
         case "reassignment":
-            return f"{names} is reassigned from {_ids(detail.get('replicas_before'))} to {_ids(detail.get('replicas'))}"
+            return f"{names} {'are' if _are_many(names) else 'is'} reassigned from {_ids(detail.get('replicas_before'))} to {_ids(detail.get('replicas'))}"
         case "controller-change":
             return f"{broker} becomes the active controller"
     return ""
@@ -114,25 +122,25 @@ def _of_brokers(entry: TimelineEntry) -> str:
         case "broker-start":
             return f"{broker} has started"
         case "broker-stop":
-            return f"{broker} has stopped in order"
+            return f"{broker} has stopped cleanly"
         case "stop-requested":
-            return f"{broker} is told to stop{because}"
+            return f"{broker} begins to shut down{because}"
         case "broker-halted":
             return f"{broker} halts{because}"
         case "broker-fenced":
             return f"the controller fences {broker}{because}"
         case "broker-unfenced":
-            return f"the controller lets {broker} serve again"
+            return f"the controller unfences {broker}"
         case "broker-registered":
             return f"{broker} registers with the controller"
         case "broker-unregistered":
-            return f"{broker} is taken out of the cluster"
+            return f"{broker} is unregistered from the cluster"
         case "log-dir-error":
             return f"{broker} meets an error in {_directory(entry)}{because}"
         case "log-dir-failed":
             return f"{broker} stops serving {_directory(entry)}, which failed"
         case "recovery":
-            return f"{broker} recovers {_directory(entry)}: it was not stopped in order"
+            return f"{broker} recovers {_directory(entry)}: its last shutdown was unclean"
     return ""
 
 
@@ -140,7 +148,8 @@ def _of_logs(entry: TimelineEntry, names: str) -> str:
     detail, broker = entry.detail, _broker(entry)
     match entry.kind:
         case "topic-created" | "topic-deleted":
-            return f"topic {names} is {entry.kind.removeprefix('topic-')}"
+            subject = f"topics {names} are" if _are_many(names) else f"topic {names} is"
+            return f"{subject} {entry.kind.removeprefix('topic-')}"
         case "config-change":
             whose = f" for {names}" if names else ""
             return f"{detail.get('name')} is set to {detail.get('value')}{whose}"
@@ -150,19 +159,27 @@ def _of_logs(entry: TimelineEntry, names: str) -> str:
         case "log-created":
             return f"{broker} begins a log of {names}"
         case "log-discarded":
-            return f"{broker} puts its log of {names} aside to be deleted"
+            return f"{broker} renames its log of {names} for deletion"
         case "log-start-moved":
-            return f"{broker} moves the log start of {names} to {detail.get('log_start_offset')}" + _because(
+            return f"{broker} moves the log start offset of {names} to {detail.get('log_start_offset')}" + _because(
                 detail.get("reason")
             )
         case "truncation-refused":
-            return (
-                f"{broker} stops rather than cut {names} from {detail.get('log_end_offset')} to {detail.get('offset')}"
-            )
+            return f"{broker} stops instead of truncating {names} from {detail.get('log_end_offset')} to {detail.get('offset')}"
         case "truncation":
             effect = ", without effect" if detail.get("effect") is False else ""
             return f"{broker} truncates {names} to {detail.get('to_offset')}{effect}"
     return ""
+
+
+def _declared(entry: TimelineEntry, names: str) -> str:
+    """The sentence beside the kind of log line; a field that the line lacks takes its part of the sentence along."""
+    known = {name: value for name, value in entry.detail.items() if not isinstance(value, Absent)}
+    known |= {"broker": _broker(entry), **({"names": names} if names else {})}
+    words = _OPTIONAL.sub(
+        lambda part: part[1] if set(_FIELD.findall(part[1])) <= known.keys() else "", words_of(entry.kind)
+    )
+    return _FIELD.sub(lambda field: str(known.get(field[1], "unknown")), words)
 
 
 def _because(reason: DetailValue | None) -> str:

@@ -1,12 +1,11 @@
-"""What there is to say of an audit, in sentences that its screen and its page share."""
+"""The sentences about an audit that its screen and its page share."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from kforensics.commands.fleet_summary import FleetSummary
 from kforensics.damage import Absent
+from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import Style, byte_count, counted
+from kforensics.words import byte_count, counted
 
 _VERDICTS = (
     "silent-divergence",
@@ -21,7 +20,7 @@ _VERDICTS = (
 
 
 class VerdictCount(NamedTuple):
-    """How many partitions have a verdict, which is put into `words`."""
+    """The number of partitions with a verdict, and the verdict in words."""
 
     name: str
     words: str
@@ -29,7 +28,7 @@ class VerdictCount(NamedTuple):
 
 
 def verdict_counts(summary: FleetSummary) -> list[VerdictCount]:
-    """The verdicts that there are, the worst first."""
+    """Return the verdicts that occur, the worst first."""
     return [
         VerdictCount(name, "one replica here" if name == "leader" else name, count)
         for name in _VERDICTS
@@ -37,58 +36,8 @@ def verdict_counts(summary: FleetSummary) -> list[VerdictCount]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetAnswer:
-    """The answer in one sentence, how it looks, and what to do about it."""
-
-    style: str
-    sentence: str
-    rest: tuple[str, ...]
-
-
-def fleet_answer(summary: FleetSummary) -> FleetAnswer:
-    """The answer to whether the fleet is sound."""
-    verdicts, total = summary.verdicts, counted(summary.partition_count, "partition")
-    style, advice = Style.ANSWER_BAD, ""
-    damaged = sum(one.damaged_places for one in summary.damage_by_disk)
-    if verdicts.get("silent-divergence"):
-        head = (
-            f"REPLICAS DIFFER FOR GOOD: {counted(verdicts['silent-divergence'], 'partition')} of {total} hold "
-            "different content at the same offset, and no rule will repair it."
-        )
-        advice = "Find out which content is right before a leader changes: `kforensics diff` on their replicas shows the bytes."
-    elif verdicts.get("lost"):
-        head = f"DATA IS MISSING: {counted(verdicts['lost'], 'partition')} of {total} had committed records past the end of every log."
-        advice = "Look for another replica or snapshot before anything is started."
-    elif summary.lost_certain or summary.lost_possible:
-        what = (
-            counted(summary.lost_certain, "committed record")
-            if summary.lost_certain
-            else f"{counted(summary.lost_possible, 'record')} that may have been committed"
-        )
-        head = f"DATA AT RISK: {what} would go in {verdicts.get('will-truncate', 0)} of {total}."
-        advice = "Copy the directories of the replicas that will cut before their brokers start."
-    elif damaged:
-        head = f"{counted(damaged, 'damaged place')} on {counted(len(summary.damage_by_disk), 'disk')}; no replica will be cut for it."
-        advice = "See below which disks, and `kforensics verify` for the bytes."
-        style = Style.ANSWER_WARNING
-    elif summary.findings_by_severity.get("error") or summary.findings_by_severity.get("warning"):
-        grave = sum(summary.findings_by_severity.get(one, 0) for one in ("critical", "error", "warning"))
-        head = f"No replica holds what others contradict, but {counted(grave, 'finding')} to look at in {total}."
-        style = Style.ANSWER_WARNING
-    elif summary.partition_count:
-        head, style = f"The fleet is sound: {total} agree on {counted(summary.nodes, 'node')}.", Style.ANSWER_GOOD
-    else:
-        head, style = "Nothing to judge: no partition was found.", Style.ANSWER_WARNING
-    rest = [advice] if advice else []
-    if summary.problem_count:
-        unread = counted(summary.problem_count, "thing")
-        rest.insert(0, f"Incomplete: {unread} could not be read (listed below); what they hold is not judged.")
-    return FleetAnswer(style=style, sentence=head, rest=tuple(rest))
-
-
 def totals_words(summary: FleetSummary) -> str:
-    """How large the fleet is, and how much of it had to be read."""
+    """Describe the size of the fleet, and how much of it was read."""
     words = [
         counted(summary.nodes, "node"),
         counted(summary.partition_count, "partition"),
@@ -103,7 +52,7 @@ def totals_words(summary: FleetSummary) -> str:
 
 
 def placement_words(summary: FleetSummary) -> list[str]:
-    """What there is to say of where replicas and leaders are."""
+    """Describe the placement of replicas and leaders."""
     parts = [
         (summary.offline, "partition without a leader", "partitions without a leader"),
         (summary.under_replicated, "under-replicated partition", None),
@@ -128,10 +77,10 @@ def placement_words(summary: FleetSummary) -> list[str]:
             else f" of cluster {escape_text(share.cluster_id)}"
         )
         lines.append(
-            f"leaders a broker{of}: {share.fewest} to {share.most} (node {share.busiest}), mean {share.mean:.1f}"
+            f"leaders per broker{of}: {share.fewest} to {share.most} (node {share.busiest}), mean {share.mean:.1f}"
         )
     if summary.topics_checked:
         lines.append(
-            f"{summary.topics_by_rule} of {counted(summary.topics_checked, 'topic')} {'lies' if summary.topics_by_rule == 1 else 'lie'} as the assignment rule i mod n, (i+j) mod n has it"
+            f"{summary.topics_by_rule} of {counted(summary.topics_checked, 'topic')} {'is' if summary.topics_by_rule == 1 else 'are'} placed by the assignment rule i mod n, (i+j) mod n"
         )
     return lines

@@ -1,4 +1,4 @@
-"""A lane: one replica's log drawn to scale, with its leader epochs, what will be cut, and what differs.
+"""Lanes: the log of one replica drawn to scale, with its leader epochs, what will be truncated, and what differs.
 
 0 ━━━━━━━e0━━━━━━━╳╳╳╳╳╳╳╳ 103
 """
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from kforensics.units import EpochEntry
 
-UNICODE_MARKS = {"even": "━", "odd": "─", "cut": "╳", "differs": "≠", "none": " "}
-ASCII_MARKS = {"even": "=", "odd": "-", "cut": "x", "differs": "#", "none": " "}
+UNICODE_MARKS = {"even": "━", "odd": "─", "truncated": "╳", "differs": "≠", "none": " "}
+ASCII_MARKS = {"even": "=", "odd": "-", "truncated": "x", "differs": "#", "none": " "}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """What one lane shows, in offsets; ends are exclusive."""
+    """The content of one lane, in offsets; ends are exclusive."""
 
     start: int
     end: int
@@ -25,20 +25,20 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Offsets to columns, the same for every lane of a partition."""
+    """The map from offsets to columns, the same for every lane of a partition."""
 
     first: int
     last: int
     width: int
 
     def column(self, offset: int) -> int:
-        """The column where an offset begins."""
+        """Return the column where an offset begins."""
         spread = max(self.last - self.first, 1)
         return min(max((offset - self.first) * self.width // spread, 0), self.width)
 
 
 def scale_of(lanes: Sequence[Lane], width: int) -> Scale:
-    """The scale on which all lanes fit; what all of them share below is shortened, so that the ends can be told apart."""
+    """Return the scale on which all lanes fit; the part that all lanes share is shortened, so that the ends stay distinct."""
     first = min((lane.start for lane in lanes), default=0)
     last = max((lane.end for lane in lanes), default=1)
     points = [p for lane in lanes for p in (lane.end, lane.truncated_from, lane.differs_from) if p is not None]
@@ -49,7 +49,7 @@ def scale_of(lanes: Sequence[Lane], width: int) -> Scale:
 
 
 def draw_lane(lane: Lane, scale: Scale, *, marks: dict[str, str]) -> str:
-    """The lane as exactly `scale.width` characters."""
+    """Draw the lane as exactly `scale.width` characters."""
     cells = [marks["none"]] * scale.width
     start, end = scale.column(lane.start), scale.column(lane.end)
     if lane.end > lane.start:
@@ -60,7 +60,7 @@ def draw_lane(lane: Lane, scale: Scale, *, marks: dict[str, str]) -> str:
         until = end if at + 1 == len(terms) else min(scale.column(terms[at + 1].start_offset), end)
         mark = marks["even"] if at % 2 == 0 else marks["odd"]
         cells[begin:until] = mark * max(until - begin, 0)
-    for offset, mark in ((lane.differs_from, marks["differs"]), (lane.truncated_from, marks["cut"])):
+    for offset, mark in ((lane.differs_from, marks["differs"]), (lane.truncated_from, marks["truncated"])):
         if offset is not None and offset < lane.end:
             at = min(scale.column(max(offset, lane.start)), max(end - 1, 0))
             cells[at:end] = mark * (end - at)

@@ -1,7 +1,7 @@
 """Findings as SARIF 2.1.0, which the viewers of CI systems understand.
 
 A finding is a result, its code the rule, a citation a location: the file relative to its input, and the bytes or line. What
-could not be read is a notification of the invocation. Whatever SARIF has no field for stands in `properties`, by the names
+could not be read is a notification of the invocation. Whatever SARIF has no field for is in `properties`, by the names
 of the JSON documents.
 """
 
@@ -14,16 +14,29 @@ from typing import Any
 from urllib.parse import quote
 
 from kforensics import __version__
+from kforensics.commands.result import Result
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.catalogue import CATALOGUE
 from kforensics.findings.model import Finding, Severity
 from kforensics.render.json.document import to_plain
+from kforensics.render.view import View
 
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 WHOLE_INPUT = "."
 
 _LEVELS = {Severity.CRITICAL: "error", Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
+
+
+def write(result: Result[Any], _view: View) -> str:
+    """A result of any command as a SARIF log."""
+    return sarif_document(
+        result.command,
+        inputs=result.inputs,
+        findings=result.findings,
+        problems=result.problems,
+        exit_code=result.exit_code,
+    )
 
 
 def sarif_document(

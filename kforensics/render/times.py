@@ -1,4 +1,4 @@
-"""Times for people: ISO 8601 in UTC, whatever the number on disk."""
+"""Times on screens: ISO 8601 in UTC."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -7,7 +7,7 @@ _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def utc_text(time_ms: int) -> str:
-    """Milliseconds since 1970 as `2026-11-21T06:26:13.332Z`; a time outside of years 1 to 9999 as its number."""
+    """Return milliseconds since 1970 as `2026-11-21T06:26:13.332Z`, or as a number outside of the years 1 to 9999."""
     seconds, rest = divmod(time_ms, 1000)
     text = _second_text(seconds)
     return f"{time_ms} ms" if text is None else f"{text}.{rest:03d}Z"
@@ -15,7 +15,7 @@ def utc_text(time_ms: int) -> str:
 
 @lru_cache(maxsize=1024)
 def _second_text(seconds: int) -> str | None:
-    """Consecutive records share their second, and making its text takes long."""
+    """Return the text of a second; it is cached, since consecutive records share their second."""
     try:
         moment = _START + timedelta(seconds=seconds)
     except OverflowError:

@@ -1,1 +1,1 @@
-"""A model of replication made of the rules in `kforensics.protocol`: it replays, explores and generates histories."""
+"""A model of replication that applies the rules of `kforensics.protocol`: it replays, explores and generates histories."""

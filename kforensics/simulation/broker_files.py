@@ -1,4 +1,4 @@
-"""A simulated cluster as the data directories of its nodes, as they would lie on disk at this moment."""
+"""Write a simulated cluster as the data directories of its nodes at this moment."""
 
 from pathlib import Path
 
@@ -58,10 +58,10 @@ def write_cluster(cluster: SimulatedCluster, directory: Path, *, segment_length:
 
 
 def make_new(directory: Path) -> None:
-    """Make a directory that must not be there yet.
+    """Make a directory that must not exist yet.
 
     Raises:
-        UsageError: it is there, or can't be made.
+        UsageError: it exists, or can't be made.
     """
     try:
         directory.mkdir(parents=True)

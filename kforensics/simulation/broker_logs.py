@@ -1,4 +1,4 @@
-"""The log lines of simulated brokers: starts, stops, becoming follower, truncations, in the words of the versions of each protocol."""
+"""Write the log lines of simulated brokers: starts, stops, changes of role and truncations, in the words of each protocol's versions."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ VERSIONS = {
     ProtocolName.KIP_279: "2.6.3",
     ProtocolName.KIP_595: "4.1.0",
 }
-"""The release whose words are used for each protocol."""
+"""The release whose log lines each protocol uses."""
 
 
 class LogLine(NamedTuple):
@@ -47,7 +47,7 @@ def write_broker_logs(cluster: SimulatedCluster, directory: Path) -> None:
 
 
 def broker_lines(cluster: SimulatedCluster, broker: int) -> Iterator[LogLine]:
-    """Every line of one broker, in no order of time."""
+    """Yield every line of one broker, not ordered by time."""
     version = VERSIONS[cluster.protocol]
     starts = [cluster.settings.start_time_ms]
     starts += [event.time_ms for event in cluster.broker_events if event[1:] == (broker, "start")]

@@ -1,4 +1,4 @@
-"""A cluster of simulated brokers over the partitions of one topic: a broker that stops or starts takes all of its replicas along."""
+"""A cluster of simulated brokers with the partitions of one topic; a broker stops and starts with all of its replicas."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from kforensics.units import TopicPartition
 
 @dataclass(slots=True)
 class SimulatedCluster:
-    """Brokers, the partitions of a topic, and what happened to the brokers."""
+    """Brokers, the partitions of a topic, and the events of the brokers."""
 
     brokers: tuple[int, ...]
     protocol: ProtocolName
@@ -24,7 +24,7 @@ class SimulatedCluster:
     partitions: dict[TopicPartition, SimulatedPartition] = field(default_factory=dict)
     broker_events: list[BrokerEvent] = field(default_factory=list)
     racks: Mapping[int, str] = field(default_factory=dict)
-    """The rack of every broker, or none."""
+    """The rack of every broker, or None."""
     _running: dict[int, bool] = field(default_factory=dict)
 
     @classmethod
@@ -39,7 +39,7 @@ class SimulatedCluster:
         topic: str = "orders",
         racks: Mapping[int, str] | None = None,
     ) -> "SimulatedCluster":
-        """A cluster whose topic was just created, its replicas assigned in turn, with racks as a controller does it then."""
+        """Make a cluster with a new topic; its replicas are assigned in turn, or with racks as a controller assigns them."""
         cluster = cls(tuple(brokers), protocol, settings, topic, racks=racks or {})
         if racks:
             assignment = assign_replicas(brokers, partitions, replication_factor, racks=racks)
@@ -52,7 +52,7 @@ class SimulatedCluster:
 
     @classmethod
     def of_partition(cls, partition: SimulatedPartition, *, topic: str = "orders") -> "SimulatedCluster":
-        """A cluster around one partition that has its history behind it."""
+        """Make a cluster of one partition with its history."""
         cluster = cls(tuple(sorted(partition.brokers)), partition.protocol, partition.settings, topic)
         cluster.partitions[TopicPartition(topic, 0)] = partition
         cluster.broker_events = list(partition.broker_events)
@@ -61,35 +61,35 @@ class SimulatedCluster:
 
     @property
     def now_ms(self) -> int:
-        """The time, the same on all brokers."""
+        """Return the time in milliseconds, the same on all brokers."""
         return next(iter(self.partitions.values())).now_ms
 
     @property
     def cluster_id(self) -> str:
-        """An id that follows from what the cluster is."""
+        """Return an id derived from the brokers and settings."""
         return stable_id(f"cluster {self.topic} {self.brokers} {self.settings.start_time_ms}")
 
     @property
     def topic_id(self) -> str:
-        """The topic's id, likewise."""
+        """Return the topic id, derived likewise."""
         return stable_id(f"topic {self.topic} {self.cluster_id}")
 
     def directory_id(self, node_id: int) -> str:
-        """The id of a node's log directory, likewise."""
+        """Return the id of a node's log directory, derived likewise."""
         return stable_id(f"directory {node_id} {self.cluster_id}")
 
     def is_running(self, broker: int) -> bool:
-        """Whether a broker is up."""
+        """Return whether a broker is running."""
         return self._running[broker]
 
     def produce(self, partition: TopicPartition, records: Sequence[str], acks: Acks) -> None:
-        """Write one batch; without a leader nothing happens."""
+        """Write one batch, or nothing without a leader."""
         self._tick()
         if self.partitions[partition].leader is not None:
             self.partitions[partition].produce(records, acks)
 
     def fetch(self, partition: TopicPartition, broker: int) -> None:
-        """One fetch of a follower, where it and a leader run."""
+        """Fetch once as a follower, if it and a leader are running."""
         self._tick()
         simulated = self.partitions[partition]
         leader = simulated.leader
@@ -99,7 +99,7 @@ class SimulatedCluster:
             simulated.fetch(broker)
 
     def stop(self, brokers: Iterable[int], kind: str) -> None:
-        """Brokers go at the same moment; kind as in `SimulatedPartition.stop`."""
+        """Stop brokers at the same moment; `kind` as in `SimulatedPartition.stop`."""
         self._tick()
         going = tuple(brokers)
         for broker in going:
@@ -114,7 +114,7 @@ class SimulatedCluster:
                 simulated.stop(here, kind=kind)
 
     def start(self, broker: int) -> None:
-        """A broker comes back."""
+        """Start a broker."""
         self._tick()
         if self._running[broker]:
             message = f"broker {broker} is already running"
@@ -124,33 +124,33 @@ class SimulatedCluster:
         self.each(broker, lambda simulated: simulated.start(broker))
 
     def stop_all(self) -> None:
-        """Brokers that are down come back, and then all stop cleanly."""
+        """Start the brokers that are down, and then stop all brokers cleanly."""
         for broker in self.brokers:
             if not self.is_running(broker):
                 self.start(broker)
         self.stop(self.brokers, "stop")
 
     def advance(self, milliseconds: int) -> None:
-        """Time passes."""
+        """Advance the time."""
         for simulated in self.partitions.values():
             simulated.advance(milliseconds)
 
     def flush(self, broker: int) -> None:
-        """A running broker writes its logs to disk."""
+        """Flush the logs of a running broker."""
         self.each(broker, lambda simulated: simulated.flush(broker))
 
     def checkpoint(self, broker: int) -> None:
-        """A running broker writes its high watermarks down."""
+        """Checkpoint the high watermarks of a running broker."""
         self.each(broker, lambda simulated: simulated.checkpoint(broker))
 
     def each(self, broker: int, act: Callable[[SimulatedPartition], object]) -> None:
-        """Do something with every partition that a broker has a replica of."""
+        """Call `act` for every partition of which a broker has a replica."""
         for simulated in self.partitions.values():
             if broker in simulated.replicas:
                 act(simulated)
 
     def _tick(self) -> None:
-        # No two things happen in the same millisecond, so that times alone put the metadata log in order.
+        # No two events have the same millisecond, so that the times order the metadata log.
         for simulated in self.partitions.values():
             simulated.now_ms += 1
 
@@ -162,7 +162,7 @@ class SimulatedCluster:
 
 
 def stable_id(name: str) -> str:
-    """A Kafka id of 22 characters that follows from a name; as Kafka's own it does not begin with a dash."""
+    """Return a Kafka id of 22 characters derived from a name; like Kafka's own ids it does not begin with a dash."""
     turn = 0
     while True:
         text = uuid_text(hashlib.sha256(f"{name} {turn}".encode()).digest()[:16])

@@ -1,4 +1,4 @@
-"""What a simulated history knows and no broker does: which records were committed, and which producers were told."""
+"""The facts of a simulated history that no broker knows: which records were committed, and which were acknowledged."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -18,20 +18,20 @@ class NumberedRecord(NamedTuple):
 
 @dataclass(slots=True)
 class CommitTruth:
-    """Records on their way to be committed, and those that were."""
+    """The records that wait to be committed, and the committed ones."""
 
     committed: list[NumberedRecord] = field(default_factory=list)
     acknowledged: list[NumberedRecord] = field(default_factory=list)
     on_whole_isr: set[NumberedRecord] = field(default_factory=set)
-    """Once in the log of every member of an ISR that was large enough, whether or not a high watermark ever told."""
+    """The records that every member of a large enough ISR held at one time, whether or not a high watermark covered them."""
     _pending: deque[NumberedRecord] = field(default_factory=deque)
     """Written with acks=all and not committed yet; offsets rise."""
     _copied_to: int = 0
-    """In this term all of the ISR has held everything below."""
+    """The offset below which the whole ISR has held every record in this leader epoch."""
     _known: set[tuple[int, str]] = field(default_factory=set)
 
     def written(self, batch: SimulatedBatch, acks: Acks) -> None:
-        """A leader took a batch, which is the end of its log now."""
+        """Note a batch that a leader has appended."""
         for offset, record in enumerate(batch.records, start=batch.base_offset):
             if acks is Acks.ALL:
                 self._pending.append(NumberedRecord(offset, record))
@@ -39,7 +39,7 @@ class CommitTruth:
                 self.acknowledged.append(NumberedRecord(offset, record))
 
     def raised(self, leader: SimulatedReplica, before: int) -> None:
-        """A leader's high watermark may have moved from `before`."""
+        """Note that a leader's high watermark may have risen from `before`."""
         end, high_watermark = leader.log_end_offset, leader.high_watermark
         while self._pending and is_acknowledged(
             Acks.ALL, self._pending[0].offset, leader_log_end_offset=end, high_watermark=high_watermark
@@ -51,7 +51,7 @@ class CommitTruth:
                 self.committed.append(NumberedRecord(offset, record))
 
     def copied(self, members: Sequence[SimulatedReplica]) -> None:
-        """What all members of the ISR hold now; the leader stands first."""
+        """Note what all members of the ISR hold now; the leader is the first of them."""
         if min(member.log_end_offset for member in members) <= self._copied_to:
             return
         first, *others = [member.records_from(self._copied_to) for member in members]
@@ -62,11 +62,11 @@ class CommitTruth:
             self._copied_to = offset + 1
 
     def elected(self) -> None:
-        """Requests that wait for the former leader are answered with an error."""
+        """Answer the requests that wait for the former leader with an error."""
         self._pending.clear()
         self._copied_to = 0
 
 
 def missing_from(records: Mapping[int, str], wanted: Sequence[NumberedRecord]) -> list[NumberedRecord]:
-    """Which of the wanted records a log does not hold at their offsets."""
+    """Return the wanted records that a log does not hold at their offsets."""
     return [numbered for numbered in wanted if records.get(numbered.offset) != numbered.record]

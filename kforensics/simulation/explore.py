@@ -1,4 +1,4 @@
-"""Breadth-first over every interleaving of a small configuration: the shortest way to a broken invariant, or none."""
+"""Search every interleaving of a small configuration breadth-first for the shortest history that breaks an invariant."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from kforensics.simulation.transitions import Transitions
 
 
 class Invariant(StrEnum):
-    """What a model promises of every state."""
+    """An invariant that a model promises for every state."""
 
     WEAK_ISR = "WeakIsr"
-    """Who takes itself for leader holds everything below its high watermark, and so does its own ISR."""
+    """Each replica that presumes to be leader, and its own ISR, hold everything below its high watermark."""
     STRONG_ISR = "StrongIsr"
-    """… and so does the controller's ISR: no clean election loses a committed record."""
+    """The controller's ISR holds it too: no clean election loses a committed record."""
     LEADER_IN_ISR = "LeaderInIsr"
-    """The controller's leader is in its ISR; broken at the start, when there is no leader."""
+    """The controller's leader is in its ISR; the initial state, which has no leader, breaks this."""
     LEADER_IN_ISR_OR_NONE = "LeaderInIsrOrNone"
-    """The controller's leader, where there is one, is in its ISR."""
+    """If the controller has a leader, it is in its ISR."""
     TYPE_OK = "TypeOk"
     """Every number is within its bounds."""
 
@@ -45,16 +45,16 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exploration:
-    """What a search found."""
+    """The result of a search."""
 
     model: str
     size: ModelSize
     complete: bool
-    """Every reachable state was visited."""
+    """Whether every reachable state was visited."""
     stopped_at_limit: bool
     distinct_states: int
     depth: int
-    """Levels of the search, the initial state's included."""
+    """The number of levels of the search, with that of the initial state."""
     violation: Violation | Absent
 
 
@@ -112,7 +112,7 @@ class Explorer:
         )
 
     def states(self, *, max_states: int | None = None) -> Iterator[ModelState]:
-        """Every reachable state, nearest first."""
+        """Yield every reachable state, the nearest first."""
         start = self._transitions.encode(self.size.initial_state())
         seen, level = {start}, [start]
         while level:

@@ -1,4 +1,4 @@
-"""Fleet-sized data directories: many brokers and partitions of given bytes, written at the speed of the disk.
+"""Write the data directories of a fleet: many brokers and partitions of a given size, at the speed of the disk.
 
 Offset and leader epoch of a batch lie outside its checksum, so a whole segment is one sound batch repeated, with these two
 fields set for all batches at once. A few partitions get a fault whose outcome is known.
@@ -37,19 +37,19 @@ WINDOW_LENGTH = 8 * 1_048_576
 _START_MS = 1_700_000_000_000
 _FAULT_EVERY = 10
 _FEWEST_BATCHES = 8
-"""Enough for two terms and a fault between them."""
+"""The fewest batches of a log: enough for two leader epochs and a fault between them."""
 _EPOCH_POSITION = BATCH_HEADER.position_of("partition_leader_epoch")
 
 
 class FleetFault(StrEnum):
-    """What is wrong with the last replica of a partition; every other one is as its leader."""
+    """The fault of the last replica of a partition; every other replica equals its leader."""
 
     NONE = "none"
     BEHIND = "behind"
     DIVERGED = "diverged"
-    """It holds batches of an epoch that the leader does not know: they will be cut."""
+    """It holds batches of an epoch that the leader does not know: they will be truncated."""
     SILENT = "silent"
-    """One batch holds other content at the same offset and epoch: no rule will repair it."""
+    """One batch has different content at the same offset and epoch: no rule of the protocol repairs it."""
 
 
 FAULTS = (FleetFault.BEHIND, FleetFault.DIVERGED, FleetFault.SILENT)
@@ -57,7 +57,7 @@ FAULTS = (FleetFault.BEHIND, FleetFault.DIVERGED, FleetFault.SILENT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetPartition:
-    """One partition, its replicas with the leader first, and what is wrong with the last of them."""
+    """One partition, its replicas with the leader first, and the fault of the last replica."""
 
     topic: str
     partition: int
@@ -70,13 +70,13 @@ class FleetPartition:
 
     @property
     def directory(self) -> str:
-        """The name of its directories."""
+        """Return the name of its directories."""
         return f"{self.topic}-{self.partition}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetTruth:
-    """What was written."""
+    """The fleet that was written."""
 
     brokers: tuple[int, ...]
     bytes: int
@@ -140,7 +140,7 @@ def _plan(number: int, replicas: tuple[int, ...], batches: int) -> FleetPartitio
     if number % _FAULT_EVERY == _FAULT_EVERY - 1 and len(replicas) > 1:
         fault = FAULTS[number // _FAULT_EVERY % len(FAULTS)]
     nowhere = Absent.NOT_APPLICABLE
-    # The leader's second term begins with the second half of its log; a diverged follower went on in a term between.
+    # The leader's second epoch begins with the second half of its log; a diverged follower has batches of an epoch between the two.
     half = batches // 2 * RECORDS_PER_BATCH
     middle = batches // 4 * RECORDS_PER_BATCH
     return FleetPartition(
@@ -156,7 +156,7 @@ def _plan(number: int, replicas: tuple[int, ...], batches: int) -> FleetPartitio
 
 
 def _epochs(partition: FleetPartition, broker: int) -> list[tuple[int, int]]:
-    """Leader epochs with the batch behind their last."""
+    """Return the leader epochs, each with the number of the batch behind its last one."""
     half, batches = partition.batches // 2, partition.batches
     is_faulty = partition.faulty_broker == broker
     if is_faulty and partition.fault is FleetFault.DIVERGED:
@@ -176,7 +176,7 @@ def _template(filling: bytes) -> bytes:
 
 
 class _LogWriter:
-    """One replica's segments, a window of batches at a time."""
+    """A writer of one replica's segments, a window of batches at a time."""
 
     def __init__(self, folder: Path, template: bytes, other: bytes | None) -> None:
         folder.mkdir()

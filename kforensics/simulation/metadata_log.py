@@ -1,4 +1,4 @@
-"""The metadata log of a simulated KRaft cluster: what the controller wrote about its brokers and partitions, in order."""
+"""The metadata log of a simulated KRaft cluster: the controller's records of its brokers and partitions, in order."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -44,7 +44,7 @@ class MetadataEntry(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """A change in the order in which the controller saw it; at one moment brokers come before partitions."""
+    """A change, ordered as the controller saw it; at one moment brokers come before partitions."""
 
     time_ms: int
     order: int
@@ -76,7 +76,7 @@ def metadata_entries(cluster: SimulatedCluster) -> Iterator[MetadataEntry]:
 
 
 def encode_metadata_log(cluster: SimulatedCluster) -> list[tuple[int, int, bytes]]:
-    """The batches of the log: base offset, last offset and bytes; a batch a record, behind the leader change."""
+    """Return the batches of the log as base offset, last offset and bytes: one batch per record, behind the leader change."""
     start = cluster.settings.start_time_ms
     voter = {"voter_id": CONTROLLER_ID}
     key, value = encode_control_record(
@@ -118,7 +118,7 @@ def _registration(cluster: SimulatedCluster, time_ms: int, broker: int, *, turn:
 
 
 def broker_epoch(broker: int, turn: int) -> int:
-    """The epoch of a broker's registration: rising with every restart."""
+    """Return the epoch of a broker's registration, which rises with every restart."""
     return 1_000 * (turn + 1) + broker
 
 

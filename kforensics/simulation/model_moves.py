@@ -1,4 +1,4 @@
-"""The actions of the models: what can happen next, grouped by the parts of a state that they look at.
+"""The actions of the models: the possible next steps, grouped by the parts of a state that they depend on.
 
 A move names what happens and the parts it changes, so that the explorer can remember it for every state with the same
 parts.
@@ -20,7 +20,7 @@ from kforensics.simulation.models import ReplicationModel, Side, presumes
 
 
 class Move(NamedTuple):
-    """Something that can happen, and what it leaves; `None` is left as it is."""
+    """A possible step and its result; a part that is `None` is unchanged."""
 
     action: str
     replica: ModelReplica | None = None
@@ -28,14 +28,14 @@ class Move(NamedTuple):
 
 
 def controller_moves(controller: ModelController, size: ModelSize) -> Iterator[Move]:
-    """What the controller can decide: take a replica out of the ISR, or elect a member of it."""
+    """Yield the decisions of the controller: remove a replica from the ISR, or elect a member of it."""
     if len(controller.requests) > size.max_epoch:
         return
     leader, isr = controller.leader, controller.isr
     for replica in range(size.replicas):
         if leader == replica:
             rest = isr if isr == {replica} else isr - {replica}
-            yield Move(f"controller: leader {replica} is gone", controller=_send(controller, NOBODY, rest))
+            yield Move(f"controller: leader {replica} is offline", controller=_send(controller, NOBODY, rest))
         elif replica in isr:
             shrunk = _send(controller, leader, isr - {replica})
             yield Move(f"controller: replica {replica} leaves the ISR", controller=shrunk)
@@ -45,7 +45,7 @@ def controller_moves(controller: ModelController, size: ModelSize) -> Iterator[M
 
 
 def own_moves(side: Side, controller: ModelController, size: ModelSize) -> Iterator[Move]:
-    """What a replica does by itself: become leader, write."""
+    """Yield the actions of one replica: become leader, write."""
     index, replica = side
     for leader_epoch, request in enumerate(controller.requests):
         if request.leader == index and leader_epoch > replica.leader_epoch:
@@ -63,7 +63,7 @@ def own_moves(side: Side, controller: ModelController, size: ModelSize) -> Itera
 def follower_moves(
     model: ReplicationModel, leader: Side, follower: Side, controller: ModelController
 ) -> Iterator[Move]:
-    """What a follower does with a leader: fetch, follow a request, cut late. The follower changes."""
+    """Yield the actions of a follower with a leader: fetch, follow a request, truncate late. The follower changes."""
     own, other = follower.replica, leader.replica
     end = own.log_end_offset
     if end < other.log_end_offset and model.may_fetch(leader, follower):
@@ -78,14 +78,14 @@ def follower_moves(
             if following is not None:
                 truncation = own.log_end_offset - following.log_end_offset
                 words = f"replica {follower.broker} follows {leader.broker} in epoch {leader_epoch}"
-                yield Move(f"{words} and cuts to {following.log_end_offset}" if truncation else words, following)
+                yield Move(f"{words} and truncates to {following.log_end_offset}" if truncation else words, following)
     late = model.truncate_late(leader, follower)
     if late is not None:
-        yield Move(f"replica {follower.broker} finds that it differs and cuts to {late.log_end_offset}", late)
+        yield Move(f"replica {follower.broker} finds that it differs and truncates to {late.log_end_offset}", late)
 
 
 def isr_moves(model: ReplicationModel, leader: Side, follower: Side, controller: ModelController) -> Iterator[Move]:
-    """What a leader does about a follower's place in the ISR; only the true leader can. The leader changes."""
+    """Yield the changes of a follower's membership in the ISR; only the true leader can make them. The leader changes."""
     index, replica = leader
     is_true = controller.leader == index and presumes(leader) and replica.leader_epoch == controller.leader_epoch
     if not is_true:
@@ -102,7 +102,7 @@ def isr_moves(model: ReplicationModel, leader: Side, follower: Side, controller:
 
 
 def raised_high_watermark(leader: Side) -> Move:
-    """The leader's high watermark goes up by one; whether it may is asked of every member of its ISR."""
+    """Raise the leader's high watermark by one; every member of its ISR must allow it."""
     raised = leader.replica.high_watermark + 1
     return Move(
         f"leader {leader.broker} raises its high watermark to {raised}", leader.replica._replace(high_watermark=raised)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 NOBODY = -1
-"""No leader."""
+"""The id that means "no leader"."""
 BEFORE_ALL_EPOCHS = -1
-"""The epoch of a replica that has not taken any request."""
+"""The epoch of a replica that has not received any request."""
 
 
 class ModelRecord(NamedTuple):
@@ -21,7 +21,7 @@ class ModelRecord(NamedTuple):
 
 
 class ModelReplica(NamedTuple):
-    """What one replica holds and believes."""
+    """The log of one replica, and the leader and epoch that it believes in."""
 
     log: tuple[ModelRecord, ...]
     high_watermark: int
@@ -43,7 +43,7 @@ class Request(NamedTuple):
 
 
 class ModelController(NamedTuple):
-    """What the controller has decided, and the number of the next record to be written."""
+    """The controller's state, and the number of the next record to be written."""
 
     isr: frozenset[int]
     requests: tuple[Request, ...]
@@ -73,14 +73,14 @@ class ModelSize:
 
     replicas: int
     max_log: int
-    """Records a log can hold."""
+    """The most records that a log can hold."""
     max_records: int
-    """Records ever written."""
+    """The most records that are ever written."""
     max_epoch: int
     """The highest leader epoch; the lowest is 0."""
 
     def initial_state(self) -> ModelState:
-        """Empty logs, no leader, everybody in the controller's ISR."""
+        """Return the initial state: empty logs, no leader, every replica in the controller's ISR."""
         replica = ModelReplica(log=(), high_watermark=0, leader_epoch=BEFORE_ALL_EPOCHS, leader=NOBODY, isr=frozenset())
         everybody = frozenset(range(self.replicas))
         return ModelState(
@@ -90,7 +90,7 @@ class ModelSize:
 
 
 def common_prefix_length(first: tuple[ModelRecord, ...], second: tuple[ModelRecord, ...]) -> int:
-    """How many records both logs hold alike from the start."""
+    """Return the number of equal records at the start of both logs."""
     length = 0
     for one, other in zip(first, second, strict=False):
         if one != other:
@@ -100,6 +100,6 @@ def common_prefix_length(first: tuple[ModelRecord, ...], second: tuple[ModelReco
 
 
 def agrees_below_high_watermark(leader: ModelReplica, member: ModelReplica) -> bool:
-    """Whether `member` holds what `leader` holds at every offset below the leader's high watermark."""
+    """Return whether `member` holds what `leader` holds at every offset below the leader's high watermark."""
     end = leader.high_watermark
     return len(leader.log) >= end and leader.log[:end] == member.log[:end]

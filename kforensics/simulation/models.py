@@ -1,9 +1,9 @@
-"""The five replication models: who may copy from whom, who counts as caught up, and where a follower cuts.
+"""The five replication models: which replica may fetch from which, which is caught up, and where a follower truncates.
 
-    hw               until 0.10     cut to the own high watermark
-    kip-101          0.11 to 1.1    cut to where the leader's epochs leave the follower's last one
-    kip-279          2.0            cut behind the last record both hold
-    kip-320-first-try  a draft      no cut when following, a late one when a fetch does not fit
+    hw               until 0.10     truncate to the own high watermark
+    kip-101          0.11 to 1.1    truncate to the leader's end of the follower's last epoch
+    kip-279          2.0            truncate behind the last record that both hold
+    kip-320-first-try  a draft      no truncation when following, a late one when a fetch does not fit
     kip-320          2.1 and later  as kip-279, and leader and follower must be in the same epoch
 
 A rule takes a leader and a follower by place and value: `Side`.
@@ -17,31 +17,31 @@ from kforensics.simulation.model_values import ModelReplica, Request
 
 
 class Side(NamedTuple):
-    """A replica, and which one it is."""
+    """A replica with its number."""
 
     broker: int
     replica: ModelReplica
 
 
 def presumes(leader: Side) -> bool:
-    """Whether a replica takes itself for the leader."""
+    """Return whether a replica presumes to be the leader."""
     return leader.replica.leader == leader.broker
 
 
 def follows(follower: Side, leader: Side) -> bool:
-    """Whether a replica believes in a leader, whatever the epoch."""
+    """Return whether a replica believes in a leader, whatever the epoch."""
     return follower.replica.leader == leader.broker
 
 
 def shares_epoch(leader: Side, follower: Side) -> bool:
-    """Whether leader and follower agree who leads and in which epoch: the fence of KIP-320."""
+    """Return whether leader and follower agree who leads and in which epoch: the fence of KIP-320."""
     return (
         presumes(leader) and follows(follower, leader) and leader.replica.leader_epoch == follower.replica.leader_epoch
     )
 
 
 def last_match(follower: ModelReplica, leader: ModelReplica) -> int:
-    """Behind the last offset at which both hold the same record."""
+    """Return the offset behind the last one at which both hold the same record."""
     for offset in range(min(follower.log_end_offset, leader.log_end_offset), 0, -1):
         if follower.log[offset - 1] == leader.log[offset - 1]:
             return offset
@@ -49,44 +49,44 @@ def last_match(follower: ModelReplica, leader: ModelReplica) -> int:
 
 
 class ReplicationModel(ABC):
-    """What the models before fencing share; a follower believes in a leader or not, epochs are not compared."""
+    """The common rules of the models before fencing: a follower believes in a leader or not, and epochs are not compared."""
 
     name: str
 
     def may_fetch(self, leader: Side, follower: Side) -> bool:
-        """Whether the leader answers the follower's fetch with records."""
+        """Return whether the leader answers the follower's fetch with records."""
         return presumes(leader) and follows(follower, leader)
 
     def is_caught_up(self, leader: Side, follower: Side, end: int) -> bool:
-        """Whether the follower holds the log up to `end`."""
+        """Return whether the follower holds the log up to `end`."""
         return follows(follower, leader) and min(leader.replica.log_end_offset, follower.replica.log_end_offset) >= end
 
     def may_leave_isr(self, leader: Side, follower: Side) -> bool:
-        """Whether the leader may take the follower out of the ISR."""
+        """Return whether the leader may take the follower out of the ISR."""
         return not self.is_caught_up(leader, follower, leader.replica.log_end_offset)
 
     def may_join_isr(self, leader: Side, follower: Side) -> bool:
-        """Whether the leader may take the follower into the ISR."""
+        """Return whether the leader may take the follower into the ISR."""
         return self.is_caught_up(leader, follower, leader.replica.high_watermark)
 
     def counts_for_high_watermark(self, leader: Side, member: Side) -> bool:
-        """Whether a member of the ISR holds the record at the leader's high watermark."""
+        """Return whether a member of the ISR holds the record at the leader's high watermark."""
         has_record = member.replica.log_end_offset > leader.replica.high_watermark
         return presumes(leader) and follows(member, leader) and has_record
 
     def may_follow(self, leader: Side, leader_epoch: int) -> bool:
-        """Whether a follower can take a request for `leader_epoch` while the leader is as it is."""
+        """Return whether a follower can take a request for `leader_epoch` while the leader is as it is."""
         del leader, leader_epoch
         return True
 
     def truncate_to(self, follower: ModelReplica, leader: ModelReplica) -> int:
-        """Where a follower cuts when it takes a request; above its log end it can't take the request."""
+        """Return where a follower truncates when it accepts a request; above its log end it can't accept the request."""
         return last_match(follower, leader)
 
     def following(
         self, follower: ModelReplica, leader: ModelReplica, request: Request, epoch: int
     ) -> ModelReplica | None:
-        """The follower once it has taken a request, or nothing where it can't."""
+        """Return the follower after it accepted a request, or None if it can't."""
         truncate_to = self.truncate_to(follower, leader)
         if truncate_to > follower.log_end_offset:
             return None
@@ -99,29 +99,29 @@ class ReplicationModel(ABC):
         )
 
     def truncate_late(self, leader: Side, follower: Side) -> ModelReplica | None:
-        """The follower after it found out by a fetch that its log does not fit, or nothing."""
+        """Return the follower after a fetch has shown that its log does not fit, or None."""
         del leader, follower
         return None
 
 
 class HighWatermarkModel(ReplicationModel):
-    """Before 0.11: a follower cuts to its own high watermark."""
+    """Before 0.11: a follower truncates to its own high watermark."""
 
     name = "hw"
 
     def truncate_to(self, follower: ModelReplica, leader: ModelReplica) -> int:
-        """The own high watermark, whatever the leader holds."""
+        """Return the follower's own high watermark, whatever the leader holds."""
         del leader
         return follower.high_watermark
 
 
 class Kip101Model(ReplicationModel):
-    """0.11: a follower cuts to where the leader's log leaves the follower's last epoch."""
+    """0.11: a follower truncates to the leader's end of the follower's last epoch."""
 
     name = "kip-101"
 
     def truncate_to(self, follower: ModelReplica, leader: ModelReplica) -> int:
-        """The leader's end of the follower's last epoch; the high watermark where the leader knows none above it."""
+        """Return the leader's end of the follower's last epoch, or the high watermark if the leader knows no later epoch."""
         if not follower.log:
             return 0
         last_epoch = follower.log[-1].leader_epoch
@@ -134,18 +134,18 @@ class Kip101Model(ReplicationModel):
 
 
 class Kip279Model(ReplicationModel):
-    """2.0: a follower cuts behind the last record that both hold."""
+    """2.0: a follower truncates behind the last record that both hold."""
 
     name = "kip-279"
 
 
 class Kip320FirstTryModel(ReplicationModel):
-    """A draft that was not adopted: fetches compare the last epoch, and a follower cuts only once one does not fit."""
+    """A draft that was not adopted: fetches compare the last epoch, and a follower truncates only when one does not fit."""
 
     name = "kip-320-first-try"
 
     def is_caught_up(self, leader: Side, follower: Side, end: int) -> bool:
-        """Whether both hold a record before `end` of the same epoch."""
+        """Return whether both hold a record before `end` of the same epoch."""
         if not (presumes(leader) and follows(follower, leader)):
             return False
         if end == 0:
@@ -155,25 +155,25 @@ class Kip320FirstTryModel(ReplicationModel):
         return leader.replica.log[end - 1].leader_epoch == follower.replica.log[end - 1].leader_epoch
 
     def may_fetch(self, leader: Side, follower: Side) -> bool:
-        """Whether the follower's last record fits."""
+        """Return whether the follower's last record fits."""
         return self.is_caught_up(leader, follower, follower.replica.log_end_offset)
 
     def may_join_isr(self, leader: Side, follower: Side) -> bool:
-        """Whether it is caught up to the high watermark, which must have reached the leader's own epoch."""
+        """Return whether it is caught up to the high watermark, which must have reached the leader's own epoch."""
         caught_up = self.is_caught_up(leader, follower, leader.replica.high_watermark)
         return caught_up and high_watermark_is_current(leader.replica)
 
     def counts_for_high_watermark(self, leader: Side, member: Side) -> bool:
-        """Whether leader and member hold a record of the same epoch at the high watermark."""
+        """Return whether leader and member hold a record of the same epoch at the high watermark."""
         return self.is_caught_up(leader, member, leader.replica.high_watermark + 1)
 
     def following(self, follower: ModelReplica, leader: ModelReplica, request: Request, epoch: int) -> ModelReplica:
-        """The follower takes the request and leaves its log alone."""
+        """Accept the request without a truncation."""
         del leader
         return follower._replace(leader_epoch=epoch, leader=request.leader, isr=request.isr)
 
     def truncate_late(self, leader: Side, follower: Side) -> ModelReplica | None:
-        """Cut as KIP-279 does, where the follower is longer or its last epoch is another."""
+        """Truncate as KIP-279 does, if the follower is longer or has another last epoch."""
         own, other = follower.replica, leader.replica
         if not (presumes(leader) and follows(follower, leader) and own.log):
             return None
@@ -190,32 +190,32 @@ class Kip320Model(ReplicationModel):
     name = "kip-320"
 
     def may_fetch(self, leader: Side, follower: Side) -> bool:
-        """Whether both are in the same epoch."""
+        """Return whether both are in the same epoch."""
         return shares_epoch(leader, follower)
 
     def may_leave_isr(self, leader: Side, follower: Side) -> bool:
-        """Whether the follower is in another epoch or behind."""
+        """Return whether the follower is in another epoch or behind."""
         is_behind = follower.replica.log_end_offset < leader.replica.log_end_offset
         return not shares_epoch(leader, follower) or is_behind
 
     def may_join_isr(self, leader: Side, follower: Side) -> bool:
-        """Whether it is in the same epoch and at the high watermark, which must have reached the leader's own epoch."""
+        """Return whether it is in the same epoch and at the high watermark, which must have reached the leader's own epoch."""
         reaches = follower.replica.log_end_offset >= leader.replica.high_watermark
         return shares_epoch(leader, follower) and reaches and high_watermark_is_current(leader.replica)
 
     def counts_for_high_watermark(self, leader: Side, member: Side) -> bool:
-        """Whether both are in the same epoch and hold the record at the high watermark."""
+        """Return whether both are in the same epoch and hold the record at the high watermark."""
         needed = leader.replica.high_watermark
         both = min(leader.replica.log_end_offset, member.replica.log_end_offset)
         return shares_epoch(leader, member) and both > needed
 
     def may_follow(self, leader: Side, leader_epoch: int) -> bool:
-        """Whether the leader has taken the same request."""
+        """Return whether the leader has taken the same request."""
         return presumes(leader) and leader.replica.leader_epoch == leader_epoch
 
 
 def high_watermark_is_current(leader: ModelReplica) -> bool:
-    """Whether the high watermark has reached what the leader wrote in its own epoch, or its log end."""
+    """Return whether the high watermark has reached what the leader wrote in its own epoch, or its log end."""
     high_watermark = leader.high_watermark
     if high_watermark == leader.log_end_offset:
         return True

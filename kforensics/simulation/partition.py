@@ -1,4 +1,4 @@
-"""One partition over its brokers, moved on by events: producing, fetching, stopping, starting, time.
+"""One partition on its brokers, driven by events: produce, fetch, stop, start, time.
 
 Each event returns the rows of the step table.
 """
@@ -19,10 +19,10 @@ _STOPS = {"stop": "stops cleanly", "crash": "crashes", "power-loss": "loses powe
 
 @dataclass(slots=True)
 class SimulatedPartition(ControlledPartition):
-    """The partition as clients, brokers and time move it on."""
+    """The partition with the events of clients, brokers and time."""
 
     def produce(self, records: Sequence[str] | int, acks: Acks = Acks.ALL) -> list[Row]:
-        """A producer writes one batch to the leader."""
+        """Write one batch to the leader as a producer."""
         leader = self._leader_or_refuse("a producer needs a leader")
         if not accepts_write(
             acks, isr_size=len(self.registration.isr), min_insync_replicas=self.settings.min_insync_replicas
@@ -40,7 +40,7 @@ class SimulatedPartition(ControlledPartition):
         return rows + self.shrink_isr()
 
     def fetch(self, follower_id: int) -> list[Row]:
-        """One fetch of a follower: ask, the leader learns its log end, answer, append, high watermark."""
+        """Fetch once as a follower: request, the leader learns its log end, response, append, high watermark."""
         follower, leader = self._follower_and_leader(follower_id)
         rows = self.align(follower_id) if follower.needs_alignment else []
         offset = follower.log_end_offset
@@ -49,7 +49,7 @@ class SimulatedPartition(ControlledPartition):
         if offset >= leader.log_end_offset:
             remote.caught_up_ms = self.now_ms
         elif offset >= remote.fetched_end:
-            # It holds all that the leader had at the previous fetch, so it was caught up then (`Replica.updateFetchState`).
+            # It holds everything that the leader had at the previous fetch, so it was caught up then (`Replica.updateFetchState`).
             remote.caught_up_ms = max(remote.caught_up_ms, remote.fetched_ms)
         remote.fetched_end, remote.fetched_ms = leader.log_end_offset, self.now_ms
         rows.append(self.row(f"follower fetches at {offset}", follower_id))
@@ -61,7 +61,7 @@ class SimulatedPartition(ControlledPartition):
         if answer and not follower.keeps_epochs:
             answer[0] = answer[0].part(offset, answer[0].end_offset)
         if answer and answer[0].base_offset < offset:
-            # UnexpectedAppendOffsetException: a cut inside a batch leaves a log end at which no batch begins.
+            # UnexpectedAppendOffsetException: a truncation inside a batch leaves a log end at which no batch begins.
             rows.append(self.row("leader responds, follower can't append below its log end", follower_id))
             return rows
         for batch in answer:
@@ -73,7 +73,7 @@ class SimulatedPartition(ControlledPartition):
         return rows
 
     def align(self, follower_id: int) -> list[Row]:
-        """A follower finds where its log leaves the leader's, and cuts there."""
+        """Let a follower find where its log diverges from the leader's, and truncate there."""
         follower, leader = self._follower_and_leader(follower_id)
         outcome = follower_truncation(
             follower.log_state(), leader.log_state(), protocol=self.protocol, rules=follower.rules
@@ -81,7 +81,7 @@ class SimulatedPartition(ControlledPartition):
         return [self.truncation(follower, outcome)]
 
     def stop(self, brokers: Iterable[int], *, kind: str = "stop") -> list[Row]:
-        """Brokers go at the same moment: `stop` is clean, `crash` loses memory, `power-loss` the unflushed tail too."""
+        """Stop brokers at the same moment: `stop` is clean, `crash` loses memory, `power-loss` also the unflushed tail."""
         going = tuple(brokers)
         for broker in going:
             replica = self.known(broker)
@@ -94,7 +94,7 @@ class SimulatedPartition(ControlledPartition):
             {"stop": replica.stop_cleanly, "crash": replica.crash, "power-loss": replica.lose_power}[kind]()
         leaves = [broker for broker in going if broker in self.registration.isr]
         stays = [broker for broker in self.registration.isr if broker not in going]
-        # Where all members go at once, nobody is left who could take them out of the ISR.
+        # If all members stop at once, no leader is left that could remove them from the ISR.
         for broker in leaves if stays or self.settings.eligible_leader_replicas else ():
             # A controller fences one broker after the other: the last one of a large enough ISR alone is eligible.
             self.registration = isr_without(
@@ -112,7 +112,7 @@ class SimulatedPartition(ControlledPartition):
         return rows
 
     def start(self, broker: int) -> list[Row]:
-        """A broker comes back, loads its log, and follows, or leads where the controller has waited for it."""
+        """Start a broker: it loads its log and follows, or becomes leader if the controller has waited for it."""
         replica = self.known(broker)
         if replica.is_running:
             message = f"broker {broker} is already running"
@@ -129,7 +129,7 @@ class SimulatedPartition(ControlledPartition):
         return rows
 
     def restart(self, broker: int) -> list[Row]:
-        """A follower crashes and is back before its session ends: the controller has not noticed, the ISR stays."""
+        """Crash and restart a follower before its session ends: the controller does not notice, and the ISR stays."""
         replica = self._running(broker)
         if self.registration.leader == broker:
             message = f"broker {broker} leads: its restart is noticed"
@@ -140,7 +140,7 @@ class SimulatedPartition(ControlledPartition):
         return rows + (self.follow(replica) if self.leader is not None else [])
 
     def advance(self, milliseconds: int) -> list[Row]:
-        """Time passes: both checkpoints are written when they are due, and who fetched too long ago leaves the ISR."""
+        """Advance the time: both checkpoints are written when they are due, and followers that fetched too long ago leave the ISR."""
         self.now_ms += milliseconds
         running = [self.replicas[broker] for broker in self.live]
         if self.now_ms - self._checkpointed_ms >= self.settings.checkpoint_interval_ms:
@@ -155,17 +155,17 @@ class SimulatedPartition(ControlledPartition):
         return rows + self.shrink_isr()
 
     def checkpoint(self, broker: int) -> list[Row]:
-        """A broker writes its high watermark down."""
+        """Checkpoint a broker's high watermark."""
         self._running(broker).checkpoint_high_watermark()
         return [self.row(f"broker {broker} checkpoints its HW", broker)]
 
     def flush(self, broker: int) -> list[Row]:
-        """A broker writes its log to disk."""
+        """Flush a broker's log."""
         self._running(broker).flush()
         return [self.row(f"broker {broker} flushes its log", broker)]
 
     def say(self, words: str) -> list[Row]:
-        """Words between two steps."""
+        """Add a comment between two steps."""
         return [self.row(words, Absent.NOT_APPLICABLE)._replace(is_scenario=True)]
 
     def _running(self, broker: int) -> SimulatedReplica:

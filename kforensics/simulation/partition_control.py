@@ -1,6 +1,6 @@
-"""The controller's side of a simulated partition: who leads, who is in sync, and what follows for the replicas.
+"""The controller's side of a simulated partition: its leader, its ISR, and their consequences for the replicas.
 
-Every rule is one of `protocol/`; here is only who applies it when.
+Every rule is in `protocol/`; this module decides only when it is applied.
 """
 
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,7 @@ from kforensics.simulation.rows import (
 )
 
 MOST_RECORDS_SHOWN = 12
-"""A row lists the records of logs no longer than this."""
+"""The longest log whose records a row lists."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class ControlledPartition:
     truth: CommitTruth = field(default_factory=CommitTruth)
     elections: list[tuple[int, ElectionKind, PartitionRegistration]] = field(default_factory=list)
     registrations: list[tuple[int, PartitionRegistration]] = field(default_factory=list)
-    """Every registration with its time, the first included."""
+    """Every registration with its time, from the first on."""
     broker_events: list[BrokerEvent] = field(default_factory=list)
     role_changes: list[RoleChange] = field(default_factory=list)
     truncations: list[Alignment] = field(default_factory=list)
@@ -77,7 +77,7 @@ class ControlledPartition:
 
     @property
     def leader(self) -> SimulatedReplica | None:
-        """The leader, where there is one and it runs."""
+        """Return the leader, or None if there is none or it is not running."""
         leader = self.registration.leader
         if isinstance(leader, Absent) or not self.replicas[leader].is_running:
             return None
@@ -85,11 +85,11 @@ class ControlledPartition:
 
     @property
     def live(self) -> set[int]:
-        """The brokers that run."""
+        """Return the running brokers."""
         return {broker for broker, replica in self.replicas.items() if replica.is_running}
 
     def elect(self, *, preferred: bool = False, unclean: bool | None = None) -> list[Row]:
-        """Let the controller decide; `unclean` overrides the setting for this once."""
+        """Let the controller elect a leader; `unclean` overrides the setting for this election."""
         controller = ControllerKind.KRAFT if self.protocol is ProtocolName.KIP_595 else ControllerKind.ZOOKEEPER
         if preferred:
             outcome = elect_preferred(self.registration, self.live, controller=controller)
@@ -110,7 +110,7 @@ class ControlledPartition:
         self.elections.append((self.now_ms, outcome.kind, elected))
         leader = elected.leader
         if isinstance(leader, Absent):
-            return [self.row("nobody can lead: the partition waits", Absent.NOT_APPLICABLE)]
+            return [self.row("no replica can lead: the partition stays offline", Absent.NOT_APPLICABLE)]
         words = {
             ElectionKind.UNCLEAN: " uncleanly",
             ElectionKind.LAST_KNOWN: " as the last known leader, uncleanly",
@@ -130,12 +130,12 @@ class ControlledPartition:
         return rows
 
     def follow(self, replica: SimulatedReplica) -> list[Row]:
-        """Make a replica a follower; before KIP-101 it cuts to its high watermark at once."""
+        """Make a replica a follower; before KIP-101 it truncates to its high watermark at once."""
         replica.needs_alignment = True
         self._take_role(replica)
         if self.protocol is not ProtocolName.HW:
             return []
-        # ReplicaManager.makeFollowers cuts at once, before the leader is asked for anything.
+        # ReplicaManager.makeFollowers truncates at once, before the follower asks the leader for anything.
         outcome = follower_truncation(replica.log_state(), replica.log_state(), protocol=ProtocolName.HW)
         return [self.truncation(replica, outcome, is_done=False)]
 
@@ -163,17 +163,19 @@ class ControlledPartition:
         )
         follower.take_over(outcome.after)
         follower.needs_alignment = not is_done or outcome.endless
-        truncation = "cuts nothing" if isinstance(outcome.offset, Absent) else f"cuts {before} to {outcome.offset}"
-        return self.row(f"broker {follower.broker_id} follows and {truncation}", follower.broker_id, outcome)
+        truncation = (
+            "truncates nothing" if isinstance(outcome.offset, Absent) else f"truncates {before} to {outcome.offset}"
+        )
+        return self.row(f"broker {follower.broker_id} follows, {truncation}", follower.broker_id, outcome)
 
     def strip_after_unclean_shutdown(self, broker: int) -> list[Row]:
-        """Take a broker that returned without a clean shutdown off the ELR."""
+        """Remove a broker that returned after an unclean shutdown from the ELR."""
         before = self.registration
         without = tuple(member for member in before.eligible_leader_replicas if member != broker)
         if without == before.eligible_leader_replicas:
             return []
         self.register(replace(before, eligible_leader_replicas=without, partition_epoch=before.partition_epoch + 1))
-        return [self.row(f"controller strikes broker {broker} off the ELR: unclean shutdown", broker)]
+        return [self.row(f"controller removes broker {broker} from the ELR: unclean shutdown", broker)]
 
     def raise_high_watermark(self, leader: SimulatedReplica) -> None:
         """Let the leader raise its high watermark as far as its ISR allows."""
@@ -190,14 +192,14 @@ class ControlledPartition:
         self.note_copies(leader)
 
     def note_copies(self, leader: SimulatedReplica) -> None:
-        """Note what all of the ISR holds, where the ISR is large enough to commit."""
+        """Note what the whole ISR holds, if the ISR is large enough to commit."""
         isr = self.registration.isr
         if len(isr) >= self.settings.min_insync_replicas or not self.settings.strict_min_isr:
             others = [self.replicas[broker] for broker in isr if broker != leader.broker_id]
             self.truth.copied([leader, *others])
 
     def expand_isr(self, leader: SimulatedReplica, follower_id: int, offset: int) -> list[Row]:
-        """Take a follower that has caught up into the ISR."""
+        """Add a follower that has caught up to the ISR."""
         joins = follower_id not in self.registration.isr and may_join_isr(
             offset, leader.high_watermark, leader.epoch_start_offset
         )
@@ -215,7 +217,7 @@ class ControlledPartition:
         return [self.row(f"broker {follower_id} joins the ISR", follower_id)]
 
     def shrink_isr(self) -> list[Row]:
-        """Take followers that lag out of the ISR."""
+        """Remove lagging followers from the ISR."""
         leader = self.leader
         if leader is None:
             return []
@@ -249,14 +251,14 @@ class ControlledPartition:
         return not (in_time and in_number)
 
     def register(self, registration: PartitionRegistration) -> None:
-        """Note a new state of the partition: one record of the controller, however many things it changes."""
+        """Note a new state of the partition: one record of the controller, however many fields it changes."""
         recorded = self.registrations[-1][1]
         if registration != recorded:
             self.registration = replace(registration, partition_epoch=recorded.partition_epoch + 1)
             self.registrations.append((self.now_ms, self.registration))
 
     def known(self, broker: int) -> SimulatedReplica:
-        """The replica on a broker, which must be one of the partition."""
+        """Return the replica on a broker, which must be one of the partition."""
         if broker not in self.replicas:
             message = f"there is no broker {broker}"
             raise ImpossibleEventError(message)
@@ -265,7 +267,7 @@ class ControlledPartition:
     def row(
         self, event: str, broker: int | Absent, truncation: TruncationOutcome | Absent = Absent.NOT_APPLICABLE
     ) -> Row:
-        """The row of the step table for what just happened."""
+        """Return the row of the step table for the last event."""
         leader = self.registration.leader
         follower = self._follower
         if isinstance(follower, Absent) or follower == leader:

@@ -20,7 +20,7 @@ def random_cluster(
     racks: int = 0,
     most_steps: int = MOST_STEPS,
 ) -> SimulatedCluster:
-    """A cluster with a history of writing, copying, faults and elections behind it.
+    """Make a cluster with a history of writes, fetches, faults and elections.
 
     With fewer steps the history is the beginning of the longer one, so that a failing seed can be shortened. Racks, where
     there are any, have the brokers in turn.
@@ -55,15 +55,15 @@ class _History:
         self.written = dict.fromkeys(cluster.partitions, 0)
 
     def step(self) -> None:
-        """One thing happens, if it can."""
+        """Take one random step, if it is possible."""
         act = self.dice.choices(
-            (self.produce, self.fetch, self.copy, self.go, self.come, self.wait, self.flush, self.checkpoint),
+            (self.produce, self.fetch, self.copy, self.stop, self.start, self.wait, self.flush, self.checkpoint),
             weights=(26, 22, 14, 9, 12, 8, 5, 4),
         )[0]
         act()
 
     def produce(self) -> None:
-        """A batch of a few records; names are unique within a partition."""
+        """Write a batch of a few records; their names are unique within a partition."""
         partition = self.partition()
         first = self.written[partition]
         count = self.dice.randint(1, 4)
@@ -72,55 +72,55 @@ class _History:
         self.cluster.produce(partition, records, self.dice.choice((Acks.ALL, Acks.ALL, Acks.LEADER, Acks.NONE)))
 
     def fetch(self) -> None:
-        """One fetch of one follower."""
+        """Fetch once as one follower."""
         self.cluster.fetch(self.partition(), self.broker())
 
     def copy(self) -> None:
-        """Every follower catches up and learns of the high watermark."""
+        """Let every follower catch up and learn the high watermark."""
         for partition, simulated in self.cluster.partitions.items():
             for broker in (*simulated.brokers, *simulated.brokers):
                 self.cluster.fetch(partition, broker)
 
-    def go(self) -> None:
-        """One broker, sometimes two, goes."""
+    def stop(self) -> None:
+        """Stop one broker, sometimes two."""
         running = [broker for broker in self.cluster.brokers if self.cluster.is_running(broker)]
         if running:
             going = self.dice.sample(running, min(len(running), self.dice.choice((1, 1, 1, 2))))
             self.cluster.stop(going, self.dice.choice(("stop", "crash", "crash", "power-loss")))
 
-    def come(self) -> None:
-        """A broker returns."""
+    def start(self) -> None:
+        """Start a broker."""
         down = [broker for broker in self.cluster.brokers if not self.cluster.is_running(broker)]
         if down:
             self.cluster.start(self.dice.choice(down))
 
     def wait(self) -> None:
-        """Time passes, sometimes enough for a follower to leave the ISR."""
+        """Advance the time, sometimes enough for a follower to leave the ISR."""
         self.cluster.advance(self.dice.choice((100, 1_000, 6_000, 31_000)))
 
     def flush(self) -> None:
-        """A broker writes its logs to disk."""
+        """Flush the logs of a broker."""
         broker = self.broker()
         if self.cluster.is_running(broker):
             self.cluster.flush(broker)
 
     def checkpoint(self) -> None:
-        """A broker writes its high watermarks down."""
+        """Checkpoint the high watermarks of a broker."""
         broker = self.broker()
         if self.cluster.is_running(broker):
             self.cluster.checkpoint(broker)
 
     def end(self) -> None:
-        """So that there is something to compare, brokers return until every partition that can has a leader."""
+        """Start brokers until every partition that can has a leader, so that there is something to compare."""
         for broker in self.cluster.brokers:
             leaderless = any(simulated.leader is None for simulated in self.cluster.partitions.values())
             if leaderless and not self.cluster.is_running(broker):
                 self.cluster.start(broker)
 
     def partition(self) -> TopicPartition:
-        """Any partition."""
+        """Choose a partition."""
         return self.dice.choice(list(self.cluster.partitions))
 
     def broker(self) -> int:
-        """Any broker."""
+        """Choose a broker."""
         return self.dice.choice(self.cluster.brokers)

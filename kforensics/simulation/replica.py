@@ -1,4 +1,4 @@
-"""One simulated replica: its log, its epoch cache, its two checkpoints, and what a stop of each kind leaves of them."""
+"""One simulated replica: its log, its epoch cache, its two checkpoints, and what each kind of stop leaves of them."""
 
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class SimulatedBatch(NamedTuple):
         return self.base_offset + len(self.records)
 
     def part(self, first: int, end: int) -> "SimulatedBatch":
-        """The records from `first` up to `end`, where they can stand alone: before magic 2 each is a message of its own."""
+        """The records from `first` up to `end`, if they can be separated: before magic 2 each is a message of its own."""
         skip = max(first - self.base_offset, 0)
         return self._replace(
             base_offset=self.base_offset + skip, records=self.records[skip : max(end - self.base_offset, 0)]
@@ -34,7 +34,7 @@ class SimulatedBatch(NamedTuple):
 
 @dataclass(slots=True)
 class RemoteReplica:
-    """What a leader knows of a follower, from its fetches."""
+    """The leader's state of a follower, from its fetches."""
 
     log_end_offset: int = 0
     caught_up_ms: int = 0
@@ -46,7 +46,7 @@ class RemoteReplica:
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedReplica:
-    """A replica on its broker: what is in memory, and what is on disk."""
+    """A replica on its broker: its state in memory and on disk."""
 
     broker_id: int
     keeps_epochs: bool = True
@@ -54,21 +54,21 @@ class SimulatedReplica:
     rules: EpochRules = CURRENT_RULES
     log: list[SimulatedBatch] = field(default_factory=list)
     log_end_offset: int = 0
-    """The offset of the next record; above the last batch where a cut split one, until the broker restarts."""
+    """The log end offset; it is above the last batch if a truncation split a batch, until the broker restarts."""
     epochs: Epochs = ()
     high_watermark: int = 0
     is_running: bool = True
     stopped_cleanly: bool = False
     needs_alignment: bool = False
-    """It follows a leader to whose log it has not yet been aligned."""
+    """Whether it follows a leader without having been truncated against its log yet."""
     checkpointed_high_watermark: int | Absent = Absent.NOT_WRITTEN
     flushed_end: int = 0
-    """On disk up to here, whatever becomes of the machine."""
+    """The offset up to which the log is flushed, so that it survives a power loss."""
     recovery_point: int = 0
-    """What `recovery-point-offset-checkpoint` says of it."""
+    """The recovery point in `recovery-point-offset-checkpoint`."""
     remotes: dict[int, RemoteReplica] = field(default_factory=dict)
     epoch_start_offset: int = 0
-    """Where its term as leader began."""
+    """The start offset of its epoch as leader."""
 
     @property
     def records(self) -> dict[int, str]:
@@ -123,7 +123,7 @@ class SimulatedReplica:
         self.remotes = {follower: RemoteReplica(caught_up_ms=now_ms) for follower in followers}
 
     def take_over(self, state: LogState) -> None:
-        """Become what a truncation made of the log: a batch that holds the cut goes whole, the log end is the cut."""
+        """Apply a truncation to the log: the whole batch that holds the target is removed, and the log end offset is the target."""
         end = state.log_end_offset
         while self.log and self.log[-1].end_offset > end:
             truncation = self.log.pop()
@@ -146,24 +146,24 @@ class SimulatedReplica:
         self.recovery_point = self.flushed_end
 
     def flush(self) -> None:
-        """Write the page cache to disk; the recovery point is written down later."""
+        """Write the page cache to disk; the recovery point is checkpointed later."""
         self.flushed_end = self.log_end_offset
 
     def stop_cleanly(self) -> None:
-        """Flush, write the checkpoints and the marker, and go."""
+        """Flush, write the checkpoints and the clean shutdown file, and stop."""
         self.flush()
         self.checkpoint_recovery_point()
         self.checkpoint_high_watermark()
         self.is_running, self.stopped_cleanly = False, True
 
     def crash(self) -> None:
-        """The process dies: memory is gone, the page cache still reaches the disk."""
+        """Kill the process: memory is lost, but the page cache still reaches the disk."""
         self.is_running, self.stopped_cleanly = False, False
         self.remotes = {}
         self._recall_high_watermark()
 
     def lose_power(self) -> None:
-        """The machine dies: what was not flushed is gone from the log."""
+        """Lose power: the log loses everything that was not flushed."""
         while self.log and self.log[-1].end_offset > self.flushed_end:
             self.log.pop()
         self.crash()
@@ -194,7 +194,7 @@ class SimulatedReplica:
         return SegmentState(base_offset=0, end_offset=end, recovered_end_offset=end, epochs=tuple(epochs))
 
     def _recall_high_watermark(self) -> None:
-        """Forget memory: the log ends where its files end, and of the high watermark only the checkpoint is known."""
+        """Forget memory: the log ends where its files end, and the high watermark is that of the checkpoint."""
         self.log_end_offset = self.file_end_offset
         self.flushed_end = min(self.flushed_end, self.log_end_offset)
         self.high_watermark = replace(

@@ -1,4 +1,4 @@
-"""What a replay shows: its settings, and one row a step with the numbers of every replica."""
+"""The settings of a replay, and its rows: one per step with the numbers of every replica."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class ImpossibleEventError(UsageError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the cluster is configured to do; times in milliseconds, names as Kafka's where it has one."""
+    """The configuration of the cluster; times in milliseconds, with Kafka's names if Kafka has the setting."""
 
     min_insync_replicas: int = 1
     unclean_leader_election: bool = False
@@ -26,16 +26,16 @@ class Settings:
     """KIP-966, since 3.7: no high watermark below min.insync.replicas."""
     lag_time_max_ms: int = 30_000
     lag_max_messages: int | Absent = Absent.NOT_APPLICABLE
-    """The rule of 0.8; absent where only time counts."""
+    """The setting `replica.lag.max.messages` of 0.8; absent if only time counts."""
     checkpoint_interval_ms: int = 5_000
-    """How often high watermarks are written down."""
+    """The interval of the high watermark checkpoint."""
     recovery_point_interval_ms: int = 60_000
-    """How often it is written down how far logs are flushed."""
+    """The interval of the recovery point checkpoint."""
     start_time_ms: int = 1_700_000_000_000
 
 
 class BrokerEvent(NamedTuple):
-    """A broker went or came: kind is `start`, `stop`, `crash` or `power-loss`."""
+    """A start or stop of a broker: kind is `start`, `stop`, `crash` or `power-loss`."""
 
     time_ms: int
     broker_id: int
@@ -53,7 +53,7 @@ class RoleChange(NamedTuple):
 
 
 class Alignment(NamedTuple):
-    """A follower that found where its log leaves the leader's, whether or not it cut anything; offsets are those before."""
+    """A follower that found where its log diverges from the leader's, whether or not it truncated; offsets are those before."""
 
     time_ms: int
     follower: int
@@ -72,11 +72,11 @@ class ReplicaRow(NamedTuple):
     high_watermark: int
     epochs: tuple[EpochEntry, ...]
     records: tuple[NumberedRecord, ...] | Absent
-    """What the log holds, where that is little enough to be shown."""
+    """The records of the log, if they are few enough to be shown."""
 
 
 class Row(NamedTuple):
-    """What happened, and the numbers after it."""
+    """An event, and the numbers after it."""
 
     event: str
     broker_id: int | Absent
@@ -89,7 +89,7 @@ class Row(NamedTuple):
     replicas: tuple[ReplicaRow, ...]
     truncation: TruncationOutcome | Absent = Absent.NOT_APPLICABLE
     is_scenario: bool = False
-    """Words of the scenario between two steps: nothing has happened."""
+    """Whether the row is a comment of the scenario between two steps."""
 
     def replica(self, broker_id: int | Absent) -> ReplicaRow | None:
         """The row of one replica."""

@@ -1,4 +1,4 @@
-"""A scenario: brokers, settings and a list of steps, and how a step moves a simulated partition on."""
+"""A scenario: brokers, settings and a list of steps, and the application of a step to a simulated partition."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ MAX_CELLS = 1_000_000
 
 
 class Action(StrEnum):
-    """What a step of a scenario can do."""
+    """The action of a step."""
 
     PRODUCE = "produce"
     FETCH = "fetch"
@@ -34,7 +34,7 @@ class Action(StrEnum):
 
 
 class Election(StrEnum):
-    """Which election a step asks for."""
+    """The election that a step requests."""
 
     CLEAN = "clean"
     PREFERRED = "preferred"
@@ -43,7 +43,7 @@ class Election(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioStep:
-    """One step; which of the fields count depends on the action."""
+    """One step; the action decides which of the fields are used."""
 
     action: Action
     line: int
@@ -57,7 +57,7 @@ class ScenarioStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A story that can be told under every protocol."""
+    """A history that can be replayed under every protocol."""
 
     name: str
     title: str
@@ -70,12 +70,12 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a scenario leaves."""
+    """The outcome of a scenario."""
 
     lost_committed: tuple[NumberedRecord, ...]
-    """Committed, and not in the log of the last leader."""
+    """The committed records that are not in the log of the last leader."""
     lost_acknowledged: tuple[NumberedRecord, ...]
-    """The producer was told, and the last leader does not hold it."""
+    """The acknowledged records that are not in the log of the last leader."""
     diverged_at: int | Absent
     """The first offset at which two replicas hold different records."""
     logs: dict[int, tuple[str, ...]]
@@ -99,7 +99,7 @@ class StepFailedError(ImpossibleEventError):
 
 
 def replay(scenario: Scenario, protocol: ProtocolName) -> Replay:
-    """Play a scenario under one protocol.
+    """Replay a scenario under one protocol.
 
     Raises:
         StepFailedError: a step that can't happen.
@@ -108,7 +108,7 @@ def replay(scenario: Scenario, protocol: ProtocolName) -> Replay:
 
 
 def play(scenario: Scenario, partition: SimulatedPartition) -> Replay:
-    """Play a scenario on a partition, which is left as the last step leaves it.
+    """Replay a scenario on a partition, which keeps the state after the last step.
 
     Raises:
         StepFailedError: a step that can't happen.
@@ -128,7 +128,7 @@ def play(scenario: Scenario, partition: SimulatedPartition) -> Replay:
 
 
 def apply(partition: SimulatedPartition, step: ScenarioStep) -> list[Row]:
-    """Move a partition on by one step."""
+    """Apply one step to a partition."""
     match step.action:
         case Action.PRODUCE:
             return partition.produce(step.records, step.acks)
@@ -153,7 +153,7 @@ def apply(partition: SimulatedPartition, step: ScenarioStep) -> list[Row]:
 
 
 def outcome_of(partition: SimulatedPartition) -> Outcome:
-    """What is lost and what differs, measured against the leader, or against the longest log where nobody leads."""
+    """Return the losses and differences against the leader, or against the longest log if there is no leader."""
     logs = {broker: replica.records for broker, replica in partition.replicas.items()}
     leader = partition.registration.leader
     final = max(logs.values(), key=len) if isinstance(leader, Absent) else logs[leader]
@@ -166,7 +166,7 @@ def outcome_of(partition: SimulatedPartition) -> Outcome:
 
 
 def first_divergence(logs: Sequence[Mapping[int, str]]) -> int | Absent:
-    """The first offset at which two logs that both hold it have different records."""
+    """Return the first offset at which two logs hold different records."""
     for offset in sorted({offset for log in logs for offset in log}):
         if len({log[offset] for log in logs if offset in log}) > 1:
             return offset

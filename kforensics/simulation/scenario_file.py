@@ -1,4 +1,4 @@
-"""Scenario files: YAML with a fixed schema; whatever is wrong is told with its line and what was expected.
+"""Scenario files: YAML with a fixed schema; an error names the line and what was expected.
 
 Aliases are refused (they can make cycles and blow up), and so is a file, a nesting or a count beyond its bound.
 """
@@ -18,12 +18,12 @@ from kforensics.simulation.scenario import Action, Election, Scenario, ScenarioS
 MAX_FILE_LENGTH = 1_048_576
 MAX_STEPS = 10_000
 MAX_RECORDS = 100_000
-"""In one step; a million in all steps together."""
+"""The most records of one step; all steps together may have a million."""
 MAX_ALL_RECORDS = 1_000_000
 MAX_BROKERS = 64
 MAX_BROKER_ID = 2**31 - 1
 MAX_TIME_MS = 253_370_764_800_000
-"""The year 9999: what a log line can be dated with."""
+"""The year 9999, the last that a log line can have."""
 _MAX_DEPTH = 8
 _MAX_MILLISECONDS = 10 * 365 * 86_400_000
 _DURATION = re.compile(r"(\d{1,15}) ?(ms|s|min|h)?")
@@ -31,7 +31,7 @@ _UNIT_MS = {None: 1, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000}
 
 
 class ScenarioFileError(UsageError):
-    """A scenario that is not one: file, line, what was expected and what is there."""
+    """An invalid scenario: file, line, what was expected and what was found."""
 
     def __init__(self, source: str, line: int, *, expected: str, found: str) -> None:
         super().__init__(f"{source}:{line}: expected {expected}, found {found}")
@@ -39,7 +39,7 @@ class ScenarioFileError(UsageError):
 
 
 def parse_scenario(text: str, source: str) -> Scenario:
-    """The scenario in a YAML text; `source` names it in messages.
+    """Parse a scenario from YAML; `source` names it in messages.
 
     Raises:
         ScenarioFileError: anything that is not a scenario.
@@ -50,16 +50,16 @@ def parse_scenario(text: str, source: str) -> Scenario:
 
 
 def builtin_names() -> tuple[str, ...]:
-    """The scenarios that come with the tool."""
+    """Return the names of the built-in scenarios."""
     files = resources.files("kforensics.simulation").joinpath("scenarios").iterdir()
     return tuple(sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml")))
 
 
 def builtin_scenario(name: str) -> Scenario:
-    """One of them.
+    """Return a built-in scenario.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: no built-in scenario has this name.
     """
     if name not in builtin_names():
         message = f"no scenario {name!r}: {', '.join(builtin_names())}, or a file"
@@ -105,7 +105,7 @@ def _name(node: yaml.Node) -> str:
 
 
 class _Reader:
-    """Nodes to values; every refusal knows its line."""
+    """A converter from YAML nodes to values; every error has its line."""
 
     def __init__(self, source: str) -> None:
         self.source = source

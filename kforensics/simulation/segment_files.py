@@ -1,4 +1,4 @@
-"""Batches as the files of segments: log, offset index and time index, rolled and indexed as `LogSegment.append` does."""
+"""Write batches as segment files: log, offset index and time index, rolled and indexed as `LogSegment.append` does."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ PREALLOCATED_INDEX_LENGTH = 65_536
 
 @lru_cache(maxsize=65_536)
 def encode_batch(batch: SimulatedBatch, magic: int) -> bytes:
-    """The bytes of a batch; the same for every replica that holds it."""
+    """Encode a batch; every replica that holds it has the same bytes."""
     pairs = [(f"key-{record}".encode(), f"value of {record}".encode()) for record in batch.records]
     if magic < 2:
         messages = [
@@ -35,7 +35,7 @@ def encode_batch(batch: SimulatedBatch, magic: int) -> bytes:
 
 @dataclass(slots=True)
 class SegmentFiles:
-    """One segment while it is put together."""
+    """One segment while it is built."""
 
     base_offset: int
     log: bytearray = field(default_factory=bytearray)
@@ -46,7 +46,7 @@ class SegmentFiles:
     _max_timestamp_offset: int = 0
 
     def append(self, data: bytes, *, last_offset: int, timestamp_ms: int) -> None:
-        """Take one batch, and an index entry where enough bytes went by since the last."""
+        """Append one batch, and an index entry if enough bytes have followed the last one."""
         if timestamp_ms > self._max_timestamp_ms:
             self._max_timestamp_ms, self._max_timestamp_offset = timestamp_ms, last_offset
         if self._since_entry > INDEX_INTERVAL_LENGTH:

@@ -1,7 +1,7 @@
-"""What can happen in each state of a model: the states as integers, and the differences to their successors.
+"""The transitions of a model: the states as integers, and the differences to their successors.
 
 A state is one integer: the numbers of its parts (each replica, the controller) side by side. A part gets its number
-when it is first met. What can happen depends on one part or on a few, so it is worked out once for each combination of parts
+when it is first met. A step depends on one part or on a few, so it is computed once for each combination of parts
 and kept as a difference to add to the integer; expanding a state is then a handful of look-ups.
 """
 
@@ -31,17 +31,17 @@ _PART_MASK = (1 << _PART_BITS) - 1
 
 
 class _Pair(NamedTuple):
-    """What holds between a leader and a follower, as long as both and the controller stay as they are."""
+    """The steps of a leader and a follower, valid as long as both and the controller are unchanged."""
 
     deltas: tuple[int, ...]
     weak_holds: bool
     strong_holds: bool
     raises: bool
-    """The follower does not keep the leader's high watermark from rising, being outside its ISR or far enough."""
+    """Whether the follower lets the leader's high watermark rise: it is outside the ISR, or has caught up far enough."""
 
 
 class Transitions:
-    """The states of one model at one size, and what leads from one to the next."""
+    """The states of one model at one size, and the steps between them."""
 
     def __init__(self, model: ReplicationModel, size: ModelSize) -> None:
         self.model = model
@@ -74,7 +74,7 @@ class Transitions:
         )
 
     def expand(self, code: int) -> tuple[bool, bool, list[int]]:
-        """Whether all agree below the high watermark, by the leader's own ISR and by the controller's; and each successor's difference."""
+        """Return whether all agree below the high watermark, by the leader's own ISR and by the controller's; and each successor's difference."""
         controller = code & _PART_MASK
         deltas = list(self._controller_deltas.get(controller) or self._find_controller_deltas(controller))
         raises = []
@@ -100,7 +100,7 @@ class Transitions:
         return weak, strong, deltas
 
     def moves(self, state: ModelState) -> Iterator[tuple[str, ModelState]]:
-        """Everything that can happen in a state, in words, and what comes of it."""
+        """Yield every possible step of a state in words, with the next state."""
         controller, size = state.controller, self.size
         sides = [Side(index, replica) for index, replica in enumerate(state.replicas)]
         for move in controller_moves(controller, size):
@@ -138,7 +138,7 @@ class Transitions:
         return deltas
 
     def _find_raise_delta(self, index: int, number: int) -> int:
-        """What to add where nobody else keeps this replica from raising its high watermark; 0 where it can't itself."""
+        """Return the difference if no other replica keeps this one from raising its high watermark; 0 if it can't raise it."""
         side = Side(index, self._replica(number))
         may = presumes(side) and side.replica.high_watermark < self.size.max_log
         if may and index in side.replica.isr:

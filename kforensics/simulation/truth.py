@@ -1,4 +1,4 @@
-"""What is true of a written cluster: what each follower will cut once it reaches the leader, and what is lost."""
+"""The truth about a written cluster: what each follower will truncate when it reaches the leader, and what is lost."""
 
 import copy
 from dataclasses import dataclass
@@ -12,27 +12,27 @@ from kforensics.units import EpochEntry, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaTruth:
-    """One replica on disk, and what becomes of it."""
+    """One replica on disk, and its truncation."""
 
     broker_id: int
     is_running: bool
     log_end_offset: int
     high_watermark: int | Absent
-    """As checkpointed."""
+    """The checkpointed high watermark."""
     epochs: tuple[EpochEntry, ...]
     truncate_to: int | Absent
-    """Its log end once it has started next and been aligned to the leader, absent where nothing is cut."""
+    """Its log end offset after its next start and truncation against the leader, absent if nothing is truncated."""
     first_divergence: int | Absent
-    """The first offset within both logs at which it and the leader hold different records, or one of them none."""
+    """The first offset within both logs at which it and the leader hold different records, or only one holds a record."""
     common_end_offset: int
-    """Where the longest common prefix with the leader ends: by content alone, whatever any rule says."""
+    """The end of the longest common prefix with the leader, by content alone."""
     committed_to_go: tuple[NumberedRecord, ...]
-    """Committed records that the cut takes from this replica."""
+    """The committed records that the truncation removes from this replica."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastTruncation:
-    """A cut that a replica made before the directories were written; one alignment can cut more than once."""
+    """A truncation before the directories were written; a follower can truncate more than once until it can fetch."""
 
     time_ms: int
     broker_id: int
@@ -52,7 +52,7 @@ class PartitionTruth:
     isr: tuple[int, ...]
     replicas: tuple[ReplicaTruth, ...]
     lost_committed: tuple[NumberedRecord, ...]
-    """Committed once, and not held by the leader."""
+    """The committed records that the leader does not hold."""
     lost_acknowledged: tuple[NumberedRecord, ...]
     past_truncations: tuple[PastTruncation, ...]
     unclean_elections: int
@@ -60,7 +60,7 @@ class PartitionTruth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTruth:
-    """All of it, beside the directories as `truth.json`."""
+    """The truth about all partitions, written beside the directories as `truth.json`."""
 
     protocol: str
     cluster_id: str
@@ -69,7 +69,7 @@ class ClusterTruth:
 
 
 def truth_of(cluster: SimulatedCluster) -> ClusterTruth:
-    """The truth of a cluster at this moment; the cluster is left as it is."""
+    """Return the truth about a cluster at this moment; the cluster is unchanged."""
     return ClusterTruth(
         protocol=cluster.protocol.value,
         cluster_id=cluster.cluster_id,
@@ -119,10 +119,10 @@ def _replica_truth(simulated: SimulatedPartition, broker: int) -> ReplicaTruth:
         truncation = aligned_end if aligned_end < replica.file_end_offset else Absent.NOT_APPLICABLE
         end = min(leader.file_end_offset, common)
         theirs = leader.records
-        # A cut inside a batch takes it whole, and the next fetch begins behind it: that leaves a hole.
+        # A truncation inside a batch removes it whole, and the next fetch begins behind it: that leaves a hole.
         divergence = next((at for at in range(end) if before.get(at) != theirs.get(at)), Absent.NOT_APPLICABLE)
         common = end if isinstance(divergence, Absent) else divergence
-    gone = (
+    removed = (
         [] if isinstance(truncation, Absent) else [one for one in simulated.truth.committed if one.offset >= truncation]
     )
     return ReplicaTruth(
@@ -134,12 +134,12 @@ def _replica_truth(simulated: SimulatedPartition, broker: int) -> ReplicaTruth:
         truncate_to=truncation,
         first_divergence=divergence,
         common_end_offset=common,
-        committed_to_go=tuple(one for one in gone if before.get(one.offset) == one.record),
+        committed_to_go=tuple(one for one in removed if before.get(one.offset) == one.record),
     )
 
 
 def _aligned(simulated: SimulatedPartition, broker: int) -> int:
-    """The log end of a follower once it starts next and has found where it leaves the leader's."""
+    """Return the log end offset of a follower after its next start and its truncation against the leader."""
     later = copy.deepcopy(simulated)
     if later.replicas[broker].is_running:
         later.restart(broker)

@@ -1,1 +1,1 @@
-"""Files of the evidence, opened read-only: this layer knows files, not records."""
+"""Find the files of the evidence and open them read-only; this layer knows files, not records."""

@@ -1,4 +1,4 @@
-"""What a path named by a person is: a file, a log directory, a partition directory, or a place that holds several."""
+"""Decide what a given path is: a file, a log directory, a partition directory, or a directory that holds several."""
 
 import os
 import re
@@ -8,21 +8,21 @@ from enum import StrEnum
 from pathlib import Path
 
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, NotADataDir
+from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, NotADataDir, nearest_names
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import kind_of_mode, open_evidence
 from kforensics.source.naming import LOG_DIR_MARKERS, FileKind, parse_file_name, parse_partition_directory
 from kforensics.source.walk import Listing, Listings, Obstacle, join
 
 DEEPEST_SEARCH = 8
-"""Levels below a named directory at which log directories are looked for."""
+"""The levels below a given directory that are searched for log directories."""
 
 MOST_SEARCHED = 50_000
-"""Directories that are looked into before a search for log directories gives up."""
+"""The most directories that a search for log directories reads."""
 
 
 class Shape(StrEnum):
-    """What stands at a path."""
+    """What a path is."""
 
     FILE = "file"
     LOG_DIR = "log-dir"
@@ -34,22 +34,22 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A path, looked at; other paths are relative to its root."""
+    """A given path and what it holds; the other paths are relative to its root."""
 
     listings: Listings
-    """Of the root, so that nobody lists a directory again that was looked into here."""
+    """The listings below the root, kept so that no directory is listed twice."""
     shape: Shape
     log_dirs: tuple[str, ...] = ()
-    """Of a parent; the empty path stands for the root itself."""
+    """The log directories of a parent; the empty path is the root itself."""
     partitions: tuple[str, ...] = ()
-    """Of a parent: partition directories outside of any log directory."""
+    """The partition directories of a parent that lie outside of any log directory."""
     file_dirs: tuple[str, ...] = ()
-    """Of a parent: directories with server logs and the like."""
+    """The directories of a parent that hold server logs and other files of a broker."""
     obstacles: tuple[Obstacle, ...] = ()
 
     @property
     def root(self) -> Path:
-        """Where the path really is."""
+        """Return the path with its symbolic link resolved."""
         return self.listings.root
 
 
@@ -77,12 +77,12 @@ _TOO_HIGH = "the data directories lie elsewhere: see log.dirs and metadata.log.d
 
 
 def discover(given: Path) -> Place:
-    """What stands at a path that a person named; a symbolic link is followed here, and only here.
+    """Decide what a given path is; only here a symbolic link is followed.
 
     Raises:
-        EvidenceNotFound: nothing is there.
-        EvidenceUnreadable: it can't be looked at, or is neither file nor directory.
-        NotADataDir: it is a directory without anything that a Kafka broker writes.
+        EvidenceNotFound: nothing is at the path.
+        EvidenceUnreadable: it can't be read, or is neither a file nor a directory.
+        NotADataDir: it is a directory with nothing that a Kafka broker writes.
     """
     root = _resolve(given)
     listings = Listings(root)
@@ -125,7 +125,7 @@ def discover(given: Path) -> Place:
 
 
 def is_log_dir(listings: Listings, relative: str, listing: Listing) -> bool:
-    """Whether the directory is one that a broker's `log.dirs` could name."""
+    """Return whether a broker's `log.dirs` could name the directory."""
     for entry in listing.entries:
         if not entry.is_directory and entry.name in LOG_DIR_MARKERS:
             return True
@@ -137,7 +137,7 @@ def is_log_dir(listings: Listings, relative: str, listing: Listing) -> bool:
 
 
 def is_partition(listing: Listing) -> bool:
-    """Whether the directory holds what stands in partition directories only."""
+    """Return whether the directory holds a file that only partition directories hold."""
     if any(entry.name in LOG_DIR_MARKERS for entry in listing.entries):
         return False
     names = (parse_file_name(entry.name) for entry in listing.entries if not entry.is_directory)
@@ -145,7 +145,7 @@ def is_partition(listing: Listing) -> bool:
 
 
 class _Search:
-    """Looks for log directories below a directory, breadth bounded, never through symbolic links."""
+    """A search for log directories below a directory, bounded in breadth, never through symbolic links."""
 
     def __init__(self, listings: Listings) -> None:
         self._listings = listings
@@ -197,10 +197,30 @@ def _resolve(given: Path) -> Path:
         return Path(os.path.realpath(given, strict=True))
     except FileNotFoundError as error:
         causes = ("a mistyped path", "the volume is not mounted")
-        raise EvidenceNotFound(str(given), "there is no such file or directory", causes) from error
+        nearest = nearest_paths(given)
+        raise EvidenceNotFound(str(given), "there is no such file or directory", causes, nearest=nearest) from error
     except (OSError, ValueError) as error:
         words = error.strerror if isinstance(error, OSError) else str(error)
         raise EvidenceUnreadable(str(given), f"it can't be looked at: {words}") from error
+
+
+def nearest_paths(given: Path) -> tuple[str, ...]:
+    """Paths that exist and are most like one that does not: the first of its parts that is missing, replaced by its likest neighbours."""
+    parent, missing = given, []
+    try:
+        while not parent.is_dir():
+            if parent == parent.parent:
+                return ()
+            missing.append(parent.name)
+            parent = parent.parent
+        names = [one.name for one in parent.iterdir()]
+    except OSError:
+        return ()
+    if not missing:
+        return ()
+    below = missing[-2::-1]
+    found = (parent.joinpath(name, *below) for name in nearest_names(missing[-1], names))
+    return tuple(str(path) for path in found if path.exists())
 
 
 def _mode(given: Path, root: Path) -> int:

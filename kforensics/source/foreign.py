@@ -1,4 +1,4 @@
-"""Paths on storage that is no local file system: whoever knows the storage opens, lists and describes what is there.
+"""Paths on storage that is no local file system; a class for the storage opens, lists and describes its files.
 
 They are paths by name, so everything that joins, splits and shows paths works on them; only the three places that touch
 the disk ask them instead of the operating system.
@@ -22,18 +22,18 @@ class ForeignEntry(NamedTuple):
 
 
 class ForeignPath(type(Path())):  # type: ignore[misc] # the concrete class of this system, which pathlib chooses at run time
-    """A path that does its own reading."""
+    """A path that opens and lists itself."""
 
     def open_as_evidence(self) -> "EvidenceFile":
-        """The file, open for reading; an `EvidenceError` where that can't be."""
+        """Open the file for reading; raise `EvidenceError` if that is impossible."""
         raise NotImplementedError
 
     def entries(self) -> Iterator[ForeignEntry]:
-        """What stands in the directory; an `OSError` where it can't be listed."""
+        """Yield the entries of the directory; raise `OSError` if it can't be listed."""
         raise NotImplementedError
 
     def mode(self) -> int:
-        """What it is, as in `stat`; a `FileNotFoundError` where nothing is there."""
+        """Return its mode, as in `stat`; raise `FileNotFoundError` if nothing is there."""
         raise NotImplementedError
 
     def resolved(self) -> "ForeignPath":
@@ -41,7 +41,7 @@ class ForeignPath(type(Path())):  # type: ignore[misc] # the concrete class of t
         return self
 
     def exists(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - such storage has no links
-        """Whether anything is there."""
+        """Return whether anything is at the path."""
         try:
             self.mode()
         except OSError:

@@ -1,4 +1,4 @@
-"""The only place in the package that opens evidence.
+"""Open evidence; no other module of the package does.
 
 Files are opened read-only, never locked, never through a symbolic link, and read with pread in windows: a file that
 shrinks under the reader gives short reads, where a memory map would kill the process.
@@ -19,13 +19,13 @@ OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 NO_ACCESS_TIME = getattr(os, "O_NOATIME", 0)  # Linux only, and only for the owner of the file
 
 WINDOW_LENGTH = 1 << 20
-"""Bytes read at a time where a whole file is gone through."""
+"""The bytes that are read at a time when a whole file is read."""
 
 _pace: Pace | None = None
 
 
 def limit_read_rate(bytes_per_second: int | None) -> None:
-    """Read no faster than this in this process from now on; none for as fast as it goes."""
+    """Limit the read rate of this process from now on; None for no limit."""
     global _pace  # noqa: PLW0603 - the disks are shared by all that read them
     _pace = None if bytes_per_second is None else Pace(bytes_per_second)
 
@@ -58,7 +58,7 @@ class EvidenceFile:
         return filled
 
     def read(self, position: int, length: int) -> bytes:
-        """The bytes of a span, fewer where the file ends before."""
+        """Return the bytes of a span, fewer if the file ends before."""
         if position < 0 or length <= 0:
             return b""
         buffer = bytearray(min(length, max(self.size - position, 0)))
@@ -66,7 +66,11 @@ class EvidenceFile:
         return bytes(memoryview(buffer)[:count])
 
     def read_all(self, limit: int) -> bytes:
-        """The whole file, refused where it is larger than `limit` bytes."""
+        """Return the whole file.
+
+        Raises:
+            EvidenceUnreadable: the file is larger than `limit` bytes, or can't be read.
+        """
         if self.size > limit:
             raise EvidenceUnreadable(
                 str(self.path), f"{self.size:,} bytes are more than the {limit:,} that such a file can reasonably have"
@@ -74,7 +78,7 @@ class EvidenceFile:
         return self.read(0, self.size)
 
     def sha256(self) -> str:
-        """The hash of the bytes, as hexadecimal digits."""
+        """Return the SHA-256 of the file as hexadecimal digits."""
         import hashlib  # noqa: PLC0415  # loads OpenSSL, which few commands need
 
         digest = hashlib.sha256()
@@ -86,7 +90,7 @@ class EvidenceFile:
         return digest.hexdigest()
 
     def changed(self) -> bool:
-        """Whether the file is not what was opened: grown, shrunk, written to, replaced, renamed or deleted since."""
+        """Return whether the file has grown, shrunk, or been written to, replaced, renamed or deleted since it was opened."""
         now = os.fstat(self._descriptor)
         if (now.st_size, now.st_mtime_ns) != (self.size, self.mtime_ns):
             return True
@@ -97,7 +101,7 @@ class EvidenceFile:
         return (named.st_dev, named.st_ino) != self._identity
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -134,7 +138,7 @@ def _require_regular(path: Path, mode: int) -> None:
 
 
 def kind_of_mode(mode: int) -> str:
-    """What a thing in a directory is, in words."""
+    """Name the kind of a file for a message."""
     kinds = (
         (stat.S_ISDIR, "a directory"),
         (stat.S_ISLNK, "a symbolic link"),
@@ -156,7 +160,7 @@ def _open(path: Path) -> int:
 
 
 def unreadable(path: Path, error: OSError | ValueError, where: str = "") -> EvidenceNotFound | EvidenceUnreadable:
-    """What the operating system refused, in words and with likely causes."""
+    """Describe the refusal of the operating system with its likely causes."""
     number = error.errno if isinstance(error, OSError) else None
     match number:
         case errno.ENOENT | errno.ENOTDIR:

@@ -11,7 +11,7 @@
                  leader-epoch-checkpoint, partition.metadata, quorum-state, and .tmp of each
 
 After `org.apache.kafka.storage.internals.log.LocalLog` (4.3), and `kafka.log.Log` before 3.0. In names ending in
-`-delete` and `-stray` the topic may be cut, since the whole stays within 255 characters.
+`-delete` and `-stray` the topic may be shortened, since the name stays within 255 characters.
 """
 
 import re
@@ -33,7 +33,7 @@ LOST_AND_FOUND = "lost+found"
 
 
 class FileKind(StrEnum):
-    """What a file is, by its name and place."""
+    """The kind of a file, by its name and place."""
 
     SEGMENT = "segment"
     OFFSET_INDEX = "offset-index"
@@ -52,7 +52,7 @@ class FileKind(StrEnum):
     REMOTE_LOG_STATE = "remote-log-state"
     """`remote_log_snapshot` and `_rlmm_committed_offsets`, which tiered storage kept before 3.8."""
     LOG_FILE = "log-file"
-    """Of log4j: server.log and its siblings."""
+    """A log of the broker written by log4j, such as server.log."""
     SERVER_PROPERTIES = "server-properties"
     SYMBOLIC_LINK = "symbolic-link"
     SPECIAL = "special"
@@ -73,25 +73,25 @@ class FileSuffix(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileName:
-    """A file's name, understood."""
+    """A parsed file name."""
 
     kind: FileKind
     base_offset: int | Absent = Absent.NOT_APPLICABLE
-    """Of a segment and its indexes; of a snapshot the offset that comes behind its content."""
+    """The base offset of a segment and its indexes; of a snapshot, the offset behind its content."""
     leader_epoch: int | Absent = Absent.NOT_APPLICABLE
-    """Of metadata snapshots: the epoch of the last record in it."""
+    """The epoch of the last record in a metadata snapshot."""
     remote_segment_id: str | Absent = Absent.NOT_APPLICABLE
-    """Of indexes cached from tiered storage: the segment's uuid, as written."""
+    """The uuid of the remote segment whose index tiered storage cached, as written."""
     suffix: FileSuffix = FileSuffix.NONE
 
     @property
     def is_transient(self) -> bool:
-        """Whether brokers take such a file away by themselves, so that it may vanish at any time."""
+        """Return whether brokers delete such a file by themselves, so that it may vanish at any time."""
         return self.suffix is not FileSuffix.NONE
 
 
 class DirectoryState(StrEnum):
-    """What a partition directory's name says of it."""
+    """The state of a partition directory, by its name."""
 
     LIVE = "live"
     FUTURE = "future"
@@ -101,24 +101,24 @@ class DirectoryState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDirectoryName:
-    """A partition directory's name, understood."""
+    """A parsed name of a partition directory."""
 
     topic: str
     partition: int
     state: DirectoryState = DirectoryState.LIVE
     unique_id: str | Absent = Absent.NOT_APPLICABLE
-    """32 hexadecimal digits that tell renamed directories apart; not the topic id."""
+    """The 32 hexadecimal digits that make the name of a renamed directory unique; not the topic id."""
     is_topic_shortened: bool = False
-    """The name is as long as names may be, so the end of the topic may be missing."""
+    """Whether the name has the maximum length, so that the end of the topic may be missing."""
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition that the directory is a replica of."""
+        """Return the partition of which the directory holds a replica."""
         return TopicPartition(self.topic, self.partition)
 
     @property
     def is_metadata(self) -> bool:
-        """Whether this is the KRaft metadata log."""
+        """Return whether this is the KRaft metadata log."""
         return self.topic in METADATA_TOPICS
 
 
@@ -168,13 +168,17 @@ LOG_DIR_MARKERS = frozenset(
     if kind in {FileKind.META_PROPERTIES, FileKind.OFFSET_CHECKPOINT, FileKind.CLEAN_SHUTDOWN}
     or name == "bootstrap.checkpoint"
 )
-"""Files that stand in a log directory and nowhere else."""
+"""The files that only log directories hold."""
 
 _SUFFIXES_OF_SNAPSHOTS = frozenset({FileSuffix.NONE, FileSuffix.DELETED, FileSuffix.PART, FileSuffix.TMP})
 
 
 def parse_partition_directory(name: str) -> PartitionDirectoryName | None:
-    """The partition that a directory's name stands for, or none where a broker would not have written the name."""
+    """Parse the name of a partition directory (`LocalLog.parseTopicPartitionName`).
+
+    Returns:
+        The parsed name, or None if a broker would not have written it.
+    """
     renamed = _RENAMED.fullmatch(name)
     plain = _DIRECTORY.fullmatch(renamed["live"] if renamed else name)
     if plain is None:
@@ -196,7 +200,7 @@ def parse_partition_directory(name: str) -> PartitionDirectoryName | None:
 
 @lru_cache(maxsize=1 << 12)  # most directories have files of the same names
 def parse_file_name(name: str) -> FileName:
-    """What a file is by its name; anything that a broker does not write is `unknown`."""
+    """Parse a file name; a name that no broker writes has the kind `unknown`."""
     suffixed = _SUFFIXED.fullmatch(name)
     if suffixed is not None:
         return _parse_plain(suffixed["plain"], FileSuffix(suffixed["suffix"]))

@@ -1,14 +1,14 @@
-"""How fast evidence may be read: on the disks of a live broker the broker comes first."""
+"""Limit the rate at which evidence is read: the disks of a live broker belong to the broker first."""
 
 import time
 from collections.abc import Callable
 
 PIECES_PER_SECOND = 20
-"""A paced reader reads in pieces of this part of a second, so that nobody waits behind a large read for long."""
+"""A paced reader reads in pieces of this part of a second, so that the broker's own reads never wait long behind a large one."""
 
 
 class Pace:
-    """Bytes per second, kept over any stretch of time: what was not used is not saved up."""
+    """A rate in bytes per second, kept over any interval: unused bytes are not saved up."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class Pace:
 
     @property
     def piece(self) -> int:
-        """Bytes to read at a time."""
+        """Return the number of bytes to read at a time."""
         return max(self._rate // PIECES_PER_SECOND, 4096)
 
     def spent(self, count: int) -> None:

@@ -1,4 +1,4 @@
-"""Everything below a path, whatever it is: for a seal, which must miss nothing and follows nothing.
+"""Walk everything below a path for a seal, which must miss nothing and follow no link.
 
 The order is that of path components, so that two walks over the same tree can be merged without holding either.
 """
@@ -12,23 +12,23 @@ from typing import NamedTuple
 from kforensics.source.walk import Obstacle, join, may_vanish
 
 ITSELF = "."
-"""The path of a root that is no directory."""
+"""The relative path of a root that is no directory."""
 
 
 class TreeEntry(NamedTuple):
-    """One thing below a root; `status` is of itself, never of what a symbolic link points to."""
+    """One file, directory or link below a root; `status` is its own, never that of a link's target."""
 
     path: str
     status: os.stat_result
 
     @property
     def is_regular(self) -> bool:
-        """Whether it is a file with content that can be read."""
+        """Return whether it is a regular file."""
         return stat.S_ISREG(self.status.st_mode)
 
 
 def walk_tree(root: Path) -> Iterator[TreeEntry | Obstacle]:
-    """Files, directories, links and all else below the root, by path components; the root itself where it is no directory."""
+    """Yield everything below the root in the order of path components, or the root itself if it is no directory."""
     try:
         status = root.lstat()
     except OSError as error:
@@ -73,5 +73,5 @@ def walk_tree(root: Path) -> Iterator[TreeEntry | Obstacle]:
 
 
 def link_target(path: Path) -> str:
-    """Where a symbolic link points to, as it says."""
+    """Return the target of a symbolic link as it is written."""
     return str(path.readlink())

@@ -1,6 +1,6 @@
-"""From a path to every file below it: what stands where, and what it is by its name.
+"""Walk from a path to every file below it, and classify each by its name and place.
 
-Nothing is skipped: what a broker does not write is listed as `unknown`, what can't be looked at becomes an `Obstacle`.
+Nothing is skipped: a file that no broker writes is listed as `unknown`, and one that can't be read becomes an `Obstacle`.
 Symbolic links are never followed. Listings are sorted: the same evidence is walked in the same order on any machine.
 """
 
@@ -26,7 +26,7 @@ from kforensics.source.naming import (
 )
 
 DEEPEST = 32
-"""Levels below a log directory that are looked at; brokers use two."""
+"""The levels below a log directory that are walked; brokers use two."""
 
 
 SETTLED_NS = 2_000_000_000
@@ -34,7 +34,7 @@ SETTLED_NS = 2_000_000_000
 
 
 class DirectoryKind(StrEnum):
-    """What a directory inside a log directory is."""
+    """The kind of a directory inside a log directory."""
 
     PARTITION = "partition"
     REMOTE_INDEX_CACHE = "remote-index-cache"
@@ -52,7 +52,7 @@ class FoundDirectory(NamedTuple):
 
 
 class FoundFile(NamedTuple):
-    """A file below the root of the walk; `partition` is the partition directory it stands in."""
+    """A file below the root of the walk; `partition` is the partition directory that holds it."""
 
     path: str
     log_dir: str
@@ -63,7 +63,7 @@ class FoundFile(NamedTuple):
 
 
 class Obstacle(NamedTuple):
-    """Something that could not be looked at, or was not: the look is incomplete there."""
+    """A place that could not be read, or was not read: the walk is incomplete there."""
 
     path: str
     message: str
@@ -74,7 +74,7 @@ Found = FoundDirectory | FoundFile | Obstacle
 
 @dataclass(frozen=True, slots=True, order=True)
 class Entry:
-    """One name in a directory, with what the file system says of it."""
+    """One name in a directory with its mode, size and times."""
 
     name: str
     mode: int
@@ -83,13 +83,13 @@ class Entry:
 
     @property
     def is_directory(self) -> bool:
-        """Whether it is a directory, not through a link."""
+        """Return whether it is a directory itself, not a link to one."""
         return stat.S_ISDIR(self.mode)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A directory's entries by name, and what went wrong while it was read."""
+    """The entries of a directory by name, and the obstacles met while it was read."""
 
     entries: tuple[Entry, ...]
     obstacles: tuple[Obstacle, ...] = field(default=())
@@ -98,8 +98,8 @@ class Listing:
 class Listings:
     """The directories below a root, each listed once, when it is first asked for.
 
-    Every later look gives what the first one saw: whatever a live broker does meanwhile, all parts of a command speak of the same files. A listing is
-    kept packed, some 20 bytes a name beside the name itself. Another process lists anew, since what was kept does not travel.
+    Later calls return the first listing: whatever a live broker does meanwhile, all parts of a command read the same files. A listing is
+    kept packed, in some 20 bytes per name beside the name itself. Another process lists the directories again, since the listings are not pickled.
     """
 
     def __init__(self, root: Path, *, kept: "dict[Path, _Packed] | None" = None) -> None:
@@ -110,11 +110,11 @@ class Listings:
         return (Listings, (self.root,))
 
     def below(self, folder: str) -> "Listings":
-        """The same listings, seen from a directory further down."""
+        """Return the same listings relative to a directory below the root."""
         return Listings(self.root / folder, kept=self._kept) if folder else self
 
     def of(self, relative: str) -> Listing:
-        """What the directory at a path relative to the root holds, sorted by name."""
+        """Return the listing of the directory at a path relative to the root, sorted by name."""
         place = self.root / relative
         packed = self._kept.get(place)
         if packed is None:
@@ -123,7 +123,7 @@ class Listings:
         return packed.listing(relative)
 
     def may_have_changed(self, relative: str) -> bool:
-        """Whether names may have come or gone in a directory since it was listed; false only where its own time of change is old and the same."""
+        """Return whether names may have been added or removed in a directory since it was listed; false only if its time of change is old and unchanged."""
         packed, place = self._kept.get(self.root / relative), self.root / relative
         if packed is None or packed.changed_ns is None or isinstance(place, ForeignPath):
             return True
@@ -136,11 +136,11 @@ class Listings:
 class _Packed(NamedTuple):
     names: str
     numbers: "array[int]"
-    """Mode, length and mtime of each name, one behind the other."""
+    """The mode, length and mtime of each name, one behind the other."""
     obstacles: tuple[tuple[str, str], ...]
-    """Names, empty for the directory itself, and what was wrong."""
+    """The names with obstacles, and the obstacles; the empty name is the directory itself."""
     changed_ns: int | None
-    """The directory's time of change before it was listed; none where a later change could have the same."""
+    """The directory's time of change before it was listed; None if a later change could have the same time."""
 
     @classmethod
     def of(cls, listing: Listing, relative: str, changed_ns: int | None) -> "_Packed":
@@ -174,7 +174,7 @@ def _settled_change(place: Path) -> int | None:
 
 
 def list_directory(root: Path, relative: str) -> Listing:
-    """What a directory holds now, sorted by name; every failure is a value."""
+    """List a directory now, sorted by name; every failure becomes an `Obstacle`."""
     folder = root / relative
     if isinstance(folder, ForeignPath):
         return _list_foreign(folder, relative)
@@ -208,7 +208,11 @@ def _list_foreign(folder: ForeignPath, relative: str) -> Listing:
 
 
 def directory_names(root: Path, relative: str) -> tuple[str, ...]:
-    """The bare names in a directory, in any order; `OSError` where it can't be read."""
+    """Return the names in a directory in any order.
+
+    Raises:
+        OSError: the directory can't be read.
+    """
     folder = root / relative
     if isinstance(folder, ForeignPath):
         return tuple(entry.name for entry in folder.entries())
@@ -217,7 +221,7 @@ def directory_names(root: Path, relative: str) -> tuple[str, ...]:
 
 
 def may_vanish(name: str) -> bool:
-    """Whether a live broker takes such a thing away as a matter of course."""
+    """Return whether a live broker deletes files of this name as a matter of course."""
     partition = parse_partition_directory(name)
     if partition is not None:
         return partition.unique_id is not Absent.NOT_APPLICABLE
@@ -225,12 +229,12 @@ def may_vanish(name: str) -> bool:
 
 
 def join(folder: str, name: str) -> str:
-    """A path relative to the root of a walk, where the root itself is the empty path."""
+    """Join a folder and a name, relative to the root of a walk, whose own path is empty."""
     return f"{folder}/{name}" if folder else name
 
 
 def walk_log_dir(listings: Listings, log_dir: str = "") -> Iterator[Found]:
-    """Everything in a log directory: its own files, then each directory followed by the files in it."""
+    """Yield everything in a log directory: its own files, then each directory followed by the files in it."""
     listing = listings.of(log_dir)
     yield from listing.obstacles
     for entry in listing.entries:
@@ -242,7 +246,7 @@ def walk_log_dir(listings: Listings, log_dir: str = "") -> Iterator[Found]:
 
 
 def walk_partition(listings: Listings, relative: str = "", *, name: str | None = None) -> Iterator[Found]:
-    """A partition directory that was named by itself, and everything in it."""
+    """Yield a partition directory that is an input of its own, and everything in it."""
     parsed = parse_partition_directory(name if name is not None else listings.root.name)
     directory = FoundDirectory(relative, "", DirectoryKind.PARTITION, parsed or Absent.UNKNOWN)
     yield directory
@@ -250,7 +254,7 @@ def walk_partition(listings: Listings, relative: str = "", *, name: str | None =
 
 
 def walk_files(listings: Listings, relative: str = "") -> Iterator[Found]:
-    """Every file below a directory that is no data directory, such as one of server logs."""
+    """Yield every file below a directory that is no data directory, such as a directory of server logs."""
     yield from _walk_below(listings, relative, "", Absent.NOT_APPLICABLE, DEEPEST)
 
 
@@ -285,7 +289,7 @@ def _walk_below(
         elif levels == 0:
             yield Obstacle(path, f"directories are nested more than {DEEPEST} levels deep here; not looked into")
         else:
-            # Brokers put no directories here: what is below belongs to no partition.
+            # Brokers create no directories here: the files below belong to no partition.
             yield from _walk_below(listings, path, log_dir, Absent.NOT_APPLICABLE, levels - 1)
 
 

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kforensics.commands.diff import DiffOptions
-from kforensics.commands.fleet_summary import FleetSummary
+from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.fleet.audit import audit
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources

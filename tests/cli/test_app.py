@@ -9,13 +9,10 @@ import typer
 from kforensics import __version__
 from kforensics.cli import app as app_module
 from kforensics.cli.app import defect_words, error_words, run
-from kforensics.cli.exits import ExitCode, exit_code_of
-from kforensics.cli.options import OutputFormat, require_format
+from kforensics.cli.exits import ExitCode
 from kforensics.cli.output import check_out, write_result
 from kforensics.damage import Span
 from kforensics.errors import BadChecksum, MissingExtra, NotADataDir, UsageError
-from kforensics.evidence.model import Problem
-from kforensics.findings.model import Severity, finding
 
 PROGRAM = [sys.executable, "-m", "kforensics"]
 
@@ -113,23 +110,6 @@ def test_words_of_an_error_without_causes():
     assert error_words(NotADataDir("a", "an empty directory")) == "kforensics: a: an empty directory"
 
 
-def test_exit_codes():
-    note = finding("KF505", severity=Severity.NOTE, statement="x")
-    warning = finding("KF504", severity=Severity.WARNING, statement="x")
-    problem = Problem(input=0, path="x", message="x")
-
-    assert exit_code_of([], []) == 0
-    assert exit_code_of([note], []) == 0
-    assert exit_code_of([note, warning], []) == 1
-    assert exit_code_of([warning], [problem]) == 3
-
-
-def test_a_format_that_is_not_offered():
-    require_format(OutputFormat.JSON, OutputFormat.TEXT, OutputFormat.JSON)
-    with pytest.raises(UsageError, match="it has text, json"):
-        require_format(OutputFormat.HTML, OutputFormat.TEXT, OutputFormat.JSON)
-
-
 def test_an_output_file_is_new_and_outside_of_the_evidence(tmp_path):
     evidence = tmp_path / "broker-1"
     (evidence / "deep").mkdir(parents=True)
@@ -152,6 +132,16 @@ def test_an_output_file_is_new_and_outside_of_the_evidence(tmp_path):
     assert (tmp_path / "new").read_text() == "ab"
     with pytest.raises(UsageError, match="can't be written"):
         write_result("c", tmp_path / "new")
+
+
+def test_what_is_not_finished_is_no_output_file(tmp_path):
+    def pieces():
+        yield "a"
+        raise UsageError("stopped")
+
+    with pytest.raises(UsageError, match="stopped"):
+        write_result(pieces(), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_reader_that_goes_away_ends_it_quietly(fixtures):

@@ -7,7 +7,7 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.findings.diff import missing_isr_findings
 from kforensics.units import TopicPartition
-from tests.reconcile.history.test_logged_losses import term
+from tests.builders.history import leadership
 
 
 @pytest.fixture
@@ -27,7 +27,8 @@ def test_the_first_line_is_the_answer(unclean, capsys, untouched):
 
     assert 1 == code
     assert out.startswith(
-        "DATA AT RISK: broker 1 will discard 62 committed records in 3 of 7 partitions.\nDo not start broker 1 before"
+        "DATA AT RISK: broker 1 will discard 56 committed records of 3 partitions that\nthe leader does not hold.\n"
+        "NOW          Do not start broker 1 before its directory is copied: cp -a"
     )
     assert "" == err
     assert max(map(len, out.splitlines())) <= 80
@@ -46,7 +47,7 @@ def test_the_lanes_show_the_cut(unclean, capsys):
 
 
 def test_ascii_terminals_get_ascii(unclean, capsys, monkeypatch):
-    monkeypatch.setattr("kforensics.render.text.screen.speaks_unicode", lambda: False)
+    monkeypatch.setattr("kforensics.cli.command.speaks_unicode", lambda: False)
 
     _, out, _ = diff(capsys, unclean)
 
@@ -124,16 +125,12 @@ def test_another_leader_can_be_asked_for(unclean, capsys):
     }
 
 
-def test_one_node_given_twice_and_two_clusters_are_said(unclean, capsys, tmp_path):
+def test_one_node_given_twice_is_said(unclean, capsys, tmp_path):
     shutil.copytree(unclean / "broker-1", tmp_path / "again")
-    other = tmp_path / "other"
-    shutil.copytree(unclean / "broker-2", other)
-    meta = (other / "meta.properties").read_text().replace("cluster.id=6", "cluster.id=7")
-    (other / "meta.properties").write_text(meta)
 
-    code, out, _ = diff(capsys, unclean, tmp_path / "again", other)
+    code, out, _ = diff(capsys, unclean, tmp_path / "again")
 
-    assert 1 == code
+    assert 3 == code
     assert "can't be compared" in out.splitlines()[0]
     assert "given 2 times" in " ".join(out.split())
 
@@ -145,8 +142,11 @@ def test_a_replica_that_can_not_be_read_makes_the_look_incomplete(unclean, capsy
     log.symlink_to("/etc/hostname")
 
     code, out, _ = diff(capsys, tmp_path / "copy")
+    _, calm, _ = diff(capsys, tmp_path / "copy", "--topic", "orders", "--partition", "3", "--format", "json")
 
-    assert 3 == code
+    assert 1 == code  # what could not be read does not hide the worse
+    assert "maybe-at-risk" == json.loads(calm)["answer"]["state"]
+    assert "Incomplete: 2 things could not be read." in json.loads(calm)["answer"]["headline"]
     assert "symbolic link" in " ".join(out.split())
     assert "DATA AT RISK" in out
 
@@ -197,37 +197,40 @@ def test_logs_name_the_leader_where_there_is_no_metadata_log(incident, capsys):
         "json",
     )
 
-    assert "metadata" == json.loads(out)["partitions"][0]["leader"]["source"]
+    leader = json.loads(out)["partitions"][0]["leader"]
+    assert ("state-change.log", True) == (leader["source"], leader["is_known"])
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (("--topic", "nosuch"), "no partition of topic nosuch is among the inputs"),
+        (("--topic", "nosuch"), "no partition of topic nosuch is among the inputs (--topic); there is __"),
+        (("--topic", "order"), "did you mean orders?"),
         (("--topic", "orders", "--partition", "99"), "no partition 99 of the wanted topics"),
-        (("--leader", "77"), "broker 77 holds no wanted partition"),
+        (("--leader", "77"), "broker 77 holds no wanted partition among the inputs (--leader); there is 1, 2"),
     ],
 )
 def test_what_was_asked_for_and_is_not_there_is_said(unclean, capsys, asked, said):
-    code, out, _ = diff(capsys, unclean, *asked)
+    code, out, err = diff(capsys, unclean, *asked)
 
-    assert 3 == code
-    assert said in " ".join(out.split())
+    assert 2 == code
+    assert not out
+    assert said in " ".join(err.split())
 
 
 def test_one_broker_alone_is_nothing_compared(unclean, capsys):
-    _, out, _ = diff(capsys, unclean / "broker-2", "--topic", "orders")
+    code, out, _ = diff(capsys, unclean / "broker-2", "--topic", "orders")
 
-    assert out.startswith("Nothing was compared: of each of")
+    assert 3 == code
+    assert out.startswith("UNKNOWN: brokers 1 and 3 are not among the inputs and should hold 4 partitions.")
+    assert "agree" not in out
 
 
 def test_a_deleted_topic_is_not_compared_and_no_broker_here_is_called_missing(incident, capsys):
     code, out, _ = diff(capsys, incident("recreated-topic-4.x") / "snapshots" / "99-final")
 
     assert 0 == code
-    assert "All replicas agree: 10 partitions compared, 2 left out that have no live replica here." in " ".join(
-        out.split()
-    )
+    assert out.startswith("No replica will truncate; broker 3 lacks records of 1 partition of 12 that")
     assert "oldstuff-0  no live replica" in out
     assert "oldstuff-0 also belongs to" not in out
 
@@ -262,7 +265,7 @@ def test_an_isr_whose_disks_lack_the_partition_is_no_calm(fixtures, tmp_path, ca
     ],
 )
 def test_only_an_isr_all_of_whose_disks_are_here_counts(isr, held, given, is_found):
-    newest = replace(term(1, 1, isr), isr=frozenset(isr))
+    newest = replace(leadership(1, 1, isr), isr=frozenset(isr))
     found = list(missing_isr_findings(TopicPartition("t", 0), newest, frozenset(held), frozenset(given)))
 
     assert (["KF216"] if is_found else []) == [one.code for one in found]

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kforensics.cli import dump_lines
 from kforensics.cli.app import run
+from kforensics.commands import record_lines as ring
 from kforensics.evidence.content.index_range import find_range
 from kforensics.evidence.content.items import RecordItem
 from kforensics.formats.columns.record_stream import RecordChunk
@@ -368,8 +368,8 @@ DAMAGES: dict[str, Callable[[list[bytes]], bytes]] = {
 def test_processes_change_no_byte(
     dump: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    monkeypatch.setattr(dump_lines, "STRETCH_LENGTH", 8_000)
-    monkeypatch.setattr(dump_lines, "WORTH_PROCESSES", 1)
+    monkeypatch.setattr(ring, "STRETCH_LENGTH", 8_000)
+    monkeypatch.setattr(ring, "WORTH_PROCESSES", 1)
     log = tmp_path / "t-0" / "00000000000000000000.log"
     log.parent.mkdir()
     log.write_bytes(DAMAGES[what](list(many_batches(400))))

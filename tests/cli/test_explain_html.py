@@ -37,8 +37,8 @@ def test_the_verdict_stands_first(page):
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", page)
 
     assert heading is not None
-    assert heading[1].startswith("56 records that were committed are gone from orders (3 partitions)")
-    assert "Committed records are gone" in page
+    assert heading[1].startswith("56 records that were committed are lost from orders (3 partitions)")
+    assert "Committed records are lost" in page
 
 
 def test_ledger_truncations_and_pictures_are_there(page):
@@ -47,7 +47,7 @@ def test_ledger_truncations_and_pictures_are_there(page):
         "orders-0 on broker 1: 103 → 60",
         "as the broker did",
         "43 records not in the leader",
-        "it cuts to 60",
+        "it truncates to 60",
     ):
         assert words in page
     assert 3 == page.count("<figure>") == page.count('role="img"')
@@ -55,15 +55,15 @@ def test_ledger_truncations_and_pictures_are_there(page):
     assert 3 == page.count("<desc")
 
 
-def test_what_a_replica_in_use_still_holds_is_at_stake_and_not_gone(recording, tmp_path):
+def test_what_a_replica_in_use_still_holds_is_at_risk_and_not_lost(recording, tmp_path):
     out = tmp_path / "at-stake.html"
 
     run(["explain", str(recording / "snapshots/03-old-leader-down-live"), "--format", "html", "-o", str(out)])
 
     text = out.read_text(encoding="utf-8")
-    assert "Committed records are at stake" in text
+    assert "Committed records may be lost" in text
     assert "What not to do" in text
-    assert "<dt>still held, at stake</dt><dd>56</dd>" in text
+    assert "<dt>still held, at risk</dt><dd>56</dd>" in text
     assert "<dt>committed records lost</dt><dd>0</dd>" in text
     assert "(in use)" in text
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kforensics.evidence.discovery.inputs import find_inputs
 from tests.cli.test_explain import explain
 
 HOUR = 3_600
@@ -31,7 +32,7 @@ def test_file_times_that_mislead_are_overruled_by_what_the_snapshots_hold(record
     older = copied(recording / "01-before-live", tmp_path / "older", 1_800_000_000 + HOUR)
     document, code = explain(capsys, "--before", newer, "--before", older, recording / "99-final")
 
-    assert 0 == code
+    assert 3 == code
     assert [] == document["truncations"] == document["losses"]
     assert [note for note in document["notes"] if "put in order by what they hold" in note]
 
@@ -52,10 +53,10 @@ def test_a_snapshot_that_is_younger_than_what_is_now_changes_places_with_it(inci
     assert "not-used" not in {one["kind"] for one in swapped["inputs"]}
 
 
-def test_what_could_not_be_read_is_told_although_snapshots_change_places(incident, capsys, tmp_path):
+def test_what_could_not_be_read_is_reported_although_snapshots_change_places(incident, capsys, tmp_path):
     root = incident("unclean-election-2.8")
     first, newest = min((root / "snapshots").iterdir()), root / "snapshots" / "99-final"
-    document, code = explain(capsys, "--before", newest, tmp_path / "gone", first)
+    document, code = explain(capsys, "--before", newest, tmp_path / "gone", first, "--keep-going")
 
     assert [note for note in document["notes"] if "they change places" in note]
     assert 3 == code
@@ -85,17 +86,25 @@ def test_a_snapshot_given_twice_counts_once(recording, capsys):
 def test_what_is_now_given_as_before_too_stays_what_is_now(recording, capsys):
     document, code = explain(capsys, "--before", recording / "99-final", recording / "99-final")
 
-    assert 0 == code
+    assert 3 == code
     assert 1 == len(document["notes"])
     assert "it is taken for what is now" in document["notes"][0]
 
 
-def test_a_snapshot_of_another_cluster_is_not_used(recording, incident, capsys):
+def test_a_snapshot_of_another_cluster_is_refused_or_left_out_where_one_is_chosen(recording, incident, capsys):
     other = incident("acks1-tail-2.8") / "snapshots" / "01-leader-killed-live"
-    document, code = explain(capsys, "--before", other, recording / "99-final")
+    refused, code = explain(capsys, "--before", other, recording / "99-final")
 
-    assert 0 == code
-    assert [note for note in document["notes"] if "is of another cluster" in note]
+    assert 3 == code
+    assert "unknown" == refused["answer"]["state"]
+    assert any(str(other) in one["path"] for one in refused["inputs"])
+    assert "timeline" not in refused
+
+    own = find_inputs([recording / "99-final"]).described[0].cluster_id
+    document, code = explain(capsys, "--before", other, "--cluster", own, recording / "99-final")
+
+    assert 3 == code
+    assert [note for note in document["notes"] if "is of cluster" in note]
     assert {"not-used"} == {one["kind"] for one in document["inputs"] if str(other) in one["path"]}
     assert not any("payments" in str(one) for one in (document["losses"], document["partitions"]))
 

@@ -141,7 +141,7 @@ def test_the_screen(fixtures, ls):
     assert any(line.split() == ["orders-0", "0", "0", "60", "-", "103", "1", "23", "KB"] for line in lines)
     assert "\x1b" not in out
     assert all(len(line) <= 80 for line in lines)
-    assert "138 files, all of them known:" in out
+    assert "138 files, all of known kinds:" in out
 
 
 def test_verbose_adds_topic_ids(fixtures, ls):
@@ -156,7 +156,7 @@ def test_lines_of_json(fixtures, ls):
     types = [json.loads(line)["type"] for line in out.splitlines()]
     assert types.count("file") == 138
     assert types.count("partition") == 22
-    assert types[:4] == ["input"] * 4
+    assert types[:5] == ["answer", *["input"] * 4]
 
 
 def test_a_file_and_a_partition_directory_by_themselves(fixtures, listed, ls):
@@ -208,7 +208,7 @@ def test_disks_that_disagree_and_a_partition_on_two(fixtures, tmp_path, listed):
     assert [one["path"] for one in document["findings"][0]["citations"]] == ["a/orders-0", "b/orders-0"]
 
 
-def test_what_can_not_be_read_is_told_and_the_rest_is_listed(fixtures, tmp_path, listed, ls, monkeypatch):
+def test_what_can_not_be_read_is_reported_and_the_rest_is_listed(fixtures, tmp_path, listed, ls, monkeypatch):
     tree = tmp_path / "broker-1"
     shutil.copytree(fixtures / "unclean-election" / "broker-1", tree, ignore=lambda *_: ["__cluster_metadata-0"])
     (tree / "replication-offset-checkpoint").write_bytes(b"\xff\xff")

@@ -54,7 +54,7 @@ def test_pages_are_sound():
     assert done.stdout == ""
 
 
-def test_stale_pages_are_told_then_written(tmp_path, monkeypatch, capsys):
+def test_stale_pages_are_reported_then_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(manpage, "__file__", str(tmp_path / "kforensics" / "cli" / "manpage.py"))
     (tmp_path / "man").mkdir()
     (tmp_path / "man" / "kforensics-gone.1").write_text("")

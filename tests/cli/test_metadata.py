@@ -34,7 +34,7 @@ def test_history_of_a_partition(cluster: Path, metadata: Call, untouched: Callab
 
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0] == (
+    assert " ".join(lines[:2]) == (
         "Metadata log of node 100 (the newest of 4 logs): offsets 0..159, leader epoch 1, metadata.version 27."
     )
     election = next(line for line in lines if "unclean-election" in line)
@@ -103,7 +103,7 @@ def test_history_of_a_broker(cluster: Path, metadata: Call) -> None:
 
 def test_controllers_that_disagree(incident: Incident, metadata: Call) -> None:
     code, out, _ = metadata(incident("kraft-quorum-3x") / "snapshots/03-old-controller-down-live")
-    assert code == 0
+    assert code == 1  # whether the records that one node holds alone were committed depends on who led
     assert "1 node of 5 holds records that the newest log does not hold" in out
     assert "88..92 differ (leader epoch 2)" in out
     assert "A majority of the voters 101, 102 and 103 holds everything below 98." in out

@@ -49,7 +49,7 @@ def test_every_command_takes_the_same_rates(command, fixtures, tmp_path, capsys)
     node = str(fixtures / "unclean-election" / "broker-2" / "orders-3")
     try:
         for rate in ("1.5GB/s", "800000000", "1 TiB/s"):
-            assert run([*command.split(), node, "--read-rate", rate, *out]) in {0, 1}, capsys.readouterr().err
+            assert run([*command.split(), node, "--read-rate", rate, *out]) in {0, 1, 3}, capsys.readouterr().err
         assert run([*command.split(), node, "--read-rate", "1.5 loaves", *out]) == 2
     finally:
         apply_read_rate(None, None)
@@ -84,6 +84,6 @@ def test_every_command_takes_the_same_times(options, moment, fixtures, capsys):
     node = str(fixtures / "unclean-election" / "broker-2" / "orders-3")
     evidence = node + "/00000000000000000000.log" if command == "dump" else node
 
-    assert run([command, evidence, option, moment]) in {0, 1}, capsys.readouterr().err
+    assert run([command, evidence, option, moment]) in {0, 1, 3}, capsys.readouterr().err
     assert run([command, evidence, option, "tomorrow"]) == 2
     assert f"{option} tomorrow is neither ISO 8601" in capsys.readouterr().err

@@ -81,7 +81,7 @@ def test_untouched_evidence_holds(manifest, evidence, capsys, untouched):
     ],
     ids=["bit", "longer", "missing", "added", "link", "directory", "mode", "time"],
 )
-def test_every_change_is_told(manifest, evidence, capsys, alter, change, finding, expected):
+def test_every_change_is_reported(manifest, evidence, capsys, alter, change, finding, expected):
     path = some_file(evidence)
     alter(path)
 
@@ -220,7 +220,7 @@ def test_no_byte_of_a_signed_manifest_can_change(manifest, evidence, tmp_path, c
         target.write_bytes(good)
     capsys.readouterr()
     assert 0 == run(verify)
-    assert "The signature holds" in capsys.readouterr().out
+    assert "The signature is valid" in capsys.readouterr().out
 
 
 def test_another_key_does_not_hold(evidence, tmp_path, capsys):

@@ -63,7 +63,7 @@ def test_the_first_line_is_the_answer(incident, verify):
     lines = out.splitlines()
     assert (code, err) == (1, "")
     assert lines[0] == "1 of 200 files is damaged: 6 offsets (58..63) of audit-0 can't be read."
-    assert lines[1].startswith("Held intact by broker 1")
+    assert lines[1].startswith("NOW          Held intact by broker 1")
     assert "next good   offset 64 at byte 6044" in out
     assert max(map(len, lines)) <= 80
 
@@ -79,8 +79,11 @@ def test_a_sound_broker_is_one_line(incident, verify, untouched):
 
 def test_quiet_says_it_with_the_exit_code(incident, verify):
     snapshot = incident("silent-divergence-4.x") / "snapshots" / "99-final"
-    assert verify("-q", snapshot / "broker-1") == (0, "", "")
-    assert verify("-q", snapshot / "broker-2") == (1, "", "")
+    for broker, code in (("broker-1", 0), ("broker-2", 1)):
+        quiet = verify("-q", snapshot / broker)
+        assert quiet == (code, " ".join(quiet[1].split()) + "\n", "")
+        assert verify(snapshot / broker)[1].split()[:3] == quiet[1].split()[:3]
+    assert verify("-q", "--format", "json", snapshot / "broker-1")[0] == 2
 
 
 def test_a_crash_leaves_notes_and_exit_code_0(incident, verified):
@@ -119,7 +122,14 @@ def test_json_lines(incident, verify):
     code, out, _ = verify(snapshot, "--format", "jsonl")
     rows = [json.loads(line) for line in out.splitlines()]
     assert code == 1
-    assert [row["type"] for row in rows if row["type"] != "file"] == ["input", "input", "input", "finding", "totals"]
+    assert [row["type"] for row in rows if row["type"] != "file"] == [
+        "answer",
+        "input",
+        "input",
+        "input",
+        "finding",
+        "totals",
+    ]
     assert rows[-1]["exit_code"] == 1
 
 
@@ -166,12 +176,12 @@ def test_nothing_to_verify(tmp_path, verify, name):
     assert verify("--format", "html", tmp_path)[0] == 2
 
 
-def test_damage_that_the_next_start_would_cut_is_told_as_such(incident, verified):
+def test_damage_that_the_next_start_would_truncate_is_reported_as_such(incident, verified):
     snapshots = incident("power-cut-2.8") / "snapshots"
     damaged = [one for one in verified(snapshots / "02-after-power-loss")[1]["findings"] if one["code"] == "KF101"]
     assert [(one["topic"], one["partition"], one["offsets"]["first"]) for one in damaged] == [("readings", 4, 893)]
     assert "the next start cuts the log here" in damaged[0]["meaning"]
     assert damaged[0]["advice"] == "Copy this directory before the broker starts again."
-    # What the broker did: it cut the log there, and wrote other batches from that offset on.
+    # What the broker did: it truncated the log there, and wrote other batches from that offset on.
     after = verified(snapshots / "03-after-recovery-live")[1]
     assert not [one for one in after["findings"] if one["code"] == "KF101"]

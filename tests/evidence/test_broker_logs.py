@@ -98,7 +98,7 @@ def test_a_log_without_a_node_says_so(tmp_path):
     assert file.node_id is Absent.UNKNOWN
 
 
-def test_ranges_of_a_file_tell_what_the_whole_does(incident, monkeypatch):
+def test_ranges_of_a_file_give_what_the_whole_file_gives(incident, monkeypatch):
     root = incident("epoch-truncate-3.9") / "logs" / "broker-1"
     whole = broker_logs.read_log_file(root, "server.log", input_index=0)
     monkeypatch.setattr(broker_logs, "RANGE_LENGTH", 7_001)

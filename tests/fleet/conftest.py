@@ -38,12 +38,20 @@ def run_audit(spark, tmp_path):
 
     count = 0
 
-    def run(*sources, out=None, since=None, options=None, most=1_000, progress=None):
+    def run(*sources, out=None, since=None, options=None, most=1_000, keep_going=False, progress=None):
         nonlocal count
         count += 1
         target = parse_location(str(out)) if out else tmp_path / f"tables-{count}"
         given = read_sources([str(one) for one in sources])
-        audit(spark, given, target, options=options or DiffOptions(), since=since, progress=progress)
+        audit(
+            spark,
+            given,
+            target,
+            options=options or DiffOptions(),
+            since=since,
+            keep_going=keep_going,
+            progress=progress,
+        )
         return summarise(target, most=most), target
 
     return run

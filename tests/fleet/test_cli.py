@@ -47,7 +47,7 @@ def test_audit_and_report(spark, snapshot, incident, tmp_path, capsys):
 
     assert 1 == run(["fleet", "report", str(tmp_path / "a")])
     screen = capsys.readouterr().out
-    assert screen.startswith("DATA AT RISK: 62 committed records would go in 3 of 7 partitions.\n")
+    assert screen.startswith("DATA AT RISK: 56 committed records would be discarded in 3 of 7 partitions.\n")
     assert all(len(line) <= 80 or str(tmp_path) in line for line in screen.splitlines())
 
     assert 1 == run(
@@ -61,7 +61,7 @@ def test_audit_and_report(spark, snapshot, incident, tmp_path, capsys):
     page = (tmp_path / "page.html").read_text()
     assert "default-src &#39;none&#39;" in page or "default-src 'none'" in page
     assert "<script" not in page
-    assert "orders-0: broker 1 will cut its log from 103 to 60" in page
+    assert "orders-0: broker 1 will truncate its log from 103 to 60" in page
 
     assert 0 == run(["fleet", "report", str(tmp_path / "a"), "--since", str(tmp_path / "a")])
     assert capsys.readouterr().out.startswith("Nothing changed")
@@ -92,7 +92,7 @@ def test_without_java_one_sentence(monkeypatch):
         sessions.find_java()
 
 
-def test_an_old_java_is_told(monkeypatch, tmp_path):
+def test_an_old_java_is_reported(monkeypatch, tmp_path):
     from kforensics.errors import UsageError
 
     monkeypatch.setattr(sessions, "_java_homes", lambda: iter([tmp_path]))

@@ -3,7 +3,7 @@
 import re
 from dataclasses import fields
 
-from kforensics.commands.fleet_summary import (
+from kforensics.findings.fleet_summary import (
     AuditComparison,
     BrokerHealth,
     DiskDamage,
@@ -15,7 +15,7 @@ from kforensics.fleet.schemas import EVIDENCE_TABLES, TABLES
 from tests.conftest import ROOT
 
 
-def test_every_column_is_told():
+def test_every_column_is_documented():
     told: dict[str, list[str]] = {}
     for line in (ROOT / "docs" / "fleet-tables.md").read_text().splitlines():
         if line.startswith("## "):
@@ -26,7 +26,7 @@ def test_every_column_is_told():
     assert {name: schema.names for name, schema in {**TABLES, **EVIDENCE_TABLES}.items()} == told
 
 
-def test_every_field_of_the_documents_is_told():
+def test_every_field_of_the_documents_is_documented():
     text = (ROOT / "docs" / "json.md").read_text()
     sections = dict(re.findall(r"^## (fleet [^\n]+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
     told = {name: set(re.findall(r"`(\w+)`", body)) for name, body in sections.items()}

@@ -1,6 +1,7 @@
 """What goes wrong while an audit runs is named, and everything else is judged."""
 
 import os
+import pickle
 import shutil
 import signal
 import stat
@@ -11,6 +12,7 @@ import pytest
 
 from kforensics.commands.diff import DiffOptions
 from kforensics.damage import Absent
+from kforensics.errors import InputsRefused
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
 from kforensics.fleet.places import find_sources
 from kforensics.fleet.plan import list_rows, log_dir_tasks, place_of
@@ -53,8 +55,8 @@ def first_task(place):
     return log_dir_tasks(find_sources([Source(location=place)]).inputs)[0]
 
 
-def scanned(task, rows, wrap=None):
-    return scan_piece(task, rows, place_of=place_of, earlier=EarlierLooks([]), wrap=wrap)
+def scanned(task, rows):
+    return scan_piece(task, rows, place_of=place_of, earlier=EarlierLooks([]))
 
 
 def test_a_file_that_vanishes_is_named(broker):
@@ -75,22 +77,25 @@ def test_a_directory_that_vanishes_is_named(broker):
     rows = list_rows(task, DiffOptions())
     shutil.rmtree(broker / "orders-0")
 
-    read = scanned(task, rows)
+    read = scanned(pickle.loads(pickle.dumps(task)), rows)  # another process scans
 
     assert {"orders-0", "orders-0/00000000000000000000.log"} == {one["path"] for one in read.problems}
     assert 6 == len(read.segments)
 
 
-def test_a_file_that_changes_while_it_is_read_is_named(broker):
+def test_a_file_that_changes_while_it_is_read_is_named(broker, monkeypatch):
     task = first_task(broker)
+    rows = list_rows(task, DiffOptions())
 
-    def append(file: EvidenceFile):
-        if "orders-1" in str(file.path) and file.path.suffix == ".log":
-            with Path(file.path).open("ab") as target:
+    def open_and_append(path: Path) -> EvidenceFile:
+        file = open_evidence(path)
+        if "orders-1" in str(path) and path.suffix == ".log":
+            with Path(path).open("ab") as target:
                 target.write(bytes(61))
         return file
 
-    read = scanned(task, list_rows(task, DiffOptions()), wrap=append)
+    monkeypatch.setattr("kforensics.fleet.scan.open_evidence", open_and_append)
+    read = scanned(task, rows)
 
     assert [("orders-1/00000000000000000000.log", CHANGED_MEANWHILE)] == [
         (one["path"], one["message"]) for one in read.problems
@@ -100,7 +105,10 @@ def test_a_file_that_changes_while_it_is_read_is_named(broker):
 
 
 def test_a_source_that_is_not_there_stands_beside_the_others(broker, tmp_path):
-    found = find_sources([Source(location=broker), Source(location=tmp_path / "none", node_id=9)])
+    sources = [Source(location=broker), Source(location=tmp_path / "none", node_id=9)]
+    with pytest.raises(InputsRefused, match="none: there is no such file"):
+        find_sources(sources)
+    found = find_sources(sources, keep_going=True)
 
     assert ["broker", "unreadable"] == [one.found.described.kind for one in found.inputs]
     assert [1] == [one.input for one in found.problems]
@@ -113,7 +121,7 @@ def test_a_source_that_is_not_there_stands_beside_the_others(broker, tmp_path):
 def test_a_node_that_cant_be_read_makes_the_audit_incomplete(run_audit, broker, tmp_path):
     (tmp_path / "empty").mkdir()
 
-    summary, _ = run_audit(broker, tmp_path / "empty")
+    summary, _ = run_audit(broker, tmp_path / "empty", keep_going=True)
 
     assert [(1, "an empty directory; likely the volume is not mounted or the broker never started here")] == [
         (one.input, one.message) for one in summary.problems

@@ -12,8 +12,10 @@ from kforensics.fleet.local_scan import scan_node
 from kforensics.fleet.places import find_sources
 from kforensics.fleet.sources import Source, read_sources
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
-from kforensics.fleet.throttle import RateLimit, lower_priority
+from kforensics.fleet.throttle import lower_priority
 from kforensics.render.json.diff import plain_report
+from kforensics.source import mapped
+from kforensics.source.pace import Pace
 
 BROKERS = {
     "broker-1": "02-old-leader-killed",
@@ -86,7 +88,7 @@ def test_what_a_scan_could_not_read_stays_known(snapshots, tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-def test_digests_alone_tell_what_will_be_cut(run_audit, snapshots, tmp_path):
+def test_digests_alone_show_what_will_be_truncated(run_audit, snapshots, tmp_path):
     places = [snapshots / snapshot / broker for broker, snapshot in BROKERS.items()]
     for number, place in enumerate(places):
         scan_node([place], tmp_path / f"evidence-{number}", digests_only=True)
@@ -162,7 +164,7 @@ def test_options_choose_topics_of_evidence_too(run_audit, snapshots, tmp_path):
     assert ["no partition of topic none is among the inputs (--topic)"] == [one.message for one in summary.problems]
 
 
-def test_what_changed_is_carried_anew_and_what_is_gone_goes(snapshots, tmp_path):
+def test_changed_directories_are_carried_again_and_missing_ones_removed(snapshots, tmp_path):
     node, evidence = tmp_path / "broker-2", tmp_path / "evidence"
     shutil.copytree(snapshots / "03-old-leader-down-live" / "broker-2", node)
     scan_node([node], evidence)
@@ -183,35 +185,20 @@ def test_what_changed_is_carried_anew_and_what_is_gone_goes(snapshots, tmp_path)
     assert [] == list((evidence / "batches").iterdir())
 
 
-def test_reading_waits_for_its_budget():
-    now = [0.0]
-    limit = RateLimit(1_000_000, clock=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds))
-
-    class Source:
-        size = 5_000_000
-
-        def read_into(self, position, buffer):
-            return min(len(buffer), max(self.size - position, 0))
-
-    source = limit.wrap(Source())
-    assert 5_000_000 == source.read_into(0, memoryview(bytearray(6_000_000)))
-    assert 5.0 == pytest.approx(now[0])
-
-
-def test_commits_are_read_at_the_rate_too(incident, tmp_path, monkeypatch):
+def test_everything_is_read_at_the_rate(incident, tmp_path, monkeypatch):
     node = incident("consumer-ahead-4.x") / "snapshots" / "99-final" / "broker-1"
-    wrapped: list[int] = []
+    spent: list[int] = []
+    monkeypatch.setattr(Pace, "spent", lambda _pace, count: spent.append(count))
 
-    def wrap(_limit, source):
-        wrapped.append(source.size)
-        return source
-
-    monkeypatch.setattr(RateLimit, "wrap", wrap)
     scan_node([node], tmp_path / "evidence", rate=1 << 40)
 
-    sizes = [one.stat().st_size for one in node.rglob("__consumer_offsets-*/*.log")]
-    # For their batches, for digests of their records and for the commits in them.
-    assert all(wrapped.count(size) >= 3 for size in sizes if size)
+    logs = [one for one in node.rglob("*.log") if one.stat().st_size]
+    offsets = [one for one in logs if one.parent.name.startswith("__consumer_offsets-")]
+    # All logs for their batches; those of consumer offsets for digests of their records, and for the commits in them, too.
+    least = sum(one.stat().st_size for one in logs) + 2 * sum(one.stat().st_size for one in offsets)
+    assert offsets
+    assert sum(spent) >= least
+    assert mapped._pace is None
 
 
 def test_priority_is_lowered_in_a_process_of_its_own():

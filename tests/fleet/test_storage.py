@@ -77,7 +77,7 @@ def test_globs(stored, tmp_path):
     assert [tmp_path / "none"] == expand_glob(tmp_path / "none")
 
 
-def test_what_is_not_there_is_told(stored):
+def test_missing_files_are_reported(stored):
     _, there = stored
 
     with pytest.raises(EvidenceNotFound):

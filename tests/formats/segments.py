@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kforensics.damage import Damage
 from kforensics.formats.log.batch_table import BatchTable
@@ -38,6 +38,12 @@ def recorded_logs(incident: Callable[[str], Path], *names: str) -> Iterator[Path
         found = sorted((incident(name) / "snapshots").rglob("*.log"))
         assert found
         yield from found
+
+
+def sound_batch(base_offset: int, count: int = 3, value: bytes = b"value", **more: Any) -> bytes:
+    """A batch of magic 2 with nothing wrong."""
+    records = [(FIRST_TIMESTAMP_MS + place, b"key", value) for place in range(count)]
+    return encode_record_batch(build_record_batch(base_offset, records, **more))
 
 
 def batches_of(rng: random.Random, magic: int, codec: int, count: int = 30) -> list[bytes]:

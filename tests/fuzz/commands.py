@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import shutil
 import sys
 import time
@@ -60,7 +61,11 @@ def small_tree(target: Path) -> Path:
     logs = target / "logs" / "broker-1"
     logs.mkdir(parents=True)
     seeds = sorted((Path(__file__).parents[2] / "fixtures" / "fuzz" / "server-log").iterdir())
-    (logs / "server.log").write_bytes(b"".join(path.read_bytes() for path in seeds))
+    own = re.findall(rb"cluster.id=(\S+)", (target / "broker-1" / "meta.properties").read_bytes())[0]
+    lines = b"".join(path.read_bytes() for path in seeds)
+    (logs / "server.log").write_bytes(
+        re.sub(rb"((?:Cluster ID =|clusterId|in cluster) )[\w-]{22}", rb"\g<1>" + own, lines)
+    )
     return target
 
 

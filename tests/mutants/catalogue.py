@@ -41,7 +41,7 @@ MUTANTS = (
         "EpochEndOffset(requested,",
     ),
     Mutant(
-        "a cut keeps the epoch that starts at it",
+        "a truncation keeps the epoch that starts at it",
         EPOCHS,
         "return tuple(entry for entry in epochs if entry.start_offset < truncate_to)",
         "return tuple(entry for entry in epochs if entry.start_offset <= truncate_to)",
@@ -49,8 +49,8 @@ MUTANTS = (
     Mutant(
         "the log start keeps an epoch too many",
         EPOCHS,
-        "epochs[gone].start_offset <= log_start_offset",
-        "epochs[gone].start_offset < log_start_offset",
+        "epochs[passed].start_offset <= log_start_offset",
+        "epochs[passed].start_offset < log_start_offset",
     ),
     Mutant(
         "a new epoch leaves what it contradicts",
@@ -65,7 +65,7 @@ MUTANTS = (
         "",
     ),
     Mutant(
-        "a cut keeps the last epoch that starts at it",
+        "a truncation keeps the last epoch that starts at it",
         EPOCHS,
         "if truncate_to < 0 or not epochs or epochs[-1].start_offset < truncate_to:",
         "if truncate_to < 0 or not epochs or epochs[-1].start_offset <= truncate_to:",
@@ -73,8 +73,8 @@ MUTANTS = (
     Mutant(
         "the epoch that holds the log start keeps its own start",
         EPOCHS,
-        "return (EpochEntry(epochs[gone - 1].leader_epoch, log_start_offset), *epochs[gone:])",
-        "return epochs[gone - 1 :]",
+        "return (EpochEntry(epochs[passed - 1].leader_epoch, log_start_offset), *epochs[passed:])",
+        "return epochs[passed - 1 :]",
     ),
     Mutant(
         "an epoch below the first ends at the log end",
@@ -119,7 +119,7 @@ MUTANTS = (
         "    if new_epoch >= 0:\n        return leader\n",
     ),
     Mutant(
-        "a cut forgets the epochs",
+        "a truncation forgets the epochs",
         TRUNCATION,
         "        epochs=truncate_from_end(log.epochs, truncate_to),\n        log_start_offset",
         "        epochs=log.epochs,\n        log_start_offset",
@@ -151,29 +151,29 @@ MUTANTS = (
     Mutant(
         "kip-101 does not ask",
         TRUNCATION,
-        "self.cut(min(answer.end_offset, self.log.log_end_offset), step)",
-        "self.cut(self.log.log_end_offset, step)",
+        "self.truncation(min(answer.end_offset, self.log.log_end_offset), step)",
+        "self.truncation(self.log.log_end_offset, step)",
     ),
     Mutant(
-        "a cut leaves the high watermark above the log",
+        "a truncation leaves the high watermark above the log",
         TRUNCATION,
         "min(log.high_watermark, truncate_to)",
         "log.high_watermark",
     ),
     Mutant(
-        "a cut below the high watermark is not told",
+        "a truncation below the high watermark is not reported",
         TRUNCATION,
         "and self.log.log_end_offset < min(self.start.high_watermark, self.start.log_end_offset),",
         "and self.log.log_end_offset < min(self.start.high_watermark, 0),",
     ),
     Mutant(
-        "a cut at the high watermark counts as below it",
+        "a truncation at the high watermark counts as below it",
         TRUNCATION,
         "and self.log.log_end_offset < min(self.start.high_watermark, self.start.log_end_offset),",
         "and self.log.log_end_offset <= min(self.start.high_watermark, self.start.log_end_offset),",
     ),
     Mutant(
-        "a cut keeps the batch that holds it",
+        "a truncation keeps the batch that holds it",
         TRUNCATION,
         "if last_offset >= truncate_to:",
         "if last_offset > truncate_to:",
@@ -203,28 +203,28 @@ MUTANTS = (
         "if end.leader_epoch != last_fetched_epoch or end.end_offset <= fetch_offset:",
     ),
     Mutant(
-        "a quorum member cuts by the leader's end alone",
+        "a quorum member truncates by the leader's end alone",
         SPECIAL,
         "return min(own.end_offset, end.end_offset), own",
         "return end.end_offset, own",
     ),
     Mutant(
-        "a quorum member cuts by its own end alone",
+        "a quorum member truncates by its own end alone",
         SPECIAL,
         "return min(own.end_offset, end.end_offset), own",
         "return own.end_offset, own",
     ),
     Mutant(
-        "a quorum member cuts below its high watermark",
+        "a quorum member truncates below its high watermark",
         SPECIAL,
         "if end.end_offset < floor or (refuses_below_high_watermark and target < floor):",
         "if end.end_offset < 0 or (refuses_below_high_watermark and target < 0):",
     ),
     Mutant(
-        "a future replica does not follow the cut of the current one",
+        "a future replica does not follow the truncation of the current one",
         SPECIAL,
-        "marked = min(mark, future.log_end_offset)",
-        "marked = future.log_end_offset",
+        "target = min(truncated_to, future.log_end_offset)",
+        "target = future.log_end_offset",
     ),
     Mutant(
         "a follower believes the leader's high watermark",
@@ -401,7 +401,7 @@ MUTANTS = (
         "return truncate_from_start(epochs, log_start_offset)",
     ),
     Mutant(
-        "recovery goes on behind a bad batch",
+        "recovery continues behind a bad batch",
         RECOVERY,
         "                kept = list(segments[: index + 1])\n                break\n",
         "",
@@ -415,8 +415,8 @@ MUTANTS = (
     Mutant(
         "kip-320 without the fence on fetches",
         MODELS,
-        '"""Whether both are in the same epoch."""\n        return shares_epoch(leader, follower)',
-        '"""Whether both are in the same epoch."""\n        return presumes(leader) and follows(follower, leader)',
+        '"""Return whether both are in the same epoch."""\n        return shares_epoch(leader, follower)',
+        '"""Return whether both are in the same epoch."""\n        return presumes(leader) and follows(follower, leader)',
     ),
     Mutant(
         "kip-320 without the fence on requests",
@@ -431,13 +431,13 @@ MUTANTS = (
         "return shares_epoch(leader, follower) and reaches",
     ),
     Mutant(
-        "a follower keeps what it should cut",
+        "a follower keeps what it should truncate",
         MODELS,
         "            log=follower.log[:truncate_to],\n            high_watermark=min(truncate_to",
         "            log=follower.log,\n            high_watermark=min(truncate_to",
     ),
     Mutant(
-        "kip-101 cuts an epoch early",
+        "kip-101 truncates an epoch early",
         MODELS,
         "if record.leader_epoch > last_epoch)",
         "if record.leader_epoch >= last_epoch)",

@@ -7,7 +7,6 @@ from kforensics.protocol.epochs import (
     RULES_BEFORE_1_0_2,
     RULES_BEFORE_2_0_1,
     EpochEndOffset,
-    are_rising,
     assign,
     end_offset_for_epoch,
     epoch_at,
@@ -66,7 +65,6 @@ def test_assign_ignored_what_contradicts_before_kafka_7415():
     assert assign(TWO_TERMS, 6, 30, RULES_BEFORE_2_0_1) == TWO_TERMS
     assert assign(TWO_TERMS, 8, 19, RULES_BEFORE_2_0_1) == TWO_TERMS
     assert assign(TWO_TERMS, 8, 20, RULES_BEFORE_2_0_1) == cache((5, 10), (7, 20), (8, 20))
-    assert not are_rising(cache((5, 10), (7, 20), (8, 20)))
 
 
 @pytest.mark.parametrize(("leader_epoch", "start_offset"), [(-1, 0), (0, -1)])

@@ -9,7 +9,6 @@ from kforensics.damage import Absent
 from kforensics.protocol.epochs import (
     EpochEndOffset,
     Epochs,
-    are_rising,
     assign,
     end_offset_for_epoch,
     truncate_from_end,
@@ -19,7 +18,6 @@ from kforensics.protocol.outcome import LogState, ProtocolName, TruncationRule
 from kforensics.protocol.recovery import RecoveryRule, SegmentState, recover_log
 from kforensics.protocol.special_truncation import future_replica_truncation, quorum_truncation
 from kforensics.protocol.truncation import (
-    file_end_after_truncation,
     follower_truncation,
     leader_after_election,
     truncate_log,
@@ -36,6 +34,7 @@ from kforensics.protocol.visibility import (
     may_join_isr,
 )
 from kforensics.units import EpochEntry
+from tests.builders.epochs import are_rising
 
 NOTHING = Absent.NOT_APPLICABLE
 
@@ -212,7 +211,7 @@ ALONE_IN_TURN = ([[(1, 0, 0), (3, 1, 0), (5, 2, 0)], [(2, 0, 1), (4, 1, 1), (6, 
 
 @given(fenced_histories())
 @example(ALONE_IN_TURN)
-def test_fenced_histories_are_cut_at_the_longest_common_prefix(history):
+def test_fenced_histories_are_truncated_at_the_longest_common_prefix(history):
     for log, elected, common in lagging(history):
         follower = state_of(log, high_watermark=common)
         for protocol in (ProtocolName.KIP_279, ProtocolName.KIP_595):
@@ -224,7 +223,7 @@ def test_fenced_histories_are_cut_at_the_longest_common_prefix(history):
 
 
 @given(fenced_histories(), st.integers(1, 3))
-def test_a_cut_below_the_high_watermark_is_told(history, more):
+def test_a_truncation_below_the_high_watermark_is_reported(history, more):
     for log, elected, common in lagging(history):
         follower = state_of(log, high_watermark=min(common + more, len(log)))
         for protocol in (ProtocolName.KIP_279, ProtocolName.KIP_595):
@@ -260,7 +259,7 @@ def test_what_retention_took_is_fetched_from_where_the_leader_begins(history, le
 
 @given(fenced_histories(first_epoch=1))
 @example(ALONE_IN_TURN)
-def test_members_of_the_quorum_cut_at_the_longest_common_prefix(history):
+def test_members_of_the_quorum_truncate_at_the_longest_common_prefix(history):
     for log, elected, common in lagging(history):
         outcome = quorum_truncation(state_of(log, high_watermark=Absent.UNKNOWN), elected)
         assert outcome.after.log_end_offset == common
@@ -270,21 +269,11 @@ def test_members_of_the_quorum_cut_at_the_longest_common_prefix(history):
 
 
 @given(fenced_histories(), st.integers(0, 12))
-def test_a_future_replica_cuts_no_less_than_the_current_one_did(history, truncated_to):
+def test_a_future_replica_truncates_no_less_than_the_current_one(history, truncated_to):
     for log, elected, common in lagging(history):
         outcome = future_replica_truncation(state_of(log, high_watermark=0), elected, truncated_to=truncated_to)
         assert outcome.after.log_end_offset == min(truncated_to, common)
-        assert (outcome.rule is TruncationRule.NOTHING_TO_CUT) == (min(truncated_to, common) == len(log))
-
-
-@given(st.lists(st.integers(1, 4), max_size=8), st.integers(0, 40))
-def test_a_batch_that_holds_the_cut_goes_whole(counts, target):
-    batches, offset = [], 0
-    for count in counts:
-        batches.append((offset, offset + count - 1))
-        offset += count
-    whole = [last + 1 for _first, last in batches if last < target]
-    assert file_end_after_truncation(batches, target) == (whole[-1] if whole else 0)
+        assert (outcome.rule is TruncationRule.NOTHING_TO_TRUNCATE) == (min(truncated_to, common) == len(log))
 
 
 BATCHES = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 1), st.booleans()), max_size=4)

@@ -1,7 +1,7 @@
 """Future replicas and the metadata quorum."""
 
 from kforensics.damage import Absent
-from kforensics.protocol.outcome import LogState, StepKind, TruncationRule
+from kforensics.protocol.outcome import StepKind, TruncationRule
 from kforensics.protocol.special_truncation import (
     QuorumAnswer,
     future_replica_truncation,
@@ -10,23 +10,19 @@ from kforensics.protocol.special_truncation import (
     quorum_truncation,
 )
 from kforensics.units import EpochEntry
+from tests.builders.epochs import log_state as state
 
 NOTHING = Absent.NOT_APPLICABLE
 
 
-def state(*entries, end, start=0, high_watermark=Absent.NOT_WRITTEN):
-    epochs = tuple(EpochEntry(*entry) for entry in entries)
-    return LogState(epochs=epochs, log_start_offset=start, log_end_offset=end, high_watermark=high_watermark)
-
-
-def test_a_candidate_cuts_what_it_wrote_alone():
+def test_a_candidate_truncates_what_only_it_wrote():
     outcome = quorum_truncation(state((1, 0), (4, 90), end=95, high_watermark=88), state((1, 0), (5, 90), end=91))
     assert outcome.offset == 90
     assert (outcome.steps[0].answer_epoch, outcome.steps[0].answer_offset, outcome.steps[0].own_offset) == (1, 90, 90)
     assert not outcome.below_high_watermark
 
 
-def test_a_quorum_member_refuses_to_cut_below_its_high_watermark():
+def test_a_quorum_member_refuses_to_truncate_below_its_high_watermark():
     follower, leader = state((1, 0), (4, 90), end=95, high_watermark=93), state((1, 0), (5, 90), end=91)
     refused = quorum_truncation(follower, leader)
     assert refused.halted
@@ -43,9 +39,9 @@ def test_only_since_3_0_the_target_is_checked_too():
     assert old.below_high_watermark
 
 
-def test_an_up_to_date_member_cuts_nothing():
+def test_an_up_to_date_member_truncates_nothing():
     outcome = quorum_truncation(state((1, 0), end=50), state((1, 0), (2, 60), end=61))
-    assert (outcome.offset, outcome.rule) == (NOTHING, TruncationRule.NOTHING_TO_CUT)
+    assert (outcome.offset, outcome.rule) == (NOTHING, TruncationRule.NOTHING_TO_TRUNCATE)
     assert quorum_truncation(state(end=0), state((1, 0), end=9)).offset is NOTHING
 
 
@@ -55,7 +51,7 @@ def test_epoch_zero_has_no_own_lookup():
     assert outcome.steps[0].own_offset is NOTHING
 
 
-def test_a_member_that_lacks_the_answered_epoch_cuts_to_its_own_older_one():
+def test_a_member_that_lacks_the_answered_epoch_truncates_to_its_own_older_one():
     outcome = quorum_truncation(state((1, 0), (4, 10), end=95), state((1, 0), (3, 5), (5, 30), end=40))
     assert [(step.answer_epoch, step.answer_offset, step.truncate_to) for step in outcome.steps][:2] == [
         (3, 30, 10),
@@ -96,7 +92,7 @@ def test_a_future_replica_follows_the_current_one():
     marked = future_replica_truncation(future, current, truncated_to=5)
     assert (marked.offset, marked.rule) == (5, TruncationRule.CURRENT_REPLICA_TRUNCATION)
     assert marked.steps[0].kind is StepKind.CURRENT_REPLICA
-    assert marked.steps[0].sentence() == "its log ends at 15, the current replica was cut at 5: it cuts to 5"
+    assert marked.steps[0].sentence() == "its log ends at 15, the current replica was truncated to 5: it truncates to 5"
     assert marked.below_high_watermark
     assert future_replica_truncation(future, current, truncated_to=99).offset == 8
     both = future_replica_truncation(future, current, truncated_to=12)

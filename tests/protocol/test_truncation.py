@@ -5,23 +5,17 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import RULES_BEFORE_1_0_2, RULES_BEFORE_2_0_1, RULES_BEFORE_2_6_1, Epochs, assign
 from kforensics.protocol.truncation import (
-    LogState,
     ProtocolName,
     StepKind,
     TruncationRule,
-    file_end_after_truncation,
     follower_truncation,
     leader_after_election,
     truncate_log,
 )
 from kforensics.units import EpochEntry
+from tests.builders.epochs import log_state as state
 
 NOTHING = Absent.NOT_APPLICABLE
-
-
-def state(*entries, end, start=0, high_watermark=Absent.NOT_WRITTEN):
-    epochs = tuple(EpochEntry(*entry) for entry in entries)
-    return LogState(epochs=epochs, log_start_offset=start, log_end_offset=end, high_watermark=high_watermark)
 
 
 def state_of(leader_epochs, *, high_watermark=0):
@@ -51,7 +45,7 @@ def test_the_seven_worked_cases(case):
     first = outcome.steps[0]
     if answer is None:
         assert first.answer_offset is NOTHING
-        assert outcome.rule is TruncationRule.NOTHING_TO_CUT
+        assert outcome.rule is TruncationRule.NOTHING_TO_TRUNCATE
     else:
         assert (first.answer_epoch, first.answer_offset) == answer
         assert outcome.rule is TruncationRule.DIVERGING_EPOCH
@@ -66,7 +60,7 @@ def test_kip_101_leaves_the_divergence_that_kip_279_cuts():
     leader = state((0, 0), (2, 12), end=20)
     old = follower_truncation(follower, leader, protocol=ProtocolName.KIP_101, rules=RULES_BEFORE_2_0_1)
     assert old.offset == 12
-    assert old.steps[0].sentence() == "it asks where epoch 1 ends; the leader answers offset 12: it cuts to 12"
+    assert old.steps[0].sentence() == "it asks where epoch 1 ends; the leader answers offset 12: it truncates to 12"
     assert follower_truncation(follower, leader, protocol=ProtocolName.KIP_279).offset == 10
 
 
@@ -97,9 +91,12 @@ def test_kip_595_diverging_epoch_on_fetch():
     ]
     assert outcome.offset == 40
     assert outcome.steps[0].sentence() == (
-        "it fetches at 55 in epoch 5; on the leader epoch 3 ends at 48, its own epoch 3 ends at 40: it cuts to 40"
+        "it fetches at 55 in epoch 5; on the leader epoch 3 ends at 48, its own epoch 3 ends at 40: it truncates to 40"
     )
-    assert outcome.steps[1].sentence() == "it fetches at 40 in epoch 3; the leader finds no divergence: it cuts nothing"
+    assert (
+        outcome.steps[1].sentence()
+        == "it fetches at 40 in epoch 3; the leader finds no divergence: it truncates nothing"
+    )
 
 
 def test_high_watermark_truncation_loses_a_committed_record():
@@ -108,7 +105,7 @@ def test_high_watermark_truncation_loses_a_committed_record():
     outcome = follower_truncation(follower, leader, protocol=ProtocolName.HW)
     assert (outcome.offset, outcome.rule) == (1, TruncationRule.HIGH_WATERMARK)
     assert not outcome.compares_epochs
-    assert outcome.steps[0].sentence() == "its log ends at 2, its high watermark is 1: it cuts to 1"
+    assert outcome.steps[0].sentence() == "its log ends at 2, its high watermark is 1: it truncates to 1"
     for protocol in (ProtocolName.KIP_101, ProtocolName.KIP_279, ProtocolName.KIP_595):
         assert follower_truncation(follower, leader, protocol=protocol).offset is NOTHING
 
@@ -145,7 +142,9 @@ def test_an_epoch_unknown_to_the_leader_falls_back_to_the_high_watermark():
     for protocol in (ProtocolName.KIP_101, ProtocolName.KIP_279):
         outcome = follower_truncation(follower, leader, protocol=protocol)
         assert (outcome.offset, outcome.rule) == (4, TruncationRule.UNDEFINED_EPOCH)
-        assert outcome.steps[0].sentence() == "it asks where epoch 7 ends; the leader does not know: it cuts nothing"
+        assert (
+            outcome.steps[0].sentence() == "it asks where epoch 7 ends; the leader does not know: it truncates nothing"
+        )
 
 
 def test_an_epoch_below_the_leaders_first_differs_by_version():
@@ -194,12 +193,15 @@ def test_out_of_range(protocol, start, end, expected, full_restart):
         assert outcome.after.epochs == ()
 
 
-def test_out_of_range_cuts_to_the_leaders_end_without_a_look_at_epochs():
+def test_out_of_range_truncates_to_the_leaders_end_without_comparing_epochs():
     outcome = follower_truncation(
         state((9, 0), end=100, high_watermark=90), state((1, 0), end=80), protocol=ProtocolName.KIP_595
     )
     assert outcome.steps[0].kind is StepKind.OUT_OF_RANGE
-    assert outcome.steps[0].sentence() == "its fetch at 100 is out of range, the leader's log is 0 to 80: it cuts to 80"
+    assert (
+        outcome.steps[0].sentence()
+        == "its fetch at 100 is out of range, the leader's log is 0 to 80: it truncates to 80"
+    )
     assert outcome.offset == 80
     assert outcome.endless
     assert not outcome.compares_epochs
@@ -213,23 +215,14 @@ def test_a_broker_without_unclean_election_halted_before_1_1():
     assert outcome.offset is NOTHING
 
 
-def test_a_cut_below_the_log_start_restarts_the_log():
+def test_a_truncation_below_the_log_start_restarts_the_log():
     follower, leader = state((5, 30), end=40, start=30, high_watermark=30), state((1, 0), (6, 20), end=50)
     outcome = follower_truncation(follower, leader, protocol=ProtocolName.KIP_101)
     assert outcome.full_restart
     assert (outcome.offset, outcome.after.log_start_offset) == (20, 20)
 
 
-def test_batches_are_cut_whole():
-    batches = [(0, 9), (10, 19)]
-    assert file_end_after_truncation(batches, 15) == 10
-    assert file_end_after_truncation(batches, 10) == 10
-    assert file_end_after_truncation(batches, 20) == 20
-    assert file_end_after_truncation(batches, 5) == 0
-    assert file_end_after_truncation([(7, 9)], 8, log_start_offset=7) == 7
-
-
-def test_truncate_log_lowers_what_stands_above_the_cut():
+def test_truncate_log_lowers_what_is_above_the_target():
     truncation = truncate_log(state((1, 0), (2, 6), end=9, high_watermark=8), 6)
     assert (truncation.log_end_offset, truncation.high_watermark, truncation.epochs) == (6, 6, (EpochEntry(1, 0),))
     assert truncate_log(state((1, 0), end=9), 9) == state((1, 0), end=9)

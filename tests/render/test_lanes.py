@@ -10,7 +10,7 @@ def drawn(*lanes, width=20):
     return [draw_lane(lane, scale, marks=ASCII_MARKS) for lane in lanes]
 
 
-def test_a_cut_is_drawn_to_scale():
+def test_a_truncation_is_drawn_to_scale():
     whole, truncation = drawn(Lane(start=0, end=100), Lane(start=0, end=100, truncated_from=50))
 
     assert "=" * 20 == whole
@@ -23,7 +23,7 @@ def test_epochs_alternate_and_are_named():
     assert "====e0====----e7----" == line
 
 
-def test_a_tiny_cut_is_still_seen():
+def test_a_tiny_truncation_is_still_visible():
     lanes = (Lane(start=0, end=1_000_000, truncated_from=999_999), Lane(start=0, end=1_000_000))
 
     assert "x" in drawn(*lanes)[0]

@@ -55,7 +55,7 @@ def test_the_table_of_models_and_invariants(model, invariant, at, expected):
 
 
 @pytest.mark.parametrize("model", ["hw", "kip-101", "kip-279", "kip-320-first-try", "kip-320"])
-def test_leader_in_isr_breaks_at_the_start_unless_nobody_leads(model):
+def test_leader_in_isr_breaks_at_the_start_unless_a_missing_leader_is_allowed(model):
     trap = Explorer(model, size(2, 2, 2, 1)).explore(Invariant.LEADER_IN_ISR)
     assert not isinstance(trap.violation, Absent)
     assert len(trap.violation.trace) == 1
@@ -77,12 +77,12 @@ def test_counts_of_the_large_graphs():
     assert Explorer("kip-279", size(2, 4, 4, 3)).explore().distinct_states == 819_351
 
 
-def test_the_shortest_story_of_high_watermark_truncation():
+def test_the_shortest_history_of_high_watermark_truncation():
     found = Explorer("hw", size(2, 2, 2, 1)).explore(Invariant.WEAK_ISR)
     assert not isinstance(found.violation, Absent)
     actions = [step.action for step in found.violation.trace]
     assert actions[0] == "at the start"
-    assert "cuts to 0" in actions[-1]
+    assert "truncates to 0" in actions[-1]
     last = found.violation.trace[-1].state
     assert sorted(len(replica.log) for replica in last.replicas) == [0, 1]
 

@@ -94,7 +94,7 @@ def alive(simulated, time_ms):
 
 
 @pytest.mark.parametrize("protocol", sorted(FENCED))
-def test_epoch_caches_tell_the_epoch_of_every_batch(protocol):
+def test_epoch_caches_have_the_epoch_of_every_batch(protocol):
     for seed in SEEDS:
         for simulated in random_cluster(seed, protocol=protocol).partitions.values():
             for replica in simulated.replicas.values():
@@ -111,7 +111,7 @@ def test_epoch_caches_tell_the_epoch_of_every_batch(protocol):
 
 
 @pytest.mark.parametrize("protocol", sorted(FENCED))
-def test_fenced_followers_cut_where_the_common_prefix_ends(protocol):
+def test_fenced_followers_truncate_where_the_common_prefix_ends(protocol):
     truncations = 0
     for seed in range(400):
         for partition in truth_of(random_cluster(seed, protocol=protocol, brokers=2)).partitions:

@@ -110,7 +110,7 @@ def test_a_whole_scenario():
         ("a: b: c", "s:1: expected YAML, found mapping values are not allowed here"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(text, message):
+def test_errors_are_reported_with_their_line(text, message):
     if message is None:
         assert parse_scenario(text, "s").name == "x"
         return
@@ -133,7 +133,7 @@ def test_a_table_has_a_bound_too(monkeypatch):
         replay(parse_scenario(text, "s"), ProtocolName.HW)
 
 
-def test_many_records_that_nobody_copies_take_no_time():
+def test_many_records_without_a_copy_take_no_time():
     steps = "- produce: {count: 100000}\n" * 2 + "- fetch: 2\n" * 500
     rows = replay(parse_scenario(f"name: x\nbrokers: [1, 2, 3]\nsteps:\n{steps}", "s"), ProtocolName.KIP_595).rows
     assert rows[-1].replicas[1].log_end_offset == 200_000

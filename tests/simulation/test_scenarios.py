@@ -119,7 +119,7 @@ def test_who_is_exactly_at_the_limit_stays_in_the_isr():
 
 
 @pytest.mark.parametrize("protocol", list(ProtocolName))
-def test_acks_1_tells_too_early(protocol):
+def test_acks_1_acknowledges_too_early(protocol):
     told = outcome("acks-1", protocol)
     assert told.lost_acknowledged == ((1, "m1"),)
     assert told.lost_committed == ()
@@ -152,7 +152,7 @@ def test_impossible_events_are_refused():
         partition.produce(1)
 
 
-def test_an_impossible_step_is_told_with_its_line():
+def test_an_impossible_step_is_reported_with_its_line():
     text = "name: x\nbrokers: [1, 2]\nsteps:\n  - produce: {}\n  - start: 2\n"
     with pytest.raises(StepFailedError, match=r"story.yaml:5: start can't happen here: broker 2 is already running"):
         replay(parse_scenario(text, "story.yaml"), ProtocolName.HW)

@@ -75,7 +75,7 @@ def test_what_is_no_partition_directory(name):
     assert parse_partition_directory(name) is None
 
 
-def test_a_topic_that_was_cut_is_told():
+def test_a_shortened_topic_is_reported():
     # 249 characters of topic don't fit beside "-0." and 39 more: the broker keeps 255 - 41.
     cut = "x" * (255 - len(f"-0.{HEX}-delete"))
 

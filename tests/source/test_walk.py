@@ -62,7 +62,7 @@ def test_recordings_hold_nothing_unknown(incident):
         assert len(files(found)) == sum(1 for one in log_dir.rglob("*") if one.is_file())
 
 
-def test_symbolic_links_are_told_and_not_followed(log_dir, tmp_path_factory):
+def test_symbolic_links_are_reported_and_not_followed(log_dir, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     (outside / "00000000000000000000.log").write_bytes(b"secret")
     (log_dir / "orders-1").symlink_to(outside)

@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -155,13 +156,15 @@ def test_an_output_inside_an_input_is_refused(name, cluster, tmp_path):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_nothing_needs_permission_to_write(cluster):
     """Directories and files that may only be read, by a user who owns none of them."""
-    for path in [cluster, *cluster.rglob("*")]:
-        path.chmod(0o555 if path.is_dir() else 0o444)
-    for folder in cluster.parents:
-        if not folder.stat().st_mode & 0o001:
-            folder.chmod(folder.stat().st_mode | 0o011)
+    # Every session of pytest closes the directory that tmp_path lies in to other users.
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder, "cluster")
+        shutil.copytree(cluster, tree)
+        Path(folder).chmod(0o755)
+        for path in [tree, *tree.rglob("*")]:
+            path.chmod(0o555 if path.is_dir() else 0o444)
 
-    owner, nobody = all_commands(cluster), all_commands(cluster, "--as-nobody")
+        owner, nobody = all_commands(tree), all_commands(tree, "--as-nobody")
 
     assert json.loads(owner.stdout) == json.loads(nobody.stdout), nobody.stderr
     assert {0, 1, 3} >= {code for code, _, _ in json.loads(nobody.stdout).values()}

@@ -8,8 +8,15 @@ from pathlib import Path
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, NotADataDir, UsageError
-from kforensics.evidence.broker_logs import is_log_file
-from kforensics.evidence.discovery.inputs import FoundInput, Inputs, find_inputs
+from kforensics.evidence.discovery.inputs import (
+    WHOLE_INPUT,
+    FoundInput,
+    Inputs,
+    find_inputs,
+    problem_words,
+    unusable_input,
+)
+from kforensics.evidence.discovery.log_heads import begins_like_a_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.metadata.events import TOPIC_RESOURCE
@@ -112,15 +119,7 @@ class FolderPlan:
             return self.is_metadata
         if name.kind in _BYTE_FOR_BYTE:
             return name.remote_segment_id is Absent.NOT_APPLICABLE
-        return name.kind is FileKind.UNKNOWN and self.holds_logs and _is_log(self.path / entry.name)
-
-
-def _is_log(path: Path) -> bool:
-    try:
-        with open_evidence(path) as file:
-            return is_log_file(file)
-    except EvidenceError:
-        return False
+        return name.kind is FileKind.UNKNOWN and self.holds_logs and begins_like_a_log(self.path / entry.name)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -182,7 +181,8 @@ def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: in
             found = _find(given)
         except EvidenceError as error:
             errors.append(error)
-            problems.append(Problem(input=len(inputs), path=".", message=error.problem))
+            problems.append(Problem(input=len(inputs), path=WHOLE_INPUT, message=problem_words(error)))
+            inputs.append(unusable_input(given))
             continue
         problems += [
             Problem(input=one.input + len(inputs), path=one.path, message=one.message) for one in found.problems

@@ -13,7 +13,24 @@ T = TypeVar("T")
 
 _PATHS = frozenset({"path", "clocks"})
 _FOREIGN_WORDS = frozenset({"message", "detail"})
-_OWN_WORDS = frozenset({"conclusion", "advice", "missing", "notes", "statement", "meaning", "reason", "steps"})
+_OWN_WORDS = frozenset(
+    {
+        "headline",
+        "now",
+        "tell",
+        "later",
+        "unknown",
+        "conclusion",
+        "advice",
+        "missing",
+        "notes",
+        "statement",
+        "meaning",
+        "reason",
+        "steps",
+        "words",
+    }
+)
 
 
 def redact_explanation(result: Explanation, pseudonyms: Pseudonyms) -> Explanation:

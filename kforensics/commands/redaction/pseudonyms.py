@@ -1,4 +1,4 @@
-"""Stable stand-ins for names and payloads that must not leave the house, under a key that does not leave it either."""
+"""Stable pseudonyms for names and payloads that must not be shared, under a key that is not shared either."""
 
 import hmac
 import re
@@ -83,7 +83,7 @@ class Pseudonyms:
     """Names that are known to be topics or directories of partitions, and stay."""
 
     def knowing(self, *, hosts: Iterable[str], topics: Iterable[str]) -> Self:
-        """The same, with names that the evidence tells the meaning of."""
+        """The same, with names whose meaning the evidence shows."""
         return replace(
             self,
             hosts=self.hosts | {host.lower() for host in hosts if host},

@@ -134,5 +134,5 @@ def _text(name: str, text: str, around: Mapping[str, Any], message: str, pseudon
 
 
 def _is_speaking(text: str) -> bool:
-    """A setting that is a number or a switch tells of no one."""
+    """A setting that is a number or a switch identifies no one."""
     return text.lower() in _SPEAKING_VALUES or text.removeprefix("-").replace(".", "", 1).isdecimal()

@@ -1,4 +1,4 @@
-"""A seal checked before a report is made of what it covers, to stand in that report."""
+"""A seal that is checked before a report is made of what it covers, and shown in that report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +16,10 @@ from kforensics.source.mapped import open_evidence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedSeal:
-    """What a manifest says, and how much of it holds now."""
+    """The contents of a manifest, and how much of it holds now."""
 
     manifest_sha256: str
-    """Of the stored bytes of the manifest: what its maker wrote down or signed."""
+    """The sha256 of the stored bytes of the manifest: what its maker wrote down or signed."""
     tool_version: str
     envelope: Envelope
     sealed: int
@@ -49,7 +49,7 @@ def check_sealed_inputs(manifest: Path, paths: Sequence[Path], inputs: Sequence[
 
     Raises:
         UsageError: the paths are others than the sealed ones.
-        FormatError: the manifest is none, or was cut.
+        FormatError: the file is no manifest, or is incomplete.
     """
     with open_evidence(manifest) as file:
         result = check_seal(file, paths, jobs=jobs, is_part=True)
@@ -96,7 +96,7 @@ def _placed(root: str, path: str, inputs: Sequence[Input]) -> tuple[int, str] | 
 
 
 def seal_sentence(seal: CheckedSeal) -> str:
-    """What a report says of its seal; names in it are as the manifest has them, not yet made safe to show."""
+    """Return what a report says of its seal; names in it are as the manifest has them, not yet made safe to show."""
     envelope = seal.envelope
     case = "" if isinstance(envelope.case_id, Absent) else f" for case {envelope.case_id}"
     by = "" if isinstance(envelope.operator, Absent) else f" by {envelope.operator}"

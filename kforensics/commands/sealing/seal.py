@@ -5,10 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, FormatError, UsageError
+from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, FormatError, UsageError
+from kforensics.evidence.discovery.inputs import refuse
 from kforensics.evidence.model import Problem
 from kforensics.evidence.seal.manifest import LINE_LIMIT, ManifestHead, ManifestReader, SealCounts
 from kforensics.evidence.seal.state import Change, Difference, SealEntry, compare_seals, seal_input
+from kforensics.source.discover import nearest_paths
 from kforensics.source.mapped import WINDOW_LENGTH, EvidenceFile, open_evidence
 
 MOST_NAMED = 100
@@ -16,15 +18,23 @@ MOST_NAMED = 100
 
 
 def find_roots(paths: Sequence[Path]) -> list[Path]:
-    """Where the paths really are; a symbolic link is followed here, and only here."""
-    roots = []
+    """Return the real places of the paths; a symbolic link is followed here, and only here.
+
+    Raises:
+        EvidenceError: one of them is not there; a seal of the others would not be that of what was named.
+    """
+    roots: list[Path] = []
+    errors: list[EvidenceError] = []
     for path in paths:
         try:
             roots.append(path.resolve(strict=True))
-        except FileNotFoundError as error:
-            raise EvidenceNotFound(str(path), "there is no such file or directory", ("a mistyped path",)) from error
+        except FileNotFoundError:
+            causes = ("a mistyped path",)
+            words = "there is no such file or directory"
+            errors.append(EvidenceNotFound(str(path), words, causes, nearest=nearest_paths(path)))
         except (OSError, ValueError, RuntimeError) as error:
-            raise EvidenceUnreadable(str(path), f"it can't be looked at: {error}") from error
+            errors.append(EvidenceUnreadable(str(path), f"it can't be looked at: {error}"))
+    refuse(errors, named=len(paths))
     return roots
 
 
@@ -36,7 +46,7 @@ def seal_roots(roots: Sequence[Path], *, jobs: int) -> Iterator[SealEntry | Prob
 
 @dataclass(slots=True)
 class SealCheck:
-    """What a comparison with a manifest found; complete when its differences have been gone through."""
+    """The result of a comparison with a manifest; complete when its differences have been read to the end."""
 
     head: ManifestHead
     shown: tuple[str, ...]

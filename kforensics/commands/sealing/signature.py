@@ -5,7 +5,7 @@ signature covers `PAE(type, statement)` of the statement's stored bytes:
 
     PAE   "DSSEv1" SP LEN(type) SP type SP LEN(body) SP body        lengths in ASCII decimal
 
-Nothing is ever serialised anew to be checked, and the signed file does not know of its signature.
+Nothing is ever serialised again to be checked, and the signed file does not know of its signature.
 """
 
 import base64
@@ -31,7 +31,7 @@ ENVELOPE_LIMIT = 1 << 20
 
 
 class SignatureState(StrEnum):
-    """What is known of a signature."""
+    """The state of a signature, as far as it is known."""
 
     HOLDS = "holds"
     BROKEN = "broken"
@@ -84,7 +84,7 @@ def key_id(key: "Ed25519PublicKey") -> str:
 
 
 def pre_authentication_encoding(payload_type: str, body: bytes) -> bytes:
-    """What is signed: unambiguous, whatever type and body are (DSSE v1)."""
+    """Return the bytes that are signed: unambiguous, whatever type and body are (DSSE v1)."""
     kind = payload_type.encode()
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(body), body)
 

@@ -1,8 +1,8 @@
 """The numbers that a log directory's checkpoints give a partition, against its log.
 
-A recovery point or high watermark above the log end means that records once there are gone (a lost page cache, a
+A recovery point or high watermark above the log end means that records were lost (a lost page cache, a
 deleted file), or that a truncation
-cut into a batch: the broker then kept its target as log end, and wrote a producer snapshot there. A broker lowers
+truncation inside a batch: the broker then kept its target as log end, and wrote a producer snapshot there. A broker lowers
 both when it loads the log.
 """
 

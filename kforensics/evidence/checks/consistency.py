@@ -12,6 +12,7 @@ from kforensics.evidence.checks.partition import check_partition, scan_tasks
 from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, is_seam_broken, join_scans, scan_segment_file
 from kforensics.evidence.checks.splitting import split_task
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
+from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.file_kinds import row_of
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
@@ -41,11 +42,11 @@ Checkpoints = Mapping[str, Mapping[TopicPartition, CheckpointValue]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """All files of all inputs, checked."""
+    """The reports on all files of all inputs."""
 
     partitions: tuple[CheckedPartition, ...]
     files: tuple[FileReport, ...]
-    """By input and path; those of partitions included."""
+    """The reports by input and path; those of partitions included."""
     problems: tuple[Problem, ...]
 
 
@@ -56,7 +57,7 @@ def verify_inputs(inputs: Inputs, *, level: Level, jobs: int, progress: Progress
         inputs: as found.
         level: how deep segments are looked into.
         jobs: the most processes to use.
-        progress: told the bytes of segments that were walked.
+        progress: called with the bytes of segments that were walked.
     """
     plans = [_plan(index, found) for index, found in enumerate(inputs.found)]
     contexts = [context for plan in plans for context in plan.contexts]
@@ -148,11 +149,29 @@ def _plan(index: int, found: FoundInput) -> _Plan:
             directory=directory.name,
             files=tuple(members),
             clean_shutdown=clean.get(directory.log_dir, Absent.UNKNOWN),
-            **_values(checkpoints.get(directory.log_dir), directory),
+            **_values(checkpoints.get(directory.log_dir), directory),  # type: ignore[arg-type] # names of checkpoints only
         )
         for directory, members in partitions.items()
     ]
+    blind = {path for one in contexts for path in [one.path] if any(_is_at(problem.path, path) for problem in problems)}
+    if blind:
+        contexts = [replace(one, are_logs_left_out=True) if one.path in blind else one for one in contexts]
+    elif _are_logs_left_out(contexts):
+        problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
+        contexts = [replace(one, are_logs_left_out=True) for one in contexts]
     return _Plan(contexts=contexts, reports=reports, problems=problems)
+
+
+def _is_at(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")
+
+
+def _are_logs_left_out(contexts: Sequence[PartitionContext]) -> bool:
+    """Whether checkpoints refer to records and no partition has a segment."""
+    if any(one.of_kind(FileKind.SEGMENT) for one in contexts):
+        return False
+    values = (value for one in contexts for value in (one.high_watermark, one.recovery_point))
+    return any(isinstance(value, CheckpointValue) and value.value > 0 for value in values)
 
 
 def _values(checkpoints: Checkpoints | None, directory: FoundDirectory) -> dict[str, CheckpointValue | Absent]:
@@ -280,7 +299,7 @@ def _work(
 
 
 def _join(scans: dict[str, SegmentScan], part: _Part, scan: SegmentScan | None) -> None:
-    """Add a part to those before it; where they do not fit the segment is left out, and walked in one go with its partition."""
+    """Add a part to those before it; if they do not fit, the segment is left out and walked as a whole with its partition."""
     before = scans.get(part.path)
     if part.task.start == 0 and scan is not None:
         scans[part.path] = scan

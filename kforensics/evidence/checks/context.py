@@ -1,4 +1,4 @@
-"""What is known about one partition directory before its files are read, and what is said of each file afterwards."""
+"""The facts about one partition directory before its files are read, and the reports on each file afterwards."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class Remark:
     path: str
     statement: str
     file_kind: FileKind
-    """Of the file that it is about."""
+    """The kind of the file that the remark is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,19 +74,21 @@ class PartitionContext:
     recovery_point: CheckpointValue | Absent = Absent.UNKNOWN
     log_start: CheckpointValue | Absent = Absent.UNKNOWN
     cleaner_point: CheckpointValue | Absent = Absent.UNKNOWN
+    are_logs_left_out: bool = False
+    """The copy holds no segment of any partition, or the directory could not be listed: what is not here need not be missing."""
 
     @property
     def topic_partition(self) -> TopicPartition | Absent:
-        """The partition, where the directory's name tells it."""
+        """Return the partition, if the name of the directory shows it."""
         return Absent.UNKNOWN if isinstance(self.directory, Absent) else self.directory.topic_partition
 
     @property
     def is_metadata(self) -> bool:
-        """Whether this is the KRaft log, which a node always recovers in full."""
+        """Return whether this is the KRaft log, which a node always recovers in full."""
         return not isinstance(self.directory, Absent) and self.directory.is_metadata
 
     def may_recover(self, end_offset: int) -> bool:
-        """Whether the next start would scan a segment that ends at the offset; true where nothing speaks against it."""
+        """Return whether the next start would scan a segment that ends at the offset; true unless something contradicts it."""
         if self.is_metadata:
             return True
         if self.clean_shutdown is True:

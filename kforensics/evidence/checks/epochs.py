@@ -51,7 +51,7 @@ def check_epochs(
 
 
 def is_raised(context: PartitionContext, checkpoint: LeaderEpochCheckpoint) -> bool:
-    """Whether the first line stands at the log start, to which retention or DeleteRecords moved it: batches below it are no longer of the log."""
+    """Return whether the first line is at the log start offset, to which retention or DeleteRecords moved it: batches below it no longer belong to the log."""
     start = context.log_start
     return (
         bool(checkpoint.lines)
@@ -65,7 +65,7 @@ def settle_fallen_epochs(
 ) -> tuple[Damage, ...]:
     """Batches of a leader epoch below the one before: no damage where the checkpoint knows the epoch from the very same offset.
 
-    Two histories then stand in one log, as the truncation of 0.11 to 1.1 could leave it (KIP-279); a flipped bit
+    One log then holds two histories, as the truncation of 0.11 to 1.1 could leave it (KIP-279); a flipped bit
     leaves no such line.
     """
     known = {(line.leader_epoch, line.start_offset) for line in checkpoint.lines}

@@ -1,4 +1,4 @@
-"""What the batches say at the places that index entries name, collected window by window; judged once the whole segment is read."""
+"""The batches at the places that index entries name, collected window by window; judged once the whole segment is read."""
 
 from typing import Any
 
@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 from kforensics.formats.log.batch_table import BatchTable
 
 NO_BATCH = -(2**62)
-"""Where no batch stands at the place an entry names."""
+"""The value for an entry that names a position without a batch."""
 
-UNTOLD = -(2**62) + 1
-"""Where the batch at the place is damaged, so that its header says nothing."""
+UNREADABLE = -(2**62) + 1
+"""The value for a place whose batch is damaged, so that its header says nothing."""
 
 
 class PositionLookups:
     """Base offsets of the batches that begin at the positions of offset index entries."""
 
     def __init__(self, positions: NDArray[Any]) -> None:
-        """Nothing is found yet."""
+        """Start with nothing found."""
         self._order = np.argsort(positions, kind="stable")
         self._sorted = positions[self._order]
         self.base_offsets = np.full(len(positions), NO_BATCH, dtype=np.int64)
@@ -35,7 +35,7 @@ class PositionLookups:
             return
         at = np.searchsorted(positions, wanted)
         is_start = positions[at] == wanted
-        found = np.where(batches["crc_valid"][at], batches["base_offset"][at], UNTOLD)
+        found = np.where(batches["crc_valid"][at], batches["base_offset"][at], UNREADABLE)
         self.base_offsets[self._order[first:last][is_start]] = found[is_start]
 
 
@@ -43,7 +43,7 @@ class OffsetLookups:
     """Largest timestamps of the batches that hold the offsets of time index entries, and of all batches up to there."""
 
     def __init__(self, offsets: NDArray[Any]) -> None:
-        """Nothing is found yet."""
+        """Start with nothing found."""
         self._order = np.argsort(offsets, kind="stable")
         self._sorted = offsets[self._order]
         self._at = 0
@@ -68,7 +68,7 @@ class OffsetLookups:
             return
         at = np.searchsorted(last_offsets, wanted)
         inside = batches["base_offset"][at] <= wanted
-        found = np.where(batches["crc_valid"][at], timestamps[at], UNTOLD)
+        found = np.where(batches["crc_valid"][at], timestamps[at], UNREADABLE)
         entries = self._order[start : self._at]
         self.timestamps[entries[inside]] = found[inside]
         self.highest_so_far[entries[inside]] = highest[at][inside]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Damage, DamageKind, Gravity, Span
 from kforensics.evidence.checks.context import mismatch
-from kforensics.evidence.checks.index_lookups import NO_BATCH, UNTOLD
+from kforensics.evidence.checks.index_lookups import NO_BATCH, UNREADABLE
 from kforensics.evidence.checks.segment_scan import SegmentScan
 from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH, OffsetIndex, entry_span
 from kforensics.formats.index.time import TIME_ENTRY_LENGTH, TimeIndex
@@ -25,7 +25,7 @@ from kforensics.formats.primitives.text_lines import DamageList
 def check_offset_index(
     index: OffsetIndex, scan: SegmentScan, base_offset: int, *, is_recovered: bool
 ) -> tuple[Damage, ...]:
-    """What is wrong with an offset index, read alone and against its segment.
+    """Return the damage of an offset index, read alone and against its segment.
 
     Args:
         index: its entries.
@@ -40,7 +40,7 @@ def check_offset_index(
         return _graded(index.damage, is_recovered=is_recovered)
     last = base_offset - 1 if scan.claimed_last_offset is None else scan.claimed_last_offset
     is_beyond = (positions >= scan.claimed_end) | (offsets > last)
-    known = found > UNTOLD
+    known = found > UNREADABLE
     is_wrong = (found == NO_BATCH) & ~is_beyond
     is_wrong |= known & (found > offsets)
     is_wrong[:-1] |= known[1:] & (found[1:] <= offsets[:-1]) & ~is_beyond[:-1]
@@ -79,7 +79,7 @@ def check_offset_index(
 def check_time_index(
     index: TimeIndex, scan: SegmentScan, base_offset: int, *, is_recovered: bool
 ) -> tuple[Damage, ...]:
-    """What is wrong with a time index, read alone and against its segment."""
+    """Return the damage of a time index, read alone and against its segment."""
     offsets = index.entries["relative_offset"].astype(np.int64) + base_offset
     times = index.entries["timestamp"].astype(np.int64)
     found, highest = scan.time_found, scan.time_highest
@@ -87,8 +87,8 @@ def check_time_index(
         return _graded(index.damage, is_recovered=is_recovered)
     last = base_offset - 1 if scan.claimed_last_offset is None else scan.claimed_last_offset
     is_beyond = offsets > last
-    is_wrong = (found != times) & (found != UNTOLD)
-    is_wrong |= (highest > times) & (found > UNTOLD)
+    is_wrong = (found != times) & (found != UNREADABLE)
+    is_wrong |= (highest > times) & (found > UNREADABLE)
     if scan.damage:
         is_wrong &= found != NO_BATCH  # its batch may be one of the damaged ones
     inside = DamageList()
@@ -119,7 +119,7 @@ def padding_damage(tail: Span, *, is_closed: bool, is_recovered: bool) -> tuple[
         mismatch(
             tail,
             kind=DamageKind.ZEROS,
-            expected="an index cut to its entries, as a segment's is when it is closed",
+            expected="an index trimmed to its entries, as a segment's is when it is closed",
             found=f"{tail.length} zero bytes",
             gravity=Gravity.REBUILDABLE,
         ),

@@ -15,7 +15,7 @@ _LARGEST_CONTROL_BATCH = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataSnapshotScan:
-    """What one pass over a snapshot has found."""
+    """The findings of one pass over a snapshot."""
 
     batch_count: int
     record_count: int

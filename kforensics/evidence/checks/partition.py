@@ -21,6 +21,7 @@ from kforensics.evidence.checks.context import (
 from kforensics.evidence.checks.epochs import check_epochs, settle_fallen_epochs
 from kforensics.evidence.checks.indexes import check_offset_index, check_time_index, padding_damage
 from kforensics.evidence.checks.metadata_snapshot import scan_metadata_snapshot
+from kforensics.evidence.checks.missing import check_missing
 from kforensics.evidence.checks.producers import ProducerHistory, check_snapshot, check_txn_index, replay
 from kforensics.evidence.checks.raised_offset import settle_raised_offset
 from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, scan_segment_file
@@ -43,7 +44,7 @@ Scans = Mapping[str, SegmentScan]
 
 
 def scan_tasks(context: PartitionContext, level: Level) -> list[tuple[FoundFile, ScanTask]]:
-    """What has to be walked of a partition: its segments, with the indexes beside them."""
+    """Return the files of a partition that have to be walked: its segments, with the indexes beside them."""
     by_name = _live_by_name(context)
     splits = tuple(sorted({base_offset_of(file) for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)}))
     live = context.of_kind(FileKind.SEGMENT)
@@ -130,7 +131,15 @@ class _PartitionCheck:
             self._check_indexes(segments)
             self._check_producers(segments)
             self._check_epochs(segments)
-        elsewhere = () if not segments else check_checkpoints(self._context, segments)
+        missing = () if self._found.problems else check_missing(self._context, segments)
+        own = {file.path for file in self._context.files}
+        for path, damage in missing:
+            if path in own:
+                self._found.add(path, (damage,))
+        elsewhere = (
+            *(check_checkpoints(self._context, segments) if segments else ()),
+            *((path, damage) for path, damage in missing if path not in own),
+        )
         ranges = [found for segment in segments if (found := sound_range(segment)) is not None]
         return CheckedPartition(
             context=self._context,
@@ -254,7 +263,7 @@ class _PartitionCheck:
         }
         start = segments[0].base_offset
         end = max(segment.end_offset for segment in segments)
-        # What lies between the last batch and a snapshot above it was cut with a batch: the state there is that of the end.
+        # The offsets between the last batch and a snapshot above it were truncated with a batch: the state there is that of the end.
         splits = sorted(offset for offset in snapshots if start < offset <= end)
         history = replay(
             (event for segment in segments for event in segment.scan.producer_events),

@@ -1,4 +1,4 @@
-"""What a run of batches does to the producer state, small enough to be sent between processes and folded in log order.
+"""The effect of a run of batches on the producer state, small enough to be sent between processes and folded in log order.
 
 A run of data batches of one producer between two markers is one `DataRun`, since only its first transactional offset
 and its last batch matter;
@@ -22,7 +22,7 @@ _END_TXN_VALUE = struct.Struct(">hi")
 
 
 class DataRun(NamedTuple):
-    """The last batch of a run of one producer, and where its transaction began if one began or went on in the run (-1: none)."""
+    """The last batch of a run of one producer, and where its transaction began if one began or continued in the run (-1: none)."""
 
     producer_id: int
     transaction_first_offset: int
@@ -84,7 +84,7 @@ class ProducerEvents:
         self._add_uncut(batches)
 
     def finish(self) -> tuple[ProducerEvent, ...]:
-        """All events; a cut that no batch reached is left out, since a later part of the log may reach it."""
+        """Return all events without the split points that no batch reached, since a later part of the log may reach them."""
         self._flush()
         return tuple(self.events)
 

@@ -41,7 +41,7 @@ class ProducerHistory:
 
     states: Mapping[int, Mapping[int, ProducerEntry]]
     aborted: Mapping[int, "Aborted"] = field(default_factory=dict)
-    """By the offset of the ABORT marker."""
+    """The aborted transactions, by the offset of the ABORT marker."""
     committed: frozenset[tuple[int, int]] = frozenset()
     """Producer and offset of COMMIT markers."""
 
@@ -82,7 +82,7 @@ def replay(
 
 
 def _last_stable_offset(state: Mapping[int, ProducerEntry], marker: Marker) -> int:
-    """Where the first of the other open transactions began; behind the marker where there is none."""
+    """Return the offset at which the first of the other open transactions began; behind the marker where there is none."""
     others = (
         entry.current_transaction_first_offset
         for producer_id, entry in state.items()

@@ -1,4 +1,4 @@
-"""A last batch whose base offset was raised: nothing in the segment contradicts it, but what else tells where the log ended does.
+"""Find a last batch whose base offset was raised: the segment does not contradict it, but other files that show the log end offset do.
 
 The base offset lies outside the checksum. Between two batches the neighbours show a wrong one; the last has one neighbour only, and a gap before it is
 what compaction leaves, too. Witnesses are the entries of both indexes, the names of the producer snapshots and of the next segment, the recovery point
@@ -29,7 +29,7 @@ def settle_raised_offset(
     after: ScannedSegment | None,
     indexes: tuple[OffsetIndex | None, TimeIndex | None],
 ) -> ScannedSegment:
-    """The segment as it is, or with the damage of its last batch and the end that the witnesses tell.
+    """Return the segment unchanged, or with the damage of its last batch and the end that the witnesses show.
 
     Args:
         context: of the partition.
@@ -67,7 +67,7 @@ def _contradicting(
     after: ScannedSegment | None,
     indexes: tuple[OffsetIndex | None, TimeIndex | None],
 ) -> Iterator[str]:
-    """What can't be if the batch stands at the offset that it claims, and fits where it follows its predecessor."""
+    """Return the evidence that contradicts the claimed offset of the batch and fits the offset behind its predecessor."""
     offset_index, time_index = indexes
     if offset_index is not None:
         here = offset_index.entries["position"] == batch.position
@@ -82,18 +82,18 @@ def _contradicting(
 
 
 def _within(offsets: "np.ndarray[tuple[int], np.dtype[np.int64]]", batch: TailBatch, right: int) -> bool:
-    """Whether one of the offsets lies in the batch where it follows its predecessor."""
+    """Return whether one of the offsets lies in the batch where it follows its predecessor."""
     return bool(((offsets >= right) & (offsets <= right + batch.last_offset - batch.base_offset)).any())
 
 
 def _is_compacted(context: PartitionContext, scan: SegmentScan) -> bool:
-    """Whether a gap before the batch may be what compaction left."""
+    """Return whether a gap before the batch may be what compaction left."""
     point = context.cleaner_point
     return scan.has_empty_batch or (isinstance(point, CheckpointValue) and point.value > 0)
 
 
 def _confirming(context: PartitionContext, end: int) -> Iterator[str]:
-    """What names the very offset at which the log ends then."""
+    """Yield the sources that name the very offset at which the log ends then."""
     if any(base_offset_of(file) == end for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)):
         yield "a producer snapshot"
     for words, value in (

@@ -49,7 +49,7 @@ class ScanTask:
 
 @dataclass(slots=True)
 class EpochRun:
-    """Batches of one leader epoch in a row: their lowest base offset, highest last offset, and where the first stands."""
+    """Batches of one leader epoch in a row: their lowest base offset, highest last offset, and the position of the first."""
 
     leader_epoch: int
     first_offset: int
@@ -69,18 +69,18 @@ class TailBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentScan:
-    """What one pass has found."""
+    """The findings of one pass."""
 
     start: int
     stop: int
-    """Where the walk ended: behind its last batch or damage."""
+    """The position at which the walk ended: behind its last batch or damage."""
     size: int
     mtime_ns: int
     changed: bool
     batch_count: int
     record_count: int
     first_offset: int | None
-    """Of the first sound batch."""
+    """The base offset of the first sound batch."""
     first_span: Span
     last_offset: int | None
     """The highest of all sound batches."""
@@ -118,7 +118,7 @@ def scan_segment_file(task: ScanTask, progress: Callable[[int], None] = lambda _
 
     Args:
         task: what to walk.
-        progress: told the bytes of every window.
+        progress: called with the bytes of every window.
 
     Raises:
         EvidenceError: the segment can't be opened or read; an index that can't be is left out here.
@@ -164,7 +164,7 @@ def _captured_scan(file: CapturedSegment, base_offset: int) -> SegmentScan:
         time_highest=nothing,
         highest_timestamp=-1 if isinstance(segment.max_timestamp_ms, Absent) else segment.max_timestamp_ms,
         producer_events=(),
-        has_empty_batch=False,
+        has_empty_batch=segment.is_thinned,
         is_captured=True,
     )
 
@@ -344,7 +344,7 @@ def _highest(left: int | None, right: int | None) -> int | None:
 
 
 def is_seam_broken(left: SegmentScan, right: SegmentScan) -> bool:
-    """Whether the first batch of the right part does not follow the last of the left one: in offset, or in leader epoch."""
+    """Return whether the first batch of the right part does not follow the last of the left one: in offset, or in leader epoch."""
     if left.last_offset is not None and right.first_offset is not None and right.first_offset <= left.last_offset:
         return True
     highest = max((run.leader_epoch for run in left.epoch_runs), default=-1)

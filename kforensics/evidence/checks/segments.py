@@ -25,12 +25,12 @@ class ScannedSegment:
 
     @property
     def end_offset(self) -> int:
-        """Behind the last sound batch; the base offset where there is none."""
+        """The offset behind the last sound batch; the base offset where there is none."""
         return self.base_offset if self.scan.last_offset is None else max(self.scan.last_offset + 1, self.base_offset)
 
     @property
     def claimed_end_offset(self) -> int:
-        """Behind the last batch, damaged ones included as far as their offsets are known."""
+        """The offset behind the last batch, damaged ones included as far as their offsets are known."""
         last = self.scan.claimed_last_offset
         return self.base_offset if last is None else max(last + 1, self.base_offset)
 
@@ -48,7 +48,7 @@ def check_segments(context: PartitionContext, segments: Sequence[ScannedSegment]
 
 
 def grade_tail(context: PartitionContext, segment: ScannedSegment, place: Damage, *, is_last: bool) -> Damage:
-    """The same damage, told apart from the unfinished end of a crashed or live broker's log."""
+    """Return the same damage, distinguished from the unfinished end of the log of a killed or running broker."""
     scan = segment.scan
     if place.kind is DamageKind.ORDER and scan.magics <= {0, 1}:
         # Up to 0.10 a follower checks only the last offset of a wrapper: logs of these formats may hold offsets twice.

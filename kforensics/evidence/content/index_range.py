@@ -1,4 +1,4 @@
-"""Which part of a segment can hold what is asked for, by its indexes; where they can't be trusted, all of it.
+"""The part of a segment that can hold what is asked for, by its indexes; where they can't be trusted, all of it.
 
 An entry's offset is the first one of its batches up to Kafka 1.1 and the last one since 2.0: an entry at or below the
 offset asked for is a sound start
@@ -22,7 +22,7 @@ INDEX_LIMIT = 1 << 26
 
 
 class ByteRange(NamedTuple):
-    """Where to start and, exclusively, which batches come too late; None stands for the end of the file."""
+    """The position where to start, and the position behind the last batch of the range; None means the end of the file."""
 
     start: int
     end: int | None
@@ -98,7 +98,7 @@ def _offset_before(path: Path, base_offset: int, time_ms: int) -> int | None:
 
 
 def _begins_batch(segment: EvidenceFile, position: int, not_above: int | None) -> bool:
-    """Whether a sound batch begins at the position, as an index claims; and not above an offset."""
+    """Return whether a sound batch begins at the position, as an index claims; and not above an offset."""
     if not 0 <= position < segment.size:
         return False
     window = next(walk_segment(segment, level=Level.CRC, start=position, end=position + 1), None)

@@ -57,7 +57,7 @@ DumpItem = BatchItem | RecordItem | FileEntry | Damage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What of a segment is asked for; None stands for no limit. Both ends of offsets and times are included."""
+    """The requested part of a segment; None means no limit. Both ends of offsets and times are included."""
 
     from_offset: int | None = None
     to_offset: int | None = None
@@ -67,7 +67,7 @@ class Selection:
     to_time_ms: int | None = None
 
     def has_batch(self, batch: BatchItem) -> bool:
-        """Whether a batch can hold a record that is asked for."""
+        """Return whether a batch can hold a record that is asked for."""
         return (
             (self.from_offset is None or batch.last_offset >= self.from_offset)
             and (self.to_offset is None or batch.base_offset <= self.to_offset)
@@ -79,7 +79,7 @@ class Selection:
         )
 
     def has_record(self, record: Record) -> bool:
-        """Whether a record is asked for."""
+        """Return whether a record is asked for."""
         return (
             (self.from_offset is None or record.offset >= self.from_offset)
             and (self.to_offset is None or record.offset <= self.to_offset)
@@ -91,7 +91,7 @@ class Selection:
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing is left out."""
+        """Return whether nothing is left out."""
         return self == Selection()
 
 

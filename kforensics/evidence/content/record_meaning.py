@@ -1,4 +1,4 @@
-"""What the records of Kafka's own topics say: the decoder of each topic, and key and value as named fields."""
+"""The meaning of the records of Kafka's own topics: the decoder of each topic, and key and value as named fields."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class RecordMeaning(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemberBlob:
-    """What a classic member said in its own protocol: the bytes, and what they mean."""
+    """The value that a classic member sent in its own protocol: the bytes, and what they mean."""
 
     raw: bytes
     message: Message
@@ -45,7 +45,7 @@ def decoder_of_topic(topic: str) -> Decoder | None:
 
 
 def control_meaning(record: Record) -> tuple[ControlType, RecordMeaning]:
-    """What a control record says."""
+    """Return the type of a control record and the meaning of its value."""
     control = parse_control_record(record.key, record.value)
     return control.type, RecordMeaning(None, control.value)
 

@@ -1,4 +1,4 @@
-"""Chunks of records split where control records stand among the others, and cut at the batch where a reader takes over."""
+"""Split chunks of records at control records, and at the batch where another reader takes over."""
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -20,11 +20,11 @@ def split_control(chunk: RecordChunk) -> Iterator[tuple[RecordChunk, bool]]:
     if not is_control.any():
         yield chunk, False
         return
-    marks = is_control[chunk.rows]
-    edges = [0, *(np.flatnonzero(np.diff(marks)) + 1).tolist(), len(marks)]
+    flags = is_control[chunk.rows]
+    edges = [0, *(np.flatnonzero(np.diff(flags)) + 1).tolist(), len(flags)]
     for first, end in pairwise(edges):
         if end > first:
-            yield part_of(chunk, slice(first, end)), bool(marks[first])
+            yield part_of(chunk, slice(first, end)), bool(flags[first])
 
 
 def behind(chunk: RecordChunk, position: int) -> RecordChunk:

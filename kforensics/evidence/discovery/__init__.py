@@ -1,1 +1,1 @@
-"""What the paths on a command line are: nodes, log directories, partition directories, settings."""
+"""Discovery of what the paths on a command line are: nodes, log directories, partition directories, settings."""

@@ -1,11 +1,20 @@
-"""What the paths on a command line stand for: one input a node, with who it is and all of its log directories."""
+"""The inputs that the paths on a command line name: one input a node, with its identity and all of its log directories."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path, PurePosixPath
 
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, NotADataDir
+from kforensics.errors import (
+    EvidenceError,
+    EvidenceUnreadable,
+    InputsRefused,
+    NotADataDir,
+    UsageError,
+    did_you_mean,
+    nearest_names,
+)
 from kforensics.evidence.discovery.log_dirs import (
     SMALL_FILE_LIMIT,
     FoundLogDir,
@@ -14,9 +23,11 @@ from kforensics.evidence.discovery.log_dirs import (
     node_kind,
     version_hint,
 )
+from kforensics.evidence.discovery.log_heads import begins_like_a_log, holds_logs
 from kforensics.evidence.model import Input, Problem
 from kforensics.source.capture import CapturePath, captures_in, split_at_capture
 from kforensics.source.discover import Place, Shape, discover
+from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import (
     FileKind,
@@ -51,7 +62,7 @@ class FoundInput:
 
     @property
     def root(self) -> Path:
-        """Where the input is; every path of it is relative to this."""
+        """The root of the input; every path of it is relative to this."""
         return self.listings.root
 
     def open(self, path: str) -> EvidenceFile:
@@ -59,7 +70,7 @@ class FoundInput:
         return open_evidence(self.root / path)
 
     def read_small(self, path: str, limit: int = SMALL_FILE_LIMIT) -> bytes:
-        """All bytes of a small file of this input."""
+        """Return all bytes of a small file of this input."""
         with self.open(path) as file:
             return file.read_all(limit)
 
@@ -90,26 +101,94 @@ class FoundInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """All inputs of a command in the order they were named, and the named paths that can't be used."""
+    """The inputs of a command in the order they were named, and the named paths that can't be used."""
 
     found: tuple[FoundInput, ...]
     problems: tuple[Problem, ...] = ()
+    cluster: str | Absent = Absent.UNKNOWN
+    """The cluster that was asked for, else the only one that data directories name."""
+    is_cluster_chosen: bool = False
+    """It was asked for: what names another cluster is left out, not refused."""
+    left_out: tuple[Input, ...] = ()
+    """Inputs of other clusters than the one that was asked for."""
 
     @property
     def described(self) -> tuple[Input, ...]:
         """The inputs as reports show them."""
         return tuple(one.described for one in self.found)
 
+    @property
+    def unusable(self) -> tuple[Input, ...]:
+        """The named paths that can't be used: with any, what is said of the others is incomplete."""
+        return tuple(one.described for one in self.found if one.shape is Absent.UNREADABLE)
 
-def find_inputs(paths: Sequence[Path], *, with_server_logs: bool = False) -> Inputs:
-    """The inputs that paths stand for; a path that can't be used is a problem beside the others.
+    @property
+    def is_membership_shown(self) -> bool:
+        """Whether each of several nodes' directories names its cluster, so that all are known to be of one."""
+        nodes = [one for one in self.found if one.log_dirs]
+        return len(nodes) < 2 or all(not isinstance(one.described.cluster_id, Absent) for one in nodes)
+
+    @property
+    def brokers(self) -> frozenset[int]:
+        """The nodes whose data directories are among the inputs."""
+        return frozenset(
+            one.described.broker_id for one in self.found if one.log_dirs and isinstance(one.described.broker_id, int)
+        )
+
+
+WhyNot = Callable[[FoundInput], str]
+"""Why a command can make nothing of a single file that was named; empty where it can."""
+
+
+def why_not_checked(found: FoundInput) -> str:
+    """Say why commands that look at one file after the other do not check it."""
+    return "" if _has_known_name(found) else "its name is not one that a broker writes"
+
+
+def _has_known_name(found: FoundInput) -> bool:
+    names = (Path(found.described.path).name, found.root.name)
+    return any(parse_file_name(name).kind is not FileKind.UNKNOWN for name in names)
+
+
+def why_not_listed(found: FoundInput) -> str:
+    """Say why commands that list what is there do not list it: broker logs are recognised by what they hold."""
+    return "" if begins_like_a_log(found.root) else why_not_checked(found)
+
+
+def why_not_compared(found: FoundInput) -> str:
+    """Say why commands that look at replicas and at what broker logs say of them do not compare it."""
+    kind = found.described.kind
+    if kind in {FileKind.LOG_FILE.value, FileKind.UNKNOWN.value}:
+        if _has_known_name(found) or begins_like_a_log(found.root):
+            return ""
+        return "no file of a data directory, and no line of its beginning is one of a broker's log"
+    if kind == FileKind.SERVER_PROPERTIES.value:
+        return ""
+    return "a single file does not say which partition of which broker it is of: name its directory"
+
+
+def find_inputs(
+    paths: Sequence[Path],
+    *,
+    with_server_logs: bool = False,
+    why_not: WhyNot | None = None,
+    keep_going: bool = False,
+    one_cluster: bool = False,
+    cluster: str | None = None,
+) -> Inputs:
+    """The inputs that paths stand for.
 
     Args:
         paths: as named by a person; a capture stands for all that it was taken of.
-        with_server_logs: whether directories of server logs, named or found on the way, are inputs too.
+        with_server_logs: whether directories of server logs, named or found on the way, are inputs too, whatever their files are called.
+        why_not: why a single file is no input of this command.
+        keep_going: a path that can't be used is a problem beside the others.
+        one_cluster: data directories of several clusters are refused.
+        cluster: its id, where only what is of one cluster is wanted.
 
     Raises:
-        EvidenceError: none of the paths can be used.
+        EvidenceError: a path can't be used, or with `keep_going` none can; or they are not of one cluster.
+        UsageError: no input is of the cluster that was asked for.
     """
     found: list[FoundInput] = []
     problems: list[Problem] = []
@@ -117,53 +196,161 @@ def find_inputs(paths: Sequence[Path], *, with_server_logs: bool = False) -> Inp
     seen: set[tuple[Path, tuple[str, ...]]] = set()
     for path in paths:
         try:
-            places = _places_at(path, with_server_logs=with_server_logs)
+            places = _places_at(path, with_server_logs=with_server_logs, why_not=why_not)
         except EvidenceError as error:
             errors.append(error)
-            problems.append(Problem(input=len(found), path=WHOLE_INPUT, message=_words(error)))
-            found.append(
-                FoundInput(
-                    described=Input(path=str(path), kind="unreadable"), listings=Listings(path), shape=Absent.UNREADABLE
-                )
-            )
+            problems.append(Problem(input=len(found), path=WHOLE_INPUT, message=problem_words(error)))
+            found.append(unusable_input(path))
             continue
         for place in places:
             key = (place.root, place.log_dir_paths)
             if key not in seen:
                 seen.add(key)
                 found.append(place)
-    if errors and len(errors) == len(found):
+    if errors:
+        refuse(errors, named=len(paths), keep_going=keep_going and len(errors) < len(paths))
+    inputs = Inputs(found=tuple(found), problems=tuple(problems))
+    return belonging_together(inputs, cluster=cluster) if one_cluster or cluster is not None else inputs
+
+
+def refuse(errors: Sequence[EvidenceError], *, named: int, keep_going: bool | None = None) -> None:
+    """Stop before anything is said, where a named path can't be used and the rest alone was not asked for.
+
+    Args:
+        errors: one for each path that can't be used.
+        named: how many paths there are in all.
+        keep_going: the rest was asked for; none where it can't be.
+
+    Raises:
+        EvidenceError: the only error of the only path.
+        InputsRefused: errors of some of several paths.
+    """
+    if keep_going or not errors:
+        return
+    if named == 1:
         raise errors[0]
-    return Inputs(found=tuple(found), problems=tuple(problems))
+    words = f"{len(errors)} of {named} named paths can't be used"
+    if len(errors) == 1:
+        words = f"{errors[0]} (1 of {named} named paths)"
+    can_go_on = keep_going is not None and len(errors) < named
+    advice = ("--keep-going analyses the rest, and says that it is incomplete",) if can_go_on else ()
+    raise InputsRefused(words, tuple(errors), advice) from errors[0]
 
 
-def _places_at(path: Path, *, with_server_logs: bool) -> list[FoundInput]:
+def unusable_input(path: Path) -> FoundInput:
+    """An input that stands for a path that can't be used."""
+    described = Input(path=str(path), kind="unreadable")
+    return FoundInput(described=described, listings=Listings(path), shape=Absent.UNREADABLE)
+
+
+def problem_words(error: EvidenceError) -> str:
+    """An error about a named path as one sentence of a problem."""
+    words = f"{error.problem}; likely {' or '.join(error.causes)}" if error.causes else error.problem
+    return f"{words}; {did_you_mean(error.nearest)}" if error.nearest else words
+
+
+def belonging_together(inputs: Inputs, *, cluster: str | None = None, refuses: bool = True) -> Inputs:
+    """The inputs, which are of one cluster then.
+
+    Args:
+        inputs: as found.
+        cluster: the one that is wanted; what names another is left out.
+        refuses: whether inputs of several clusters are an error where none was asked for.
+
+    Raises:
+        InputsRefused: data directories name several clusters, or one broker holds a partition twice and they name none.
+        UsageError: none of them is of the cluster that was asked for.
+    """
+    ids = sorted({one.described.cluster_id for one in inputs.found if not isinstance(one.described.cluster_id, Absent)})
+    if cluster is not None:
+        if ids and cluster not in ids:
+            hint = did_you_mean(nearest_names(cluster, ids)) or f"they are of {', '.join(ids)}"
+            raise UsageError(f"no data directory among the inputs is of cluster {cluster} (--cluster); {hint}")
+        return _only_of(inputs, cluster)
+    if refuses and len(ids) > 1:
+        raise of_several_clusters(
+            [(one.path, one.cluster_id) for one in inputs.described if not isinstance(one.cluster_id, Absent)]
+        )
+    if refuses:
+        _refuse_twins(inputs)
+    return replace(inputs, cluster=ids[0] if len(ids) == 1 else Absent.UNKNOWN)
+
+
+def of_several_clusters(named: Sequence[tuple[str, str]]) -> InputsRefused:
+    """The refusal of inputs of several clusters: which path is whose."""
+    ids = sorted({cluster for _, cluster in named})
+    return InputsRefused(
+        f"the inputs are of {len(ids)} clusters ({', '.join(ids)})",
+        tuple(EvidenceUnreadable(path, f"it is of cluster {cluster}") for path, cluster in named),
+        ("--cluster ID analyses what is of one of them",),
+    )
+
+
+def _only_of(inputs: Inputs, cluster: str) -> Inputs:
+    """The inputs without those that name another cluster; numbers of inputs in problems follow."""
+    kept = [at for at, one in enumerate(inputs.found) if one.described.cluster_id in {cluster, *Absent}]
+    number = {at: new for new, at in enumerate(kept)}
+    return Inputs(
+        found=tuple(inputs.found[at] for at in kept),
+        problems=tuple(replace(one, input=number[one.input]) for one in inputs.problems if one.input in number),
+        cluster=cluster,
+        is_cluster_chosen=True,
+        left_out=tuple(one for at, one in enumerate(inputs.described) if at not in number),
+    )
+
+
+def _refuse_twins(inputs: Inputs) -> None:
+    """Refuse directories of one broker id that hold a partition twice, where nothing says that they are of one cluster."""
+    nodes = [one for one in inputs.found if one.log_dirs and isinstance(one.described.broker_id, int)]
+    for one, other in combinations(nodes, 2):
+        if one.described.broker_id != other.described.broker_id:
+            continue
+        if not isinstance(one.described.cluster_id, Absent) and not isinstance(other.described.cluster_id, Absent):
+            continue
+        both = _live_partitions(one) & _live_partitions(other)
+        if both:
+            words = f"broker {one.described.broker_id} with {min(both)}, and no cluster.id that says of which cluster"
+            raise InputsRefused(
+                "one broker holds a partition twice, so the inputs are of two clusters or of two moments",
+                (EvidenceUnreadable(one.described.path, words), EvidenceUnreadable(other.described.path, words)),
+                ("name one of them, and with `explain` the earlier one after --before",),
+            )
+
+
+def _live_partitions(found: FoundInput) -> frozenset[str]:
+    return frozenset(name for one in found.log_dirs for name in one.partitions)
+
+
+def _places_at(path: Path, *, with_server_logs: bool, why_not: WhyNot | None) -> list[FoundInput]:
     """The inputs at a path; a capture stands for what it was taken of, and a directory for the captures in it, too."""
-
-    def of_captures(captures: Iterable[CapturePath]) -> list[FoundInput]:
-        return [
-            one
-            for capture in captures
-            for root in capture.roots()
-            for one in _inputs_of(root, discover(root), with_server_logs=with_server_logs)
-        ]
-
     captured = split_at_capture(path)
     if captured is not None:
-        return of_captures([captured])
+        return _captured_inputs([captured], with_server_logs=with_server_logs)
     try:
         place = discover(path)
     except NotADataDir:
         inside = captures_in(path, list_directory(path, "").entries)
-        if not inside:
+        logs = with_server_logs and not isinstance(path, ForeignPath) and holds_logs(path.resolve())
+        if not inside and not logs:
             raise
-        return of_captures(inside)
+        return [
+            *_captured_inputs(inside, with_server_logs=with_server_logs),
+            *([_simple(path, Listings(path.resolve()), "log-files", Shape.FILES)] if logs else []),
+        ]
     inside = () if place.shape is Shape.FILE else captures_in(path, place.listings.of("").entries)
-    return [*of_captures(inside), *_inputs_of(path, place, with_server_logs=with_server_logs)]
+    places = _inputs_of(path, place, with_server_logs=with_server_logs)
+    if why_not is not None and len(places) == 1 and places[0].shape is Shape.FILE and (words := why_not(places[0])):
+        raise EvidenceUnreadable(str(path), words)
+    return [*_captured_inputs(inside, with_server_logs=with_server_logs), *places]
 
 
-def _words(error: EvidenceError) -> str:
-    return f"{error.problem}; likely {' or '.join(error.causes)}" if error.causes else error.problem
+def _captured_inputs(captures: Iterable[CapturePath], *, with_server_logs: bool) -> list[FoundInput]:
+    return [
+        one
+        for capture in captures
+        for root in capture.roots()
+        for one in _inputs_of(root, discover(root), with_server_logs=with_server_logs)
+    ]
 
 
 def _inputs_of(given: Path, place: Place, *, with_server_logs: bool) -> list[FoundInput]:
@@ -218,7 +405,7 @@ def _simple(
 
 
 def file_input_kind(given: Path, root: Path) -> str:
-    """What a single file is as an input; one of unknown name with the ending of a text log is taken for a server log."""
+    """Return the kind of input that a single file is; one of unknown name with the ending of a text log counts as a server log."""
     kind = parse_file_name(given.name).kind
     if kind is FileKind.UNKNOWN:
         kind = parse_file_name(root.name).kind

@@ -46,7 +46,7 @@ class FoundLogDir:
     """Offset checkpoints or partitions other than the metadata log: what a mere controller does not have."""
     quorum: QuorumState | Absent
     voters: frozenset[int] | Absent
-    """Of the quorum, where a metadata snapshot names them."""
+    """The voters of the quorum, where a metadata snapshot names them."""
     version_floor: tuple[tuple[int, ...], str]
     """The first Kafka version that writes what is here, and the sign of it."""
 

@@ -1,12 +1,12 @@
-"""Where partition directories stand, and what the files of their log directories say of all of them."""
+"""The places of partition directories, and what the files of their log directories say of all of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.discovery.inputs import FoundInput, Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import (
     CheckpointValue,
     Citation,
@@ -39,22 +39,24 @@ CHECKPOINTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirState:
-    """What one log directory's own files say of all its partitions."""
+    """The facts that one log directory's own files state about all its partitions."""
 
     listings: Listings
-    """Of the input that it belongs to."""
+    """The listings of the input that the log directory belongs to."""
     input: int
     log_dir: str
     broker_id: int | Absent
     clean_shutdown: bool
     checkpoints: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
     """Offset and line of each partition in one number: a fleet's checkpoints hold millions."""
+    times_ns: Mapping[str, int] = field(default_factory=dict)
+    """The time at which the file of each was last written."""
     unreadable: frozenset[str] = frozenset()
     """Names in `CHECKPOINTS` whose file is there and can't be understood."""
 
     @property
     def root(self) -> Path:
-        """Where the input is."""
+        """The root of the input."""
         return self.listings.root
 
 
@@ -76,6 +78,7 @@ def read_log_dir_state(
     """The checkpoints of one log directory, each value with the line that says it."""
     problems: list[Problem] = []
     values: dict[str, dict[TopicPartition, int]] = {}
+    times: dict[str, int] = {}
     unreadable = set()
     root = listings.root
     here = _partitions_here(listings, log_dir)
@@ -86,6 +89,7 @@ def read_log_dir_state(
         try:
             with open_evidence(root / path) as file:
                 values[name] = _checkpoint_lines(file.read_all(TEXT_LIMIT), here)
+                times[name] = file.mtime_ns
         except (EvidenceError, FormatError) as error:
             unreadable.add(name)
             problems.append(problem_of(input_index, path, error))
@@ -96,13 +100,14 @@ def read_log_dir_state(
         broker_id=broker_id,
         clean_shutdown=clean_shutdown,
         checkpoints=values,
+        times_ns=times,
         unreadable=frozenset(unreadable),
     )
     return state, tuple(problems)
 
 
 def _partitions_here(listings: Listings, log_dir: str) -> frozenset[TopicPartition] | None:
-    """The partitions that have a directory; none where that can't be told at no cost."""
+    """The partitions that have a directory; none where finding them out has a cost."""
     if isinstance(listings.root, ForeignPath):
         return None
     listing = listings.of(log_dir)
@@ -121,6 +126,22 @@ def _checkpoint_lines(data: bytes, here: frozenset[TopicPartition] | None) -> di
     }
 
 
+LOGS_LEFT_OUT = "no .log file of any partition is here: the copy left them out, so nothing can be said of their records"
+
+
+def no_logs_are_here(states: Iterable[LogDirState], *, has_segments: bool) -> bool:
+    """Whether log directories whose checkpoints refer to records hold no segment at all."""
+    if has_segments:
+        return False
+    names = ("high_watermark", "recovery_point")
+    return any(
+        packed >> _LINE_BITS
+        for state in states
+        for name in names
+        for packed in state.checkpoints.get(name, {}).values()
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
     """Every partition directory of the inputs, by partition, and what could not be looked at."""
@@ -137,6 +158,7 @@ def find_places(inputs: Inputs) -> Places:
         states = log_dir_states(index, found, problems)
         current: PartitionPlace | None = None
         length = 0
+        has_segments = False
         for item in found.walk():
             match item:
                 case FoundDirectory(name=PartitionDirectoryName() as name):
@@ -153,9 +175,16 @@ def find_places(inputs: Inputs) -> Places:
                     current = None
                 case FoundFile() if item.name.kind is FileKind.SEGMENT and current is not None:
                     length += item.length
+                    has_segments |= not item.name.is_transient
                 case Obstacle():
                     problems.append(Problem(input=index, path=item.path, message=item.message))
         _keep(places, current, length)
+        if no_logs_are_here(states.values(), has_segments=has_segments):
+            problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
+            # Directories without logs are no empty logs: nothing is compared with them.
+            places = {
+                tp: kept for tp, group in places.items() if (kept := [p for p in group if p.state.input != index])
+            }
     return Places(by_partition={tp: tuple(places[tp]) for tp in sorted(places)}, problems=tuple(problems))
 
 
@@ -165,7 +194,7 @@ def _keep(places: dict[TopicPartition, list[PartitionPlace]], place: PartitionPl
 
 
 def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:
-    """The checkpoints of every log directory of an input, by its path; what can't be read goes to `problems`."""
+    """The checkpoints of every log directory of an input, by its path; what can't be read is added to `problems`."""
     if not found.log_dirs:
         # A partition directory by itself: whatever its log directory says stands outside of the input.
         return {
@@ -187,7 +216,7 @@ def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> di
 
 
 def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -> CheckpointValue | Absent:
-    """What one of the `CHECKPOINTS` says of a partition."""
+    """Return the value that one of the `CHECKPOINTS` has for a partition."""
     if name in state.unreadable:
         return Absent.UNREADABLE
     packed = state.checkpoints.get(name, {}).get(partition)
@@ -199,7 +228,7 @@ def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -
 
 
 def problem_of(input_index: int, path: str, error: Exception) -> Problem:
-    """What can't be read, and where, as the report says it."""
+    """Return what can't be read, and where, as the report says it."""
     message = error.problem if isinstance(error, EvidenceError) else str(error)
     position = error.span.position if isinstance(error, FormatError) else Absent.NOT_APPLICABLE
     return Problem(input=input_index, path=path, message=message, position=position)

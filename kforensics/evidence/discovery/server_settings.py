@@ -12,7 +12,7 @@ from kforensics.source.walk import FoundFile
 
 
 def read_settings(inputs: Inputs, name: str) -> tuple[int, ...]:
-    """Every whole number that a setting has in some file; files that can't be read tell nothing."""
+    """Every whole number that a setting has in some file; files that can't be read add nothing."""
     return tuple(value for found in inputs.found for value in _values(found, name))
 
 

@@ -1,8 +1,8 @@
-"""Several nodes' copies of the metadata log side by side: who is behind, who holds records that the others do not.
+"""Compare several nodes' copies of the metadata log: which is behind, and which holds records that the others do not.
 
 A controller appends before a majority has the record: a tail that one node alone holds was not committed, or can't be
 shown to be. The next leader of the
-quorum has it cut (KIP-595), on brokers that fetched it too.
+quorum has it truncated (KIP-595), on brokers that fetched it too.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class MetadataTail(NamedTuple):
     first_offset: int
     last_offset: int
     raft_epoch: int
-    """Of the first of them."""
+    """The leader epoch of the first of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class ComparedLog:
 
     history: MetadataHistory
     common_end_offset: int
-    """Up to here both hold the same."""
+    """The offset up to which both hold the same."""
     behind: int
     """Offsets of the newest log that this one lacks."""
     tail: MetadataTail | Absent
@@ -41,12 +41,12 @@ class ComparedLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogComparison:
-    """All metadata logs of one cluster."""
+    """The comparison of all metadata logs of one cluster."""
 
     newest: MetadataHistory
     logs: tuple[ComparedLog, ...]
     voters: tuple[int, ...]
-    """By the newest record that names them; empty where none does."""
+    """The voters by the newest record that names them; empty where none does."""
     majority_end_offset: int | Absent
     """A majority of the voters holds everything below it; unknown where too few voters' logs are here."""
 

@@ -1,4 +1,4 @@
-"""What changed in the cluster, event by event, out of the states that the metadata log leads to."""
+"""The changes in the cluster, event by event, derived from the states that the metadata log leads to."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,9 +39,9 @@ class EventSelection:
     rows: Rows
     """Steps that may hold such changes."""
     before: Sequence[MetadataEvent]
-    """Of topics and the cluster; where offsets are equal they come first."""
+    """The events of topics and the cluster; where offsets are equal they come first."""
     behind: Sequence[MetadataEvent]
-    """Of brokers; where offsets are equal they come last."""
+    """The events of brokers; where offsets are equal they come last."""
     wants: Callable[[MetadataEvent], bool]
 
     def __iter__(self) -> Iterator[MetadataEvent]:
@@ -87,7 +87,7 @@ def change_events(
     up_to: int | None = None,
     wants: Callable[[MetadataEvent], bool] = _everything,
 ) -> EventSelection:
-    """Every change that the history tells of.
+    """Return every change in the history.
 
     Args:
         history: of the cluster.
@@ -107,7 +107,7 @@ def change_events(
 
 
 def is_unclean_election(before: PartitionState, after: PartitionState) -> bool:
-    """Whether the leader of `after` was elected from outside of the in-sync and eligible replicas."""
+    """Return whether the leader of `after` was elected from outside of the in-sync and eligible replicas."""
     if isinstance(after.leader, Absent) or after.leader_epoch == before.leader_epoch:
         return False
     if after.is_recovering and not before.is_recovering:
@@ -118,7 +118,7 @@ def is_unclean_election(before: PartitionState, after: PartitionState) -> bool:
 
 
 def partition_events(before: PartitionState | None, after: PartitionState) -> Iterator[MetadataEvent]:
-    """The changes between two states of one partition; without a first one it came into being, or a snapshot tells it."""
+    """Return the changes between two states of one partition; without a first state it was created, or a snapshot holds it."""
     if before is not None:
         yield from _election_events(before, after)
         yield from _membership_events(before, after)

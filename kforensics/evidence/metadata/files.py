@@ -19,7 +19,7 @@ class MetadataFiles:
     root: Path
     directory: str
     segments: tuple[str, ...]
-    """In the order of their base offsets."""
+    """The segments, in the order of their base offsets."""
     snapshots: tuple[tuple[int, int, str], ...]
     """End offset, raft epoch and path, in the order of the end offsets."""
 
@@ -60,7 +60,7 @@ def _metadata_files(number: int, found: FoundInput) -> Iterator[MetadataFiles]:
 
 
 def is_metadata_directory(name: str) -> bool:
-    """Whether a directory's name is that of the metadata log."""
+    """Return whether a directory's name is that of the metadata log."""
     parsed = parse_partition_directory(name)
     return parsed is not None and parsed.is_metadata
 

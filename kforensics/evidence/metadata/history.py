@@ -30,7 +30,7 @@ Changed = TypeVar("Changed", BrokerState, ConfigChange, FeatureChange, Controlle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataHistory:
-    """Every state that one node's metadata log and snapshots tell of."""
+    """Every state in the metadata log and snapshots of one node."""
 
     input: int
     node_id: int | Absent
@@ -40,14 +40,14 @@ class MetadataHistory:
     """The first offset in the log; that of the end where there are snapshots only."""
     end_offset: int
     epochs: tuple[EpochEntry, ...]
-    """Where each leader epoch of the metadata log begins."""
+    """The offset at which each leader epoch of the metadata log begins."""
     batches: BatchTable
     topics: Mapping[str, TopicState]
-    """By topic id, those that were removed too."""
+    """The topics by topic id, removed ones included."""
     topic_ids: Mapping[str, Sequence[str]]
-    """By name, of the oldest topic first."""
+    """The topic ids by name, that of the oldest topic first."""
     partitions: PartitionHistories
-    """By topic id and partition."""
+    """The histories by topic id and partition."""
     brokers: Mapping[int, Sequence[BrokerState]]
     controllers: Mapping[int, Sequence[ControllerState]]
     configs: Sequence[ConfigChange]
@@ -59,7 +59,7 @@ class MetadataHistory:
     """First and last offset of each part that could not be read and that a snapshot does not show step by step."""
     unapplied: tuple[tuple[str, When], ...]
     damage: tuple[tuple[str, Damage], ...]
-    """With the path of the file."""
+    """The damage, with the path of the file."""
     problems: tuple[Problem, ...]
 
     @property
@@ -69,7 +69,7 @@ class MetadataHistory:
 
     @property
     def is_of_voter(self) -> bool:
-        """Whether the node votes in the quorum, by the newest record that names the voters."""
+        """Return whether the node votes in the quorum, by the newest record that names the voters."""
         return bool(self.quorum) and self.node_id in self.quorum[-1].voters
 
     def without_partitions(self) -> "MetadataHistory":
@@ -81,7 +81,7 @@ class MetadataHistory:
         return tuple(self.topics[topic_id] for topic_id in self.topic_ids.get(name, ()))
 
     def partition_states(self, topic: str, partition: int) -> tuple[PartitionState, ...]:
-        """All states of a partition, through every topic of that name, oldest first."""
+        """Return all states of a partition, through every topic of that name, oldest first."""
         return tuple(
             state for one in self.topics_named(topic) for state in self.partitions.get((one.topic_id, partition), ())
         )

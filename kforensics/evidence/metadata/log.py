@@ -44,13 +44,13 @@ def newest_log(histories: Sequence[MetadataHistory]) -> MetadataHistory | None:
 
 
 def read_metadata_log(files: MetadataFiles) -> MetadataHistory:
-    """The history that one node's metadata log tells; what can't be read is damage or a problem in it."""
+    """Read the history in one node's metadata log; bytes that can't be read become damage or a problem in it."""
     return _LogReader(files, RecordPlaces(files.input)).read()
 
 
 @dataclass(slots=True)
 class _LogReader:
-    """Reads one log; everything it holds goes into the history."""
+    """A reader of one log, which adds all records to the history."""
 
     files: MetadataFiles
     places: RecordPlaces
@@ -132,7 +132,7 @@ class _LogReader:
         for first, end in zip(starts, [*starts[1:], len(offsets)], strict=True):
             if first or begins_with_one:
                 self._expect(int(bases[first]), path)
-            # What a snapshot stood in for is not applied again.
+            # Records that the snapshot covers are not applied again.
             is_new = offsets[first:end] >= np.maximum(expected[first:end], self.next_offset)
             self._read_rows(path, chunk, first + np.flatnonzero(is_new), first_place)
             self.next_offset = max(self.next_offset, int(behind[end - 1]))
@@ -185,7 +185,7 @@ class _LogReader:
         if snapshot is None or snapshot.end_offset < base_offset or not opens:
             last_missing = base_offset - 1
             self.gaps.append((first_missing, last_missing))
-            closed = "a snapshot tells the state behind it" if snapshot is not None else "no snapshot covers them"
+            closed = "a snapshot has the state behind it" if snapshot is not None else "no snapshot covers them"
             self._problem(path, f"metadata records {first_missing}..{last_missing} are missing; {closed}")
 
     def _snapshot_for(self, first_missing: int, base_offset: int) -> SnapshotFile | None:
@@ -278,7 +278,7 @@ def _controls(chunk: RecordChunk) -> Iterator[ControlRecord]:
 
 
 def raft_epochs(batches: BatchTable) -> tuple[EpochEntry, ...]:
-    """Where each leader epoch of the metadata log begins, from its batches."""
+    """Return the offset at which each leader epoch of the metadata log begins, from its batches."""
     epochs = batches["partition_leader_epoch"]
     firsts = np.flatnonzero(np.diff(epochs, prepend=-2))
     return tuple(

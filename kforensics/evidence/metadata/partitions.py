@@ -163,7 +163,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return found
 
     def columns(self, rows: Rows) -> StepColumns:
-        """Steps as lists, for whoever goes through many of them."""
+        """Return the steps as lists, for callers that read many of them."""
         steps, before = self._steps[rows], self._before[rows]
         is_first = before == NO_ROW
         status_before = np.where(is_first, NO_ROW, self._steps["status"][before]).astype(np.int64)
@@ -181,7 +181,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         )
 
     def epoch_starts(self) -> Iterator[tuple[tuple[str, int], int, int]]:
-        """When each leader epoch of each partition began, of those that a record dates."""
+        """Yield the time at which each leader epoch of each partition began, of those that a record dates."""
         steps = self._steps[self._order]
         steps = steps[(steps["timestamp_ms"] > 0) & ~self._places.are_snapshots(steps["place"])]
         is_start = np.ones(len(steps), np.bool_)
@@ -199,18 +199,18 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
 
     @cached_property
     def _order(self) -> Rows:
-        """All rows, partition by partition."""
+        """Return all rows, partition by partition."""
         return np.argsort(self._steps["partition"], kind="stable")
 
     @cached_property
     def _bounds(self) -> Rows:
-        """Where the rows of each partition begin in that order."""
+        """Return the places at which the rows of each partition begin in that order."""
         counts = np.bincount(self._steps["partition"], minlength=len(self))
         return np.concatenate(([0], np.cumsum(counts)))
 
     @cached_property
     def _before(self) -> Rows:
-        """Of each row, the row before it of the same partition."""
+        """Return for each row the row before it of the same partition."""
         order = self._order
         before = np.full(len(order), NO_ROW, np.intp)
         is_same = np.diff(self._steps["partition"][order]) == 0

@@ -1,4 +1,4 @@
-"""Where in the files the records of a metadata log stand, numbered: a batch of a segment or a snapshot is one place."""
+"""The numbered places in the files that hold the records of a metadata log: a batch of a segment or a snapshot is one place."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,14 +38,14 @@ class RecordPlaces:
         return self._add(np.array([row], PLACE_DTYPE))
 
     def when(self, place: int, offset: int, timestamp_ms: int) -> When:
-        """What a state says of the record that it comes from."""
+        """Return the offset and time that a state gives of its record."""
         path, raft_epoch, position, length, from_snapshot = self._row(place).item()
         if self._last is None or self._last[0] != place:
             self._last = place, Citation(input=self._input, path=self._paths[path], span=Span(position, length))
         return When(offset, raft_epoch, timestamp_ms, self._last[1], bool(from_snapshot))
 
     def are_snapshots(self, places: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Of each place whether it is a snapshot."""
+        """Return for each place whether it is a snapshot."""
         self._table()
         return self._blocks[0]["from_snapshot"][places] if self._count else np.zeros(len(places), np.bool_)
 

@@ -48,11 +48,11 @@ class MetadataReplay:
 
     @property
     def is_in_transaction(self) -> bool:
-        """Whether what comes next may still be dropped: it must be added record by record."""
+        """Return whether what comes next may still be dropped: it must be added record by record."""
         return self._pending is not None
 
     def add(self, message: Decoded, when: When, place: int) -> None:
-        """Take the next record of the log, which stands at that place."""
+        """Apply the next record of the log, which is at that place."""
         match message.name:
             case "BeginTransactionRecord":
                 self.finish(when.offset - 1)
@@ -87,7 +87,7 @@ class MetadataReplay:
             self._drop(UNFINISHED, last_offset)
 
     def apply_snapshot(self, messages: Iterable[Decoded], when: When, place: int) -> None:
-        """Take the whole state from a snapshot, outside of a transaction: what it does not hold is gone."""
+        """Replace the whole state by a snapshot, outside of a transaction: what the snapshot lacks is removed."""
         topics: set[str] = set()
         brokers: set[int] = set()
         configs: set[tuple[int, str, str]] = set()

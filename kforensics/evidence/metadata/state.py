@@ -1,4 +1,4 @@
-"""What the KRaft metadata log says of topics, partitions, brokers, configurations and features, and when it said so."""
+"""The state that the KRaft metadata log gives of topics, partitions, brokers, configurations and features, and when it did."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ class When(NamedTuple):
     """The place of a change in the metadata log."""
 
     offset: int
-    """Of the record; where a snapshot tells it, of the last record that the snapshot covers."""
+    """The offset of the record, or of the last record that the snapshot covers."""
     raft_epoch: int
-    """The leader epoch of the metadata log, that of the controller who wrote it."""
+    """The leader epoch of the metadata log, which is that of the controller that wrote the record."""
     timestamp_ms: int
-    """When the controller appended it, -1 where the log does not say."""
+    """The time at which the controller appended it, -1 where the log does not say."""
     citation: Citation
     from_snapshot: bool = False
     """The change happened at this offset or before: only its result is known."""
@@ -43,7 +43,7 @@ class PartitionState(NamedTuple):
     eligible_leader_replicas: tuple[int, ...]
     last_known_elr: tuple[int, ...]
     is_recovering: bool
-    """The leader was elected uncleanly and has not yet said that it recovered."""
+    """Whether the leader was elected in an unclean election and has not yet reported that it recovered."""
     directories: tuple[str, ...]
     """Directory ids in the order of the replicas; empty before 3.7."""
     when: When
@@ -63,7 +63,7 @@ class TopicState(NamedTuple):
     removed: When | Absent = Absent.NOT_APPLICABLE
 
     def exists_at(self, offset: int) -> bool:
-        """Whether the topic is there once the records up to and with `offset` are applied."""
+        """Return whether the topic is there once the records up to and with `offset` are applied."""
         return self.created.offset <= offset and (isinstance(self.removed, Absent) or self.removed.offset > offset)
 
 
@@ -99,7 +99,7 @@ class ConfigChange(NamedTuple):
     resource_type: int
     """2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group."""
     resource_name: str
-    """Empty: the default of all brokers."""
+    """The name of the resource; empty for the default of all brokers."""
     name: str
     value: str | None
     when: When
@@ -148,12 +148,12 @@ class MetadataState:
 
     offset: int
     topics: Mapping[str, TopicState]
-    """By topic id."""
+    """The topics by topic id."""
     partitions: Mapping[tuple[str, int], PartitionState]
-    """By topic id and partition."""
+    """The partitions by topic id and partition."""
     brokers: Mapping[int, BrokerState]
     configs: Mapping[tuple[int, str, str], ConfigChange]
-    """By resource type, resource name and configuration name."""
+    """The configurations by resource type, resource name and configuration name."""
     features: Mapping[str, int]
 
     @property

@@ -1,4 +1,4 @@
-"""What a metadata record says of a partition beside its epochs, and what a change leaves of it.
+"""The part of a partition's state beside its epochs in a metadata record, and what a change leaves of it.
 
 (Kafka: PartitionRegistration.merge, 2.8 to 4.3)
 """
@@ -13,7 +13,7 @@ Fields = Mapping[str, Any]
 
 
 class PartitionStatus(NamedTuple):
-    """What a metadata record says of a partition beside its epochs; `PartitionState` says what the fields mean."""
+    """The part of a partition's state beside its epochs in a metadata record; `PartitionState` explains the fields."""
 
     leader: int | Absent
     isr: tuple[int, ...]
@@ -27,7 +27,7 @@ class PartitionStatus(NamedTuple):
 
 
 def stated_status(fields: Fields) -> PartitionStatus:
-    """The status that a PartitionRecord tells."""
+    """Return the status in a PartitionRecord."""
     leader = fields["leader"]
     return PartitionStatus(
         Absent.NOT_APPLICABLE if leader == NO_LEADER else leader,
@@ -63,7 +63,7 @@ def changed_status(status: PartitionStatus, fields: Fields) -> PartitionStatus:
 
 
 def has_elr(status: PartitionStatus) -> bool:
-    """Whether anyone is left who may lead without being in the ISR."""
+    """Return whether a replica outside the ISR may become leader."""
     return bool(status.eligible_leader_replicas or status.last_known_elr)
 
 

@@ -43,7 +43,7 @@ _PARTITION = struct.Struct(">i")
 
 
 class Origin(NamedTuple):
-    """Where a step comes from: the offset and time of its record, and the number of the place where that stands."""
+    """The source of a step: the offset and time of its record, and the number of the place that holds the record."""
 
     offset: int
     timestamp_ms: int
@@ -55,7 +55,7 @@ _Said = tuple[int, int, int]
 
 
 class PartitionReplay:
-    """The partitions met so far, each with its status now, and the steps that led there in the order of the log."""
+    """The partitions so far, each with its current status, and the steps in the order of the log."""
 
     def __init__(self) -> None:
         self.keys: list[tuple[str, int]] = []
@@ -69,27 +69,27 @@ class PartitionReplay:
         self._leader_epoch: list[int] = []
         self._partition_epoch: list[int] = []
         self._moves: dict[int, dict[bytes, int]] = {}
-        """By status: where each change leads, as twice the next status, and one more where the leader epoch rises."""
+        """The next status of each change by status, as twice its number, and one more where the leader epoch rises."""
         self._changes: dict[bytes, Fields] = {}
         self._said: dict[tuple[int, bytes], _Said] = {}
-        """By version and tail: what a PartitionRecord says."""
+        """The contents of a PartitionRecord by version and tail."""
         self._version = -1
         self._move_count = 0
         self._blocks: list[Steps] = []
         self._rows: list[tuple[int, ...]] = []
         self._with_elr: dict[str, set[int]] = {}
-        """By topic, the partitions that had an ELR when their steps were last looked at."""
+        """The partitions by topic that had an ELR when their steps were last looked at."""
         self._looked_at = 0
         """Blocks whose steps were looked at for an ELR."""
 
     def steps(self) -> Steps:
-        """All steps; nothing may be applied after."""
+        """Return all steps; nothing may be applied after."""
         self._close_rows()
         self._moves, self._changes, self._said = {}, {}, {}
         steps = np.empty(sum(map(len, self._blocks)), STEP_DTYPE)
         end = len(steps)
         while self._blocks:
-            # Each block is let go as soon as it is copied.
+            # Each block is released as soon as it is copied.
             block = self._blocks.pop()
             steps[end - len(block) : end] = block
             end -= len(block)
@@ -257,7 +257,7 @@ class PartitionReplay:
         self._blocks.append(block)
 
     def _learn(self, subject: bytes, tail: bytes, value: bytes) -> int | None:
-        """Where a change leads that was not met in this status yet."""
+        """Return the status that a change leads to, which was not met in this status yet."""
         number = self._numbers.get(subject)
         if number is None:
             return None
@@ -282,7 +282,7 @@ class PartitionReplay:
         self._move_count = 0
 
     def _move(self, before: int, fields: Fields) -> int:
-        """Where a change leads from a status."""
+        """Return the status that a change leads to from a status."""
         # The epoch rises with every record that names a leader, even the one that leads already.
         raised = int(fields["leader"] != LEADER_UNCHANGED)
         return self._number_of(changed_status(self.statuses[before], fields)) << 1 | raised

@@ -1,4 +1,4 @@
-"""From files to `Replica`: the only place where bytes and formats meet, and where a span gets its file."""
+"""The way from files to `Replica`: the only place where bytes and formats meet, and where a span gets its file."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +17,7 @@ from kforensics.evidence.model import (
     Segment,
 )
 from kforensics.evidence.replica.segments import scan_segment
+from kforensics.evidence.replica.unaccounted import orphan_indexes
 from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
 from kforensics.formats.segment.walk import Level
@@ -58,7 +59,9 @@ def collect_replica(
     files = _list(place, problems)
     segments = _segments(place, files, FileSuffix.NONE, level, problems, scanned or {})
     deleted = _segments(place, files, FileSuffix.DELETED, level, problems, scanned or {})
+    is_whole = not problems
     replica = stitch_replica(_read_directory(place, files, problems), segments, deleted)
+    replica = replace(replica, is_read_whole=is_whole)
     if isinstance(place.state.root, CapturePath):
         replica = replace(replica, has_records=all(_has_records(place, segment) for segment in segments))
     return CollectedReplica(replica=replica, problems=tuple(problems))
@@ -70,7 +73,7 @@ def _has_records(place: PartitionPlace, segment: Segment) -> bool:
 
 
 def collect_directory(place: PartitionPlace) -> CollectedReplica:
-    """All that a partition directory says but for its segments, which `stitch_replica` adds."""
+    """Return the facts of a partition directory without its segments, which `stitch_replica` adds."""
     problems: list[Problem] = []
     files = _list(place, problems)
     return CollectedReplica(replica=_read_directory(place, files, problems), problems=tuple(problems))
@@ -105,6 +108,7 @@ def _read_directory(place: PartitionPlace, files: Sequence[FoundFile], problems:
         log_start=log_start,
         cleaner_point=checkpoint_value(state, "cleaner_point", place.topic_partition),
         clean_shutdown=state.clean_shutdown,
+        checkpoint_times_ns=state.times_ns,
         producer_snapshots=tuple(
             sorted(
                 f.name.base_offset
@@ -114,6 +118,7 @@ def _read_directory(place: PartitionPlace, files: Sequence[FoundFile], problems:
                 and isinstance(f.name.base_offset, int)
             )
         ),
+        orphan_indexes=tuple(sorted(orphan_indexes([(f.name, f.path) for f in files]).items())),
         damage=damage,
     )
 
@@ -187,7 +192,7 @@ def _segments(
 
 
 def changes_since(place: PartitionPlace, replica: Replica) -> tuple[Problem, ...]:
-    """The end of a log that grew, was cut or went away since it was read: replicas are then not seen as of one moment."""
+    """Return the log end offset of a log that grew, was truncated or was deleted since it was read: replicas are then not of one moment."""
     if not replica.segments or replica.segments[-1].changed:
         return ()
     last = replica.segments[-1]

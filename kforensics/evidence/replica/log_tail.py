@@ -1,4 +1,4 @@
-"""Where a log ends, read from the end of its last segment; an index shortens the way if it leads to a sound batch."""
+"""The end of a log, read from the end of its last segment; an index shortens the way if it leads to a sound batch."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from kforensics.source.mapped import EvidenceFile
 NEWEST_MAGIC = 2
 
 NO_EPOCH = -1
-"""How batch tables write that a batch has no leader epoch."""
+"""The value in batch tables of a batch without a leader epoch."""
 
 
 class LogTail(NamedTuple):
@@ -83,7 +83,7 @@ def _tail_from(segment: EvidenceFile, start: int) -> LogTail | None:
 
 
 def _indexed_start(one: FoundInput, index_path: str | None, segment: EvidenceFile, base_offset: int) -> int:
-    """The position that the last entry of an offset index names; 0 where there is none, or no batch seems to stand there."""
+    """The position that the last entry of an offset index names; 0 if there is none, or if no batch seems to be there."""
     if index_path is None:
         return 0
     try:

@@ -1,4 +1,4 @@
-"""How far a node's directories have come: epochs, log starts and ends, and times of records, read without walking the logs."""
+"""The progress of a node's directories: epochs, log starts and ends, and times of records, read without walking the logs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from kforensics.source.naming import parse_file_name
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 MOST_PARTITIONS = 64
-"""Partitions of a node that are looked at: enough to tell which of two moments was first."""
+"""The number of partitions of a node that are compared, enough to show which of two moments was first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +38,12 @@ class NodeProgress:
     node_id: int | Absent
     logs: Mapping[TopicPartition, LogProgress]
     newest_write_ms: int
-    """When a segment was last written by the files' own times, in whole seconds as archives keep them; 0 without one."""
+    """The time at which a segment was last written by the files' own times, in whole seconds as archives keep them; 0 without one."""
     oldest_write_ms: int
 
 
 def read_progress(found: FoundInput) -> NodeProgress:
-    """What the directories of a node show of their moment; what can't be read is left out."""
+    """Return what the directories of a node show of their moment; what can't be read is left out."""
     places = find_places(Inputs(found=(found,)))
     logs: dict[TopicPartition, LogProgress] = {}
     times: list[int] = []

@@ -1,1 +1,1 @@
-"""What evidence is at one moment, and its manifest."""
+"""The seal of evidence: its state at one moment, and the manifest of it."""

@@ -1,4 +1,4 @@
-r"""The manifest of a seal: one JSON document of which each entry stands on a line of its own.
+r"""The manifest of a seal: one JSON document with each entry on a line of its own.
 
     manifest   head NL entry *("," NL entry) NL foot NL
     head       {"schema": "kforensics/seal/1", "tool_version": …, "envelope": {…}, "options": {…}, "inputs": [{"path": …}], "entries": [
@@ -6,7 +6,7 @@ r"""The manifest of a seal: one JSON document of which each entry stands on a li
     foot       ], "counts": {…}, "problems": [{"input": …, "path": …, "message": …}], "exit_code": 0}
 
 So a manifest of millions of files is written and read in constant memory, and any JSON reader understands it. A name that
-is not UTF-8 is `{"base64": …}`. Whoever formats a manifest anew has another file: seals are compared by their stored bytes.
+is not UTF-8 is `{"base64": …}`. A manifest that is formatted again is another file: seals are compared by their stored bytes.
 """
 
 import base64
@@ -26,7 +26,7 @@ LINE_LIMIT = 1 << 20
 """Bytes a line of a manifest may have; a path is at most some thousand."""
 
 MOST_PROBLEMS = 1_000
-"""Problems that the foot names one by one; each also stands in its entry."""
+"""The most problems that the foot lists one by one; the entry of each problem has it too."""
 
 _OPEN = '"entries": ['
 
@@ -43,7 +43,7 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestHead:
-    """What stands before the entries."""
+    """The part of the document before the entries."""
 
     tool_version: str
     envelope: Envelope
@@ -52,7 +52,7 @@ class ManifestHead:
 
 @dataclass(slots=True)
 class SealCounts:
-    """What a seal covers, added up while it is written or read."""
+    """The totals of a seal, added up while it is written or read."""
 
     files: int = 0
     directories: int = 0
@@ -131,7 +131,7 @@ class ManifestReader:
         self.counts = SealCounts()
 
     def entries(self) -> Iterator[SealEntry]:
-        """All entries, in order.
+        """Yield all entries, in order.
 
         Raises:
             FormatError: the manifest is not as `seal` writes it, or ends early.

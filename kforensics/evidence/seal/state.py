@@ -1,4 +1,4 @@
-"""What evidence is at one moment, file by file, and how it differs from what it was at another."""
+"""The state of evidence at one moment, file by file, and how it differs from its state at another."""
 
 import hashlib
 import stat
@@ -28,7 +28,7 @@ CHANGED_MEANWHILE = "it changed while it was read: this seal is not of one momen
 
 
 class Kind(StrEnum):
-    """What a name in a directory stands for."""
+    """The kind of an entry in a directory."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -45,7 +45,7 @@ class SealEntry(NamedTuple):
     length: int | Absent
     modified: str | Absent
     changed: str | Absent
-    """Of the inode: a copy has another one."""
+    """The time of change of the inode: a copy has another one."""
     mode: str
     sha256: str | Absent
     problem: str | Absent = Absent.NOT_APPLICABLE
@@ -53,13 +53,13 @@ class SealEntry(NamedTuple):
 
 
 class Change(StrEnum):
-    """How a thing differs from what was sealed."""
+    """The difference between an entry and what was sealed."""
 
     CONTENT = "content"
     MISSING = "missing"
     ADDED = "added"
     TIMES = "times"
-    """Only the time of modification or the permissions differ."""
+    """The time of modification or the permissions differ, and nothing else."""
     NOT_SEALED = "not-sealed"
     """The seal holds no hash of it."""
     UNREADABLE = "unreadable"
@@ -105,9 +105,9 @@ def seal_input(number: int, root: Path, *, jobs: int = 1) -> Iterator[SealEntry 
 def compare_seals(
     sealed: Iterable[SealEntry], found: Iterable[SealEntry | Problem], problems: list[Problem]
 ) -> Iterator[Difference | SealEntry]:
-    """What differs, and each sealed entry that holds; both sides come in their order and neither is held in memory.
+    """Yield what differs, and each sealed entry that holds; both sides come in their order and neither is held in memory.
 
-    What could not be looked at goes to `problems`.
+    A path that could not be read is added to `problems`.
     """
     now = _entries(found, problems)
     before = iter(sealed)

@@ -13,13 +13,15 @@ from kforensics.findings.model import Finding, Severity
 
 
 class State(StrEnum):
-    """What an answer comes to; which of them a command can have, and what they mean there, says `STATES`."""
+    """The result of a command in one word; `STATES` lists those that each command can have."""
 
     LOST = "lost"
     MAYBE_LOST = "maybe-lost"
     AT_RISK = "at-risk"
     MAYBE_AT_RISK = "maybe-at-risk"
     DIVERGED = "diverged"
+    WILL_NOT_START = "will-not-start"
+    LOSES = "loses"
     DAMAGED = "damaged"
     CHANGED = "changed"
     VIOLATED = "violated"
@@ -27,6 +29,8 @@ class State(StrEnum):
     UNCOMMITTED_LOST = "uncommitted-lost"
     UNCOMMITTED_ONLY = "uncommitted-only"
     REPAIRABLE = "repairable"
+    STARTS_AND_REPAIRS = "starts-and-repairs"
+    STARTS_UNCHANGED = "starts-unchanged"
     BEHIND = "behind"
     SAME_ENDS = "same-ends"
     AGREE = "agree"
@@ -47,9 +51,11 @@ _DIFF = {
     State.AGREE: 0,
 }
 
+_FLEET = {State.AT_RISK: 1, State.MAYBE_AT_RISK: 1, State.DIVERGED: 1, State.DAMAGED: 1, **_DIFF}
+
 STATES: dict[str, dict[State, int]] = {
     "diff": _DIFF,
-    "fleet audit": _DIFF,
+    "fleet audit": _FLEET,
     "explain": {
         State.LOST: 1,
         State.MAYBE_LOST: 1,
@@ -63,20 +69,29 @@ STATES: dict[str, dict[State, int]] = {
     "capture": {State.UNKNOWN: 3, State.COMPLETE: 0},
     "ls": {State.UNKNOWN: 3, State.COMPLETE: 0},
     "metadata": {State.DIVERGED: 1, State.UNKNOWN: 3, State.BEHIND: 0, State.AGREE: 0, State.COMPLETE: 0},
+    "predict": {
+        State.WILL_NOT_START: 1,
+        State.LOSES: 1,
+        State.UNKNOWN: 3,
+        State.STARTS_AND_REPAIRS: 0,
+        State.STARTS_UNCHANGED: 0,
+    },
     "seal": {State.CHANGED: 1, State.UNKNOWN: 3, State.UNCHANGED: 0, State.COMPLETE: 0},
-    "simulate": {State.VIOLATED: 1, State.LOST: 1, State.DIVERGED: 1, State.UNKNOWN: 3, State.COMPLETE: 0},
+    # What a scenario shows is no finding about evidence.
+    "simulate": {State.VIOLATED: 1, State.UNKNOWN: 3, State.LOST: 0, State.DIVERGED: 0, State.COMPLETE: 0},
     "fleet scan": {State.UNKNOWN: 3, State.COMPLETE: 0},
-    "fleet report": _DIFF,
+    "fleet report": _FLEET,
+    "fleet comparison": {State.CHANGED: 1, State.UNKNOWN: 3, State.UNCHANGED: 0},
 }
 """The states of each command, worst first, each with its exit code."""
 
-CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.SOUND, State.UNCHANGED})
+CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.SOUND, State.UNCHANGED, State.STARTS_UNCHANGED})
 """States that say that all is well: only these get a tick on a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command says first: the headline, what to do now, whom to tell, what to do later, and what can't be told."""
+    """The answer that a command gives first: the headline, what to do now, whom to inform, what to do later, and what is unknown."""
 
     state: State
     headline: str
@@ -88,7 +103,7 @@ class Answer:
     later: tuple[str, ...] = ()
     """Prevention."""
     unknown: tuple[str, ...] = ()
-    """What can't be told, and which input would tell it."""
+    """What is unknown, and which input would show it."""
 
 
 def worst_state(command: str, states: Iterable[State]) -> State | None:

@@ -3,7 +3,7 @@
     0.8.0 to 3.6: an empty file; 3.7 and later: one JSON object `{"version":0,"brokerEpoch":N}`, N = -1 where it
     is not known.
 
-Kafka: `CleanShutdownFileHandler`. A broker goes by the file's presence; content it can't read only costs the epoch.
+Kafka: `CleanShutdownFileHandler`. The presence of the file decides; a broker that can't read the content only lacks the epoch.
 """
 
 import json
@@ -19,14 +19,14 @@ NO_BROKER_EPOCH = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanShutdown:
-    """The marker's content: `NOT_APPLICABLE` is the empty file of old brokers, `NOT_WRITTEN` an unknown epoch."""
+    """The content of the file: the epoch is `NOT_APPLICABLE` in the empty file of old brokers, and `NOT_WRITTEN` if it is -1."""
 
     broker_epoch: int | Absent
     damage: tuple[Damage, ...] = field(default=())
 
 
 def parse_clean_shutdown(data: bytes | memoryview) -> CleanShutdown:
-    """The marker's content; whatever it is, the marker counts."""
+    """Parse the file; its presence shows a clean shutdown even if the content is malformed."""
     if not len(data):
         return CleanShutdown(broker_epoch=Absent.NOT_APPLICABLE)
     try:
@@ -40,7 +40,7 @@ def parse_clean_shutdown(data: bytes | memoryview) -> CleanShutdown:
 
 
 def encode_clean_shutdown(marker: CleanShutdown) -> bytes:
-    """The file as a broker writes it: empty where an epoch is not applicable."""
+    """Encode the file as a broker writes it: empty if an epoch is not applicable."""
     if marker.broker_epoch is Absent.NOT_APPLICABLE:
         return b""
     epoch = NO_BROKER_EPOCH if isinstance(marker.broker_epoch, Absent) else marker.broker_epoch

@@ -4,7 +4,7 @@
     entry := leader_epoch SP start_offset
     An empty file is an empty list. No checksum. Epochs rise strictly; start offsets rise strictly since 2.0.1 and
     2.1.0 (KAFKA-7415);
-    0.11.0.0 to 2.0.0 wrote equal and even falling ones, so their order is left to whoever knows the version.
+    0.11.0.0 to 2.0.0 wrote equal and even falling ones, so the parser does not check the order of start offsets.
 
 Kafka: `LeaderEpochCheckpointFile`, `LeaderEpochFileCache` (0.11.0 and later).
 """
@@ -19,7 +19,7 @@ from kforensics.units import EpochEntry
 
 
 class LeaderEpochLine(NamedTuple):
-    """One leader epoch, the offset where it began, and the number of the line that says so, from 1."""
+    """One leader epoch, its start offset, and the number of its line, from 1."""
 
     leader_epoch: int
     start_offset: int
@@ -29,25 +29,25 @@ class LeaderEpochLine(NamedTuple):
 
     @property
     def span(self) -> Span:
-        """The bytes of the line."""
+        """The span of the line in the file."""
         return Span(self.position, self.length)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderEpochCheckpoint:
-    """What the file says, in its order."""
+    """The content of the file, in its order."""
 
     lines: tuple[LeaderEpochLine, ...] = ()
     damage: tuple[Damage, ...] = field(default=())
 
     @property
     def entries(self) -> tuple[EpochEntry, ...]:
-        """The epochs without their lines."""
+        """The epochs without their line numbers."""
         return tuple(EpochEntry(line.leader_epoch, line.start_offset) for line in self.lines)
 
 
 def parse_leader_epoch_checkpoint(data: bytes | memoryview) -> LeaderEpochCheckpoint:
-    """Entries and damage of a `leader-epoch-checkpoint`.
+    """Parse a `leader-epoch-checkpoint` (`LeaderEpochCheckpointFile`) into its entries and damage.
 
     Raises:
         FormatError: the file does not begin with a version; `UnsupportedFormat` where it is not 0.
@@ -66,7 +66,7 @@ def parse_leader_epoch_checkpoint(data: bytes | memoryview) -> LeaderEpochCheckp
 
 
 def encode_leader_epoch_checkpoint(checkpoint: LeaderEpochCheckpoint) -> bytes:
-    """The file as a broker writes it."""
+    """Encode the file as a broker writes it."""
     return encode_frame(f"{epoch} {start}" for epoch, start in checkpoint.entries)
 
 

@@ -29,7 +29,7 @@ RESERVED_DIRECTORY_IDS = {
     "AAAAAAAAAAAAAAAAAAAAAQ": "UNASSIGNED",
     "AAAAAAAAAAAAAAAAAAAAAg": "LOST",
 }
-"""Ids with a meaning of their own, which no directory may bear (`DirectoryId`)."""
+"""The ids that `DirectoryId` reserves, which no directory may have."""
 
 UUID_PATTERN = re.compile(r"[A-Za-z0-9_-]{22}")
 """A `Uuid` as Kafka writes it: 16 bytes in URL-safe base64 without padding."""
@@ -39,7 +39,7 @@ _KEYS = {"version", "broker.id", "node.id", "cluster.id", "directory.id"}
 
 
 class Property(NamedTuple):
-    """One key and its value, with the line it stands on."""
+    """One key and its value, with the line that holds them."""
 
     key: str
     value: str
@@ -50,7 +50,7 @@ class Property(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaProperties:
-    """Who a log directory belongs to; `entries` are all properties in the order of the file."""
+    """The node and cluster to which a log directory belongs; `entries` are all properties in the order of the file."""
 
     version: int
     node_id: int | Absent
@@ -60,15 +60,15 @@ class MetaProperties:
     damage: tuple[Damage, ...] = field(default=())
 
     def line_of(self, key: str) -> int | Absent:
-        """The line of a property; of a doubled one the last, which counts."""
+        """Return the line of a property; if it occurs twice, the last line, which is the valid one."""
         return next((entry.line for entry in reversed(self.entries) if entry.key == key), Absent.NOT_WRITTEN)
 
 
 def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:
-    """The identity of a log directory.
+    """Parse `meta.properties`, the identity of a log directory.
 
     Raises:
-        FormatError: there is no property a broker writes.
+        FormatError: the file holds no property that a broker writes.
     """
     entries = tuple(parse_properties(data))
     values = {entry.key: entry for entry in entries}
@@ -109,7 +109,7 @@ def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:
 
 
 def encode_meta_properties(properties: MetaProperties) -> bytes:
-    """The properties in their order; a broker puts a comment with the date above them, in an order of its own."""
+    """Encode the properties in their order, without the comment with the date that a broker writes above them."""
     lines = [f"{_escape(entry.key, key=True)}={_escape(entry.value, key=False)}\n" for entry in properties.entries]
     return "".join(lines).encode("ascii")
 
@@ -117,7 +117,7 @@ def encode_meta_properties(properties: MetaProperties) -> bytes:
 def meta_properties(
     *, version: int, node_id: int, cluster_id: str | Absent, directory_id: str | Absent = Absent.NOT_WRITTEN
 ) -> MetaProperties:
-    """The value for a directory of that node, with the keys its version uses."""
+    """Build the properties of a log directory of this node, with the keys of the version."""
     pairs = {"version": str(version), "node.id" if version else "broker.id": str(node_id)}
     if not isinstance(cluster_id, Absent):
         pairs["cluster.id"] = cluster_id
@@ -130,7 +130,7 @@ def meta_properties(
 
 
 def parse_properties(data: bytes | memoryview) -> Iterator[Property]:
-    """Keys and values of a java.util.Properties text, with the line each begins on."""
+    """Yield the keys and values of a java.util.Properties text, with the line on which each begins."""
     for line in _logical_lines(data):
         text = line.content.decode("latin-1")
         at = 0

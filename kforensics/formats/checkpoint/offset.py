@@ -31,14 +31,14 @@ CHECKPOINT_VERSION = 0
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _PLAIN_ENTRY = re.compile(rb"([a-zA-Z0-9._-]{1,249}) ([0-9]{1,9}) ([0-9]{1,18})")
-"""A line as brokers write it: recognised in one step, since a hostile file may have a million of them."""
+"""The pattern of a line as brokers write it: one match per line, since a hostile file may have a million of them."""
 
 # Kafka splits on \s+ of a Java regex: these six bytes and no others.
 _BLANK = re.compile(rb"[ \t\n\x0b\f\r]+")
 
 
 class CheckpointEntry(NamedTuple):
-    """One partition's offset and the number of the line that says it, from 1."""
+    """The offset of one partition and the number of its line, from 1."""
 
     topic: str
     partition: int
@@ -49,20 +49,20 @@ class CheckpointEntry(NamedTuple):
 
     @property
     def span(self) -> Span:
-        """The bytes of the line."""
+        """The span of the line in the file."""
         return Span(self.position, self.length)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """What one offset checkpoint says, in the order of the file."""
+    """The content of one offset checkpoint, in the order of the file."""
 
     entries: tuple[CheckpointEntry, ...] = ()
     damage: tuple[Damage, ...] = field(default=())
 
 
 def parse_checkpoint(data: bytes | memoryview) -> Checkpoint:
-    """Entries and damage of an offset checkpoint.
+    """Parse an offset checkpoint (`OffsetCheckpointFile`) into its entries and damage.
 
     Raises:
         FormatError: the file does not begin with a version; `UnsupportedFormat` where it is not 0.
@@ -74,7 +74,7 @@ def parse_checkpoint(data: bytes | memoryview) -> Checkpoint:
 
 
 def check_checkpoint(data: bytes | memoryview) -> Checkpoint:
-    """The damage of an offset checkpoint without its entries, of which there may be a million.
+    """Check an offset checkpoint and return its damage without the entries, which may be a million.
 
     Raises:
         FormatError: as `parse_checkpoint` does.
@@ -86,7 +86,7 @@ def check_checkpoint(data: bytes | memoryview) -> Checkpoint:
 
 
 def iter_checkpoint(data: bytes | memoryview, damage: DamageList) -> Iterator[CheckpointEntry]:
-    """The entries one by one, for who keeps few of many.
+    """Yield the entries one by one, for a caller that keeps few of them.
 
     Raises:
         FormatError: as `parse_checkpoint` does.
@@ -98,18 +98,18 @@ def iter_checkpoint(data: bytes | memoryview, damage: DamageList) -> Iterator[Ch
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
-    """The file as a broker writes it; line numbers and damage are not content."""
+    """Encode the file as a broker writes it; line numbers and damage are no content."""
     return encode_frame(f"{entry.topic} {entry.partition} {entry.offset}" for entry in checkpoint.entries)
 
 
 def encode_frame(lines: Iterable[str]) -> bytes:
-    """Version, count and lines of a checkpoint file."""
+    """Encode the version, count and lines of a checkpoint file (`CheckpointFile`)."""
     body = list(lines)
     return "".join(f"{line}\n" for line in (CHECKPOINT_VERSION, len(body), *body)).encode()
 
 
 def parse_frame(data: bytes | memoryview, damage: DamageList) -> Iterator[TextLine]:
-    """The entry lines of a checkpoint file; a wrong count becomes damage once the lines are read.
+    """Yield the entry lines of a checkpoint file (`CheckpointFile`); a wrong count becomes damage once the lines are read.
 
     Raises:
         FormatError: the file does not begin with a version; `UnsupportedFormat` where it is not 0.
@@ -127,7 +127,7 @@ def parse_frame(data: bytes | memoryview, damage: DamageList) -> Iterator[TextLi
         damage.add(
             second.span, DamageKind.TEXT, expected="a count of entries", found=shown(second.content), line=second.number
         )
-        if len(_BLANK.split(second.content)) > 1:  # an entry stands where the count should: the count is gone
+        if len(_BLANK.split(second.content)) > 1:  # an entry is where the count should be: the count is missing
             lines = chain((second,), lines)
         declared = None
     found = 0
@@ -145,7 +145,7 @@ def parse_frame(data: bytes | memoryview, damage: DamageList) -> Iterator[TextLi
 
 
 def split_fields(line: TextLine) -> list[bytes]:
-    """The fields of a line as Kafka splits them: a leading blank makes an empty field, trailing ones none."""
+    """Split a line into fields as Kafka does: a leading blank makes an empty field, trailing blanks make none."""
     return _BLANK.split(line.content.rstrip(b" \t\x0b\f"))
 
 
@@ -191,11 +191,3 @@ def _parse_odd_entry(line: TextLine, damage: DamageList) -> CheckpointEntry | No
         )
         return None
     return CheckpointEntry(topic, partition, offset, line.number, line.position, len(line.content))
-
-
-def span_of_line(data: bytes | memoryview, number: int) -> Span:
-    """The bytes of a line by its number, for citations; empty at the end where there is no such line."""
-    for line in walk_lines(data):
-        if line.number == number:
-            return line.span
-    return Span(len(data), 0)

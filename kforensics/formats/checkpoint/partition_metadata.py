@@ -27,14 +27,14 @@ METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """The id of `__cluster_metadata`, the same in every cluster."""
 
 MOST_LINES = 16
-"""Lines of the file that are looked at; a broker writes two."""
+"""The most lines of the file that are read; a broker writes two."""
 
 _LINE = re.compile(rb"\s*([A-Za-z_]+)\s*:\s*(\S*)\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionMetadata:
-    """The topic id, with the line that says it."""
+    """The topic id with the number of its line."""
 
     version: int
     topic_id: str | Absent
@@ -43,10 +43,10 @@ class PartitionMetadata:
 
 
 def parse_partition_metadata(data: bytes | memoryview) -> PartitionMetadata:
-    """The topic id of a partition directory.
+    """Parse `partition.metadata`, the topic id of a partition directory.
 
     Raises:
-        FormatError: no line is one a broker writes; `UnsupportedFormat` where the version is not 0.
+        FormatError: the file holds no line that a broker writes; `UnsupportedFormat` where the version is not 0.
     """
     damage = DamageList()
     values: dict[str, tuple[TextLine, bytes]] = {}
@@ -76,17 +76,17 @@ def parse_partition_metadata(data: bytes | memoryview) -> PartitionMetadata:
 
 
 def encode_partition_metadata(metadata: PartitionMetadata) -> bytes:
-    """The file as a broker writes it, without a line break at the end."""
+    """Encode the file as a broker writes it, without a line break at the end."""
     return f"version: {metadata.version}\ntopic_id: {metadata.topic_id}".encode()
 
 
 def uuid_bytes(text: str) -> bytes:
-    """The 16 bytes of a Kafka `Uuid` of 22 characters."""
+    """Return the 16 bytes of a Kafka `Uuid` of 22 characters."""
     return base64.urlsafe_b64decode(text + "==")
 
 
 def uuid_text(data: bytes) -> str:
-    """The 22 characters of a Kafka `Uuid` of 16 bytes."""
+    """Return the 22 characters of a Kafka `Uuid` of 16 bytes."""
     return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
 
 

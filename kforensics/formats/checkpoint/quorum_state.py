@@ -4,7 +4,7 @@
     data_version 0: clusterId, leaderId, leaderEpoch, votedId, appliedOffset, currentVoters [{voterId}]
     data_version 1 (3.8 and later, kraft.version 1): leaderId, leaderEpoch, votedId, votedDirectoryId
 
-Kafka: `FileQuorumStateStore`, `QuorumStateData`. Its -1 for "no leader" and "no vote" end here.
+Kafka: `FileQuorumStateStore`, `QuorumStateData`. Its -1 for "no leader" and "no vote" become `NOT_WRITTEN`.
 """
 
 import json
@@ -24,7 +24,7 @@ NO_DIRECTORY_ID = "A" * 22
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumState:
-    """What the node last wrote about its quorum; `NOT_WRITTEN` is "none", `NOT_APPLICABLE` "not in this version"."""
+    """The quorum state that the node wrote last; `NOT_WRITTEN` means "none", `NOT_APPLICABLE` "not in this version"."""
 
     data_version: int
     leader_id: int | Absent
@@ -38,7 +38,7 @@ class QuorumState:
 
 
 def parse_quorum_state(data: bytes | memoryview) -> QuorumState:
-    """The quorum state of a node.
+    """Parse `quorum-state`, the vote and the leader that a node knows.
 
     Raises:
         FormatError: the bytes are no JSON object; `UnsupportedFormat` where its version is neither 0 nor 1.
@@ -67,7 +67,7 @@ def parse_quorum_state(data: bytes | memoryview) -> QuorumState:
 
 
 def encode_quorum_state(state: QuorumState) -> bytes:
-    """The file as a node writes it, in the order of its fields."""
+    """Encode the file as a node writes it, in the order of its fields."""
     leader = {
         "leaderId": _sentinel(state.leader_id),
         "leaderEpoch": _sentinel(state.leader_epoch),

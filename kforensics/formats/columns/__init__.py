@@ -1,1 +1,1 @@
-"""Many records at once, as columns of numbers."""
+"""Decode many records at once as columns of numbers."""

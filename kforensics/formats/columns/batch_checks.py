@@ -1,4 +1,4 @@
-"""What is checked of a batch whose checksum holds: its header's sense, a wrapper's messages, and every record."""
+"""The checks of a batch whose checksum is right: the values of its header, the messages of a wrapper, and every record."""
 
 from collections.abc import Iterator
 
@@ -36,7 +36,7 @@ class WindowBatches:
         self.damage: list[Damage] = []
 
     def reject(self, row: int, kind: DamageKind, expected: str, found: str) -> None:
-        """Note that a batch is not as its format says."""
+        """Record that a batch is malformed."""
         batch = self.table[row]
         self.sound[row] = False
         self.damage.append(
@@ -50,7 +50,7 @@ class WindowBatches:
         )
 
     def reject_body(self, row: int, error: FormatError, start: int | None = None) -> None:
-        """Note what the exact reader said of a batch; `start` is the batch's place in the buffer that the error's span is in."""
+        """Record the exact reader's error in a batch; `start` is the position of the batch in the buffer to which the error's span belongs."""
         batch = self.table[row]
         if isinstance(error, OutputLimitReached | WindowTooLarge | TooManyHeaders):
             kind, where = DamageKind.TOO_LARGE, ""
@@ -66,7 +66,7 @@ class WindowBatches:
 
 
 def check_headers(batches: WindowBatches) -> None:
-    """Numbers of magic 2 headers that can't be, checksum or not."""
+    """Reject impossible numbers in magic 2 headers."""
     table = batches.table
     counts = table["count"].astype(np.int64)
     deltas = table["last_offset"] - table["base_offset"]
@@ -95,7 +95,7 @@ def check_headers(batches: WindowBatches) -> None:
 
 
 def open_wrappers(batches: WindowBatches) -> None:
-    """Fill in the first offset and the count of wrapper messages, which stand inside them; all that is in them is checked on the way."""
+    """Fill in the first offset and the record count of wrappers, which only their messages show, and check these messages."""
     table = batches.table
     is_wrapper = batches.sound & (table["magic"] < 2) & (table["attributes"] & CODEC_MASK > 0)
     for row in np.flatnonzero(is_wrapper).tolist():
@@ -110,7 +110,7 @@ def open_wrappers(batches: WindowBatches) -> None:
 
 
 def check_records(batches: WindowBatches) -> None:
-    """Every record of every sound batch: lengths, counts, rising offsets."""
+    """Check every record of every sound batch: lengths, counts, rising offsets."""
     _check_messages(batches)
     for found in _bodies(batches):
         if isinstance(found, BodyDamage):
@@ -134,7 +134,7 @@ def _bodies(batches: WindowBatches) -> Iterator[Bodies | BodyDamage]:
 
 
 def _check_messages(batches: WindowBatches) -> None:
-    """Plain messages of magic 0 and 1: key and value fill what the length says."""
+    """Check that key and value fill the length of each plain message of magic 0 and 1."""
     table = batches.table
     rows = np.flatnonzero(batches.sound & (table["magic"] < 2) & (table["attributes"] & CODEC_MASK == 0))
     if not len(rows):

@@ -15,25 +15,25 @@ from kforensics.formats.primitives.compression import SMALLEST_LIMIT, OutputLimi
 from kforensics.formats.primitives.word_buffer import WordBuffer
 
 PAYLOAD_LENGTH = 8 << 20
-"""Bytes decompressed before they are looked at; a larger batch makes it grow up to the output limit."""
+"""The bytes that are decompressed before they are decoded; a larger batch makes the buffer grow up to the output limit."""
 
 
 class Bodies(NamedTuple):
-    """Bodies side by side in one buffer, good until the next ones are asked for."""
+    """Bodies side by side in one buffer, valid until the next bodies are read."""
 
     buffer: WordBuffer
     lanes: Lanes
 
 
 class BodyDamage(NamedTuple):
-    """A batch whose body can't be had."""
+    """A batch whose body cannot be read."""
 
     row: int
     error: FormatError
 
 
 def plain_bodies(window: WordBuffer, table: BatchTable, rows: NDArray[np.int64], file_position: int) -> Bodies:
-    """Uncompressed bodies, where they lie."""
+    """Return the uncompressed bodies without a copy."""
     starts = table["position"][rows] - file_position
     return Bodies(window, _lanes(table, rows, starts + BATCH_HEADER.length, starts + table["length"][rows]))
 
@@ -41,7 +41,7 @@ def plain_bodies(window: WordBuffer, table: BatchTable, rows: NDArray[np.int64],
 def compressed_bodies(
     window: WordBuffer, payload: WordBuffer, table: BatchTable, rows: NDArray[np.int64], file_position: int
 ) -> Iterator[Bodies | BodyDamage]:
-    """Compressed bodies in file order, as many at a time as the payload buffer takes."""
+    """Yield the compressed bodies in file order, as many at a time as the payload buffer holds."""
     places = (table["position"][rows] - file_position).tolist()
     lengths = table["length"][rows].tolist()
     codecs = (table["attributes"][rows] & CODEC_MASK).tolist()
@@ -50,7 +50,7 @@ def compressed_bodies(
     expansion = 1.0
     while index < len(rows):
         body = window.view[places[index] + BATCH_HEADER.length : places[index] + lengths[index]]
-        # An earlier batch may have made the payload grow, whose codec holds less beside it.
+        # An earlier batch, whose codec needs less memory beside its output, may have made the payload buffer grow.
         is_too_large = payload.capacity > SMALLEST_LIMIT and payload.capacity > output_limit(codecs[index], body)
         if is_too_large and not used:
             payload.shrink(PAYLOAD_LENGTH)
@@ -79,7 +79,7 @@ def compressed_bodies(
 
 
 def _next_capacity(capacity: int, limit: int) -> int:
-    # One step from there to the limit: what an allocator is given back in between, it may keep.
+    # One step leads from there to the limit: an allocator may keep what it gets back between smaller steps.
     return limit if capacity >= PAYLOAD_LENGTH else min(max(capacity * 8, 1 << 16), PAYLOAD_LENGTH)
 
 
@@ -97,6 +97,6 @@ def _filled(payload: WordBuffer, table: BatchTable, rows: NDArray[np.int64], end
 
 
 def _lanes(table: BatchTable, rows: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Lanes:
-    # A count is a claim: what the body can't hold is cut to one more than it can, which the exact reader then finds missing.
+    # A count is a claim: it is limited to one record more than the body can hold, and the exact reader reports the missing one.
     counts = np.minimum(table["count"][rows].astype(np.int64), (ends - starts) // SMALLEST_RECORD + 1)
     return Lanes(rows, starts, ends, np.maximum(counts, 0), table["last_offset"][rows] - table["base_offset"][rows])

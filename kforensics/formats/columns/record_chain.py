@@ -1,4 +1,4 @@
-"""Where each record of many batches starts, which only its predecessor knows.
+"""Find where each record of many batches starts; only the record before it shows this.
 
 The chain is followed in all batches of a group at the same time, one lane a batch, so that the interpreter runs once per record index; where few lanes
 are left it follows them one by one.
@@ -17,20 +17,20 @@ from kforensics.formats.primitives.varint import read_varint
 from kforensics.formats.primitives.word_buffer import WordBuffer
 
 GROUP_RECORDS = 1 << 16
-"""Records that are found in one go."""
+"""The most records that one pass finds."""
 
 PIECE_LENGTH = 2 << 20
 """Bytes of bodies in a piece: what its columns are read from again and again stays in the processor's own cache."""
 
 FEW_LANES = 64
-"""Below it one lane after the other is faster than all at once."""
+"""With fewer lanes than this, following them one after the other is faster."""
 
 _SMALLEST_LENGTH = SMALLEST_RECORD - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """Bodies of batches in one buffer, in file order; `rows` says which batch of the caller's table each one is."""
+    """Bodies of batches in one buffer, in file order; `rows` holds the row of each batch in the caller's table."""
 
     rows: NDArray[np.int64]
     starts: Positions
@@ -39,9 +39,15 @@ class Lanes:
     last_offset_deltas: Values
 
     def part(self, first: int, end: int) -> "Lanes":
-        """The lanes from `first` up to `end`."""
-        cut = slice(first, end)
-        return Lanes(self.rows[cut], self.starts[cut], self.ends[cut], self.counts[cut], self.last_offset_deltas[cut])
+        """Return the lanes from `first` up to `end`."""
+        chosen = slice(first, end)
+        return Lanes(
+            self.rows[chosen],
+            self.starts[chosen],
+            self.ends[chosen],
+            self.counts[chosen],
+            self.last_offset_deltas[chosen],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +57,21 @@ class Piece:
     first_lane: int
     lanes: Lanes
     skipped: int
-    """Records of a long lane that came in earlier pieces."""
+    """The number of records of a long lane that earlier pieces held."""
     is_rest: bool
-    """The lanes end with this piece."""
+    """Whether the lanes end with this piece."""
     counts: Values
-    """Records of each lane that are in this piece."""
+    """The number of records of each lane in this piece."""
     positions: Positions
-    """Behind each record's length."""
+    """The position behind the length of each record."""
     limits: Positions
-    """Behind each record."""
+    """The position behind each record."""
     sound: Flags
-    """Of each lane: all its records in this piece were found; of others the places are not to be used."""
+    """Whether all records of each lane in this piece were found; the positions of the other lanes must not be used."""
 
 
 def chain_pieces(buffer: WordBuffer, lanes: Lanes) -> Iterator[Piece]:
     """The records of all lanes, in pieces of at most `GROUP_RECORDS` that have about `PIECE_LENGTH`; counts must be checked against the bodies' lengths before."""
-    if not len(lanes.rows):
-        return
     totals = np.cumsum(lanes.counts)
     first = 0
     while first < len(totals):
@@ -133,7 +137,7 @@ def _follow_lanes(buffer: WordBuffer, group: Lanes) -> tuple[Positions, Position
     positions = np.zeros(total, dtype=np.int64)
     limits = np.zeros(total, dtype=np.int64)
     sound = np.ones(len(slots), dtype=np.bool_)
-    # Longest lanes first: those still going at any record index are the first so many.
+    # Longest lanes first: the lanes that reach a record index are then always the first ones.
     order = np.argsort(-group.counts, kind="stable")
     cursors, ends, places = group.starts[order], group.ends[order], slots[order]
     falling_counts = -group.counts[order]
@@ -147,7 +151,7 @@ def _follow_lanes(buffer: WordBuffer, group: Lanes) -> tuple[Positions, Position
         fits = complete & (lengths >= _SMALLEST_LENGTH) & (next_cursors <= ends)
         if not fits.all():
             good[:going] &= fits
-            # A lane that ended stays where it is: in bounds, and never called sound again.
+            # A lane that ended keeps its position: it is in bounds and is not called sound again.
             next_cursors = np.where(fits, next_cursors, cursors)
         positions[places + index] = behind
         limits[places + index] = next_cursors
@@ -168,7 +172,7 @@ def _follow_lane(buffer: WordBuffer, start: int, end: int, positions: Positions,
     append = behind.append
     position = start
     try:
-        # As little as possible for each record: the length, in one or two bytes up to 8 KiB. Whether all fit is asked of all at once.
+        # The loop does as little as possible per record: it reads the length, in one or two bytes up to 8 KiB. All records are checked at once later.
         for _ in range(len(positions)):
             byte = content[position]
             if byte < 0x80:
@@ -190,6 +194,6 @@ def _follow_lane(buffer: WordBuffer, start: int, end: int, positions: Positions,
     lengths, behind_lengths, complete = read_varints(buffer, starts)
     if not (complete & (lengths >= _SMALLEST_LENGTH)).all():
         return False
-    # Only now: places that do not hold must not reach whoever reads from them.
+    # Positions are stored only after the check: nothing may read from wrong ones.
     positions[:], limits[:] = behind_lengths, found
     return True

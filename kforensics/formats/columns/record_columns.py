@@ -1,6 +1,6 @@
 """Records of many batches at once, as columns: with all starts known, each field of all records is decoded by whole-column arithmetic.
 
-The fast path answers one question surely: *this batch is sound*. A batch of which it can't say so goes to the exact reader in records.py, which finds
+The fast path answers one question for certain: whether a batch is sound. The exact reader in records.py reads any other batch, and finds
 it sound after all or says what is wrong with it.
 """
 
@@ -27,7 +27,7 @@ class RecordColumns:
     """Records in file order; positions are places in the buffer that holds the bodies, lengths are -1 for null."""
 
     rows: NDArray[np.int64]
-    """Of each record, the row of its batch."""
+    """The row of the batch of each record."""
     timestamp_delta: Values
     offset_delta: Values
     key_position: Positions
@@ -39,26 +39,26 @@ class RecordColumns:
     end: Positions
 
     def part(self, first: int, end: int) -> "RecordColumns":
-        """The records from `first` up to `end`."""
+        """Return the records from `first` up to `end`."""
         return RecordColumns(*(getattr(self, name)[first:end] for name in self.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
 class LaneDamage:
-    """What the exact reader says of a lane; the error's span is in the buffer."""
+    """The error that the exact reader found in a lane; its span is in the buffer."""
 
     lane: int
     error: FormatError
 
 
 class ExactReads:
-    """Bytes of bodies that the exact reader may go through: a few hundred compressed bytes hold millions of records, each of which costs it microseconds."""
+    """The budget of the exact reader, in bytes of bodies: a few hundred compressed bytes hold millions of records, and each costs it microseconds."""
 
     def __init__(self, allowance: int) -> None:
         self._left = allowance
 
     def take(self, length: int) -> bool:
-        """Whether so many bytes may be read, which are gone then."""
+        """Return whether this many bytes may be read, and take them from the budget."""
         if length > self._left:
             return False
         self._left -= length
@@ -66,7 +66,7 @@ class ExactReads:
 
 
 def find_damaged_lanes(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> list[LaneDamage]:
-    """The lanes whose records are not as the format says."""
+    """Return the lanes whose records are malformed."""
     doubtful: set[int] = set()
     previous_delta = -1
     for piece in chain_pieces(buffer, lanes):
@@ -83,7 +83,7 @@ def find_damaged_lanes(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> l
 
 
 def iter_columns(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> Iterator[RecordColumns | LaneDamage]:
-    """Columns of all records in file order, and each damage behind the readable records of its lane."""
+    """Yield the columns of all records in file order, and each damage behind the readable records of its lane."""
     previous_delta = -1
     given_up = -1
     for piece in chain_pieces(buffer, lanes):

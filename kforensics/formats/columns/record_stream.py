@@ -1,4 +1,4 @@
-"""Records of a window as columns over one buffer, in file order: for whoever lists many of them, payload slices need no copy."""
+"""Records of a window as columns over one buffer, in file order, so that listing many records copies no payload."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,12 +32,12 @@ class RecordChunk:
 
     view: memoryview
     batches: BatchTable
-    """The table that `rows` points into."""
+    """The batch table to which `rows` refers."""
     rows: NDArray[np.int64]
-    """Of each record, the row of its batch."""
+    """The row of the batch of each record."""
     offset: NDArray[np.int64]
     timestamp_ms: NDArray[np.int64]
-    """The effective time, -1 for none."""
+    """The effective timestamp in milliseconds, -1 for none."""
     sequence: NDArray[np.int64]
     """-1 for none."""
     key_position: NDArray[np.int64]
@@ -48,10 +48,10 @@ class RecordChunk:
     header_position: NDArray[np.int64]
     header_count: NDArray[np.int64]
     end: NDArray[np.int64]
-    """Behind the record, where its headers end too."""
+    """The position behind the record, where its headers end too."""
 
     def records(self) -> Iterator[Record]:
-        """The same as values, payloads copied."""
+        """Yield the records as values with copies of their payloads."""
         view = self.view
         numbers = (self.offset, self.timestamp_ms, self.sequence)
         places = (self.key_position, self.key_length, self.value_position, self.value_length)
@@ -181,7 +181,7 @@ def _message_chunk(table: BatchTable, gathered: list[tuple[int, Record]]) -> Rec
 
 
 def _batch_fields(batch: np.void) -> tuple[int, int, int, int, int, int, bool, bool]:
-    """What a `Record` says of its batch, in its order."""
+    """Return the fields of a batch that a `Record` carries, in its order."""
     attributes = int(batch["attributes"])
     return (
         int(batch["position"]),

@@ -1,7 +1,7 @@
-"""Varints of many places at once, as arithmetic on whole columns.
+"""Decode the varints at many positions at once by arithmetic on whole columns.
 
 Nearly all varints of a log have one byte or two. Where all of a column do, their bytes are gathered; else eight bytes a place. A varint that does not
-end within eight bytes is told apart and left to the exact reader: only a varlong of 2^55 and more is that long.
+end within eight bytes is flagged and left to the exact reader: only a varlong of 2^55 and more is that long.
 """
 
 import numpy as np
@@ -15,10 +15,10 @@ Words = NDArray[np.uint64]
 Octets = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 AllOrFlags = np.bool_ | Flags
-"""One answer for all, or one for each."""
+"""One flag for all values, or one flag per value."""
 
 _MORE = 0x80
-"""The bit of a byte that says that another one follows."""
+"""The bit of a byte that is set if another byte follows."""
 
 _ONE = np.uint64(1)
 _STOP_BITS = np.uint64(0x8080808080808080)

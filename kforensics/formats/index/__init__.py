@@ -1,1 +1,1 @@
-"""The files beside a segment: offset, time and transaction index, producer snapshot."""
+"""The files beside a segment: offset index, time index, transaction index and producer snapshot."""

@@ -37,7 +37,11 @@ class OffsetIndex:
 
 
 def parse_offset_index(data: bytes | memoryview) -> OffsetIndex:
-    """The entries of an offset index, its preallocated tail apart."""
+    """Parse an offset index (`OffsetIndex`); the preallocated zeros behind the entries are a span of their own.
+
+    Returns:
+        The entries, and the damage of malformed ones, which stay among the entries.
+    """
     entries, tail = split_preallocated(data, OFFSET_INDEX_LAYOUT)
     damage = DamageList()
     check_rounded(len(data), tail, INDEX_ENTRY_LENGTH, damage)
@@ -63,26 +67,26 @@ def parse_offset_index(data: bytes | memoryview) -> OffsetIndex:
 
 
 def encode_offset_index(index: OffsetIndex) -> bytes:
-    """The file's bytes, its preallocated tail included."""
+    """Encode the file with its preallocated tail."""
     return np.ascontiguousarray(index.entries, dtype=OFFSET_INDEX_LAYOUT.dtype).tobytes() + bytes(
         index.zero_tail.length
     )
 
 
 def offset_index(entries: list[tuple[int, int]], *, preallocated: int = 0) -> OffsetIndex:
-    """The value of (relative offset, position) pairs; `preallocated` is the untrimmed file's length."""
+    """Build an index from (relative offset, position) pairs; `preallocated` is the length of the untrimmed file in bytes."""
     array = np.array(entries, dtype=OFFSET_INDEX_LAYOUT.dtype)
     used = len(entries) * INDEX_ENTRY_LENGTH
     return OffsetIndex(entries=array, zero_tail=Span(used, max(preallocated - used, 0)))
 
 
 def entry_span(at: int, entry_length: int) -> Span:
-    """The bytes of the entry with that number, from 0."""
+    """Return the span of the entry with this number, from 0."""
     return Span(at * entry_length, entry_length)
 
 
 def split_preallocated(data: bytes | memoryview, layout: FixedLayout) -> tuple[NDArray[Any], Span]:
-    """Entries up to the last one that is not all zeros, and the run of zeros behind it."""
+    """Return the entries up to the last one that is not all zeros, and the run of zeros behind it."""
     count = len(data) // layout.length
     words = np.frombuffer(data, dtype=">u4", count=count * layout.length // 4)
     used = _last_used(words) * 4
@@ -95,7 +99,7 @@ def split_preallocated(data: bytes | memoryview, layout: FixedLayout) -> tuple[N
 
 
 def check_rounded(length: int, tail: Span, entry_length: int, damage: DamageList) -> None:
-    """Note an incomplete entry at the end of the file."""
+    """Record an incomplete entry at the end of the file."""
     rest = length % entry_length
     if rest:
         found = f"{rest} bytes" + (" of zeros" if tail.end == length else "")
@@ -108,7 +112,7 @@ def check_rounded(length: int, tail: Span, entry_length: int, damage: DamageList
 
 
 def _last_used(words: NDArray[Any]) -> int:
-    """One more than the place of the last word that is not zero, looked for from the end."""
+    """Return the position behind the last word that is not zero; the search runs from the end."""
     end = len(words)
     step = 1024
     while end:

@@ -66,7 +66,7 @@ class ProducerEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerSnapshot:
-    """Producers in the order of the file, and whether the checksum holds over them."""
+    """The producers in the order of the file, and whether the checksum is right."""
 
     entries: tuple[ProducerEntry, ...] = ()
     crc: int | Absent = Absent.NOT_WRITTEN
@@ -75,7 +75,7 @@ class ProducerSnapshot:
 
 
 def parse_producer_snapshot(data: bytes | memoryview) -> ProducerSnapshot:
-    """Producers and damage of a snapshot; with a bad checksum the entries are those that the bytes spell.
+    """Parse a producer snapshot (`ProducerStateManager.readSnapshot`); with a wrong checksum the entries are decoded all the same.
 
     Raises:
         UnexpectedEnd: the file is shorter than its header (brokers up to 2.7 could leave it empty, KAFKA-9892).
@@ -110,19 +110,19 @@ def parse_producer_snapshot(data: bytes | memoryview) -> ProducerSnapshot:
 
 
 def encode_producer_snapshot(snapshot: ProducerSnapshot) -> bytes:
-    """The file as a broker writes it, with the checksum of its entries."""
+    """Encode the file as a broker writes it, with the checksum of its entries."""
     return encode_producers(snapshot.entries)
 
 
 def encode_producers(entries: Iterable[ProducerEntry]) -> bytes:
-    """A snapshot of these producers."""
+    """Encode a snapshot of these producers."""
     body = [ENTRY_LAYOUT.struct.pack(*entry) for entry in entries]
     covered = HEADER_LAYOUT.struct.pack(PRODUCER_SNAPSHOT_VERSION, 0, len(body))[_CRC_COVERS_FROM:] + b"".join(body)
     return HEADER_LAYOUT.struct.pack(PRODUCER_SNAPSHOT_VERSION, crc32c(covered), len(body))[:_CRC_COVERS_FROM] + covered
 
 
 def empty_file_damage() -> Damage:
-    """What a snapshot of 0 bytes is: a broker deletes it when it loads and takes an older one."""
+    """Return the damage of a snapshot of 0 bytes, which a broker deletes when it loads the log to use an older one."""
     return Damage(
         span=Span(0, 0),
         kind=DamageKind.LENGTH,

@@ -36,7 +36,7 @@ class TimeIndex:
 
 
 def parse_time_index(data: bytes | memoryview) -> TimeIndex:
-    """The entries of a time index, its preallocated tail apart.
+    """Parse a time index (`TimeIndex`); the preallocated zeros behind the entries are a span of their own.
 
     A first entry of timestamp 0 at the base offset is all zeros, and counts as part of the tail.
     """
@@ -63,12 +63,12 @@ def parse_time_index(data: bytes | memoryview) -> TimeIndex:
 
 
 def encode_time_index(index: TimeIndex) -> bytes:
-    """The file's bytes, its preallocated tail included."""
+    """Encode the file with its preallocated tail."""
     return np.ascontiguousarray(index.entries, dtype=TIME_INDEX_LAYOUT.dtype).tobytes() + bytes(index.zero_tail.length)
 
 
 def time_index(entries: list[tuple[int, int]], *, preallocated: int = 0) -> TimeIndex:
-    """The value of (timestamp, relative offset) pairs; `preallocated` is the untrimmed file's length."""
+    """Build an index from (timestamp in ms, relative offset) pairs; `preallocated` is the length of the untrimmed file in bytes."""
     array = np.array(entries, dtype=TIME_INDEX_LAYOUT.dtype)
     used = len(entries) * TIME_ENTRY_LENGTH
     return TimeIndex(entries=array, zero_tail=Span(used, max(preallocated - used, 0)))

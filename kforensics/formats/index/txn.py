@@ -32,7 +32,7 @@ TXN_INDEX_VERSION = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """One aborted transaction: its producer, its first record, its marker, and the last stable offset then."""
+    """One aborted transaction: its producer, its first offset, the offset of its marker, and the last stable offset at that time."""
 
     version: int
     producer_id: int
@@ -50,7 +50,7 @@ class TxnIndex:
 
 
 def parse_txn_index(data: bytes | memoryview) -> TxnIndex:
-    """Entries and damage of a transaction index; entries that make no sense stay among the entries."""
+    """Parse a transaction index (`TransactionIndex`); malformed entries stay among the entries."""
     damage = DamageList()
     whole = len(data) // TXN_ENTRY_LENGTH * TXN_ENTRY_LENGTH
     entries = tuple(AbortedTransaction(*values) for values in TXN_INDEX_LAYOUT.struct.iter_unpack(data[:whole]))
@@ -65,12 +65,12 @@ def parse_txn_index(data: bytes | memoryview) -> TxnIndex:
 
 
 def encode_txn_index(index: TxnIndex) -> bytes:
-    """The file's bytes."""
+    """Encode the file."""
     return encode_aborted_transactions(index.entries)
 
 
 def encode_aborted_transactions(entries: Iterable[AbortedTransaction]) -> bytes:
-    """The bytes of entries in their order."""
+    """Encode entries in their order."""
     return b"".join(TXN_INDEX_LAYOUT.struct.pack(*entry) for entry in entries)
 
 

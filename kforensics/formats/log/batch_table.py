@@ -1,4 +1,4 @@
-"""The batch table: one row a batch, whatever its magic, as a numpy structured array.
+"""The batch table: a numpy structured array with one row per batch of any magic.
 
 A "batch" is a magic 2 record batch or a top-level message of magic 0 and 1 (wrapper or not). Kafka's sentinels are kept in the columns, since a
 column has one type: -1 means "none" in `partition_leader_epoch`, `producer_id`, `producer_epoch`, `base_sequence` and the timestamps.
@@ -20,7 +20,7 @@ BATCH_DTYPE = np.dtype(
         ("crc_valid", "?"),
         ("magic", "i1"),
         ("attributes", "<i2"),
-        ("count", "<i4"),  # as stored; magic 0 and 1: inner messages counted
+        ("count", "<i4"),  # as stored; magic 0 and 1: the number of inner messages
         ("base_timestamp", "<i8"),  # the delete horizon where attribute bit 6 is set
         ("max_timestamp", "<i8"),
         ("producer_id", "<i8"),
@@ -41,5 +41,5 @@ DELETE_HORIZON_BIT = 0x40
 
 
 def empty_batches(count: int = 0) -> BatchTable:
-    """A table of `count` zeroed rows."""
+    """Return a table of `count` zeroed rows."""
     return np.zeros(count, dtype=BATCH_DTYPE)

@@ -6,7 +6,7 @@
 The CRC-32 covers magic to the end; it does not cover offset and length. Attributes: bits 0 to 2 the codec, bit 3 (magic 1) log-append time.
 
 A wrapper's value is a compressed sequence of messages of the same magic, never wrappers again; its offset is that of its last message. Inner offsets
-are absolute in magic 0; in magic 1 they are relative, and the last one stands for the wrapper's offset. Under log-append time the wrapper's timestamp
+are absolute in magic 0; in magic 1 they are relative, and the last one has the wrapper's offset. Under log-append time the wrapper's timestamp
 is that of all its messages. Kafka: AbstractLegacyRecordBatch, LegacyRecord.
 """
 
@@ -48,14 +48,23 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageSet:
-    """A top-level message and what it stands for: itself, or the messages that it wraps, with absolute offsets and effective timestamps."""
+    """A top-level message and its content: the message itself, or the messages that it wraps, with absolute offsets and effective timestamps."""
 
     wrapper: Message
     messages: tuple[Message, ...]
 
 
 def parse_message(data: Buffer, start: int = 0, end: int | None = None) -> tuple[Message, int]:
-    """The message at `start` and the position behind it; the CRC is not asked."""
+    """Read the message at `start` and return it with the position behind it; the CRC is not checked.
+
+    Args:
+        data: the bytes that hold the message.
+        start: the position of the message in `data`.
+        end: the position that the message must not cross; the end of `data` if it is not given.
+
+    Raises:
+        FormatError: the bytes are no message of magic 0 or 1.
+    """
     end = len(data) if end is None else end
     if end - start < MESSAGE_HEADER_0.length:
         raise UnexpectedEnd(
@@ -101,25 +110,41 @@ def _parse_nullable(data: Buffer, start: int, end: int) -> tuple[bytes | None, i
 
 
 def computed_crc(data: Buffer, start: int, end: int) -> int:
-    """The CRC-32 that the message from `start` to `end` calls for."""
+    """Compute the CRC-32 of the message from `start` to `end`."""
     return crc32(memoryview(data)[start + CRC_COVERED_POSITION : end])
 
 
 class WrapperSummary(NamedTuple):
-    """What a wrapper holds, without its messages."""
+    """A summary of a wrapper without its messages."""
 
     first_offset: int
     message_count: int
 
 
 def parse_message_set(data: Buffer, output_limit: int = WRAPPED_LIMIT) -> MessageSet:
-    """One whole top-level message and the messages it stands for; spans of errors inside a wrapper are relative to its decompressed value."""
+    """Read one whole top-level message and the messages that it wraps.
+
+    Args:
+        data: exactly the bytes of the message.
+        output_limit: the most bytes that the wrapper may decompress to.
+
+    Raises:
+        FormatError: the message is malformed; inside a wrapper the span is relative to the decompressed value.
+    """
     wrapper, _ = parse_message(data)
     return MessageSet(wrapper=wrapper, messages=tuple(_iter_messages(wrapper, _inner_bytes(wrapper, output_limit))))
 
 
 def summarize_wrapper(data: Buffer, output_limit: int = WRAPPED_LIMIT) -> WrapperSummary:
-    """Open a wrapper, check what is in it, and keep nothing of it."""
+    """Decompress a wrapper and check its messages without keeping them.
+
+    Args:
+        data: exactly the bytes of the wrapper.
+        output_limit: the most bytes that the wrapper may decompress to.
+
+    Raises:
+        FormatError: the wrapper or one of its messages is malformed.
+    """
     wrapper, _ = parse_message(data)
     inner = _inner_bytes(wrapper, output_limit)
     first = count = 0
@@ -131,7 +156,16 @@ def summarize_wrapper(data: Buffer, output_limit: int = WRAPPED_LIMIT) -> Wrappe
 
 
 def iter_message_records(data: Buffer, batch_position: int, output_limit: int = WRAPPED_LIMIT) -> Iterator[Record]:
-    """The records of one whole top-level message."""
+    """Yield the records of one whole top-level message.
+
+    Args:
+        data: exactly the bytes of the message.
+        batch_position: the position of the message in its file, which every record carries.
+        output_limit: the most bytes that a wrapper may decompress to.
+
+    Raises:
+        FormatError: the message is malformed.
+    """
     wrapper, _ = parse_message(data)
     base_offset: int | None = None
     for message in _iter_messages(wrapper, _inner_bytes(wrapper, output_limit)):
@@ -156,7 +190,7 @@ def iter_message_records(data: Buffer, batch_position: int, output_limit: int = 
 
 
 def _inner_bytes(wrapper: Message, output_limit: int) -> bytes | memoryview | None:
-    """The message set in a wrapper, or nothing where the message is a plain one."""
+    """Return the message set in a wrapper, or None if the message is a plain one."""
     codec = wrapper.attributes & CODEC_MASK
     if not codec:
         return None
@@ -169,7 +203,7 @@ def _inner_bytes(wrapper: Message, output_limit: int) -> bytes | memoryview | No
 
 
 def _iter_messages(wrapper: Message, inner: bytes | memoryview | None) -> Iterator[Message]:
-    """The message itself, or those it wraps with absolute offsets and effective timestamps."""
+    """Yield the message itself, or the messages that it wraps with absolute offsets and effective timestamps."""
     if inner is None:
         yield wrapper
         return
@@ -194,7 +228,7 @@ def _iter_messages(wrapper: Message, inner: bytes | memoryview | None) -> Iterat
 
 
 def _last_inner_offset(inner: bytes | memoryview) -> int:
-    """The offset on the last whole message, by the chain of lengths alone."""
+    """Return the offset of the last whole message; only the lengths are followed."""
     position = offset = 0
     while position + MESSAGE_HEADER_0.length <= len(inner):
         offset, length = MESSAGE_HEADER_0.struct.unpack_from(inner, position)[:2]
@@ -218,7 +252,7 @@ def _check_inner(
 
 
 def encode_message(message: Message) -> bytes:
-    """The bytes of one message, its checksum computed."""
+    """Encode one message with its checksum."""
     body = bytearray((message.magic, message.attributes))
     if message.magic == 1:
         body += message.timestamp_ms.to_bytes(8, signed=True)
@@ -229,7 +263,13 @@ def encode_message(message: Message) -> bytes:
 
 
 def encode_message_set(messages: Iterable[Message], *, codec: int = 0, log_append_ms: int | None = None) -> bytes:
-    """Messages with absolute offsets, one behind the other, or in one wrapper as a broker of their time stored it."""
+    """Encode messages one behind the other, or in one wrapper as the brokers of magic 0 and 1 stored it.
+
+    Args:
+        messages: the messages, with absolute offsets.
+        codec: the codec of the wrapper; 0 for no wrapper.
+        log_append_ms: the time of the append if the topic has `message.timestamp.type=LogAppendTime`.
+    """
     given = tuple(messages)
     if not codec:
         return b"".join(encode_message(message) for message in given)

@@ -21,7 +21,7 @@ from kforensics.formats.primitives.compression import OUTPUT_LIMIT, Codec, compr
 from kforensics.formats.primitives.layout import FixedLayout
 
 LOG_OVERHEAD = 12
-"""Bytes of offset and length, which the length does not count."""
+"""The length of the offset and length fields, in bytes; the length field does not count them."""
 
 BATCH_HEADER = FixedLayout(
     Layout(
@@ -50,7 +50,7 @@ _LARGEST_SEQUENCE = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordBatch:
-    """A magic 2 batch as values; `records` are relative to the base offset and base timestamp, the CRC follows from the rest."""
+    """A magic 2 batch as values; `records` are relative to the base offset and base timestamp, and the CRC is computed on encoding."""
 
     base_offset: int
     partition_leader_epoch: int = 0
@@ -65,7 +65,15 @@ class RecordBatch:
 
 
 def parse_record_batch(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> RecordBatch:
-    """One whole batch; its CRC is the caller's to ask."""
+    """Read one whole batch of magic 2 (`DefaultRecordBatch`); the caller checks the CRC.
+
+    Args:
+        data: exactly the bytes of the batch.
+        output_limit: the most bytes that the records may decompress to.
+
+    Raises:
+        FormatError: the header or a record is malformed.
+    """
     header = BATCH_HEADER.struct.unpack_from(data)
     records = tuple(parse_body_records(batch_body(data, header[5], output_limit), header[12]))
     return RecordBatch(
@@ -83,7 +91,7 @@ def parse_record_batch(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> Record
 
 
 def encode_record_batch(batch: RecordBatch) -> bytes:
-    """The bytes of a batch, checksum included."""
+    """Encode a batch with its checksum."""
     body = encode_body_records(batch.records)
     codec = batch.attributes & CODEC_MASK
     if codec:
@@ -107,7 +115,7 @@ def encode_record_batch(batch: RecordBatch) -> bytes:
 
 
 def with_right_crc(batch: bytes) -> bytes:
-    """The batch with the checksum that its content calls for."""
+    """Return the batch with its checksum recomputed from its content."""
     crc = crc32c(memoryview(batch)[CRC_COVERED_POSITION:])
     return batch[:CRC_POSITION] + crc.to_bytes(4) + batch[CRC_COVERED_POSITION:]
 
@@ -123,7 +131,7 @@ def build_record_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> RecordBatch:
-    """A batch of consecutive (timestamp, key, value) as a producer sends them."""
+    """Encode a batch of consecutive (timestamp, key, value) records as a producer sends them."""
     given = list(records)
     base_timestamp = given[0][0] if given else -1
     return RecordBatch(
@@ -144,14 +152,32 @@ def build_record_batch(
 
 
 def batch_body(data: Buffer, attributes: int, output_limit: int = OUTPUT_LIMIT) -> Buffer:
-    """The records of a whole batch, decompressed."""
+    """Return the records of a whole batch as bytes, decompressed.
+
+    Args:
+        data: exactly the bytes of the batch.
+        attributes: the attributes in the batch header, whose bits 0 to 2 name the codec.
+        output_limit: the most bytes that the records may decompress to.
+
+    Raises:
+        FormatError: the compressed bytes are malformed or exceed the limit.
+    """
     body = memoryview(data)[BATCH_HEADER.length :]
     codec = attributes & CODEC_MASK
     return decompress(codec, body, output_limit) if codec else body
 
 
 def iter_batch_records(data: Buffer, batch_position: int, output_limit: int = OUTPUT_LIMIT) -> Iterator[Record]:
-    """The records of one whole batch; `FormatError` where the body is not as its header says."""
+    """Yield the records of one whole batch of magic 2.
+
+    Args:
+        data: exactly the bytes of the batch.
+        batch_position: the position of the batch in its file, which every record carries.
+        output_limit: the most bytes that the records may decompress to.
+
+    Raises:
+        FormatError: the body is not as the header says.
+    """
     header = BATCH_HEADER.struct.unpack_from(data)
     (
         base_offset,
@@ -191,7 +217,7 @@ def iter_batch_records(data: Buffer, batch_position: int, output_limit: int = OU
 
 
 def sequence_of(base_sequence: int, delta: int) -> int:
-    """A record's sequence number: 0 follows the largest int32, -1 is none."""
+    """Return a record's sequence number: 0 follows 2^31-1, and -1 means none (`DefaultRecordBatch.incrementSequence`)."""
     if base_sequence < 0:
         return -1
     sequence = base_sequence + delta

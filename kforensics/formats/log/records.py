@@ -1,4 +1,4 @@
-"""Records: what every reader of a log gets, whatever the magic, and the body of a magic 2 batch.
+"""Records as every reader of a log gets them, whatever the magic, and the body of a magic 2 batch.
 
     record := length varint, attributes int8 (0), timestampDelta varlong, offsetDelta varint, keyLength varint (-1 null) key, valueLength varint (-1
               null) value, headerCount varint, header*
@@ -20,21 +20,21 @@ SMALLEST_RECORD = 7
 """Bytes of a record without key, value and headers."""
 
 MOST_HEADERS = 1 << 16
-"""Headers of one record that are looked at: compressed, two bytes each, millions of them cost nothing to send."""
+"""The most headers of one record that are read: an attacker can send millions of them, compressed to two bytes each."""
 
 Headers = tuple[tuple[bytes, bytes | None], ...]
 
 
 class CountMismatch(FormatError):  # noqa: N818  # named like its siblings in errors.py
-    """A body holds fewer or more records than its batch says."""
+    """The body holds fewer or more records than its batch says."""
 
 
 class TooManyHeaders(FormatError):  # noqa: N818  # likewise
-    """A record has more headers than are looked at."""
+    """A record has more than `MOST_HEADERS` headers."""
 
 
 class Record(NamedTuple):
-    """One record with all that its batch says about it; -1 stands for none, as on disk."""
+    """One record with everything that its batch says about it; -1 means none, as on disk."""
 
     offset: int
     timestamp_ms: int
@@ -79,7 +79,15 @@ class RecordLayout(NamedTuple):
 
 
 def parse_body_records(body: Buffer, count: int) -> Iterator[BodyRecord]:
-    """The records of an uncompressed body; `FormatError` (spans relative to the body) where a record or the end is not as `count` says."""
+    """Read the records of an uncompressed body (`DefaultRecord.readFrom`).
+
+    Args:
+        body: the bytes behind the batch header, decompressed.
+        count: the number of records that the batch header says.
+
+    Raises:
+        FormatError: a record is malformed, or the body does not hold exactly `count` records; the span is relative to the body.
+    """
     for layout in iter_record_layouts(body, 0, len(body), count):
         yield BodyRecord(
             layout.timestamp_delta,
@@ -93,7 +101,7 @@ def parse_body_records(body: Buffer, count: int) -> Iterator[BodyRecord]:
 def iter_record_layouts(
     body: Buffer, start: int, end: int, count: int, last_offset_delta: int | None = None
 ) -> Iterator[RecordLayout]:
-    """The exact reader: every record up to the first that is not as the format says, where `FormatError` is raised.
+    """Read the layout of each record exactly, and raise `FormatError` at the first malformed record.
 
     With `last_offset_delta`, offset deltas that do not rise or go above it are an error too, once all records are read.
     """
@@ -168,7 +176,7 @@ def _parse_layout(body: Buffer, start: int, body_end: int) -> RecordLayout:
 
 
 def skip_headers(body: Buffer, position: int, end: int, count: int) -> int:
-    """The position behind a record's headers."""
+    """Return the position behind a record's headers."""
     while count:
         position, count = _skip_short_headers(body, position, end, count)
         if count:

@@ -1,7 +1,7 @@
 """Lines about a broker's life: start, stop, configuration, log directories, registration (server.log, controller.log).
 
 Fields: `broker`, `broker_epoch`, `incarnation`, `previous_incarnation`, `records` (to clean up an earlier incarnation),
-`version`, `directory`, `reason`.
+`version`, `directory`, `reason`, `cluster` (the id of the cluster that the node is of).
 """
 
 from kforensics.formats.log_lines.event import LogEventKind as Kind
@@ -13,9 +13,14 @@ _DISK_WORK = rb"(?:append|roll|truncat|flush|load|read|writ|delet|renam|creat|cl
 _INCARNATION = rb"(?P<incarnation>[A-Za-z0-9_-]{22})"
 _PREVIOUS = rb"(?P<previous_incarnation>[A-Za-z0-9_-]{22})"
 
+_CLUSTER = rb"(?P<cluster>[A-Za-z0-9_-]{1,64})"
+
 BROKER_SHAPES: tuple[Shape, ...] = (
     shape(Kind.VERSION, b"Kafka version", rb" ?: ?(?P<version>\d[0-9A-Za-z.-]{0,40})"),
     shape(Kind.CONFIGURATION, b"KafkaConfig values:"),
+    shape(Kind.CLUSTER_NAMED, b"Cluster ID = ", _CLUSTER),
+    shape(Kind.CLUSTER_NAMED, b"Creating new QuorumController with clusterId ", _CLUSTER),
+    shape(Kind.CLUSTER_NAMED, b"Incarnation ", _INCARNATION + rb" of broker " + _BROKER + rb" in cluster " + _CLUSTER),
     shape(Kind.BROKER_STARTED, b"started (kafka.server.KafkaServer)"),
     shape(Kind.BROKER_STARTED, b"started (kafka.server.KafkaServerStartable)"),
     shape(Kind.BROKER_STARTED, b"Kafka Server started"),

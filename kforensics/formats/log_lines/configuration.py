@@ -1,4 +1,4 @@
-"""The configuration a broker prints when it starts: `KafkaConfig values:` and one indented `name = value` a line."""
+"""The configuration that a broker prints when it starts: `KafkaConfig values:` and one indented `name = value` per line."""
 
 import re
 from functools import lru_cache
@@ -30,7 +30,7 @@ _VALUE = re.compile(
 
 
 def parse_configuration(text: bytes) -> dict[str, FieldValue]:
-    """The values that decide what is kept and who leads, by their names; secrets are never among them."""
+    """Return the settings of retention, replication and election by their names; secrets are never among them."""
     end = _END.search(text, 1)
     return dict(_values(text[: end.start()] if end else text))
 

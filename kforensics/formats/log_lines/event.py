@@ -1,4 +1,4 @@
-"""What one log line says, as a typed value; and what was counted about lines that say nothing of use."""
+"""One log line as a typed value, and the counts of the lines that report no event."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -11,7 +11,7 @@ FieldValue = int | str | bool | tuple[int, ...]
 
 
 class LogEventKind(StrEnum):
-    """What a line reports; the fields that each kind may carry stand beside its shape."""
+    """The event that a line reports; the shape of a message declares the fields of its kind."""
 
     TRUNCATION = "truncation"
     TRUNCATION_WITHOUT_EFFECT = "truncation-without-effect"
@@ -69,59 +69,91 @@ class LogEventKind(StrEnum):
     CONTROLLER_ELECTED = "controller-elected"
     VERSION = "version"
     CONFIGURATION = "configuration"
+    CLUSTER_NAMED = "cluster-named"
+
+
+FOLDED = frozenset(
+    {
+        LogEventKind.FETCH_OFFSET_RESET,
+        LogEventKind.PARTITION_FAILED,
+        LogEventKind.TRUNCATION_WITHOUT_EFFECT,
+        LogEventKind.HIGH_WATERMARK_REGRESSION,
+        LogEventKind.FETCH_CORRUPTION,
+        LogEventKind.LOG_DIR_ERROR,
+        LogEventKind.LEADER_AND_ISR,
+    }
+)
+"""Kinds that a broker in trouble repeats thousands of times a minute; saying them once with a count loses nothing."""
+
+DECISIVE = frozenset(
+    {
+        LogEventKind.TRUNCATION,
+        LogEventKind.FULL_TRUNCATION,
+        LogEventKind.METADATA_TRUNCATION,
+        LogEventKind.RECOVERY_TRUNCATION,
+        LogEventKind.TRUNCATION_REFUSED,
+        LogEventKind.UNCLEAN_ELECTION,
+        LogEventKind.SEGMENTS_DELETED,
+        LogEventKind.LOG_DIR_FAILED,
+        LogEventKind.BROKER_HALTED,
+        LogEventKind.BROKER_STARTED,
+        LogEventKind.RECOVERY_START,
+    }
+)
+"""Kinds of which no event is left out where a file holds more events than are kept."""
 
 
 class LogEvent(NamedTuple):
-    """One line that says something about a log, a leader or a broker."""
+    """One line that reports an event of a log, a leader or a broker."""
 
     kind: LogEventKind
     time_ms: int | Absent
     """Milliseconds of the line's own clock since 1970, read as UTC where the line names no time zone."""
     zone_named: bool
-    """The line itself names its time zone, so `time_ms` is UTC for certain."""
+    """Whether the line names its time zone, so that `time_ms` is certainly UTC."""
     level: str
     topic_partition: TopicPartition | Absent
     broker_id: int | Absent
-    """The node that writes the line, where the line says so."""
+    """The node that wrote the line, if the line names it."""
     fields: Mapping[str, FieldValue]
     line: int
-    """Counted from 1."""
+    """The number of the line, from 1."""
     span: Span
-    """The line's bytes; in a compressed file, of what it holds."""
+    """The bytes of the line; in a compressed file, those of the decompressed text."""
     repeats: int = 0
-    """How many more lines in the window say the same of the partition, with no other event of it between."""
+    """How many more lines of the window repeat this event of the partition without another event of it between them."""
     last_time_ms: int | Absent = Absent.NOT_APPLICABLE
-    """Time of the last of the repeats."""
+    """The time of the last repeat."""
 
     def number(self, name: str) -> int | Absent:
-        """A field that is a number, absent where this line has none of the name."""
+        """Return the number in the field, absent if the line lacks the field."""
         value = self.fields.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else Absent.NOT_WRITTEN
 
     def brokers(self, name: str) -> tuple[int, ...] | Absent:
-        """A field that is a list of broker ids, absent where this line has none of the name."""
+        """Return the broker ids in the field, absent if the line lacks the field."""
         value = self.fields.get(name)
         return value if isinstance(value, tuple) else Absent.NOT_WRITTEN
 
 
 class LineCensus(NamedTuple):
-    """How many lines there were of which sort; two of them add up."""
+    """The number of lines of each sort."""
 
     lines: int = 0
     events: int = 0
     continuations: int = 0
-    """Indented lines: stack traces and values of the configuration."""
+    """The number of indented lines: stack traces and values of the configuration."""
     foreign: int = 0
-    """Lines that begin like no broker's line: other programs, stack trace heads, torn beginnings."""
+    """The number of lines that begin unlike a broker's line: other programs, heads of stack traces, incomplete beginnings."""
     unmatched: int = 0
-    """Messages that begin like an event and go on otherwise: other messages, torn ones, texts of unknown versions."""
+    """The number of messages that begin like an event and continue differently: other or incomplete messages, texts of unknown versions."""
     not_utf8: int = 0
     with_nul: int = 0
-    """Lines with NUL bytes, as a power cut leaves them."""
+    """The number of lines with NUL bytes, as a power failure leaves them."""
     over_long: int = 0
     torn_end: int = 0
-    """1 where the last line has no line end."""
+    """1 if the last line has no line end."""
 
     def plus(self, other: "LineCensus") -> "LineCensus":
-        """Both counted together."""
+        """Return the sum of both counts."""
         return LineCensus(*(mine + yours for mine, yours in zip(self, other, strict=True)))

@@ -92,7 +92,7 @@ LEADERSHIP_SHAPES: tuple[Shape, ...] = (
         b"changed partition ",
         ANY_P + rb" from (?P<state>[A-Za-z]{1,40}) to OnlinePartition with leader " + number("leader"),
     ),
-    # A replica that goes offline or is deleted leaves the in-sync set by the controller's word.
+    # The controller removes a replica from the ISR when it is offline or deleted.
     shape(
         Kind.PARTITION_ONLINE,
         b"Partition ",
@@ -105,6 +105,12 @@ LEADERSHIP_SHAPES: tuple[Shape, ...] = (
     shape(
         Kind.REPLICAS_ASSIGNED,
         b"Changed partition ",
+        ANY_P
+        + rb" state from NonExistentPartition to NewPartition with assigned replicas (?:\[|List\()?(?P<replicas>[0-9, ]*)",
+    ),
+    shape(
+        Kind.REPLICAS_ASSIGNED,
+        b"changed partition ",
         ANY_P
         + rb" state from NonExistentPartition to NewPartition with assigned replicas (?:\[|List\()?(?P<replicas>[0-9, ]*)",
     ),
@@ -144,7 +150,7 @@ LEADERSHIP_SHAPES: tuple[Shape, ...] = (
         b"No broker in ISR is alive for ",
         ANY_P + rb"\. Elect leader " + number("leader") + rb" from live brokers (?P<replicas>[0-9, ]*)",
     ),
-    # A partition that merely loses its leader (`leader: 1 -> -1`) is called UNCLEAN too: only the recovery state tells.
+    # A partition that merely loses its leader (`leader: 1 -> -1`) is called UNCLEAN too: only the recovery state shows an unclean election.
     shape(
         Kind.UNCLEAN_ELECTION,
         b"UNCLEAN partition change for ",

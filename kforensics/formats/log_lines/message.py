@@ -1,4 +1,4 @@
-"""From the text behind a line's level to a typed message: the declared shapes, found by their beginnings."""
+"""Parse the text behind a line's level into a typed message: the declared shapes are found by their beginnings."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.formats.log_lines.broker import BROKER_SHAPES
-from kforensics.formats.log_lines.event import FieldValue, LogEventKind
+from kforensics.formats.log_lines.event import FOLDED, FieldValue, LogEventKind
 from kforensics.formats.log_lines.leadership import LEADERSHIP_SHAPES
 from kforensics.formats.log_lines.prefix import IDENTITY, TOPIC_PARTITION, parse_identity
 from kforensics.formats.log_lines.recovery import RECOVERY_SHAPES
@@ -17,22 +17,9 @@ from kforensics.units import TopicPartition
 
 SHAPES: tuple[Shape, ...] = (*TRUNCATION_SHAPES, *LEADERSHIP_SHAPES, *RECOVERY_SHAPES, *BROKER_SHAPES)
 
-FOLDED = frozenset(
-    {
-        LogEventKind.FETCH_OFFSET_RESET,
-        LogEventKind.PARTITION_FAILED,
-        LogEventKind.TRUNCATION_WITHOUT_EFFECT,
-        LogEventKind.HIGH_WATERMARK_REGRESSION,
-        LogEventKind.FETCH_CORRUPTION,
-        LogEventKind.LOG_DIR_ERROR,
-        LogEventKind.LEADER_AND_ISR,
-    }
-)
-"""Kinds that a broker in trouble repeats thousands of times a minute; saying them once with a count loses nothing."""
-
 
 class Message(NamedTuple):
-    """A message understood: all that a line says but for when and where."""
+    """A parsed message: the content of a line without its time and place."""
 
     kind: LogEventKind
     topic_partition: TopicPartition | Absent
@@ -50,20 +37,20 @@ def _beginnings(shapes: Iterable[Shape]) -> bytes:
 
 
 MESSAGE_START = rb"(?:" + IDENTITY + rb" *+)?" + _beginnings(SHAPES)
-"""The identity, if there is one, and the beginning of any declared message."""
+"""The pattern of the identity, if there is one, and the beginning of any declared message."""
 _MESSAGE = re.compile(rb"(?P<identity>" + IDENTITY + rb" *+)?(?P<beginning>" + _beginnings(SHAPES) + rb")")
 
 
 LONGEST_REMEMBERED = 1 << 11
-"""Bytes of a text that is kept for its next time; a log may be made of long lines that all differ."""
+"""The most bytes of a text that is cached; a log may consist of long lines that all differ."""
 
 
 def parse_message(text: bytes) -> Message | None:
-    """The message in the text behind a line's level, none where it only begins like one."""
+    """Return the message in the text behind a line's level, or None if the text only begins like one."""
     return _remembered(text) if len(text) <= LONGEST_REMEMBERED else _parse(text)
 
 
-# Brokers repeat themselves: most texts differ in nothing but their time.
+# Brokers repeat themselves: most lines differ only in their time.
 @lru_cache(maxsize=1 << 14)
 def _remembered(text: bytes) -> Message | None:
     return _parse(text)
@@ -90,7 +77,7 @@ def _parse(text: bytes) -> Message | None:
 
 @lru_cache(maxsize=1024)
 def _shapes_for(beginning: bytes) -> tuple[Shape, ...]:
-    """Those that begin so, the longest beginning first, then those that begin with a partition's name."""
+    """Return the shapes with this beginning, the longest first, then those that begin with a partition's name."""
     fitting = [shape for shape in SHAPES if shape.start and beginning.startswith(shape.start)]
     fitting.sort(key=lambda shape: -len(shape.start))
     return (*fitting, *(shape for shape in SHAPES if not shape.start))

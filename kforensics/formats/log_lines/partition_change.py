@@ -1,4 +1,4 @@
-"""The difference that a KRaft controller logs of a partition: `isr: [1] -> [2], leader: 1 -> 2, leaderEpoch: 4 -> 5, …`.
+"""The change of a partition that a KRaft controller logs: `isr: [1] -> [2], leader: 1 -> 2, leaderEpoch: 4 -> 5, …`.
 
 `PartitionRegistration.diff` (3.0 and later) names only what changed; a value of -1 for the leader means that there is none.
 """
@@ -14,19 +14,19 @@ _NUMBER = re.compile(r"\d{1,10}")
 
 
 class PartitionChange(NamedTuple):
-    """What a controller changed; absent is what it left as it was."""
+    """The fields that a controller changed; an unchanged field is absent."""
 
     leader: int | Absent
-    """-1 where the partition lost its leader."""
+    """The new leader, -1 if the partition lost its leader."""
     leader_epoch: int | Absent
     isr_before: tuple[int, ...] | Absent
     isr: tuple[int, ...] | Absent
     is_recovering: bool
-    """The new leader was elected uncleanly and has to recover."""
+    """Whether the new leader was elected in an unclean election and has to recover."""
 
 
 def parse_partition_change(diff: str) -> PartitionChange:
-    """The values in the text of a partition change."""
+    """Return the fields in the text of a partition change (`PartitionRegistration.diff`)."""
     numbers = {found["name"]: int(found["after"]) for found in _NUMBERS.finditer(diff)}
     lists = {found["name"]: (_ids(found["before"]), _ids(found["after"])) for found in _LISTS.finditer(diff)}
     before, after = lists.get("isr", (Absent.NOT_WRITTEN, Absent.NOT_WRITTEN))

@@ -1,4 +1,4 @@
-r"""How a log line begins: time, level, and the identity in brackets that most messages carry.
+r"""The beginning of a log line: time, level, and the identity in brackets that most messages carry.
 
     [2024-05-01 12:00:00,123] INFO [UnifiedLog partition=orders-0, dir=/data] Truncating to offset 60 (class)
 
@@ -21,7 +21,7 @@ LEVEL = rb"(?P<level>" + b"|".join(LEVELS) + rb")"
 IDENTITY = (
     rb"(?:\[[^\]\n]{0,600}+\][:,]?|Partition \[[^\]\n]{0,260}+\] on broker \d+:|Broker \d+|Controller \d+ epoch \d+)"
 )
-"""Up to 0.11 the partition, the broker and the controller name themselves without a bracket around all of it."""
+"""Up to 0.11 partitions, brokers and controllers name themselves without a bracket around the whole name."""
 TEXT_HEAD = rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}(?:Z|[+-]\d\d:?\d\d)?+\]? +" + LEVEL + rb" +"
 """Where a line of the text layouts begins, without the bracket; it finds lines written into another one, too."""
 JSON_HEAD = rb"\"(?:message|msg)\" ?: ?\""
@@ -29,7 +29,7 @@ JSON_HEAD = rb"\"(?:message|msg)\" ?: ?\""
 TOPIC_PARTITION = rb"@?[A-Za-z0-9._-]{1,249}-\d{1,9}"
 """Topic and number; only the metadata log of 2.8 has the sign before its name."""
 LATEST_MS = 1 << 43
-"""In the year 2248: no log tells of later."""
+"""The end of the accepted times, in the year 2248."""
 _BEHIND_LOCAL_TIME = frozenset(b"] ")
 """What follows on the milliseconds where the line names no zone."""
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
@@ -47,7 +47,7 @@ _IDENTITY_DIRECTORY = re.compile(rb", dir=(?P<dir>[^\]\n]{1,4096})")
 
 
 class Identity(NamedTuple):
-    """What the bracket before the message says about who speaks of what."""
+    """The identity in the bracket before a message: the partition, the node, the leader and the directory that it names."""
 
     topic_partition: TopicPartition | Absent
     broker_id: int | Absent
@@ -56,7 +56,7 @@ class Identity(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """A line's time in milliseconds, and whether the line names its zone."""
+    """The time of a line in milliseconds, and whether the line names its time zone."""
 
     time_ms: int | Absent
     zone_named: bool
@@ -64,14 +64,14 @@ class Moment(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_topic_partition(name: bytes) -> TopicPartition:
-    """`orders-0` or `[orders,0]` as topic and partition; the caller's pattern has made sure of the shape."""
+    """Return the partition that `orders-0` or `[orders,0]` names; the caller's pattern has checked the shape."""
     topic, _, partition = name.strip(b"[]").replace(b",", b"-").rpartition(b"-")
     return TopicPartition(topic.decode("ascii", "replace"), int(partition))
 
 
 @lru_cache(maxsize=4096)
 def _second_ms(text: bytes) -> int | None:
-    """Milliseconds since 1970 of `2024-05-01 12:00:00`, none where there is no such day or hour."""
+    """Return the milliseconds since 1970 of `2024-05-01 12:00:00`, or None if there is no such day or hour."""
     year, month, date = int(text[:4]), int(text[5:7]), int(text[8:10])
     hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
     try:
@@ -84,7 +84,7 @@ def _second_ms(text: bytes) -> int | None:
 
 
 def parse_moment(text: bytes) -> Moment:
-    """The time with which the text begins, `2024-05-01 12:00:00,123` with or without a zone."""
+    """Return the time at the beginning of the text, `2024-05-01 12:00:00,123` with or without a zone."""
     found = _TIME.match(text)
     base = _second_ms(text[:19]) if found else None
     if found is None or base is None:
@@ -100,14 +100,14 @@ def parse_moment(text: bytes) -> Moment:
 
 
 def parse_head_moment(head: bytes) -> Moment:
-    """The time of a line whose beginning is a `TEXT_HEAD`."""
+    """Return the time of a line that begins with a `TEXT_HEAD`."""
     seconds = _second_ms(head[:19]) if head[23] in _BEHIND_LOCAL_TIME else None
     return parse_moment(head) if seconds is None else Moment(seconds + int(head[20:23]), False)
 
 
 @lru_cache(maxsize=4096)
 def parse_identity(text: bytes) -> Identity:
-    """Partition, node, leader and directory out of the bracket before a message."""
+    """Return the partition, node, leader and directory that the bracket before a message names."""
     partition = _IDENTITY_PARTITION.search(text)
     old = None if partition else _IDENTITY_OLD_PARTITION.search(text)
     topic_partition: TopicPartition | Absent = Absent.NOT_WRITTEN
@@ -129,7 +129,7 @@ def parse_identity(text: bytes) -> Identity:
 
 
 class JsonLine(NamedTuple):
-    """What a line of a JSON layout holds."""
+    """The content of a line of a JSON layout."""
 
     moment: Moment
     level: str
@@ -137,7 +137,7 @@ class JsonLine(NamedTuple):
 
 
 def parse_json_line(line: bytes) -> JsonLine | Absent:
-    """One log event of a JSON layout, absent where the line is no such object."""
+    """Return one log event of a JSON layout, absent if the line is no such object."""
     try:
         value: Any = json.loads(line)
     except (ValueError, RecursionError):

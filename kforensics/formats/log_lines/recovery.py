@@ -1,4 +1,4 @@
-"""Lines about loading, recovery, watermarks, epochs and log start (server.log).
+"""Lines about loading, recovery, high watermarks, leader epochs and log start offsets (server.log).
 
 Fields: `log_end_offset`, `log_start_offset`, `high_watermark`, `offset` (a target or a place in the log), `base_offset`
 of a segment, `position` in bytes, `directory` or `path` as the broker knows it, `topic_name` of a whole topic.

@@ -1,14 +1,14 @@
-r"""Broker logs of 0.8 to 4.x (server.log, state-change.log, controller.log): the lines that tell what happened.
+r"""Broker logs of 0.8 to 4.x (server.log, state-change.log, controller.log): the lines that report events.
 
-    file     = line*                       lines end with LF or CR LF; the last may be torn
+    file     = line*                       lines end with LF or CR LF; the last may be incomplete
     line     = head identity? message      a text layout: "[2024-05-01 12:00:00,123] INFO [Log partition=t-0, dir=/d] …"
              | json                        a JSON layout, one object a line
              | indented                    a stack trace or a value of the configuration
              | anything else               counted, never an error
 
 No checksum covers a log. One expression made of the beginnings of all declared messages runs once over large windows,
-so that a line nobody cares for costs that pass and nothing else. Written by kafka.log.Log, UnifiedLog, LogLoader,
-ReplicaFetcherThread, Partition, state.change.logger, ReplicationControlManager and kin.
+so that a line without an event costs only that pass. The lines are written by kafka.log.Log, UnifiedLog, LogLoader,
+ReplicaFetcherThread, Partition, state.change.logger, ReplicationControlManager and related classes.
 """
 
 import re
@@ -26,10 +26,10 @@ from kforensics.formats.log_lines.prefix import JSON_HEAD, LEVELS, TEXT_HEAD, Mo
 from kforensics.units import TopicPartition
 
 LINE_LENGTH_LIMIT = 1 << 20
-"""Bytes of a line that are looked at; no message that matters here comes near."""
+"""The most bytes of a line that are read; every message that is declared here is much shorter."""
 
 MESSAGE_LENGTH_LIMIT = 1 << 16
-"""Bytes of a message that are looked at: a line may hold many beginnings of messages."""
+"""The most bytes of a message that are read: a line may hold many beginnings of messages."""
 
 _TEXT_EVENT = re.compile(TEXT_HEAD + rb"(?=" + MESSAGE_START + rb")")
 _JSON_EVENT = re.compile(JSON_HEAD + rb"(?=" + MESSAGE_START + rb")")
@@ -50,7 +50,7 @@ class LogWindow(NamedTuple):
 
 
 def looks_like_broker_log(head: bytes) -> bool:
-    """The bytes hold a line that begins as a broker's log line does, in a text or a JSON layout."""
+    """Return whether the bytes hold a line that begins as a broker's log line does, in a text or a JSON layout."""
     if _TEXT_LINE.search(head) is not None:
         return True
     return any(
@@ -61,23 +61,23 @@ def looks_like_broker_log(head: bytes) -> bool:
 
 
 def scan_log(chunks: Iterable[bytes], *, position: int = 0) -> Iterator[LogWindow]:
-    """The events in a log given as consecutive chunks of any size; one window a chunk, cut at line ends.
+    """Yield the events of a log, which is given as consecutive chunks of any size; each window ends at a line end.
 
     Args:
         chunks: the bytes, from the beginning of a line on.
-        position: of the first of them in the log.
+        position: the position of the first byte in the log.
     """
     rest, line = b"", 1
     for chunk in chunks:
         window = rest + chunk if rest else chunk
-        cut = window.rfind(b"\n") + 1
-        if not cut and len(window) < LINE_LENGTH_LIMIT:
+        split = window.rfind(b"\n") + 1
+        if not split and len(window) < LINE_LENGTH_LIMIT:
             rest = window
             continue
-        cut = cut or len(window)
-        whole, rest = (window, b"") if cut == len(window) else (window[:cut], window[cut:])
+        split = split or len(window)
+        whole, rest = (window, b"") if split == len(window) else (window[:split], window[split:])
         result = _scan_window(whole, position, line)
-        position += cut
+        position += split
         line += result.census.lines
         yield result
     if rest:
@@ -86,7 +86,7 @@ def scan_log(chunks: Iterable[bytes], *, position: int = 0) -> Iterator[LogWindo
 
 
 class _Found(NamedTuple):
-    """A message in a window: where its line's match begins, what it says, its bytes, its time and level."""
+    """A message in a window: where the match of its line begins, its content, its bytes, its time and its level."""
 
     start: int
     message: Message
@@ -138,7 +138,7 @@ def _scan_window(window: bytes, position: int, first_line: int) -> LogWindow:
 
 
 def _begins_with_brace(content: NDArray[np.uint8], starts: NDArray[np.intp]) -> bool:
-    """Whether any line does, indented or not, as those of a JSON layout do."""
+    """Return whether any line begins with a brace, indented or not, as the lines of a JSON layout do."""
     while len(starts):
         first = content[starts]
         if (first == _BRACE).any():
@@ -221,7 +221,7 @@ def _not_utf8_lines(window: bytes, content: NDArray[np.uint8], line_ends: NDArra
 
 
 def _lines_with(flags: NDArray[np.bool_], line_ends: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The numbers, from 0, of the lines in which a byte is flagged; no expression does it, since one that looks back is quadratic in long lines."""
+    """Return the numbers, from 0, of the lines in which a byte is flagged; a regular expression that looks back would be quadratic in long lines."""
     return np.unique(np.searchsorted(line_ends, np.flatnonzero(flags)))
 
 

@@ -1,4 +1,4 @@
-"""How a message is declared: a beginning that finds it fast, and a pattern whose group names are the fields."""
+"""The declaration of a message: a literal beginning that finds it fast, and a pattern whose groups are the fields."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,6 +12,7 @@ from kforensics.units import TopicPartition
 _LISTS = frozenset({"isr", "from_isr", "to_isr", "replicas", "all", "elr", "new_elr", "adding", "removing"})
 _TEXTS = frozenset(
     {
+        "cluster",
         "reason",
         "path",
         "directory",
@@ -30,14 +31,14 @@ _PARTITION_GROUPS = frozenset({"partition", "topic", "topic_index"})
 _NUMBER = re.compile(rb"-?\d{1,19}")
 
 P = rb"(?P<partition>" + TOPIC_PARTITION + rb")(?![A-Za-z0-9_])"
-"""A partition as `orders-0`."""
+"""The pattern of a partition as `orders-0`."""
 OLD_P = rb"(?P<old_partition>\[[A-Za-z0-9._-]{1,249},\d{1,9}\])"
-"""A partition as `[orders,0]`, up to 0.11; a group `old_x` is the field `x` in the words of old versions."""
+"""The pattern of a partition as `[orders,0]`, up to 0.11; a group `old_x` is the field `x` in the words of old versions."""
 ANY_P = rb"(?:" + P + rb"|" + OLD_P + rb")"
 
 
 class _Group(NamedTuple):
-    """One group of a pattern: which it is, the field it becomes, and how."""
+    """One group of a pattern: its number, its field, and the conversion of its text."""
 
     number: int
     field: str
@@ -45,21 +46,21 @@ class _Group(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """One text of one or more versions; the constant fields come with every match."""
+    """One text of one or more versions of Kafka; every match carries the constant fields."""
 
     kind: LogEventKind
     start: bytes
-    """The literal beginning by which the scanner finds it; empty where the message begins with the partition's name."""
+    """The literal beginning by which the scanner finds the message; empty if the message begins with the partition's name."""
     pattern: re.Pattern[bytes]
     groups: tuple[_Group, ...]
     partition_groups: tuple[int, ...]
     topic_groups: tuple[int, int] | None
-    """Topic and partition number, where a text names them apart."""
+    """The groups of topic and partition number, if the text names them separately."""
     constant: Mapping[str, FieldValue]
 
 
 class ShapeMatch(NamedTuple):
-    """What a shape found in a message."""
+    """The fields that a shape found in a message."""
 
     kind: LogEventKind
     topic_partition: TopicPartition | Absent
@@ -67,7 +68,14 @@ class ShapeMatch(NamedTuple):
 
 
 def shape(kind: LogEventKind, start: bytes, rest: bytes = b"", **constant: FieldValue) -> Shape:
-    """A message that begins with `start` and goes on as the pattern `rest` says; what follows is free."""
+    """Declare a message of Kafka.
+
+    Args:
+        kind: the event that the message reports.
+        start: the literal beginning of the message.
+        rest: the pattern behind the beginning; its named groups are the fields. Any text may follow.
+        constant: fields that every match carries.
+    """
     pattern = re.compile(re.escape(start) + rest)
     named = [(group.removeprefix("old_"), index) for group, index in pattern.groupindex.items()]
     places = dict(named)
@@ -83,12 +91,12 @@ def shape(kind: LogEventKind, start: bytes, rest: bytes = b"", **constant: Field
 
 
 def number(name: str) -> bytes:
-    """A group that is a number of at most 19 digits."""
+    """Return the pattern of a named group that holds a number of at most 19 digits."""
     return rb"(?P<" + name.encode() + rb">-?\d{1,19})"
 
 
 def match_shape(candidate: Shape, message: bytes) -> ShapeMatch | None:
-    """The fields of the message if it has this shape."""
+    """Return the fields of the message, or None if it does not have this shape."""
     found = candidate.pattern.match(message)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""The blobs in which classic group members carry what they subscribe to and are assigned: int16 version, message.
+"""The subscription and assignment blobs of classic group members: int16 version, message.
 
 (Kafka: ConsumerProtocolSubscription.json, ConsumerProtocolAssignment.json, versions 0 to 3; a newer version reads as
 the newest known one, as in Kafka)
@@ -34,12 +34,12 @@ ASSIGNMENT = message(
 
 
 def parse_subscription(blob: bytes) -> Decoded | Undecoded:
-    """What a member subscribes to."""
+    """Decode the subscription of a member."""
     return _parse(SUBSCRIPTION, blob)
 
 
 def parse_assignment(blob: bytes) -> Decoded | Undecoded:
-    """What a member is assigned."""
+    """Decode the assignment of a member."""
     return _parse(ASSIGNMENT, blob)
 
 

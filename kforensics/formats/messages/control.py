@@ -22,7 +22,7 @@ _VERSION = Layout(">h")
 
 
 class ControlType(StrEnum):
-    """What a control record says."""
+    """The type of a control record (`ControlRecordType`)."""
 
     ABORT = "abort"
     COMMIT = "commit"
@@ -94,7 +94,7 @@ _NUMBERS = {kind: number for number, (kind, _) in CONTROL_TABLES.items()}
 
 
 def parse_control_record(key: bytes | None, value: bytes | None) -> ControlRecord:
-    """A control record, understood as far as it can be."""
+    """Decode a control record as far as possible."""
     if key is None or len(key) < _KEY.size:
         found = "no key" if key is None else f"a key of {len(key)} bytes"
         return ControlRecord(ControlType.UNKNOWN, None, Undecoded(f"{found} names no type"))
@@ -108,6 +108,6 @@ def parse_control_record(key: bytes | None, value: bytes | None) -> ControlRecor
 
 
 def encode_control_record(kind: ControlType, fields: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """Key and value of a control record; `fields["version"]` is the version of the message, 0 where it is missing."""
+    """Encode the key and value of a control record; `fields["version"]` is the version of the message, 0 if it is missing."""
     number = _NUMBERS[kind]
     return _KEY.pack(0, number), encode_message(CONTROL_TABLES[number][1], fields.get("version", 0), fields)

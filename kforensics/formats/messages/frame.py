@@ -41,7 +41,7 @@ class CoordinatorRecord(NamedTuple):
 def parse_framed(
     data: bytes, tables: Mapping[int, Message], preview_tables: Mapping[int, Message]
 ) -> Decoded | Undecoded:
-    """A message in its frame; the tables of the preview also serve messages of 3.0 to 3.2 that fit only them."""
+    """Decode a message in its frame (`AbstractApiMessageSerde`); the schemas of the preview also decode messages of 3.0 to 3.2 that fit only them."""
     try:
         frame_version, api_key, version, position = data[0], data[1], data[2], 3
         if (frame_version | api_key | version) >= 0x80:
@@ -70,7 +70,7 @@ def parse_framed(
 def encode_framed(
     table: Message, version: int, fields: Mapping[str, Any], *, frame_version: int = FRAME_VERSION
 ) -> bytes:
-    """A message in its frame."""
+    """Encode a message in its frame."""
     if table.api_key is None:
         raise ValueError(table.name)
     out = bytearray()
@@ -80,7 +80,7 @@ def encode_framed(
 
 
 def parse_coordinator_record(key: bytes | None, value: bytes | None, tables: CoordinatorTables) -> CoordinatorRecord:
-    """Key and value of a record of a coordinator topic, each understood as far as it can be."""
+    """Decode the key and value of a record of a coordinator topic, each as far as possible (`CoordinatorRecordSerde`)."""
     parsed_key = _parse_coordinator_key(key, tables)
     if value is None:
         return CoordinatorRecord(parsed_key, None)
@@ -100,7 +100,7 @@ def encode_coordinator_record(
     version: int = 0,
     value_fields: Mapping[str, Any] | None = None,
 ) -> tuple[bytes, bytes | None]:
-    """The key and the value of a record of a coordinator topic; without value fields a tombstone."""
+    """Encode the key and value of a record of a coordinator topic; without value fields it is a tombstone."""
     key = _INT16.pack(record_type) + encode_message(tables.keys[record_type], 0, key_fields)
     if value_fields is None:
         return key, None

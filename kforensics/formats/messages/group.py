@@ -81,7 +81,7 @@ GROUP_TABLES = CoordinatorTables(
 
 
 def parse_group_record(key: bytes | None, value: bytes | None) -> CoordinatorRecord:
-    """A record of `__consumer_offsets`."""
+    """Decode a record of `__consumer_offsets`."""
     record = parse_coordinator_record(key, value, GROUP_TABLES)
     if (
         record.key.version == LEGACY_OFFSET_COMMIT

@@ -2,7 +2,7 @@
 
 The value holds frame and message (`record_frame.py`); there is no key. The preview in 2.8 wrote most of them in the
 old, not flexible encoding and some with
-other fields: they stand in their own tables. (Kafka: metadata/src/main/resources/common/metadata/*.json, 2.8 to 4.3)
+other fields: they have their own tables. (Kafka: metadata/src/main/resources/common/metadata/*.json, 2.8 to 4.3)
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ UUID, STRING, BYTES = Scalar.UUID, Scalar.STRING, Scalar.BYTES
 NO_LEADER = -1
 LEADER_UNCHANGED = -2
 NO_CHANGE = -1
-"""Of the leader recovery state in a partition change."""
+"""The value of the leader recovery state in a partition change that does not change it."""
 RECOVERED, RECOVERING = 0, 1
 
 _ENDPOINTS = Array(
@@ -319,17 +319,17 @@ PREVIEW_TABLES = by_api_key(
         message("RemoveFeatureLevelRecord", field("name", STRING), api_key=16),
     )
 )
-"""What the 2.8 preview wrote otherwise; its partition changes were flexible already."""
+"""The records that the 2.8 preview wrote differently; its partition changes were flexible already."""
 
 
 def parse_metadata_record(value: bytes) -> Decoded | Undecoded:
-    """A record of the metadata log, of a metadata snapshot or of `bootstrap.checkpoint`."""
+    """Decode a record of the metadata log, of a metadata snapshot or of `bootstrap.checkpoint` (`MetadataRecordSerde`)."""
     return parse_framed(value, METADATA_TABLES, PREVIEW_TABLES)
 
 
 def encode_metadata_record(
     api_key: int, version: int, fields: Mapping[str, Any], *, frame_version: int = FRAME_VERSION
 ) -> bytes:
-    """The value of a record of the metadata log."""
+    """Encode the value of a record of the metadata log."""
     preview = PREVIEW_TABLES.get(api_key) if frame_version == PREVIEW_FRAME_VERSION else None
     return encode_framed(preview or METADATA_TABLES[api_key], version, fields, frame_version=frame_version)

@@ -1,11 +1,11 @@
-"""Records of the metadata log sorted by what they take to read, many at once.
+"""Sort records of the metadata log, many at once, by how they are decoded.
 
     value of a PartitionRecord       := frame_version (1), api_key (3), version, int32 partition, uuid topic, other fields
     value of a PartitionChangeRecord := the same with api_key 5
 
-Nearly every record of a large log is one of these, or a NoOpRecord: `01 14 00 00`. A record of a partition is cut in
-two: which partition, in the first 20 bytes, and what is said of it, in the rest, which is the same for many partitions
-and comes again and again, so that it need not be decoded each time. Every other record, and what is framed in any other
+Nearly every record of a large log is one of these, or a NoOpRecord: `01 14 00 00`. A record of a partition is split in
+two: the first 20 bytes name the partition, and the rest holds its other fields. The rest is the same for many partitions
+and repeats, so that it need not be decoded each time. Every other record, and one that is framed in any other
 way, is left to the exact reader, `metadata_record.py`.
 """
 
@@ -24,7 +24,7 @@ from kforensics.formats.messages.metadata import NO_OP, PARTITION, PARTITION_CHA
 
 FRAME_LENGTH = 3
 SUBJECT_LENGTH = 20
-"""Bytes that say which partition: its number and the topic's id."""
+"""The bytes that name the partition: its number and the topic id."""
 
 _WHAT = FRAME_LENGTH + SUBJECT_LENGTH
 _LONG_VARINT = 0x80
@@ -32,18 +32,18 @@ _NO_OP_LENGTH = FRAME_LENGTH + 1
 
 
 class PartitionRecords(NamedTuple):
-    """Records of partitions, one behind the other in the log, all of one kind and version."""
+    """Consecutive records of partitions that have one kind and version."""
 
     rows: NDArray[np.intp]
     """Their rows in the chunk."""
     are_changes: bool
-    """PartitionChangeRecords, else PartitionRecords."""
+    """Whether they are PartitionChangeRecords; otherwise they are PartitionRecords."""
     version: int
     subjects: list[bytes]
     tails: list[bytes]
 
     def value(self, at: int) -> bytes:
-        """One of them as it stands in the log."""
+        """Return the value of one of the records as in the log."""
         key = _CHANGE_KEY if self.are_changes else _PARTITION_KEY
         return bytes((FRAME_VERSION, key, self.version)) + self.subjects[at] + self.tails[at]
 
@@ -52,7 +52,7 @@ class OtherRecord(NamedTuple):
     """A record for the exact reader."""
 
     row: int
-    """In the chunk."""
+    """The row of the record in the chunk."""
     is_control: bool
     key: bytes | None
     value: bytes | None
@@ -60,7 +60,7 @@ class OtherRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Kinds:
-    """Of some records: whether it is one of a partition or a NoOpRecord, its api key and its version."""
+    """The kind of each record: whether it is a record of a partition or a NoOpRecord, its api key and its version."""
 
     is_of_partition: NDArray[np.bool_]
     is_no_op: NDArray[np.bool_]
@@ -69,7 +69,7 @@ class _Kinds:
 
 
 def sort_records(chunk: RecordChunk, rows: NDArray[np.intp]) -> Iterator[PartitionRecords | OtherRecord]:
-    """The records at `rows` in their order, those that change nothing left out."""
+    """Yield the records at `rows` in their order without the NoOpRecords, which change nothing."""
     if not len(rows):
         return
     is_control = chunk.batches["attributes"][chunk.rows[rows]] & CONTROL_BIT > 0
@@ -77,7 +77,7 @@ def sort_records(chunk: RecordChunk, rows: NDArray[np.intp]) -> Iterator[Partiti
     is_kept = ~kinds.is_no_op
     rows, is_control = rows[is_kept], is_control[is_kept]
     is_other = ~kinds.is_of_partition[is_kept]
-    subjects, tails = _cut(chunk, rows[~is_other])
+    subjects, tails = _split(chunk, rows[~is_other])
     key, version = kinds.key[is_kept], kinds.version[is_kept]
     differs = (key[1:] != key[:-1]) | (version[1:] != version[:-1])
     edges = np.flatnonzero(is_other[1:] | is_other[:-1] | differs) + 1
@@ -107,7 +107,7 @@ def _kinds(chunk: RecordChunk, rows: NDArray[np.intp], is_control: NDArray[np.bo
     content = np.frombuffer(chunk.view, np.uint8)
     length = chunk.value_length[rows]
     is_framed = (length >= _NO_OP_LENGTH) & ~is_control
-    # Where there is no frame any four bytes will do: what they say is not used.
+    # A record without a frame gets any four bytes: they are not used.
     start = np.where(is_framed, chunk.value_position[rows], 0)
     is_framed &= content[start] == FRAME_VERSION
     key, version = content[start + 1], content[start + 2]
@@ -121,8 +121,8 @@ def _kinds(chunk: RecordChunk, rows: NDArray[np.intp], is_control: NDArray[np.bo
     )
 
 
-def _cut(chunk: RecordChunk, rows: NDArray[np.intp]) -> tuple[list[bytes], list[bytes]]:
-    """Subjects and tails of records of partitions."""
+def _split(chunk: RecordChunk, rows: NDArray[np.intp]) -> tuple[list[bytes], list[bytes]]:
+    """Split records of partitions into the bytes that name the partition and the rest."""
     if not len(rows):
         return [], []
     positions, lengths = chunk.value_position[rows], chunk.value_length[rows]

@@ -47,7 +47,17 @@ _SMALL_ARRAYS = 32
 
 
 def decode_message(table: Message, version: int, data: bytes, position: int = 0) -> Decoded | Undecoded:
-    """The message at `position`; what does not fit the table comes back as `Undecoded`, never as an error."""
+    """Decode the message at `position`.
+
+    Args:
+        table: the schema of the message.
+        version: the version of the message.
+        data: the bytes that hold the message.
+        position: where the message begins in `data`.
+
+    Returns:
+        The message, or `Undecoded` with the reason if it does not fit the schema; no error is raised.
+    """
     reader = message_reader(table, version)
     if reader is None:
         return Undecoded(f"version {version} is not known", table.name, version, table.api_key)
@@ -62,14 +72,19 @@ def decode_message(table: Message, version: int, data: bytes, position: int = 0)
 
 @cache
 def message_reader(table: Message, version: int) -> Reader | None:
-    """The compiled reader of one version, or None where the table does not have that version."""
+    """Return the compiled reader of a version, or None if the schema does not have this version."""
     if version not in table.versions:
         return None
     return _struct_reader(table.fields, version, flexible=version in table.flexible)
 
 
 def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
-    """An unsigned LEB128 number of at most 32 bits; raises IndexError at the end of the data."""
+    """Read an unsigned LEB128 number of at most 32 bits and return it with the position behind it.
+
+    Raises:
+        IndexError: the data ends within the number.
+        FormatError: the number is longer than 5 bytes.
+    """
     byte = data[position]
     if byte < 0x80:
         return byte, position + 1
@@ -86,12 +101,12 @@ def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=65_536)
 def uuid_text(raw: bytes) -> str:
-    """Kafka's text form of a uuid: URL-safe base64 of its 16 bytes without padding, 22 characters."""
+    """Return Kafka's text form of a uuid: URL-safe base64 of its 16 bytes without padding, 22 characters."""
     return b2a_base64(raw, newline=False)[:22].translate(_TO_URL_SAFE).decode("ascii")
 
 
 def _text(raw: bytes) -> str | bytes:
-    # A string that is no UTF-8 is evidence: it stays as it is rather than be repaired.
+    # A string that is no UTF-8 is evidence: it is kept as bytes, not repaired.
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -228,8 +243,8 @@ def _fixed_array_reader(code: str, read_count: Reader) -> Reader:
 
 def _nullable_struct_reader(inner: Reader, *, tagged: bool) -> Reader:
     def read(data: bytes, position: int) -> tuple[dict[str, Any] | None, int]:
-        mark = data[position]
-        if mark >= 0x80 or (tagged and mark == 0):
+        presence = data[position]
+        if presence >= 0x80 or (tagged and presence == 0):
             return None, position + 1
         return inner(data, position + 1)
 

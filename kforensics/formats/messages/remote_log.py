@@ -61,10 +61,10 @@ REMOTE_LOG_TABLES = by_api_key(
 
 
 def parse_remote_log_record(value: bytes) -> Decoded | Undecoded:
-    """A record of `__remote_log_metadata`."""
+    """Decode a record of `__remote_log_metadata`."""
     return parse_framed(value, REMOTE_LOG_TABLES, {})
 
 
 def encode_remote_log_record(api_key: int, version: int, fields: Mapping[str, Any]) -> bytes:
-    """The value of a record of `__remote_log_metadata`."""
+    """Encode the value of a record of `__remote_log_metadata`."""
     return encode_framed(REMOTE_LOG_TABLES[api_key], version, fields)

@@ -11,7 +11,7 @@ Names are Kafka's in snake_case. Values are as on disk, Kafka's sentinels includ
 form, an array a tuple, a nested
 struct a dict, a string that is no UTF-8 stays bytes. A tagged field that was not written holds its default. Tagged
 fields that a table does not know
-are kept under `unknown_tagged_fields`, in the struct where they stood. (Kafka: org.apache.kafka.common.protocol.types,
+are kept under `unknown_tagged_fields`, in the struct that held them. (Kafka: org.apache.kafka.common.protocol.types,
 0.8 to 4.x; KIP-482)
 """
 
@@ -24,13 +24,13 @@ UNKNOWN_TAGGED_FIELDS = "unknown_tagged_fields"
 """The name under which a struct carries tagged fields that its table does not know."""
 
 NEVER = range(0)
-"""No version at all, as in `flexible=NEVER`."""
+"""The empty range of versions, as in `flexible=NEVER`."""
 
 _LAST_VERSION = 32_767
 
 
 class Scalar(StrEnum):
-    """A field's type where it is neither array nor struct."""
+    """The type of a field that is neither an array nor a struct."""
 
     BOOL = "bool"
     INT8 = "int8"
@@ -85,7 +85,7 @@ class Message:
 
 
 class Decoded(NamedTuple):
-    """A message that was understood; `trailing` counts the bytes behind it that no field claims."""
+    """A decoded message; `trailing` counts the bytes behind it that belong to no field."""
 
     name: str
     version: int
@@ -95,7 +95,7 @@ class Decoded(NamedTuple):
 
 
 class Undecoded(NamedTuple):
-    """A message that was not understood, and why; name, version and key as far as they were."""
+    """A message that could not be decoded, and the reason; name, version and key as far as they are known."""
 
     reason: str
     name: str | None = None
@@ -104,7 +104,7 @@ class Undecoded(NamedTuple):
 
 
 def versions(text: str) -> range:
-    """`0`, `0-3` and `2+` as Kafka's schemas write them."""
+    """Parse a range of versions as Kafka's schemas write it: `0`, `0-3` or `2+`."""
     first, dash, last = text.partition("-")
     if text.endswith("+"):
         return range(int(text[:-1]), _LAST_VERSION)
@@ -120,21 +120,21 @@ def field(
     nullable: bool = False,
     default: Any = None,
 ) -> Field:
-    """A field present in the versions `since`; a tagged one without a default has the zero of its type, or null."""
+    """Declare a field of the versions `since`; a tagged field without a default has the zero of its type, or null."""
     if tag is not None and default is None and not nullable:
         default = zero(kind)
     return Field(name, kind, versions(since), tag, nullable, default)
 
 
 def struct(*fields: Field) -> Struct:
-    """A nested struct."""
+    """Declare a nested struct."""
     return Struct(fields)
 
 
 def message(
     name: str, *fields: Field, valid: str = "0", flexible: str | None = None, api_key: int | None = None
 ) -> Message:
-    """A message whose versions are `valid` and flexible in `flexible`, or never."""
+    """Declare a message with the versions `valid`, of which the versions `flexible` use the flexible encoding (KIP-482)."""
     return Message(
         name=name,
         versions=versions(valid),
@@ -145,7 +145,7 @@ def message(
 
 
 def zero(kind: FieldType) -> Any:
-    """The value that a type has where a schema names no default."""
+    """Return the value that a type has if the schema names no default."""
     if isinstance(kind, Array):
         return ()
     if isinstance(kind, Struct):
@@ -154,7 +154,7 @@ def zero(kind: FieldType) -> Any:
 
 
 def by_api_key(tables: Iterable[Message]) -> Mapping[int, Message]:
-    """Messages by the number under which they are found; each key once."""
+    """Return the messages by their api key; each key occurs once."""
     keyed: dict[int, Message] = {}
     for table in tables:
         if table.api_key is None or table.api_key in keyed:

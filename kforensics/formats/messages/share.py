@@ -52,5 +52,5 @@ SHARE_TABLES = CoordinatorTables(
 
 
 def parse_share_record(key: bytes | None, value: bytes | None) -> CoordinatorRecord:
-    """A record of `__share_group_state`."""
+    """Decode a record of `__share_group_state`."""
     return parse_coordinator_record(key, value, SHARE_TABLES)

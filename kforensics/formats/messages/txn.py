@@ -48,5 +48,5 @@ TRANSACTION_STATUS = (
 
 
 def parse_txn_record(key: bytes | None, value: bytes | None) -> CoordinatorRecord:
-    """A record of `__transaction_state`."""
+    """Decode a record of `__transaction_state`."""
     return parse_coordinator_record(key, value, TXN_TABLES)

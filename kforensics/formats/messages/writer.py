@@ -1,4 +1,4 @@
-"""Encodes messages by the same tables that decode them; what was decoded comes out as the same bytes."""
+"""Encode messages by the schemas that decode them; a decoded message is encoded to the same bytes."""
 
 import struct
 from base64 import urlsafe_b64decode
@@ -21,7 +21,7 @@ _NO_VALUE = object()
 
 
 def encode_message(table: Message, version: int, fields: Mapping[str, Any]) -> bytes:
-    """The bytes of one message; a field that is not given takes its default, or the zero of its type."""
+    """Encode one message; a field that is not given gets its default, or the zero of its type."""
     if version not in table.versions:
         raise ValueError(f"{table.name} has no version {version}")
     out = bytearray()
@@ -30,7 +30,7 @@ def encode_message(table: Message, version: int, fields: Mapping[str, Any]) -> b
 
 
 def write_uvarint(out: bytearray, value: int) -> None:
-    """Appends an unsigned LEB128 number."""
+    """Append an unsigned LEB128 number."""
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
         value >>= 7
@@ -38,7 +38,7 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 
 def uuid_bytes(text: str) -> bytes:
-    """The 16 bytes of a uuid in Kafka's text form."""
+    """Return the 16 bytes of a uuid in Kafka's text form."""
     return urlsafe_b64decode(text + "==")
 
 

@@ -1,1 +1,1 @@
-"""What every format is made of: fixed layouts, checksums, codecs, varints, lines of text."""
+"""The parts of every format: fixed layouts, checksums, codecs, varints, lines of text."""

@@ -1,6 +1,6 @@
 """The two checksums of Kafka's formats: CRC-32C (magic 2, producer snapshots) and CRC-32 (magic 0 and 1).
 
-`crc32c` uses the processor's instruction and takes any buffer without a copy; crcmod is the independent reference and stands in where it is missing.
+`crc32c` uses the processor's instruction and takes any buffer without a copy; crcmod is the independent reference, and replaces it where it is missing.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ CRC32C_POLYNOMIAL = 0x11EDC6F41
 
 
 def reference_crc32c() -> Callable[[Buffer], int]:
-    """CRC-32C by crcmod, table-driven and independent of the processor."""
+    """Return crcmod's CRC-32C, which is table-driven and independent of the processor."""
     import crcmod  # noqa: PLC0415  # only needed as reference and fallback
 
     function: Callable[[Buffer], int] = crcmod.mkCrcFun(CRC32C_POLYNOMIAL, initCrc=0, rev=True, xorOut=0xFFFFFFFF)
@@ -28,5 +28,5 @@ except ImportError:  # pragma: no cover
 
 
 def crc32(data: Buffer, value: int = 0) -> int:
-    """CRC-32 (IEEE) of a buffer."""
+    """Return the CRC-32 (IEEE) of a buffer; `value` is the CRC of the bytes before it."""
     return zlib_crc32(data, value)

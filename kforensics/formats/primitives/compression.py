@@ -4,7 +4,7 @@ gzip: RFC 1952, one or more members. snappy: xerial's framing (8 bytes of magic,
 length), or one raw block as some C clients write. lz4: frames of independent blocks; those inside magic 0 carry a header checksum over the wrong bytes
 (KAFKA-3160), so the header checksum is never asked. zstd: frames, magic 2 only, since 2.1.
 
-gzip is read by ISA-L, which is more than twice as fast; what it does not read in one go is left to cramjam to judge.
+gzip is read by ISA-L, which is more than twice as fast; cramjam judges what ISA-L does not read in one call.
 
 A length inside compressed bytes is a claim: no decoder allocates by it, none writes above `limit`. zstd holds its window beside the output, as much of
 it as the output fills: the two together are bounded. Kafka's own reader refuses windows above 128 MiB, and so does this one; what the highest
@@ -27,7 +27,7 @@ from kforensics.errors import FormatError, UnsupportedFormat
 Buffer = bytes | bytearray | memoryview
 
 OUTPUT_LIMIT = 40 << 20
-"""The largest batch, decompressed, that is looked into, in bytes."""
+"""The largest decompressed batch that is read, in bytes."""
 
 HELD_LIMIT = 48 << 20
 """Bytes that the output of zstd and the part of its window that this output fills may take together."""
@@ -36,19 +36,19 @@ SMALLEST_LIMIT = HELD_LIMIT // 2
 """The output limit of a codec that holds all of its output once more."""
 
 WRAPPED_LIMIT = 16 << 20
-"""The largest wrapper of magic 0 and 1, decompressed: sixteen times the largest message of its time. Its messages are held beside it, one by one."""
+"""The largest decompressed wrapper of magic 0 and 1, in bytes: sixteen times the default `message.max.bytes`. Its messages are held beside it one by one."""
 
 LARGEST_WINDOW = 128 << 20
-"""Bytes of a zstd window at most, as in zstd's own readers and in Kafka's."""
+"""The largest zstd window, in bytes, as in zstd's own readers and in Kafka's."""
 
 LARGEST_COPIED = 1 << 20
 """A larger output stays in the buffer that it was written to."""
 
 GZIP_FORMAT = 31
-"""zlib's word for a gzip member with the largest window."""
+"""zlib's `wbits` of a gzip member with the largest window."""
 
 LARGEST_GZIP_COPIED = 8 << 20
-"""ISA-L returns a copy; a larger output is written where it belongs by cramjam."""
+"""The largest output that ISA-L returns as a copy; cramjam writes a larger one into the buffer."""
 
 GZIP_FLAGS_PLACE = 3
 GZIP_RESERVED_FLAGS = 0xE0  # ISA-L reads past them; RFC 1952 forbids them
@@ -72,19 +72,19 @@ class Codec(IntEnum):
 
 
 class BadCompression(FormatError):  # noqa: N818  # named like its siblings in errors.py
-    """Bytes that their codec does not read."""
+    """The codec cannot read the bytes."""
 
 
 class OutputLimitReached(FormatError):  # noqa: N818  # likewise
-    """The output is larger than allowed: a bomb, or the caller's buffer is small."""
+    """The output is larger than allowed: the bytes are a decompression bomb, or the caller's buffer is small."""
 
 
 class WindowTooLarge(FormatError):  # noqa: N818  # likewise
-    """A zstd frame wants a window that no reader of Kafka's gives it."""
+    """A zstd frame declares a window that no reader of Kafka accepts."""
 
 
 def output_limit(codec: int, data: Buffer) -> int:
-    """The most bytes that a batch may decompress to, by what its codec holds beside them."""
+    """Return the most bytes that a batch may decompress to, given the memory that its codec needs beside them."""
     if codec != Codec.ZSTD:
         return OUTPUT_LIMIT
     window = max(zstd_windows(memoryview(data)), default=0)
@@ -92,7 +92,18 @@ def output_limit(codec: int, data: Buffer) -> int:
 
 
 def decompress(codec: int, data: Buffer, limit: int = OUTPUT_LIMIT) -> bytes | memoryview:
-    """The bytes behind compressed ones; `OutputLimitReached` above `limit` bytes."""
+    """Decompress bytes.
+
+    Args:
+        codec: the codec of the batch, 1 to 4.
+        data: the compressed bytes.
+        limit: the most bytes of output.
+
+    Raises:
+        BadCompression: the codec cannot read the bytes.
+        OutputLimitReached: the output is longer than `limit`.
+        WindowTooLarge: a zstd frame declares a window above 128 MiB.
+    """
     limit = min(limit, output_limit(codec, data))
     room = min(limit, max(4 * len(data), 1 << 12))
     while (output := _output_within(codec, data, room, may_grow=room < limit)) is None:
@@ -101,7 +112,7 @@ def decompress(codec: int, data: Buffer, limit: int = OUTPUT_LIMIT) -> bytes | m
 
 
 def _output_within(codec: int, data: Buffer, room: int, *, may_grow: bool) -> memoryview | None:
-    """The output where it fits; none where more room may be tried, when nothing holds the smaller one any more."""
+    """Return the output if it fits, or None if the caller may try a larger buffer; nothing refers to the smaller one then."""
     buffer = bytearray(room)
     try:
         length = decompress_into(codec, data, memoryview(buffer))
@@ -113,7 +124,18 @@ def _output_within(codec: int, data: Buffer, room: int, *, may_grow: bool) -> me
 
 
 def decompress_into(codec: int, data: Buffer, output: memoryview) -> int:
-    """Decompress into a buffer and return the length written."""
+    """Decompress into a buffer and return the number of bytes written.
+
+    Args:
+        codec: the codec of the batch, 1 to 4.
+        data: the compressed bytes.
+        output: the buffer, whose length bounds the output.
+
+    Raises:
+        BadCompression: the codec cannot read the bytes.
+        OutputLimitReached: the output is longer than the buffer.
+        WindowTooLarge: a zstd frame declares a window above 128 MiB.
+    """
     view = memoryview(data)
     try:
         match codec:
@@ -139,7 +161,7 @@ def _limit_reached(data: memoryview, output: memoryview) -> OutputLimitReached:
 
 
 def _gzip_into(data: memoryview, output: memoryview) -> int:
-    """One whole member by ISA-L; several members, breaks and damage by cramjam, in time linear to their length."""
+    """Decompress one whole member by ISA-L; cramjam reads several members, breaks and damage, in linear time."""
     limit = min(len(output), LARGEST_GZIP_COPIED)
     member = isal_zlib.decompressobj(GZIP_FORMAT)
     try:
@@ -180,7 +202,7 @@ def _snappy_block_into(block: memoryview, output: memoryview, written: int) -> i
 
 
 def _zstd_into(data: memoryview, output: memoryview) -> int:
-    # Every batch passes here: the first frame is asked by its window descriptor alone, those behind it by the library, which has the same bound.
+    # Every batch passes here: only the window descriptor of the first frame is read; the library has the same bound for the later ones.
     declares_more = len(data) > _SHORTEST_FRAME_HEADER and data[5] > _LARGEST_WINDOW_DESCRIPTOR
     if declares_more and not data[4] & _SINGLE_SEGMENT and data[:4] == ZSTD_MAGIC:
         raise _window_too_large(data)
@@ -200,7 +222,7 @@ def _window_too_large(data: memoryview) -> WindowTooLarge:
 
 
 class FrameHeader(NamedTuple):
-    """How long the header of a zstd frame is, and the window that it declares; none where it declares the size of the content."""
+    """The length of a zstd frame's header, and the window that it declares; None if it declares the size of the content instead."""
 
     end: int
     window: int
@@ -216,7 +238,7 @@ _RUN_BLOCK = 1
 
 
 def _frame_header(data: memoryview, start: int) -> FrameHeader:
-    """RFC 8878, 3.1.1.1; there are at least `_SHORTEST_FRAME_HEADER` bytes."""
+    """Read a frame header (RFC 8878, 3.1.1.1); at least `_SHORTEST_FRAME_HEADER` bytes are there."""
     descriptor = data[start + 4]
     has_checksum = bool(descriptor & 0x04)
     place = start + 5
@@ -232,7 +254,7 @@ def _frame_header(data: memoryview, start: int) -> FrameHeader:
 
 
 def zstd_windows(data: memoryview) -> Iterator[int]:
-    """The window of each frame in bytes, as far as headers and lengths lead."""
+    """Yield the window of each frame in bytes, as far as the headers and lengths can be followed."""
     start = 0
     while start + _SHORTEST_FRAME_HEADER < len(data):
         if int.from_bytes(data[start : start + 4], "little") in ZSTD_SKIPPABLE:
@@ -252,7 +274,7 @@ def zstd_windows(data: memoryview) -> Iterator[int]:
 
 
 def _with_right_header_checksum(data: memoryview) -> Buffer:
-    """The frame with the header checksum that its descriptor calls for: Kafka's magic 0 frames hash four bytes too many (KAFKA-3160)."""
+    """Return the frame with the correct header checksum: Kafka's magic 0 frames hash four bytes too many (KAFKA-3160)."""
     if len(data) < 7 or bytes(data[:4]) != LZ4_MAGIC:
         return data
     place = 14 if data[4] & 0x08 else 6
@@ -267,7 +289,7 @@ def _with_right_header_checksum(data: memoryview) -> Buffer:
 
 
 def compress(codec: int, data: Buffer, *, wrong_lz4_header: bool = False) -> bytes:
-    """Compress as Kafka's own producer frames it; `wrong_lz4_header` as inside magic 0."""
+    """Compress bytes as Kafka's producer frames them; `wrong_lz4_header` writes the header checksum of magic 0 (KAFKA-3160)."""
     match codec:
         case Codec.GZIP:
             encoder = zlib.compressobj(wbits=31)
@@ -291,7 +313,7 @@ def _xerial(data: memoryview) -> bytes:
 
 
 def _lz4_frame(data: memoryview, wrong_header: bool) -> bytes:
-    """Independent blocks of 64 KiB, no checksums, no content size: FLG 0x60, BD 0x40."""
+    """Return an LZ4 frame of independent blocks of 64 KiB without checksums and content size (FLG 0x60, BD 0x40)."""
     descriptor = b"\x60\x40"
     hashed = LZ4_MAGIC + descriptor if wrong_header else descriptor
     frame = bytearray(LZ4_MAGIC + descriptor)

@@ -9,11 +9,11 @@ from kforensics.errors import FormatError
 from kforensics.formats.primitives.text_lines import shown
 
 JSON_FILE_LIMIT = 1024 * 1024
-"""Bytes of such a file; a broker writes some hundreds."""
+"""The most bytes of such a file; a broker writes some hundreds."""
 
 
 def parse_json_object(data: bytes | memoryview, *, expected: str) -> Mapping[str, Any]:
-    """The object in the file.
+    """Return the JSON object in the file.
 
     Raises:
         FormatError: the bytes are no JSON object, or too many.
@@ -38,5 +38,5 @@ def parse_json_object(data: bytes | memoryview, *, expected: str) -> Mapping[str
 
 
 def integer_of(value: Any) -> int | None:
-    """The value where JSON holds a whole number (and not `true`)."""
+    """Return the value if it is a whole number (and not `true`), else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None

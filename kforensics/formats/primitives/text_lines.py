@@ -11,13 +11,13 @@ from typing import NamedTuple
 from kforensics.damage import Damage, DamageKind, Span
 
 TEXT_FILE_LIMIT = 64 * 1024 * 1024
-"""Bytes of a text file that are looked at: room for a million lines; what stands behind is named as damage."""
+"""The most bytes of a text file that are read, enough for a million lines; the bytes behind them are reported as damage."""
 
 LINE_LENGTH_LIMIT = 1024 * 1024
-"""Bytes of one line that are looked at."""
+"""The most bytes of one line that are read."""
 
 MOST_DAMAGE = 100
-"""Damaged places of one file that are named one by one; the last names all that follow."""
+"""The most damaged places of one file that are listed one by one; the last entry counts the others."""
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _SHOWN_BYTES = 60
@@ -32,12 +32,12 @@ class TextLine(NamedTuple):
 
     @property
     def span(self) -> Span:
-        """The bytes of the line."""
+        """The span of the line in the file."""
         return Span(self.position, len(self.content))
 
 
 def walk_lines(data: bytes | memoryview) -> Iterator[TextLine]:
-    """The lines of the first `TEXT_FILE_LIMIT` bytes; the last one may lack its line break."""
+    """Yield the lines of the first `TEXT_FILE_LIMIT` bytes; the last one may lack its line break."""
     text = bytes(data[:TEXT_FILE_LIMIT])
     position = 0
     number = 1
@@ -50,7 +50,7 @@ def walk_lines(data: bytes | memoryview) -> Iterator[TextLine]:
 
 
 def shown(content: bytes | memoryview) -> str:
-    """Bytes of a text file in words: quoted, escaped, and short."""
+    """Return bytes of a text file for a message: quoted, escaped and shortened."""
     part = bytes(content[:_SHOWN_BYTES])
     try:
         quoted = repr(part.decode("utf-8"))
@@ -60,7 +60,7 @@ def shown(content: bytes | memoryview) -> str:
 
 
 def parse_integer(text: bytes, *, bits: int) -> int | None:
-    """What `Integer.parseInt` (32 bits) and `Long.parseLong` (64) take: an optional sign and ASCII digits, in range."""
+    """Return the number that `Integer.parseInt` (32 bits) or `Long.parseLong` (64 bits) reads, or None if it refuses the text."""
     if len(text) > 40 or not re.fullmatch(rb"[+-]?[0-9]+", text):
         return None
     value = int(text)
@@ -68,7 +68,7 @@ def parse_integer(text: bytes, *, bits: int) -> int | None:
 
 
 def beyond_limit(length: int) -> tuple[Damage, ...]:
-    """The damage of a text file of `length` bytes that is too large to be one a broker wrote."""
+    """Return the damage of a text file of `length` bytes that is too large for a broker to have written it."""
     if length <= TEXT_FILE_LIMIT:
         return ()
     rest = Span(TEXT_FILE_LIMIT, length - TEXT_FILE_LIMIT)
@@ -80,16 +80,16 @@ def beyond_limit(length: int) -> tuple[Damage, ...]:
 
 
 class DamageList:
-    """Damage in file order, the first `MOST_DAMAGE` places one by one, the rest in one."""
+    """Damage in file order: the first `MOST_DAMAGE` places one by one, the others as one entry."""
 
     def __init__(self) -> None:
-        """Start with nothing wrong."""
+        """Start without damage."""
         self._places: list[Damage] = []
         self._more = 0
         self._rest = Span(0, 0)
 
     def add(self, span: Span, kind: DamageKind, *, expected: str, found: str, line: int | None = None) -> None:
-        """One more place; `line` is named in front of what was found."""
+        """Add a damaged place; the message names `line` before `found`."""
         if len(self._places) >= MOST_DAMAGE:
             start = self._rest.position if self._more else span.position
             self._more += 1
@@ -99,7 +99,7 @@ class DamageList:
         self._places.append(Damage(span=span, kind=kind, expected=expected, found=where + found))
 
     def as_tuple(self) -> tuple[Damage, ...]:
-        """All places."""
+        """Return all damaged places."""
         if not self._more:
             return tuple(self._places)
         last = self._places[-1]

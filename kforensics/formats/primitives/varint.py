@@ -1,7 +1,7 @@
 """Variable-length integers: zig-zag varint and varlong of records, plain unsigned varint of flexible messages.
 
 Little-endian groups of seven bits, the high bit says that more follow: at most 5 bytes for 32 bits, 10 for 64. What the last group holds above the
-type's width is cut, as Kafka's ByteUtils does.
+type's width is dropped, as Kafka's ByteUtils does.
 """
 
 from kforensics.damage import Span
@@ -14,7 +14,17 @@ Buffer = bytes | bytearray | memoryview
 
 
 def read_uvarint(data: Buffer, position: int, end: int, limit: int = VARINT_LENGTH) -> tuple[int, int]:
-    """An unsigned varint of at most `limit` bytes, and the position behind it."""
+    """Read an unsigned varint and return it with the position behind it (`ByteUtils.readUnsignedVarint`).
+
+    Args:
+        data: the bytes that hold the varint.
+        position: where the varint begins in `data`.
+        end: the position that the varint must not cross.
+        limit: the most bytes that the varint may have.
+
+    Raises:
+        FormatError: the varint crosses `end` or is longer than `limit` bytes.
+    """
     value = shift = 0
     last = position + limit
     for place in range(position, min(last, end)):
@@ -29,19 +39,19 @@ def read_uvarint(data: Buffer, position: int, end: int, limit: int = VARINT_LENG
 
 
 def read_varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """A zig-zag varint (int32), and the position behind it."""
+    """Read a zig-zag varint (int32) and return it with the position behind it (`ByteUtils.readVarint`)."""
     raw, position = read_uvarint(data, position, end)
     return (raw >> 1) ^ -(raw & 1), position
 
 
 def read_varlong(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """A zig-zag varlong (int64), and the position behind it."""
+    """Read a zig-zag varlong (int64) and return it with the position behind it (`ByteUtils.readVarlong`)."""
     raw, position = read_uvarint(data, position, end, VARLONG_LENGTH)
     return (raw >> 1) ^ -(raw & 1), position
 
 
 def encode_uvarint(value: int) -> bytes:
-    """An unsigned varint of a value that is not negative."""
+    """Encode a value of 0 or more as an unsigned varint."""
     groups = bytearray()
     while value > 0x7F:
         groups.append(value & 0x7F | 0x80)
@@ -51,10 +61,10 @@ def encode_uvarint(value: int) -> bytes:
 
 
 def encode_varint(value: int) -> bytes:
-    """A zig-zag varint of an int32; the same bytes hold it as varlong."""
+    """Encode an int32 as a zig-zag varint; its varlong has the same bytes."""
     return encode_uvarint((value << 1) ^ (value >> 31))
 
 
 def encode_varlong(value: int) -> bytes:
-    """A zig-zag varlong of an int64."""
+    """Encode an int64 as a zig-zag varlong."""
     return encode_uvarint((value << 1) ^ (value >> 63))

@@ -1,4 +1,4 @@
-"""A reused run of bytes that numpy can read at any place, a byte or eight bytes at a time."""
+"""A reused buffer that numpy can read at any position, one or eight bytes at a time."""
 
 from contextlib import suppress
 from typing import Any, Protocol
@@ -7,26 +7,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 PADDING = 64
-"""Bytes behind the content, so that a header or a word read at its last byte stays inside."""
+"""The number of spare bytes behind the content, so that a header or a word read at its last byte stays inside the buffer."""
 
 HEADER_LENGTH = 61
 
 
 class SegmentBytes(Protocol):
-    """What a walk needs of a file."""
+    """The interface of a file that a walk reads."""
 
     @property
     def size(self) -> int:
-        """Bytes of the file when it was opened."""
+        """Return the size of the file when it was opened, in bytes."""
         ...
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer from a position; short at the end of the file."""
+        """Fill the buffer from a position and return the number of bytes read, fewer at the end of the file."""
         ...
 
 
 class WordBuffer:
-    """Bytes with four views of them; `filled` of them are content, the rest is stale and only ever read to be thrown away."""
+    """A buffer with four views; the first `filled` bytes are content, the rest is stale and what is read of it is ignored."""
 
     __slots__ = ("capacity", "content", "filled", "headers", "octets", "view", "words")
 
@@ -43,18 +43,17 @@ class WordBuffer:
         self.headers: NDArray[Any] = np.ndarray((capacity,), f"V{HEADER_LENGTH}", buffer=self.view, strides=(1,))
 
     def ensure(self, capacity: int) -> None:
-        """Hold at least `capacity` bytes; what was in it is gone if it has to grow."""
+        """Make the buffer hold at least `capacity` bytes; it loses its content if it has to grow."""
         if capacity > self.capacity:
             self._replace(capacity)
 
     def shrink(self, capacity: int) -> None:
-        """Hold no more than `capacity` bytes; what was in it is gone."""
-        if capacity < self.capacity:
-            self._replace(capacity)
+        """Make the buffer hold `capacity` bytes again; it loses its content."""
+        self._replace(capacity)
 
     def _replace(self, capacity: int) -> None:
         self.filled = 0
-        # The old buffer goes first: both at once would double the peak. Who still holds a view of it may no longer look through it.
+        # The old buffer is released first: both at once would double the peak. Earlier views of it are invalid from here on.
         view = self.view
         del self.content, self.view, self.octets, self.words, self.headers
         with suppress(BufferError):
@@ -63,14 +62,14 @@ class WordBuffer:
         self._allocate(capacity)
 
     def load(self, source: SegmentBytes, position: int, length: int) -> int:
-        """Read a run of a file, as much of it as is there."""
+        """Read a run of a file into the buffer and return the number of bytes read."""
         self.ensure(length)
         self.filled = source.read_into(position, self.view[:length])
         return self.filled
 
 
 def read_exactly(source: SegmentBytes, position: int, length: int) -> bytes:
-    """A short run of a file, shorter at its end; for places that are looked at once."""
+    """Read a short run of a file, shorter at the end of the file, for places that are read once."""
     buffer = memoryview(bytearray(max(0, min(length, source.size - position))))
     return bytes(buffer[: source.read_into(position, buffer)])
 
@@ -83,7 +82,7 @@ class MemoryBytes:
         self.size = len(data)
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer from a position; short at the end of the data."""
+        """Fill the buffer from a position and return the number of bytes read, fewer at the end of the data."""
         part = self._view[position : position + len(buffer)]
         buffer[: len(part)] = part
         return len(part)

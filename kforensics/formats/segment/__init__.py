@@ -1,1 +1,1 @@
-"""A `.log` file: its entries in order, their damage, and where sound batches begin again."""
+"""Read a `.log` file: its entries in order, their damage, and the places where sound batches begin again."""

@@ -22,7 +22,16 @@ class FlippedBit(NamedTuple):
 
 
 def locate_flipped_bit(syndrome: int, length: int, polynomial: int = CRC32C_REFLECTED) -> FlippedBit | None:
-    """The one bit in `length` covered bytes whose flip changes the checksum by `syndrome` (stored xor computed), if one does."""
+    """Find the one bit whose flip explains a wrong checksum.
+
+    Args:
+        syndrome: the stored checksum xor the computed one.
+        length: the number of bytes that the checksum covers.
+        polynomial: of the checksum, reflected.
+
+    Returns:
+        The bit, or None if no single bit explains the difference.
+    """
     if syndrome == 0:
         return None
     powers = _powers(polynomial)
@@ -64,7 +73,7 @@ def _giant_step(polynomial: int) -> tuple[list[int], ...]:
 
 
 def _step_back(value: int, polynomial: int) -> int:
-    """Undo one step of the shift register: the highest bit tells whether the step had mixed in the polynomial."""
+    """Undo one step of the shift register: the highest bit shows whether the step mixed in the polynomial."""
     return (value ^ polynomial) << 1 & 0xFFFFFFFF | 1 if value & 0x80000000 else value << 1
 
 

@@ -1,6 +1,6 @@
 """Damaged places of a segment: how far each reaches, and where the next sound batch begins.
 
-Bytes may be anyone's, and so may the number of damaged places be: beyond a bound they are summed up, so that a walk stays linear in time and its result
+The bytes may be hostile, and damaged places may be many: beyond a bound they are summed up, so that a walk stays linear in time and its result
 small.
 """
 
@@ -20,19 +20,19 @@ from kforensics.formats.segment.resync import OFFSET_REACH, Expectation, SoundBa
 from kforensics.units import OffsetRange
 
 MOST_PLACES = 1000
-"""Damaged places told one by one; beyond them they are summed up a MiB at a time."""
+"""The most damaged places that are listed one by one; the others are summed up a MiB at a time."""
 
 _STRIDE = 1 << 20
 
 MOST_DOUBTS = 16
-"""Times that a file is searched to its end once more, without trust in the offsets before."""
+"""The number of times that a file is searched to its end again, without trust in the offsets before."""
 
 _LARGEST_WRAPPER = 1_000_012
 """Bytes of a message at most, as brokers of magic 0 and 1 are set up (`message.max.bytes` and the 12 bytes before it)."""
 
 
 class Resolution(NamedTuple):
-    """What stands at a damaged place, and where the walk goes on."""
+    """The damage at a place, and the position where the walk continues."""
 
     table: BatchTable
     """Batches whose extent is known although their checksum fails."""
@@ -67,7 +67,7 @@ class DamagedPlaces:
         return unresolved
 
     def isolated(self, entries: Entries, last_offset: int) -> list[Damage]:
-        """The bad rows of a chain that goes on with a good one behind each."""
+        """Return the damage of those bad rows of a chain that a good row follows."""
         table, computed = entries.table, entries.computed
         bad = ~table["crc_valid"]
         if computed is None or not bad.any():
@@ -79,7 +79,7 @@ class DamagedPlaces:
         damage: list[Damage] = []
         for row, place in zip(bad_rows[:most].tolist(), behind[:most].tolist(), strict=True):
             before = int(table["last_offset"][good_rows[place - 1]]) if place else last_offset
-            around = _around(before, table[good_rows[place]] if place < len(good_rows) else None)
+            around = _around(before, table[good_rows[place]])
             batch = table[row]
             damage.append(
                 batch_damage(
@@ -98,7 +98,7 @@ class DamagedPlaces:
         expected = self._expectation(position, last_offset)
         sound = find_sound_batch(self._source, search_from, self._source.size, expected)
         if sound is None and last_offset >= 0 and self._doubts < MOST_DOUBTS:
-            # The last offset itself may be wrong: of messages no checksum covers it, and what lay in a torn wrapper can look like one.
+            # The last offset itself may be wrong: no checksum of a message covers it, and the content of an incomplete wrapper can look like a message.
             self._doubts += 1
             certain = Expectation(plain_from=self._source.size)
             sound = find_sound_batch(self._source, search_from, self._source.size, certain)
@@ -148,8 +148,7 @@ class DamagedPlaces:
         return Resolution(entries.table[:kept], damage, size)
 
     def _listed_one_by_one(self, entries: Entries, kept: int, around: Neighbours) -> list[Damage]:
-        if entries.computed is None:
-            return []
+        assert entries.computed is not None  # without checksums no row is bad
         if kept > MOST_PLACES:
             return [_summed_up(entries.table[:kept])]
         self._listed += kept - 1
@@ -183,9 +182,7 @@ def _header(row: np.void) -> Header:
     )
 
 
-def _around(last_offset: int, behind: np.void | None) -> Neighbours:
-    if behind is None:
-        return Neighbours(last_offset, None, None)
+def _around(last_offset: int, behind: np.void) -> Neighbours:
     base_offset = int(behind["base_offset"])
     return Neighbours(last_offset, SoundBatch(int(behind["position"]), int(behind["length"]), base_offset), base_offset)
 
@@ -198,6 +195,6 @@ def _summed_up(table: BatchTable) -> Damage:
         span=Span(begin, end - begin),
         kind=DamageKind.CRC,
         expected=f"checksums that hold, in {len(table)} batches between these",
-        found=f"none that does, after {MOST_PLACES} damaged places told one by one",
+        found=f"none that does, after {MOST_PLACES} damaged places listed one by one",
         offsets_lost=OffsetRange(first, last) if 0 <= first <= last else Absent.UNKNOWN,
     )

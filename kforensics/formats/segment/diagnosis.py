@@ -1,4 +1,4 @@
-"""What a damaged place is, in the words of a `Damage`: the batch or the run of bytes, what is lost, and the cause where it can be shown."""
+"""Describe a damaged place as a `Damage`: the batch or the run of bytes, the lost offsets, and the cause if it can be shown."""
 
 from typing import NamedTuple
 
@@ -18,41 +18,41 @@ SECTOR_LENGTH = 512
 _SHORTEST_ZEROS = 16
 _MESSAGE_ATTRIBUTES = 0x0F
 _LOOKED_INTO = 1 << 20
-"""Bytes of a damaged run in which a cause is looked for."""
+"""The most bytes of a damaged run that are searched for a cause."""
 
 
 class Neighbours(NamedTuple):
-    """What is known around a damaged place."""
+    """The sound batches around a damaged place."""
 
     last_offset: int
-    """Of the sound batches before it, -1 for none."""
+    """The last offset of the sound batches before it, -1 for none."""
     next_good: SoundBatch | None
     next_base_offset: int | None
 
 
 class Header(NamedTuple):
-    """What stands at a place, read as an entry."""
+    """The bytes at a position, read as the header of an entry."""
 
     base_offset: int
     length: int
-    """The whole entry, offset and length included."""
+    """The length of the whole entry, with its offset and length fields."""
     magic: int
     last_offset: int
     attributes: int
 
     @property
     def is_message(self) -> bool:
-        """It makes sense as a message of magic 0 or 1, whatever its length says."""
+        """Return whether it is plausible as a message of magic 0 or 1, whatever its length says."""
         return self.magic in (0, 1) and self.base_offset >= 0 and 0 <= self.attributes <= _MESSAGE_ATTRIBUTES
 
     @property
     def is_wrapper(self) -> bool:
-        """As a message it names a codec."""
+        """Return whether it names a codec when it is read as a message."""
         return self.attributes & CODEC_MASK > 0
 
 
 def read_header(source: SegmentBytes, position: int) -> Header | None:
-    """The entry's head at a place, whatever it says; nothing where the file ends before its magic."""
+    """Read the header of an entry at a position without checking it; None if the file ends before its magic."""
     head = read_exactly(source, position, BATCH_HEADER.length)
     if len(head) < SHORTEST_ENTRY:
         return None
@@ -68,7 +68,7 @@ def read_header(source: SegmentBytes, position: int) -> Header | None:
 
 
 def is_likely(header: Header, near_offset: int) -> bool:
-    """Whether the offsets could follow those known before."""
+    """Return whether the offsets could follow those known before."""
     near = near_offset if near_offset >= 0 else header.base_offset
     return (
         0 <= header.base_offset <= header.last_offset
@@ -79,7 +79,7 @@ def is_likely(header: Header, near_offset: int) -> bool:
 def batch_damage(
     source: SegmentBytes, position: int, header: Header, stored: int, computed: int, around: Neighbours
 ) -> Damage:
-    """A batch whose extent is known and whose checksum does not hold."""
+    """Describe a batch whose extent is known and whose checksum is wrong."""
     span = Span(position, header.length)
     if (wrong_magic := _wrong_magic(source, span, header, around)) is not None:
         return wrong_magic
@@ -98,7 +98,7 @@ def batch_damage(
 
 
 def run_damage(source: SegmentBytes, position: int, end: int, around: Neighbours) -> Damage:
-    """A run of bytes in which no sound batch begins: one batch with a lying header, a hole, a shifted or foreign write, or the torn end of the file."""
+    """Describe a run of bytes without a sound batch: one batch with a wrong header, a hole, a shifted or foreign write, or the torn tail of the file."""
     header = read_header(source, position)
     span = Span(position, end - position)
     if header is not None and (lying := _lying_header(source, span, header, around)) is not None:
@@ -282,14 +282,14 @@ def _foreign_page(source: SegmentBytes, span: Span) -> Cause | None:
         return None
     page = batch.position // SECTOR_LENGTH * SECTOR_LENGTH
     detail = (
-        f"a sound batch of another log, from offset {batch.base_offset} on, stands at byte {batch.position}, "
+        f"a sound batch of another log, from offset {batch.base_offset} on, is at byte {batch.position}, "
         f"in what was written from byte {page} on or before"
     )
     return Cause(kind="foreign-page", detail=detail)
 
 
 def is_zero(source: SegmentBytes, span: Span) -> bool:
-    """Whether a run holds nothing but zeros."""
+    """Return whether a run holds nothing but zeros."""
     buffer = memoryview(bytearray(min(_LOOKED_INTO, max(span.length, 1))))
     position = span.position
     while position < span.end:
@@ -301,7 +301,7 @@ def is_zero(source: SegmentBytes, span: Span) -> bool:
 
 
 def _shift(span: Span, header: Header | None, around: Neighbours) -> Cause | None:
-    """The batch behind follows in offsets, but stands whole sectors away from where this one's length puts it."""
+    """Return the cause `shift` if the next batch follows in offsets, but lies whole sectors away from the end of this one."""
     if header is None or around.next_good is None or header.last_offset + 1 != around.next_base_offset:
         return None
     moved = span.length - header.length
@@ -332,6 +332,6 @@ def _next_good(around: Neighbours) -> tuple[int, int] | Absent:
 
 
 def _tail_gravity(around: Neighbours, cause: Cause | Absent) -> Gravity:
-    """Where nothing sound follows, recovery would cut it; a single flipped bit is no unfinished write, wherever it is."""
+    """Return the gravity: recovery truncates a place that no sound batch follows, but a single flipped bit is no unfinished write anywhere."""
     is_flip = isinstance(cause, Cause) and cause.flip is not None
     return Gravity.DAMAGE if around.next_good is not None or is_flip else Gravity.TORN_TAIL

@@ -15,13 +15,13 @@ from kforensics.formats.primitives.checksum import crc32, crc32c
 from kforensics.formats.primitives.word_buffer import WordBuffer
 
 SHORTEST_ENTRY = 17
-"""Bytes that Kafka needs to see an entry at all: offset, length and magic."""
+"""The bytes that Kafka needs to recognise an entry: offset, length and magic."""
 
 MOST_ENTRIES = 1 << 16
-"""Entries taken in one go: bounds what is followed in vain through bytes that are none."""
+"""The most entries that are read at once: this bounds the work on bytes that are no entries."""
 
 SMALLEST_LENGTH = {**SMALLEST_MESSAGE_LENGTH, 2: SMALLEST_BATCH_LENGTH}
-"""What the length of an entry can't be below, by magic."""
+"""The smallest length of an entry, by magic."""
 
 _LENGTH = Struct(">8xI").unpack_from
 _LENGTH_AND_MAGIC = Struct(">8xi4xb").unpack_from
@@ -39,17 +39,17 @@ _SAME_NAMES = (
 
 
 class Entries(NamedTuple):
-    """A chain of entries in a window: rows, and computed checksums, absent where they were not asked for."""
+    """A chain of entries in a window: their rows and computed checksums, which are absent if they were not requested."""
 
     table: BatchTable
     computed: NDArray[np.uint32] | None
     end: int
-    """Where in the window the chain breaks or leaves it, or where it was left at `MOST_ENTRIES`."""
+    """The position in the window where the chain breaks, leaves the window, or reaches `MOST_ENTRIES`."""
     is_full: bool = False
-    """The chain may go on at its end."""
+    """Whether the chain may continue at its end."""
 
     def part(self, first: int, end: int) -> "Entries":
-        """The entries from `first` up to `end`; the chain's end is kept."""
+        """Return the entries from `first` up to `end` with the end of the whole chain."""
         return self._replace(
             table=self.table[first:end], computed=None if self.computed is None else self.computed[first:end]
         )
@@ -85,7 +85,7 @@ _SMALLEST_BY_MAGIC = np.array([SMALLEST_LENGTH.get(magic, 1 << 31) for magic in 
 
 
 def claimed_length(view: memoryview, place: int) -> int | None:
-    """Bytes of the entry at a place, if what it says of itself can be."""
+    """Return the length of the entry at a position, or None if its header is impossible."""
     length, magic = _LENGTH_AND_MAGIC(view, place)
     return length + LOG_OVERHEAD if magic in SMALLEST_LENGTH and length >= SMALLEST_LENGTH[magic] else None
 
@@ -102,8 +102,8 @@ def header_entry(window: WordBuffer, file_position: int) -> BatchTable:
 def _follow(view: memoryview, position: int, last: int, stop: int) -> tuple[list[int], int]:
     """Places of the entries of the length chain, and where it leaves the window.
 
-    The loop runs once a batch and asks for no more than that it goes on: a length read as unsigned can't lead back. What the entries say of themselves is
-    asked of all at once afterwards.
+    The loop runs once per batch and checks only that the chain advances: a length read as unsigned cannot lead back. The headers of all entries are
+    checked at once afterwards.
     """
     positions: list[int] = []
     append = positions.append

@@ -1,6 +1,6 @@
-"""What checksums can't see: base offsets that must rise, leader epochs that must not fall, along a log.
+"""Check what checksums don't cover: along a log, base offsets must rise and leader epochs must not fall.
 
-Base offset and leader epoch of a magic 2 batch lie outside its checksum, offset and length of a message too; only the neighbours tell that one of them is
+Base offset and leader epoch of a magic 2 batch lie outside its checksum, offset and length of a message too; only the neighbours show that one of them is
 wrong. Where one changed bit makes a batch fit exactly between its neighbours, that bit is named.
 """
 
@@ -18,7 +18,7 @@ _EPOCH_POSITION = BATCH_HEADER.position_of("partition_leader_epoch")
 _SOME_EPOCH = "a leader epoch of 0 or more"
 
 MOST_LISTED = 1000
-"""Batches out of order that are told one by one."""
+"""The most batches out of order that are listed one by one."""
 
 
 class _Batch(NamedTuple):
@@ -61,7 +61,7 @@ class LogOrder:
         return self._listed_or_counted([*self._check_offsets(batches, seam), *self._check_epochs(batches, seam)])
 
     def _lacks_epochs(self, table: BatchTable) -> bool:
-        """Whether a batch has an epoch that is none, although leaders gave epochs to those around it."""
+        """Return whether a batch has an epoch that is none, although leaders gave epochs to those around it."""
         own = table["partition_leader_epoch"]
         if own.min() >= 0:
             return False
@@ -80,7 +80,7 @@ class LogOrder:
                     span=Span(begin, end - begin),
                     kind=DamageKind.ORDER,
                     expected="offsets that rise and leader epochs that do not fall",
-                    found=f"{len(rest)} batches out of order, after {MOST_LISTED} told one by one",
+                    found=f"{len(rest)} batches out of order, after {MOST_LISTED} listed one by one",
                 )
             )
         return listed
@@ -115,7 +115,7 @@ class LogOrder:
                     and before != batches[index - 1].leader_epoch
                     and not _returns_to(batches[index - 1].leader_epoch, batches, index + 1)
                 ):
-                    # One batch alone stands above its neighbours: it is the wrong one, not all that follow.
+                    # Only one batch is above its neighbours: it is the wrong one, not all that follow.
                     damage.append(
                         _epoch_damage(
                             batches[index - 1], batch.leader_epoch, f"a leader epoch of at most {batch.leader_epoch}"
@@ -134,12 +134,12 @@ class LogOrder:
 
 
 def _lacks_epoch(batch: _Batch) -> bool:
-    """Whether it has no leader epoch although leaders write one into every batch of magic 2."""
+    """Return whether it has no leader epoch although leaders write one into every batch of magic 2."""
     return batch.magic == 2 and batch.leader_epoch == -1
 
 
 def _returns_to(epoch: int, batches: list[_Batch], index: int) -> bool:
-    """Whether the batch at `index` has the epoch again, so that one between is the wrong one."""
+    """Return whether the batch at `index` has the epoch again, so that one between is the wrong one."""
     return index < len(batches) and batches[index].leader_epoch == epoch
 
 
@@ -149,11 +149,11 @@ def _batches(table: BatchTable) -> list[_Batch]:
 
 
 def _jumped(batches: list[_Batch], index: int) -> bool:
-    """The batch before `index` is the outlier: it stands too high, and between its neighbours there is room for it."""
+    """Return whether the batch before `index` is the outlier: its offset is too high, and it fits between its neighbours."""
     outlier, follower = batches[index - 1], batches[index]
     extent = outlier.last_offset - outlier.base_offset
     if index < 2:
-        # Nothing tells where the log starts, but a segment's offsets are near to each other, and a changed bit shows.
+        # Nothing shows where the log starts, but the offsets of a segment are near to each other, so a changed bit is visible.
         right = follower.base_offset - 1 - extent
         is_flipped = right >= 0 and (outlier.base_offset ^ right).bit_count() == 1
         return is_flipped or outlier.base_offset - follower.base_offset >= OFFSET_REACH

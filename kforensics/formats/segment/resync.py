@@ -1,6 +1,6 @@
 """Find the next sound batch behind a damaged place.
 
-Candidates are places where a plausible header stands, found by whole-array comparison; proof is the checksum. Bytes may be anyone's: the work spent on
+Candidates are places with a plausible header, found by whole-array comparison; the checksum proves a batch. The bytes may be hostile: the work spent on
 proofs is bounded by the bytes searched, so a file made of plausible headers can't cost more than linear time.
 """
 
@@ -19,7 +19,7 @@ from kforensics.formats.primitives.word_buffer import SegmentBytes, WordBuffer
 from kforensics.formats.segment.entries import SHORTEST_ENTRY, SMALLEST_LENGTH
 
 SEARCH_LENGTH = 1 << 20
-"""Bytes searched in one go."""
+"""The bytes that are searched at once."""
 
 _FIRST_SEARCH_LENGTH = 16 << 10
 
@@ -37,7 +37,7 @@ class SoundBatch(NamedTuple):
     position: int
     length: int
     base_offset: int
-    """Of a wrapper: the offset of its last message."""
+    """The base offset; of a wrapper, the offset of its last message."""
 
 
 class Expectation(NamedTuple):
@@ -61,7 +61,7 @@ def find_sound_batch(
     length = _FIRST_SEARCH_LENGTH
     window = WordBuffer(0)
     while start < end:
-        # What follows a damaged place is mostly near.
+        # The next sound batch is mostly near.
         length = min(length, end - start)
         window.load(source, start, length + BATCH_HEADER.length)
         allowance += _PROOF_FACTOR * length
@@ -84,7 +84,7 @@ def _described(view: memoryview, place: int, start: int) -> SoundBatch:
 
 
 def _candidates(window: WordBuffer, length: int, start: int, size: int, expected: Expectation) -> NDArray[np.int64]:
-    """Places in the window, which is at `start` in the file, where a plausible header stands."""
+    """Return the positions of plausible headers in the window, which is at `start` in the file."""
     octets = np.frombuffer(window.view, dtype=np.uint8)
     reach = min(length, window.filled - SHORTEST_ENTRY + 1)
     if reach <= 0:
@@ -121,13 +121,13 @@ def _is_plausible_batch(headers: NDArray[np.void]) -> NDArray[np.bool_]:
 
 
 def is_sound(source: SegmentBytes, position: int, length: int) -> bool:
-    """Whether the checksum of the entry holds; read in pieces, whatever the length."""
+    """Return whether the checksum of the entry is right; the entry is read in pieces, whatever its length."""
     stored, computed = checksums_of(source, position, length)
     return stored == computed
 
 
 def checksums_of(source: SegmentBytes, position: int, length: int, magic: int | None = None) -> tuple[int, int]:
-    """Stored and computed checksum of an entry, taken as of its own magic or of another."""
+    """Return the stored and the computed checksum of an entry, read as its own magic or as another."""
     buffer = memoryview(bytearray(min(_PROOF_PIECE, length)))
     filled = source.read_into(position, buffer)
     is_batch = (buffer[16] if magic is None else magic) == 2

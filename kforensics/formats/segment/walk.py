@@ -1,7 +1,7 @@
 """A `.log` file: record batches and messages of any magic, one behind the other, walked in bounded windows.
 
-The entry kind is decided by byte 16, which is the magic in every version. A walk yields what it understood and what it did not: behind a damaged place it
-goes on with the next sound batch. Kafka: FileRecords, FileLogInputStream, LogSegment.recover.
+The entry kind is decided by byte 16, which is the magic in every version. A walk yields the batches and the damage: behind a damaged place it
+continues with the next sound batch. Kafka: FileRecords, FileLogInputStream, LogSegment.recover.
 """
 
 from collections.abc import Iterator
@@ -11,16 +11,14 @@ from enum import StrEnum
 import numpy as np
 
 from kforensics.damage import Damage, DamageKind, Span
-from kforensics.errors import FormatError
 from kforensics.formats.columns.batch_checks import WindowBatches, check_headers, check_records, open_wrappers
 from kforensics.formats.columns.bodies import PAYLOAD_LENGTH
 from kforensics.formats.columns.record_columns import ExactReads
 from kforensics.formats.columns.record_stream import RecordChunk, iter_chunks
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable, empty_batches
-from kforensics.formats.log.message_set import iter_message_records
-from kforensics.formats.log.record_batch import BATCH_HEADER, iter_batch_records
+from kforensics.formats.log.record_batch import BATCH_HEADER
 from kforensics.formats.log.records import Record
-from kforensics.formats.primitives.word_buffer import MemoryBytes, SegmentBytes, WordBuffer, read_exactly
+from kforensics.formats.primitives.word_buffer import MemoryBytes, SegmentBytes, WordBuffer
 from kforensics.formats.segment.damaged_places import DamagedPlaces
 from kforensics.formats.segment.entries import SHORTEST_ENTRY, Entries, claimed_length, header_entry, read_entries
 from kforensics.formats.segment.order import LogOrder
@@ -35,25 +33,24 @@ __all__ = [
     "find_batch_start",
     "iter_record_chunks",
     "iter_records",
-    "iter_window_records",
     "walk_segment",
 ]
 
 WINDOW_LENGTH = 16 << 20
-"""Bytes of a file that are looked at in one go."""
+"""The bytes of a file that are read at once."""
 
 LARGEST_HELD = 96 << 20
-"""A larger batch has its checksum proven in pieces and its records left alone."""
+"""The largest batch whose records are read; of a larger one only the checksum is computed, in pieces."""
 
 EXACTLY_READ = 4 << 20
-"""Bytes of records, beside the length of the file, in which the first that is wrong is looked for one by one."""
+"""The bytes of records, beside the length of the file, that are searched one by one for the first malformed record."""
 
 _OVERHANG = 64 << 10
-"""Bytes read behind the end of a range for the batch that crosses it."""
+"""The bytes that are read behind the end of a range for the batch that crosses it."""
 
 
 class Level(StrEnum):
-    """How deep a walk looks."""
+    """The depth of a walk."""
 
     HEADERS = "headers"
     CRC = "crc"
@@ -62,21 +59,21 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentWindow:
-    """What a run of bytes of a segment holds, in file order."""
+    """The content of a run of bytes of a segment, in file order."""
 
     span: Span
-    """From the first batch or damage up to where the next window starts."""
+    """The bytes from the first batch or damage up to the next window."""
     batches: BatchTable
     """Every batch whose extent is known, also those that fail their checksum (`crc_valid` is false; at level headers it is not asked)."""
     damage: tuple[Damage, ...]
     record_count: int
-    """Records of the batches that pass the checks of the level."""
+    """The number of records in the batches that pass the checks of the level."""
 
 
 def walk_segment(
     source: SegmentBytes, *, level: Level, start: int = 0, end: int | None = None
 ) -> Iterator[SegmentWindow]:
-    """Every batch and every damage from `start`, a batch's position, on, as far as they begin before `end`.
+    """Walk a segment and yield every batch and every damage that begins between `start` and `end`.
 
     The last window's span ends where the next batch begins, at or behind `end`: where a range of a file is walked on its own, that is the seam to check.
     """
@@ -95,7 +92,7 @@ def find_batch_start(source: SegmentBytes, position: int) -> int | None:
 
 
 class _Walk:
-    """One pass over a segment or a range of it."""
+    """A pass over a segment or a range of it."""
 
     def __init__(self, source: SegmentBytes, level: Level, limit: int) -> None:
         self.limit = limit
@@ -104,14 +101,14 @@ class _Walk:
         self._order = LogOrder()
         self._places = DamagedPlaces(source)
         self._window = WordBuffer(0)
-        # Most files are small: it grows where one is not.
+        # Most files are small: the buffer grows for larger ones.
         self._payload = WordBuffer(min(PAYLOAD_LENGTH, 4 * limit))
         self._exact = ExactReads(source.size + EXACTLY_READ)
-        # What a length claims is read to be proven wrong; a file of lies must not make that more than linear.
+        # A claimed length is read to be disproved; a hostile file must not make this work more than linear.
         self._large_allowance = 4 * source.size + LARGEST_HELD
 
     def next_window(self, start: int) -> SegmentWindow:
-        """Read from a batch's position on, and judge what is there."""
+        """Read and check a window from the position of a batch on."""
         self._load(start, WINDOW_LENGTH)
         found = _Findings()
         position = start
@@ -162,11 +159,11 @@ class _Walk:
         )
         self._loaded_end = start + self._window.filled
         if self._window.filled < wanted:
-            # The file became shorter than it was when opened: what is gone can't be judged.
+            # The file has become shorter since it was opened: the missing bytes can't be judged.
             self.limit = min(self.limit, self._loaded_end)
 
     def _is_incomplete(self, start: int, stop: int) -> bool:
-        """Whether the entry at `stop` goes on behind what is loaded."""
+        """Return whether the entry at `stop` extends beyond the loaded bytes."""
         if self._loaded_end >= self._source.size:
             return False
         if self._loaded_end - stop < SHORTEST_ENTRY:
@@ -222,7 +219,7 @@ class _Walk:
 
 
 class _Findings:
-    """What a window holds, while it is read."""
+    """The content of a window while it is read."""
 
     def __init__(self) -> None:
         self.tables: list[BatchTable] = []
@@ -273,29 +270,3 @@ def _in_place(walk: _Walk, window: SegmentWindow) -> Iterator[RecordChunk | Dama
         yield damage
         first = end
     yield from walk.chunks(table[first:], window.span.position)
-
-
-def iter_window_records(source: SegmentBytes, window: SegmentWindow) -> Iterator[Record | Damage]:
-    """The records of one window of a walk, and its damage in its place."""
-    pending = list(reversed(window.damage))
-    for row in window.batches:
-        position = int(row["position"])
-        is_listed = False
-        while pending and pending[-1].span.position <= position:
-            is_listed |= pending[-1].span.position == position
-            yield pending.pop()
-        if row["crc_valid"]:
-            entry = read_exactly(source, position, int(row["length"]))
-            try:
-                yield from (
-                    iter_batch_records(entry, position) if row["magic"] == 2 else iter_message_records(entry, position)
-                )
-            except FormatError as error:
-                if not is_listed:
-                    yield Damage(
-                        span=Span(position, len(entry)),
-                        kind=DamageKind.RECORD,
-                        expected=error.expected,
-                        found=error.found,
-                    )
-    yield from reversed(pending)

@@ -1,1 +1,1 @@
-"""Known bugs of Kafka, by the traces that they leave."""
+"""Find known bugs of Kafka by the traces that they leave."""

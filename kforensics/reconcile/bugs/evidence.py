@@ -1,4 +1,4 @@
-"""What known bugs are looked for in, and what is said of one that fits."""
+"""The evidence in which known bugs are searched, and the value of a bug that fits."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,20 +23,20 @@ BUGS = {bug.jira: bug for bug in KNOWN_BUGS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerVersions:
-    """Which Kafka each broker runs."""
+    """The versions of Kafka that the brokers run."""
 
     by_broker: Mapping[int, KafkaVersion] = field(default_factory=dict)
-    """As its log files name it last."""
+    """The version that a broker's log files name last."""
     at_least: KafkaVersion | None = None
-    """What the cluster's metadata.version demands of every broker."""
+    """The lowest version that the cluster's metadata.version requires of every broker."""
 
     def epoch_rules(self, broker: int | Absent, protocol: ProtocolName) -> EpochRules:
-        """How the broker's leader epoch cache behaves; where its version is not known, as in the last release of the protocol."""
+        """Return the rules of the broker's leader epoch cache; of the last release of the protocol if its version is not known."""
         version = self.by_broker.get(broker) if isinstance(broker, int) else None
         return epoch_rules_of_protocol(protocol) if version is None else epoch_rules_of(version)
 
     def confidence(self, broker: int | Absent, jira: str) -> str | None:
-        """`likely` where the broker's version is known and has the bug, `possible` where it may have it, else none."""
+        """Return `likely` if the broker's version is known and has the bug, `possible` if it may have it, else None."""
         version = self.by_broker.get(broker) if isinstance(broker, int) else None
         if version is not None:
             return "likely" if is_affected(version, jira) else None
@@ -47,7 +47,7 @@ class BrokerVersions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BugTrace:
-    """One known bug that fits what is seen of a replica."""
+    """A known bug that fits a trace of a replica."""
 
     jira: str
     broker_id: int | Absent
@@ -55,28 +55,28 @@ class BugTrace:
     """`likely` or `possible`."""
     effect: str
     trace: str
-    """What was seen."""
+    """The trace in words."""
     truncated_to: int | Absent = Absent.NOT_APPLICABLE
-    """The target of the truncation that it explains, if it is one."""
+    """The target of the truncation that it explains, if it explains one."""
     citations: tuple[Citation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A trace before the version is asked for."""
+    """A trace before the version is checked."""
 
     jira: str
     broker_id: int | Absent
     trace: str
     is_conclusive: bool = True
-    """Nothing else leaves it; else the bug is no more than possible."""
+    """Whether nothing else leaves this trace; otherwise the bug is only possible."""
     truncated_to: int | Absent = Absent.NOT_APPLICABLE
     citations: tuple[Citation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceEvidence:
-    """What is looked through."""
+    """The evidence of one partition."""
 
     versions: BrokerVersions
     copies: Sequence[LogCopy]
@@ -86,16 +86,16 @@ class TraceEvidence:
     logged: Sequence[LoggedTruncation]
     residuals: Sequence[Residual]
     ordinary_truncations: frozenset[int]
-    """Targets of cuts that an unclean election or a lost disk cache explains."""
+    """The targets of truncations that an unclean election or a lost page cache explains."""
     agree_until: Callable[[LoadedLog, LoadedLog], int]
     reader: BatchReader
     losses: Sequence[Loss] = ()
     disagreeing: frozenset[tuple[int | Absent, int]] = frozenset()
-    """Broker and target of cuts that the rules would have made elsewhere."""
+    """The broker and target of truncations that contradict the rules."""
     stale_directories: Mapping[int, Citation] = field(default_factory=dict)
-    """By broker, a directory in use that is of another topic of the name."""
+    """The directories in use that belong to another topic of the same name, by broker."""
     signs: Sequence[Sign] = ()
-    """In log lines, of this partition and of its brokers."""
+    """The signs in log lines about this partition and its brokers."""
 
     @property
     def replicas(self) -> Iterator[LogCopy]:
@@ -128,7 +128,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def traced(seen: Seen, versions: BrokerVersions) -> BugTrace | None:
-    """The bug that left the trace, none where the broker's version does not have it."""
+    """Return the bug that left the trace, or None if the broker's version does not have it."""
     confidence = versions.confidence(seen.broker_id, seen.jira)
     if confidence is None:
         return None

@@ -1,4 +1,4 @@
-"""Traces of known bugs in the files of a replica."""
+"""Find traces of known bugs in the files of a replica."""
 
 from collections.abc import Iterator
 
@@ -29,7 +29,7 @@ def _in_files_of(copy: LogCopy, evidence: TraceEvidence) -> Iterator[Seen]:
     claimed, recorded = replica.checkpoint_epochs, replica.high_watermark
     first = view.batch_epochs[0] if view.batch_epochs else None
     entries = () if isinstance(claimed, Absent) else claimed
-    # Where the log start rises, the epochs go at once and the segments later.
+    # When the log start offset rises, the epochs are removed at once and the segments later.
     risen = max((other.view.log_start_offset for other in evidence.copies), default=0)
     if (
         entries
@@ -43,14 +43,14 @@ def _in_files_of(copy: LogCopy, evidence: TraceEvidence) -> Iterator[Seen]:
     if is_empty or any(path.endswith(EPOCH_FILE) for path in replica.damage):
         trace = f"broker {broker}'s {EPOCH_FILE} is empty or unreadable"
         yield Seen(jira="KAFKA-16541", broker_id=broker, trace=trace, citations=(replica.cite(EPOCH_FILE),))
-    torn = sorted(path for path in replica.damage if path.endswith(".snapshot"))
-    if torn:
+    damaged_snapshots = sorted(path for path in replica.damage if path.endswith(".snapshot"))
+    if damaged_snapshots:
         trace = f"a producer snapshot of broker {broker} is damaged"
         yield Seen(
             jira="KAFKA-9892",
             broker_id=broker,
             trace=trace,
-            citations=(Citation(input=replica.input, path=torn[0]),),
+            citations=(Citation(input=replica.input, path=damaged_snapshots[0]),),
         )
     point = replica.recovery_point
     if not isinstance(point, Absent) and point.value > end:
@@ -68,7 +68,7 @@ def _in_files_of(copy: LogCopy, evidence: TraceEvidence) -> Iterator[Seen]:
 
 @rule("KAFKA-10706")
 def of_stuck_replicas(evidence: TraceEvidence) -> Iterator[Seen]:
-    """An epoch that begins at the log end of a replica which others left behind."""
+    """Yield an epoch that begins at the log end of a replica that is behind the others."""
     newest = evidence.leaderships[-1] if evidence.leaderships else None
     for copy in evidence.copies:
         claimed = copy.view.replica.checkpoint_epochs
@@ -109,8 +109,8 @@ def _epochs_of_old_format(copy: LogCopy) -> Iterator[Seen]:
 def of_lost_markers(evidence: TraceEvidence) -> Iterator[Seen]:
     """Transactional records below the cleaner's checkpoint with no end of their transaction behind them (KAFKA-14055).
 
-    Cleaners stop at the first open transaction, so each that they have passed had an end. A cut may have taken it too, which lowers the checkpoint: then the trace
-    tells less.
+    Cleaners stop at the first open transaction, so each that they have passed had an end. A truncation may have removed it too, but that lowers the checkpoint: then the trace
+    shows less.
     """
     for copy in evidence.replicas:
         yield from _lost_marker(evidence, copy)
@@ -140,7 +140,7 @@ def _lost_marker(evidence: TraceEvidence, copy: LogCopy) -> Iterator[Seen]:
 
 
 def _last_offsets(rows: BatchTable, name: str) -> dict[int, int]:
-    """Of each producer, in the order of their ids, the largest offset in a column."""
+    """Return the largest offset of each producer in a column, in the order of the producer ids."""
     order = np.lexsort((rows[name], rows["producer_id"]))
     # Of equal keys the last one stays, which is the largest.
     return dict(zip(rows["producer_id"][order].tolist(), rows[name][order].tolist(), strict=True))
@@ -148,7 +148,7 @@ def _last_offsets(rows: BatchTable, name: str) -> dict[int, int]:
 
 @rule("KAFKA-14616")
 def of_stale_directories(evidence: TraceEvidence) -> Iterator[Seen]:
-    """A directory of an earlier topic in use by a broker whose log directory had failed (KAFKA-14616)."""
+    """Yield a directory of an earlier topic in use by a broker whose log directory had failed (KAFKA-14616)."""
     for sign in evidence.signs:
         if sign.kind is not SignKind.DIRECTORY_FAILED or not isinstance(sign.broker_id, int):
             continue

@@ -1,4 +1,4 @@
-"""Signs of known bugs in log lines: what a broker says that it does not say when all goes well."""
+"""Find signs of known bugs in log lines that a healthy broker does not write."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ from kforensics.units import TopicPartition
 
 
 class SignKind(StrEnum):
-    """What a line says."""
+    """The kind of a sign."""
 
     ENTERS_EPOCH = "enters-epoch"
-    """A follower goes from a known epoch to a newer one; `offset` is its log end then."""
+    """A follower moves from a known epoch to a newer one; `offset` is its log end offset then."""
     FETCH_FAILED = "fetch-failed"
     STALE_FETCHER = "stale-fetcher"
-    """A fetcher of one leader cuts the log while another leads; `offset` is the target."""
+    """A fetcher of one leader truncates the log while another replica is leader; `offset` is the target."""
     DIRECTORY_FAILED = "directory-failed"
     RECOVERY_AFTER_STOP = "recovery-after-stop"
     CLEAN_START_TWICE = "clean-start-twice"
-    """Two starts without recovery, and no orderly stop between them."""
+    """Two starts without recovery, and no clean shutdown between them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:
-    """One of them."""
+    """One sign in a log line."""
 
     kind: SignKind
     broker_id: int | Absent
@@ -38,7 +38,7 @@ class Sign:
 
 
 def partition_signs(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tuple[Sign, ...]]:
-    """Signs in lines about partitions."""
+    """Yield the signs in lines about partitions."""
     found: dict[TopicPartition, list[Sign]] = {}
     leaders: dict[tuple[int | Absent, TopicPartition], int] = {}
     for item in events:
@@ -76,7 +76,7 @@ def _of_line(
 
 
 def broker_signs(events: Iterable[LoggedEvent]) -> tuple[Sign, ...]:
-    """Signs in lines about brokers and their log directories."""
+    """Yield the signs in lines about brokers and their log directories."""
     found: list[Sign] = []
     stopped: dict[int | Absent, LoggedEvent] = {}
     failed: set[int | Absent] = set()

@@ -1,6 +1,6 @@
-"""Known bugs of Kafka whose traces are there, where its brokers' versions have them; without the trace none is named.
+"""Name the known bugs of Kafka whose traces are found and which the brokers' versions have; a version alone names none.
 
-docs/known-bugs.md says what trace each bug leaves, and which leave none.
+docs/known-bugs.md describes the trace of each bug, and names the bugs that leave none.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,12 +22,12 @@ _WORDS_OF_BROKERS = {
 
 
 def bug_traces(evidence: TraceEvidence) -> tuple[BugTrace, ...]:
-    """Every known bug whose trace is there, each once for a broker and cut."""
+    """Return every known bug whose trace is found, each once per broker and truncation."""
     return _once(_all_seen(evidence), evidence.versions)
 
 
 def broker_bugs(signs: Iterable[Sign], versions: BrokerVersions) -> tuple[BugTrace, ...]:
-    """Known bugs whose traces are in what brokers say of their starts and stops."""
+    """Return known bugs whose traces are in the brokers' log lines about their starts and stops."""
     seen = []
     for sign in signs:
         if sign.kind in _WORDS_OF_BROKERS:
@@ -62,9 +62,9 @@ def _once(seen: Iterable[Seen], versions: BrokerVersions) -> tuple[BugTrace, ...
 def doubted_high_watermarks(
     logged: Sequence[LoggedTruncation], versions: BrokerVersions, ordinary_truncations: frozenset[int]
 ) -> dict[int, int]:
-    """By broker, the offset from which its recorded high watermark proves nothing (KAFKA-14704, KAFKA-13141).
+    """Return by broker the offset from which its recorded high watermark proves nothing (KAFKA-14704, KAFKA-13141).
 
-    A follower of an affected version raised its mark over records that it then cut; cuts that something else explains do not count.
+    A follower of an affected version raised its high watermark over records that it then truncated; truncations with another explanation do not count.
     """
     doubted: dict[int, int] = {}
     for line in logged:

@@ -1,4 +1,4 @@
-"""Traces of known bugs in what was cut, lost or stays different."""
+"""Find traces of known bugs in truncations, losses and replicas that stay different."""
 
 from collections.abc import Iterator
 
@@ -20,14 +20,16 @@ _EPOCH_FILE = "leader-epoch-checkpoint"
 
 @rule("KAFKA-1211", "KAFKA-6361", "KAFKA-6857", "KAFKA-7164")
 def of_residuals(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Replicas that stay different, by the protocol that lets them."""
+    """Yield replicas that stay different, by the protocol that leaves the difference."""
     for one in evidence.residuals:
-        where = f"broker {one.broker_id} differs from the leader from offset {one.offset} on and does not cut it"
+        where = (
+            f"broker {one.broker_id} differs from the leader from offset {one.offset} on and does not truncate there"
+        )
         jira = {ProtocolName.HW: "KAFKA-1211", ProtocolName.KIP_101: "KAFKA-6361"}.get(one.protocol)
         if one.protocol is ProtocolName.KIP_101 and one.old_format:
             jira = "KAFKA-6857"
         if _is_within_one_leader(one, evidence):
-            jira, where = "KAFKA-7164", f"{where}; one broker led in all the epochs between"
+            jira, where = "KAFKA-7164", f"{where}; one broker was leader in all the epochs between"
         if jira is not None:
             is_conclusive = jira != "KAFKA-1211"  # a lost disk cache leaves the same
             yield Seen(
@@ -36,29 +38,29 @@ def of_residuals(evidence: TraceEvidence) -> Iterator[Seen]:
 
 
 def _is_within_one_leader(one: Residual, evidence: TraceEvidence) -> bool:
-    """The follower's records and the leader's are of different terms of the same leader, and nobody led between."""
+    """Return whether the records of follower and leader are of different epochs of one leader, without another leader between."""
     copy = next((c for c in evidence.copies if c.broker_id == one.broker_id and is_in_use(c)), None)
     if copy is None or evidence.leader is None:
         return False
     mine, its = (epoch_at(c.view.batch_epochs, one.offset) for c in (copy, evidence.leader))
     if isinstance(mine, Absent) or isinstance(its, Absent) or mine == its:
         return False
-    led = {state.leader_epoch: state.leader for state in evidence.leaderships if isinstance(state.leader, int)}
+    leaders = {state.leader_epoch: state.leader for state in evidence.leaderships if isinstance(state.leader, int)}
     between = range(min(mine, its), max(mine, its) + 1)
-    # An epoch on disk is a claim, and no checksum covers it: there may be far more of them than anybody led in.
-    if len(between) > len(led):
+    # An epoch on disk is a claim, and no checksum covers it: there may be far more of them than recorded leaderships.
+    if len(between) > len(leaders):
         return False
-    terms = {led.get(epoch) for epoch in between}
-    return None not in terms and len(terms) == 1
+    leaders_between = {leaders.get(epoch) for epoch in between}
+    return None not in leaders_between and len(leaders_between) == 1
 
 
 @rule("KAFKA-14704", "KAFKA-13141", "KAFKA-1211", "KAFKA-1647", "KAFKA-2143", "KAFKA-7897")
 def of_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Cuts below or to a high watermark, to 0, of a whole log, and by epoch on an old message format."""
+    """Yield truncations below or to a high watermark, to 0, of a whole log, and by epoch on an old message format."""
     for line in evidence.logged:
         if not is_below_high_watermark(line) or line.to_offset in evidence.ordinary_truncations:
             continue
-        trace = f"broker {line.broker_id} cut to {line.to_offset}, below its high watermark {line.high_watermark}"
+        trace = f"broker {line.broker_id} truncated to {line.to_offset}, below its high watermark {line.high_watermark}"
         for jira, is_conclusive in (("KAFKA-14704", True), ("KAFKA-13141", False)):
             yield _seen_in(line, jira, trace, is_conclusive=is_conclusive)
     for truncation in evidence.truncations:
@@ -66,17 +68,17 @@ def of_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
         if truncation.rule == "high-watermark" or (
             truncation.is_logged and before and _is_at_high_watermark(truncation)
         ):
-            trace = f"broker {truncation.broker_id} cut to its high watermark {truncation.to_offset}"
+            trace = f"broker {truncation.broker_id} truncated to its high watermark {truncation.to_offset}"
             yield _seen_in(truncation, "KAFKA-1211", trace)
         if truncation.to_offset == 0 and before is not None and isinstance(before.high_watermark, Absent):
-            trace = f"broker {truncation.broker_id} cut to 0, and no high watermark of it was recorded"
+            trace = f"broker {truncation.broker_id} truncated to 0, and no high watermark of it was recorded"
             yield _seen_in(truncation, "KAFKA-1647", trace)
         if truncation.is_full:
-            trace = f"broker {truncation.broker_id} dropped its whole log and began anew at {truncation.to_offset}"
+            trace = f"broker {truncation.broker_id} discarded its whole log and started again at {truncation.to_offset}"
             yield _seen_in(truncation, "KAFKA-2143", trace, is_conclusive=False)
         magic = truncation.before.view.oldest_magic if truncation.before is not None else Absent.UNKNOWN
         if truncation.rule == "epoch" and isinstance(magic, int) and magic < 2 and before and before.checkpoint_epochs:
-            trace = f"broker {truncation.broker_id} cut a log of the old message format to {truncation.to_offset} by leader epoch"
+            trace = f"broker {truncation.broker_id} truncated a log of the old message format to {truncation.to_offset} by leader epoch"
             yield _seen_in(truncation, "KAFKA-7897", trace)
 
 
@@ -95,7 +97,7 @@ def _seen_in(
 
 @rule(RECOVERY_IO_ERROR)
 def of_emptied_segments(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Recovery emptied a segment, as it does at an I/O error since 4.0; batches out of order make it do so, too."""
+    """Yield segments that recovery emptied, as it does after an I/O error since 4.0, and also for batches out of order."""
     for line in evidence.logged:
         if not line.empties_segment or line.has_effect is False:
             continue
@@ -116,7 +118,7 @@ def of_emptied_segments(evidence: TraceEvidence) -> Iterator[Seen]:
 
 
 def _is_sound_from(copy: LogCopy, offset: int) -> bool:
-    """The segments that begin at an offset and above have no damage, and there is one."""
+    """Return whether there are segments from an offset on, and none of them is damaged."""
     segments = [one for one in copy.view.replica.segments if one.base_offset >= offset]
     return bool(segments) and not any(one.damage for one in segments)
 
@@ -127,13 +129,13 @@ def _is_at_high_watermark(truncation: ObservedTruncation) -> bool:
 
 
 def is_below_high_watermark(line: LoggedTruncation) -> bool:
-    """The line tells of a cut below the replica's own high watermark."""
+    """Return whether the line reports a truncation below the replica's own high watermark."""
     return isinstance(line.high_watermark, int) and line.to_offset < line.high_watermark
 
 
 @rule("KAFKA-7415")
 def of_unwritten_epochs(evidence: TraceEvidence) -> Iterator[Seen]:
-    """A leader whose checkpoint lacks a term that it led in, where a follower then cut at another place than the rules say (KAFKA-7415)."""
+    """Yield leaders whose checkpoint lacks one of their epochs, if a follower then truncated against the rules (KAFKA-7415)."""
     newest = max((state.leader_epoch for state in evidence.leaderships), default=-1)
     for broker, target in sorted(evidence.disagreeing, key=str):
         for state in evidence.leaderships:
@@ -143,7 +145,7 @@ def of_unwritten_epochs(evidence: TraceEvidence) -> Iterator[Seen]:
                 continue
             if state.leader_epoch in {entry.leader_epoch for entry in claimed}:
                 continue
-            trace = f"broker {state.leader} led in epoch {state.leader_epoch} and its {_EPOCH_FILE} does not name it; broker {broker} cut to {target}"
+            trace = f"broker {state.leader} was leader in epoch {state.leader_epoch} and its {_EPOCH_FILE} does not name it; broker {broker} truncated to {target}"
             citations = (state.citation, copy.view.replica.cite(_EPOCH_FILE))
             yield Seen(jira="KAFKA-7415", broker_id=broker, trace=trace, truncated_to=target, citations=citations)
             break
@@ -151,7 +153,7 @@ def of_unwritten_epochs(evidence: TraceEvidence) -> Iterator[Seen]:
 
 @rule("KAFKA-7128")
 def of_early_joins(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Committed records went with a clean election, and nobody's disk lost anything: the new leader had joined the ISR too early (KAFKA-7128)."""
+    """Yield losses of committed records by a clean election without a lost page cache: the new leader joined the ISR too early (KAFKA-7128)."""
     if any(
         truncation.rule in {"recovery", "high-watermark"} or not truncation.is_logged
         for truncation in evidence.truncations
@@ -177,7 +179,7 @@ def of_early_joins(evidence: TraceEvidence) -> Iterator[Seen]:
 
 
 def _election_after(loss: Loss, evidence: TraceEvidence) -> tuple[Leadership, Leadership, bool] | None:
-    """The clean election that ended the term of the loss: the term's last state, the new leader's first, and whether it was seen to join in that term."""
+    """Return the clean election that ended the epoch of the loss: the last state of the epoch, the first of the new leader, and whether that leader joined the ISR in the epoch."""
     if not isinstance(loss.leader_epoch, int) or any(
         truncation.rule == "unknown" for truncation in evidence.truncations if truncation.is_full
     ):
@@ -196,7 +198,7 @@ def _election_after(loss: Loss, evidence: TraceEvidence) -> tuple[Leadership, Le
 
 @rule("KAFKA-12460")
 def of_metadata_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
-    """A quorum member cut records of the metadata log that the final leader holds all the same (KAFKA-12460)."""
+    """Yield truncations of the metadata log that removed records which the final leader still holds (KAFKA-12460)."""
     if evidence.leader is None or evidence.leader.view.replica.topic_partition.topic not in METADATA_TOPICS:
         return
     for truncation in evidence.truncations:
@@ -204,20 +206,18 @@ def of_metadata_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
             continue
         held = min(evidence.agree_until(truncation.before.view, evidence.leader.view), truncation.from_offset)
         if held > truncation.to_offset:
-            trace = f"node {truncation.broker_id} cut its metadata log to {truncation.to_offset}; the leader holds the same records up to {held}"
+            trace = f"node {truncation.broker_id} truncated its metadata log to {truncation.to_offset}; the leader holds the same records up to {held}"
             yield _seen_in(truncation, "KAFKA-12460", trace)
 
 
 @rule("KAFKA-13207", "KAFKA-12996", "KAFKA-18723")
 def of_fetchers(evidence: TraceEvidence) -> Iterator[Seen]:
-    """What fetcher threads said: a cut by one that no longer served the partition, a failed fetch behind the leader's log start."""
+    """Yield traces of fetcher threads: a truncation by a stale fetcher, and a failed fetch below the leader's log start offset."""
     start = evidence.leader.view.log_start_offset if evidence.leader is not None else None
     for sign in evidence.signs:
         copy = next((c for c in evidence.copies if c.broker_id == sign.broker_id and is_in_use(c)), None)
         if sign.kind is SignKind.STALE_FETCHER:
-            trace = (
-                f"a fetcher of broker {sign.broker_id} that another leader had replaced cut the log to {sign.offset}"
-            )
+            trace = f"a fetcher of broker {sign.broker_id} that another leader had replaced truncated the log to {sign.offset}"
             truncated_to = sign.offset if isinstance(sign.offset, int) else Absent.NOT_APPLICABLE
             yield Seen(
                 jira="KAFKA-13207",
@@ -238,7 +238,7 @@ def of_fetchers(evidence: TraceEvidence) -> Iterator[Seen]:
 
 
 def _early_batches(evidence: TraceEvidence, sign: Sign, copy: LogCopy) -> Iterator[Seen]:
-    """Batches of an epoch that stand before the offset at which the follower entered it, with no cut since (KAFKA-18723)."""
+    """Yield batches of an epoch below the offset at which the follower entered it, without a truncation since (KAFKA-18723)."""
     began = next(
         (e.start_offset for e in copy.view.batch_epochs if e.leader_epoch == sign.leader_epoch), Absent.UNKNOWN
     )

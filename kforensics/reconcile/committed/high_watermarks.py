@@ -1,4 +1,4 @@
-"""How far a recorded high watermark speaks of the records that its log holds now; the file may be older than they are."""
+"""The part of a log that a recorded high watermark still applies to; the file may be older than the records."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def high_watermark_reach(view: LoadedLog, facts: ClusterFacts, leaderships: Sequ
         return 0
     reach = min(recorded.value, view.log_end_offset)
     if recorded.value > view.log_end_offset and view.batch_epochs:
-        # The mark is older than the log's tail: it speaks of what lay below the newest term only.
+        # The high watermark is older than the log's tail: it only covers what was below the newest term.
         reach = min(reach, view.batch_epochs[-1].start_offset)
     return min(reach, _start_of_unmarked_term(view, facts, leaderships, reach))
 
@@ -25,9 +25,9 @@ def high_watermark_reach(view: LoadedLog, facts: ClusterFacts, leaderships: Sequ
 def _start_of_unmarked_term(
     view: LoadedLog, facts: ClusterFacts, leaderships: Sequence[Leadership], otherwise: int
 ) -> int:
-    """Where the log was written anew since its broker came back from a crash so lately that the mark may be from before.
+    """Where the log was written again since its broker came back from a crash so lately that the high watermark may be from before.
 
-    A crash can take the end of a log while the mark stays, and the next leader writes other records there.
+    A crash can take the end of a log while the high watermark stays, and the next leader writes other records there.
     """
     broker = view.replica.broker_id
     restarts = facts.unclean_restarts(broker) if isinstance(broker, int) else ()

@@ -43,7 +43,7 @@ class CommittedCounts:
 
     @property
     def records(self) -> int:
-        """All of them."""
+        """The number of all records."""
         return self.certain + self.possible + self.no
 
     @classmethod
@@ -66,6 +66,7 @@ class CommitJudge:
         is_quorum: the partition is the KRaft metadata log, where a majority of voters commits.
         is_recreated: the topic's name was in use before, so a group's offset may be one of the former topic.
         doubted: by broker, the offset from which its recorded high watermark proves nothing.
+        weakened: brokers whose log was shortened by anything but a leader epoch.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class CommitJudge:
         is_quorum: bool = False,
         is_recreated: bool = False,
         doubted: Mapping[int, int] | None = None,
+        weakened: frozenset[int] = frozenset(),
     ) -> None:
         partition = views[0].replica.topic_partition
         topic_id = next(
@@ -91,6 +93,7 @@ class CommitJudge:
             leaderships=facts.leaderships(partition, topic_id),
             is_recreated=is_recreated,
             doubted=doubted or {},
+            weakened=weakened,
         )
         self._is_quorum = is_quorum
 
@@ -115,9 +118,13 @@ class CommitJudge:
             out.append(_run(end, offsets.last, "no", never))
         return tuple(out)
 
+    def never_after(self, first_epoch: int, last_epoch: int, holder: int | Absent) -> Bound | None:
+        """As `CommitProofs.never_after`: where a clean election proves that records of these epochs were not committed."""
+        return self._proofs.never_after(first_epoch, last_epoch, holder)
+
     def _why_possible(self, view: LoadedLog) -> str:
         if not self._proofs.leaderships:
-            return "above every recorded high watermark; no metadata tells who was in sync"
+            return "above every recorded high watermark; no metadata shows which replicas were in sync"
         recorded = view.replica.high_watermark
         known = (
             "no high watermark is recorded"

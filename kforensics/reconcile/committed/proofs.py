@@ -1,13 +1,13 @@
-"""What proves that records were committed, or that they were not: each rule gives an offset, why, and where that can be checked.
+"""The rules that prove that records were committed, or that they were not: each gives an offset, why, and where that can be checked.
 
 Certain: below a high watermark that a replica recorded while it held the same records; below an offset that a consumer group committed in that
 leader epoch; before the commit marker of a transaction that wrote there; in the log of a leader that was its own whole ISR, where one in sync was enough.
-No: beyond the end of a replica that was in the ISR, or eligible, and took over cleanly.
+No: beyond the end of a replica that was in the ISR, or eligible, and took over cleanly with a log that was still whole.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from kforensics.reconcile.committed.high_watermarks import high_watermark_reach
 from kforensics.reconcile.logs.divergence import common_range
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
+from kforensics.reconcile.observed.leadership import unproven_after
 from kforensics.units import OffsetRange
 
 _NO_OFFSETS = np.zeros(0, dtype=np.int64)
@@ -36,7 +37,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitProofs:
-    """All evidence about what was committed in one partition, and the rules that draw on it."""
+    """The evidence about what was committed in one partition, and the rules that draw on it."""
 
     views: Sequence[LoadedLog]
     agree_until: Callable[[LoadedLog, LoadedLog], int]
@@ -45,6 +46,8 @@ class CommitProofs:
     leaderships: Sequence[Leadership]
     is_recreated: bool = False
     doubted: Mapping[int, int] = field(default_factory=dict)
+    weakened: frozenset[int] = frozenset()
+    """Brokers whose log was shortened by anything but a leader epoch: what they lack proves nothing."""
 
     def certain_below(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
         """The highest offset below which everything in the log is proven to be committed."""
@@ -67,7 +70,7 @@ class CommitProofs:
             reach = min(high_watermark_reach(other, self.facts, self.leaderships), same_until)
             broker = other.replica.broker_id
             if isinstance(broker, int):
-                # Its broker raised the mark over records that it then cut.
+                # Its broker raised the high watermark over records that it then truncated.
                 reach = min(reach, self.doubted.get(broker, reach))
             who = "its own" if other is view else f"{other.replica.owner}'s"
             bounds.append(
@@ -146,7 +149,7 @@ class CommitProofs:
 
     @staticmethod
     def _end_of_term(view: LoadedLog, state: Leadership) -> int | None:
-        """Where the leader's term that `state` belongs to ends in its log: epochs rise with every leader, ISR changes keep them."""
+        """Return where the leader's term that `state` belongs to ends in its log: epochs rise with every leader, ISR changes keep them."""
         claimed = view.replica.checkpoint_epochs
         entries = () if isinstance(claimed, Absent) else claimed
         if state.leader_epoch not in {entry.leader_epoch for entry in (*view.batch_epochs, *entries)}:
@@ -199,63 +202,91 @@ class CommitProofs:
         held = reach[needed - 1]
         is_whole = all(v is view or common_range(view, v) is not None for v in here)
         who = f"{needed} of the {len(voters)} voters"
+        newest_epoch = max((v.batch_epochs[-1].leader_epoch for v in here if v.batch_epochs), default=-1)
+        if epoch_at(view.batch_epochs, held - 1) != newest_epoch:
+            # A leader commits what former ones wrote only with an entry of its own epoch (KIP-595, as Raft).
+            return None, None
         certain = Bound(offset=held, reason=f"held by at least {who}", citations=(newest.citation,))
         if len(here) < len(voters) or not is_whole:
-            # A log that begins behind this one's end was cut at a snapshot, which holds committed records only.
+            # A log that begins behind this one's end was truncated at a snapshot, which holds committed records only.
             return certain, None
         return certain, Bound(offset=held, reason=f"fewer than {who} hold it", citations=(newest.citation,))
 
     def never_from(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
         """Beyond the log of a replica that was in the ISR, or eligible to lead (KIP-966), and took over cleanly, nothing was committed.
 
-        Its log had to hold all that was committed before, and the start of its term says where its log ended then. A replica that came back from
-        an unclean stop in between may have lost records that it had once confirmed, so it proves nothing.
+        Its log had to hold all that was committed before, and the start of its term says where its log ended then.
         """
-        by_broker = {other.replica.broker_id: other for other in self.views}
-        epoch = epoch_at(view.batch_epochs, offsets.last)
-        if isinstance(epoch, Absent):
+        first = epoch_at(view.batch_epochs, offsets.first)
+        last = epoch_at(view.batch_epochs, offsets.last)
+        if isinstance(first, Absent) or isinstance(last, Absent):
+            return None
+        return self.never_after(first, last, view.replica.broker_id)
+
+    def never_after(self, first_epoch: int, last_epoch: int, holder: int | Absent) -> Bound | None:
+        """Where a clean election proves that records were not committed, by the leader epochs in which they were written.
+
+        An election proves it only of records that the elected replica never had: it did not lead when they were written, its log was never shortened, and since
+        then it has not restarted without joining the ISR again. Every leader in between must be on record.
+
+        Args:
+            first_epoch: the leader epoch of the first of the records.
+            last_epoch: of the last of them.
+            holder: the broker whose log they are in; its own election proves nothing of them.
+
+        Returns:
+            The offset from which on nothing of these epochs was committed, none where nothing proves it.
+        """
+        by_broker = {other.replica.broker_id: other for other in self.views if other.replica.state == "live"}
+        terms = [state for state in self.leaderships if state.leader_epoch >= first_epoch]
+        if not terms or terms[0].leader_epoch != first_epoch or not self._is_known_from(terms[0]):
             return None
         bounds = []
-        for before, state in zip(self.leaderships, self.leaderships[1:], strict=False):
-            successor = by_broker.get(state.leader) if not isinstance(state.leader, Absent) else None
-            if state.leader_epoch <= epoch:
-                continue
-            if state.unclean:
-                # What was committed until then may be gone from every later leader.
+        led = {state.leader for state in terms if state.leader_epoch == first_epoch}
+        for at, (before, state) in enumerate(pairwise(terms), start=1):
+            if state.leader_epoch > before.leader_epoch + 1 or state.unclean:
+                # What was committed until then may be missing from every later leader.
                 break
-            if successor is None or successor is view:
+            leader, is_new = state.leader, state.leader_epoch != before.leader_epoch
+            if not is_new or not isinstance(leader, int):
                 continue
-            # Controllers strike brokers that came back from an unclean stop off the eligible ones.
-            is_eligible = state.leader in before.eligible
-            if not is_eligible and self._restarted_uncleanly(state.leader, state, epoch):
+            was_leader = leader in led
+            led.add(leader)
+            if state.leader_epoch <= last_epoch or was_leader or leader == holder or leader in self.weakened:
                 continue
-            if isinstance(before.isr, Absent) or state.leader not in before.isr | before.eligible:
+            successor = by_broker.get(leader)
+            if successor is None or isinstance(before.isr, Absent) or leader not in before.isr | before.eligible:
+                continue
+            if not self._is_whole(leader, terms[: at + 1]):
                 continue
             start = next((e.start_offset for e in successor.epochs if e.leader_epoch == state.leader_epoch), None)
             if start is None:
                 continue
-            standing = "in the ISR" if state.leader in before.isr else "eligible to lead"
-            reason = f"broker {state.leader} was {standing} and its log ended at {start} when it took over in leader epoch {state.leader_epoch}"
+            standing = "in the ISR" if leader in before.isr else "eligible to lead"
+            reason = f"broker {leader} was {standing} and its log ended at {start} when it took over in leader epoch {state.leader_epoch}"
             bounds.append(Bound(offset=start, reason=reason, citations=(state.citation,)))
         return min(bounds, key=lambda bound: bound.offset, default=None)
 
-    def _restarted_uncleanly(self, broker: int | Absent, until: Leadership, epoch: int) -> bool:
-        if isinstance(broker, Absent):
-            return True
-        if isinstance(until.recorded_at, Absent):
-            return not self._is_unbroken_by_lines(broker, until, epoch)
-        return any(at <= until.recorded_at for at in self.facts.unclean_restarts(broker))
+    def _is_known_from(self, state: Leadership) -> bool:
+        """Whether the account misses nothing from this state on: the metadata log is whole, or the leader's own lines reach back before it."""
+        if isinstance(state.recorded_at, int):
+            return not self.facts.metadata_gaps()
+        if not isinstance(state.leader, int) or not isinstance(state.time_ms, int):
+            return False
+        return self.facts.is_unbroken(state.leader, state.time_ms, state.time_ms)
 
-    def _is_unbroken_by_lines(self, successor: int, until: Leadership, epoch: int) -> bool:
-        """Lines of the old leader and of its successor reach back before the term, so no change of the ISR and no crash is unheard of."""
-        term = [state for state in self.leaderships if state.leader_epoch == epoch]
-        since, end = (term[0].time_ms if term else Absent.UNKNOWN), until.time_ms
-        if not isinstance(since, int) or not isinstance(end, int) or not isinstance(term[0].leader, int):
-            return False
-        if any(state.unclean for state in self.leaderships if epoch < state.leader_epoch <= until.leader_epoch):
-            return False
-        heard = self.facts.is_unbroken(term[0].leader, since, since)
-        return heard and self.facts.is_unbroken(successor, since, end)
+    def _is_whole(self, broker: int, terms: Sequence[Leadership]) -> bool:
+        """Whether the elected broker's log still held what it had confirmed: every restart since was followed by joining the ISR again."""
+        if not isinstance(terms[0].recorded_at, int):
+            since, end = terms[0].time_ms, terms[-1].time_ms
+            if not isinstance(since, int) or not isinstance(end, int):
+                return False
+            if not self.facts.is_unbroken(broker, since, since):
+                return False
+            # Only the leader's own log lines report every change of the ISR.
+            if any(isinstance(state.leader, int) and state.leader not in self.facts.heard_brokers() for state in terms):
+                return False
+        return not any(unproven_after(restart, terms, broker) for restart in self.facts.restarts(broker))
 
 
 def _last_offsets_by_producer(data: NDArray[np.void]) -> dict[int, NDArray[np.int64]]:

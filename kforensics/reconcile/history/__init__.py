@@ -1,1 +1,1 @@
-"""What happened to the logs of a partition: copies over time, truncations, causes, losses."""
+"""The history of the logs of a partition: copies over time, truncations, causes, losses."""

@@ -1,14 +1,15 @@
-"""Why a log was cut: the election that changed the lineage, what the new leader itself had lost before, and the protocol in force.
+"""Why a log was truncated: the election that changed the lineage, what the new leader itself had lost before, and the protocol in force.
 
-recovery had emptied a segment that it could not go through  recovery
+recovery had emptied a segment that it could not read      recovery
 recovery had truncated a metadata log at its start         recovery
+the leader came back with another disk                     disk replaced
 the leader had lost its own tail, and had been in sync     last replica standing (KIP-966)
 the leader had lost its own tail, and had not              power loss
 the leader's recovery had met damage inside of its log     damage
-the leader had cut itself to a high watermark              high-watermark truncation
-the leader was elected from outside of the in-sync set     unclean election
+the leader had truncated its log to a high watermark       high-watermark truncation
+the leader was elected from outside of the ISR             unclean election
 the rule itself was the high watermark                     high-watermark truncation (KIP-101)
-a clean election                                           the tail was never replicated: nothing that was committed goes
+a clean election                                           the tail was never replicated: nothing committed is lost
 """
 
 from collections.abc import Sequence
@@ -23,11 +24,12 @@ from kforensics.reconcile.history.log_copies import FILE_TIME_SLACK_MS
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.leadership import LeadershipAccount, Risk
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 
 
 class CauseName(StrEnum):
-    """What made a replica cut its log."""
+    """The cause of a truncation."""
 
     UNCLEAN_ELECTION = "unclean-election"
     POWER_LOSS = "power-loss"
@@ -37,6 +39,7 @@ class CauseName(StrEnum):
     DAMAGE = "damage"
     RECOVERY = "recovery"
     RECREATED_TOPIC = "recreated-topic"
+    DISK_REPLACED = "disk-replaced"
     UNKNOWN = "unknown"
 
 
@@ -45,7 +48,7 @@ CONFIDENCES = ("proven", "likely", "possible")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """A cause with how firmly it stands, and why."""
+    """A cause with its confidence and the reason for it."""
 
     name: CauseName
     confidence: str
@@ -56,13 +59,20 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CauseEvidence:
-    """What is known of a partition when causes are judged."""
+    """The evidence by which causes are judged."""
 
     leaderships: Sequence[Leadership]
     truncations: Sequence[ObservedTruncation]
-    """Every cut of the partition, this one included."""
+    """Every truncation of the partition, this one included."""
     incarnation: Incarnation
-    """What lines tell of the making of the partition."""
+    """What log lines say of the creation of the partition."""
+    account: LeadershipAccount | None = None
+    """The account of how each leader came to lead, where that is known."""
+
+    def risk_of(self, election: Leadership | None) -> Risk | None:
+        """Why an election may have lost committed records."""
+        elections = () if self.account is None or election is None else self.account.elections
+        return next((one.risk for one in elections if one.state == election), None)
 
 
 def cause_of(
@@ -74,19 +84,19 @@ def cause_of(
     is_by_protocol: bool,
     some_committed: bool = False,
 ) -> Cause:
-    """Why the cut happened.
+    """Name the cause of a truncation.
 
     Args:
         truncation: the truncation.
-        evidence: elections and the other cuts of the partition.
-        protocol: in force on the node that cut.
-        none_committed: every record that went is known not to have been committed.
-        is_by_protocol: worked out again, the protocol cuts just there.
-        some_committed: some record that went is proven to have been committed.
+        evidence: elections and the other truncations of the partition.
+        protocol: in force on the node that truncated.
+        none_committed: every discarded record is known not to have been committed.
+        is_by_protocol: recomputed, the protocol truncates to the same offset.
+        some_committed: some discarded record is proven to have been committed.
     """
     if truncation.empties_segment:
         reason = (
-            f"start-up recovery could not go through the segment that begins at offset {truncation.to_offset} (batches out of order or, since 4.0,"
+            f"start-up recovery could not read through the segment that begins at offset {truncation.to_offset} (batches out of order or, since 4.0,"
             " any I/O error such as a full disk) and emptied it, sound batches included"
         )
         return Cause(name=CauseName.RECOVERY, confidence="proven", reason=reason, citations=truncation.citations)
@@ -98,32 +108,33 @@ def cause_of(
         reason = f"every start reads the whole metadata log again, and recovery truncated it at {truncation.to_offset}, where a batch fails"
         return Cause(name=CauseName.RECOVERY, confidence="likely", reason=reason, citations=truncation.citations)
     if truncation.topic_partition.topic in METADATA_TOPICS and truncation.rule != "recovery":
-        reason = "a quorum member drops what its leader had not replicated to a majority"
+        reason = "a quorum member discards what its leader had not replicated to a majority"
         return Cause(name=CauseName.UNCOMMITTED_TAIL, confidence="likely", reason=reason)
     if truncation.rule == "recovery" and truncation.is_inside:
-        reason = f"start-up recovery met damage at offset {truncation.to_offset}, inside of the log, and dropped all behind it, sound segments too"
+        reason = f"start-up recovery met damage at offset {truncation.to_offset}, inside of the log, and discarded all behind it, sound segments too"
         return Cause(name=CauseName.DAMAGE, confidence="likely", reason=reason, citations=truncation.citations)
     if truncation.rule == "recovery":
-        reason = (
-            "start-up recovery found the end of the log gone or torn; earlier evidence shows that it had been written"
-        )
+        reason = "start-up recovery found the end of the log missing or torn; earlier evidence shows that it had been written"
         return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=truncation.citations)
     if _is_of_earlier_topic(truncation, evidence.incarnation):
-        reason = "the directory held an earlier topic of the same name, created anew while the broker was away"
+        reason = "the directory held an earlier topic of the same name, created again while the broker was away"
         return Cause(name=CauseName.RECREATED_TOPIC, confidence="likely", reason=reason)
     election = election_behind(truncation, evidence.leaderships)
     if not truncation.is_logged and (
         (election is None and truncation.replacement is None) or (truncation.is_shortened and not is_by_protocol)
     ):
-        reason = "the log ends earlier than a snapshot before shows, and no line tells of a cut"
+        reason = "the log ends earlier than a snapshot before shows, and no log line reports a truncation"
         return Cause(name=CauseName.POWER_LOSS, confidence="possible", reason=reason, citations=truncation.citations)
     if not truncation.is_logged and election is not None and election.leader == truncation.broker_id:
-        reason = "the broker itself led when other records took the place of these: a leader cuts nothing, so its log had lost its end"
+        reason = "the broker itself led when other records took the place of these: a leader truncates nothing, so its log had lost its end"
         return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=truncation.citations)
+    if election is not None and evidence.risk_of(election) is Risk.OTHER_DISK:
+        reason = f"broker {election.leader} led again in leader epoch {election.leader_epoch} with another disk than before: its log was lost with the old one"
+        return Cause(name=CauseName.DISK_REPLACED, confidence="likely", reason=reason, citations=(election.citation,))
     lost_before = _leaders_own_truncation(truncation, election, evidence.truncations)
     if lost_before is not None:
         return _because_of_leader(lost_before, election, evidence.leaderships, protocol)
-    if election is not None and not election.unclean and _wrote_it_all(truncation, election, evidence.leaderships):
+    if election is not None and _wrote_it_all(truncation, election, evidence.leaderships):
         was_last = _was_in_sync(election, evidence.leaderships)
         reason = (
             f"broker {election.leader} had written these records itself, and its log ended at {truncation.to_offset} when it led again"
@@ -138,24 +149,27 @@ def cause_of(
     if election is not None and election.unclean:
         reason = f"broker {election.leader} was elected in leader epoch {election.leader_epoch} without being in sync"
         return Cause(
-            name=CauseName.UNCLEAN_ELECTION, confidence="proven", reason=reason, citations=(election.citation,)
+            name=CauseName.UNCLEAN_ELECTION,
+            confidence="proven" if election.is_stated else "likely",
+            reason=reason,
+            citations=(election.citation,),
         )
     if protocol is ProtocolName.HW or truncation.rule == "high-watermark":
-        reason = "the follower cut to its own high watermark, which lags behind what was committed (KIP-101)"
+        reason = "the follower truncated to its own high watermark, which lags behind what was committed (KIP-101)"
         return Cause(name=CauseName.HIGH_WATERMARK, confidence="likely", reason=reason)
     if election is not None and some_committed:
-        reason = f"broker {election.leader} took over cleanly in leader epoch {election.leader_epoch} without records that had been committed: it had lost them before, and its own log and lines would tell how"
+        reason = f"broker {election.leader} took over cleanly in leader epoch {election.leader_epoch} without records that had been committed: it had lost them before, and its own log and log lines would show how"
         return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=(election.citation,))
     if election is not None:
         reason = f"broker {election.leader} took over cleanly in leader epoch {election.leader_epoch}; the tail had not reached it"
-        confidence = "proven" if none_committed else "likely"
+        confidence = "proven" if none_committed else "possible"
         return Cause(
             name=CauseName.UNCOMMITTED_TAIL, confidence=confidence, reason=reason, citations=(election.citation,)
         )
     if none_committed:
-        reason = "no record that went had been committed"
+        reason = "no discarded record had been committed"
         return Cause(name=CauseName.UNCOMMITTED_TAIL, confidence="likely", reason=reason)
-    reason = "no evidence tells which election changed the log"
+    reason = "no evidence shows which election changed the log"
     return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason)
 
 
@@ -169,12 +183,12 @@ def _is_of_earlier_topic(truncation: ObservedTruncation, incarnation: Incarnatio
     written = truncation.before.taken_ms if truncation.before is not None else Absent.UNKNOWN
     if not isinstance(written, int) or not isinstance(truncation.time_ms, int):
         return False
-    # The snapshot that shows the log before the cut was written before the partition was created.
+    # The snapshot that shows the log before the truncation was written before the partition was created.
     return written + FILE_TIME_SLACK_MS < created_ms < truncation.time_ms
 
 
 def election_behind(truncation: ObservedTruncation, leaderships: Sequence[Leadership]) -> Leadership | None:
-    """The election that replaced the lineage of the records that went: after the leader epoch of the last of them, an unclean one first.
+    """The election that replaced the lineage of the discarded records: after the leader epoch of the last of them, an unclean one first.
 
     None is later than the epoch that took their place, where a log shows that.
     """
@@ -209,7 +223,7 @@ def _epoch_of_last(truncation: ObservedTruncation) -> int | Absent:
 
 
 def _wrote_it_all(truncation: ObservedTruncation, election: Leadership, leaderships: Sequence[Leadership]) -> bool:
-    """Every term in which the records that went can have been written was led by the broker that lacked them afterwards."""
+    """Whether the broker that lacked the records afterwards had led every term in which they can have been written."""
     if truncation.replacement is None or truncation.replacement.kept < 0 or truncation.broker_id == election.leader:
         return False
     terms = [
@@ -224,7 +238,7 @@ def _wrote_it_all(truncation: ObservedTruncation, election: Leadership, leadersh
 def _leaders_own_truncation(
     truncation: ObservedTruncation, election: Leadership | None, truncations: Sequence[ObservedTruncation]
 ) -> ObservedTruncation | None:
-    """A cut of the new leader's own log, at or below this one and no later."""
+    """A truncation of the new leader's own log, at or below this one and no later."""
     leader = (
         truncation.leader
         if isinstance(truncation.leader, int)
@@ -256,30 +270,33 @@ def _because_of_leader(
         reason = f"start-up recovery of broker {lost.broker_id} had emptied the segment that begins at offset {lost.to_offset} before it led again"
         return Cause(name=CauseName.RECOVERY, confidence="likely", reason=reason, citations=lost.citations)
     if lost.is_inside:
-        reason = f"the recovery of broker {lost.broker_id} had met damage inside of its log and dropped all from {lost.to_offset} on before it led again"
+        reason = f"the recovery of broker {lost.broker_id} had met damage inside of its log and discarded all from {lost.to_offset} on before it led again"
         return Cause(name=CauseName.DAMAGE, confidence="likely", reason=reason, citations=lost.citations)
     if lost.rule == "recovery" or not lost.is_logged:
         was_last = election is not None and _was_in_sync(election, leaderships)
         name = CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS
         reason = (
-            f"broker {lost.broker_id} had lost its log from {lost.to_offset} on in an unclean stop and led again"
+            f"broker {lost.broker_id} had lost its log from {lost.to_offset} on in an unclean shutdown and led again"
             + (": it was the last in sync" if was_last else "")
         )
         return Cause(name=name, confidence="likely", reason=reason, citations=lost.citations)
     if protocol is ProtocolName.HW or lost.rule == "high-watermark":
-        reason = f"broker {lost.broker_id} had cut its own log to its high watermark {lost.to_offset} before it led (KIP-101)"
+        reason = f"broker {lost.broker_id} had truncated its own log to its high watermark {lost.to_offset} before it led (KIP-101)"
         return Cause(name=CauseName.HIGH_WATERMARK, confidence="likely", reason=reason, citations=lost.citations)
     if election is not None and election.unclean:
         reason = f"broker {election.leader} was elected in leader epoch {election.leader_epoch} without being in sync"
         return Cause(
-            name=CauseName.UNCLEAN_ELECTION, confidence="proven", reason=reason, citations=(election.citation,)
+            name=CauseName.UNCLEAN_ELECTION,
+            confidence="proven" if election.is_stated else "likely",
+            reason=reason,
+            citations=(election.citation,),
         )
-    reason = f"broker {lost.broker_id} had cut its own log to {lost.to_offset} before it led"
+    reason = f"broker {lost.broker_id} had truncated its own log to {lost.to_offset} before it led"
     return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=lost.citations)
 
 
 def _was_in_sync(election: Leadership, leaderships: Sequence[Leadership]) -> bool:
-    """The new leader had led, or had been in the last in-sync set that was not empty, before the election."""
+    """The new leader had led, or had been in the last ISR that was not empty, before the election."""
     for state in reversed(leaderships):
         if state.leader_epoch < election.leader_epoch and isinstance(state.isr, frozenset) and state.isr:
             return election.leader in state.isr

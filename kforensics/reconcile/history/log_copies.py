@@ -26,9 +26,9 @@ class LogCopy:
     rank: int
     """Snapshots count up with time; copies of one moment have the same rank, the newest the highest."""
     is_final: bool
-    """As it is now, not out of an earlier snapshot."""
+    """Whether it is the log as it is now, not out of an earlier snapshot."""
     is_remnant: bool = False
-    """Only segments that were renamed for deletion."""
+    """Whether it has only segments that were renamed for deletion."""
     has_times: bool = True
     """The times of its files are those of writing; a plain copy has the time of the copying."""
 
@@ -39,7 +39,7 @@ class LogCopy:
 
     @property
     def taken_ms(self) -> int | Absent:
-        """When its newest segment was last written, in UTC; the log was so no earlier."""
+        """The time at which its newest segment was last written, in UTC; the log was so no earlier."""
         newest = max((segment.mtime_ns for segment in self.view.replica.segments), default=0)
         return newest // 1_000_000 if newest and self.has_times else Absent.UNKNOWN
 
@@ -83,7 +83,10 @@ def copies_of(
         if replica.state != "deleted" or not isinstance(replica.topic_id, Absent):
             copies.append(LogCopy(view=load_log(replica), rank=rank, is_final=is_final))
         if replica.deleted_segments:
-            remnant = replace(replica, segments=replica.deleted_segments, deleted_segments=())
+            # The checkpointed high watermark is of the log as it is now and says nothing of what was discarded before.
+            remnant = replace(
+                replica, segments=replica.deleted_segments, deleted_segments=(), high_watermark=Absent.NOT_APPLICABLE
+            )
             copies.append(LogCopy(view=load_log(remnant), rank=rank, is_final=is_final, is_remnant=True))
     return LogCopies(copies=tuple(copies), other_topics=tuple(others), topic_id=current)
 
@@ -128,7 +131,7 @@ def final_leader(copies: Sequence[LogCopy], leaderships: Sequence[Leadership]) -
 
 
 class Agreement:
-    """Up to where two copies hold the same content; each pair is compared once."""
+    """The offset up to which two copies hold the same content; each pair is compared once."""
 
     def __init__(self, reader: BatchReader) -> None:
         self._reader = reader
@@ -149,7 +152,7 @@ class Agreement:
         return min((int(base) for base in rows["base_offset"]), default=offset)
 
     def shares_nothing(self, one: LoadedLog, other: LoadedLog) -> bool:
-        """Whether both hold batches at the same offsets and not one of them is the same, as far as the first ones tell."""
+        """Whether both hold batches at the same offsets and not one of them is the same, as far as the first ones show."""
         common = common_range(one, other)
         parted = self.parted_at(one, other)
         if common is None or parted is None or parted > common.first:
@@ -170,7 +173,7 @@ class Agreement:
 
 
 def is_recreated(copy: LoadedLog, leader: LoadedLog, parted_at: int | None, *, shares_nothing: bool = False) -> bool:
-    """Nothing is shared, no two ids say that the topic is the same, and the leader's log begins in no higher leader epoch than the other.
+    """Whether nothing is shared, no two ids say that the topic is the same, and the leader's log begins in no higher leader epoch than the other.
 
     A leader that was elected without any of the log begins in a higher epoch than the log it replaced. Before 2.8 no topic has an id: then not one batch may be shared.
     """
@@ -190,10 +193,10 @@ def of_one_incarnation(
     """The copies of the leader's topic rather than of an earlier one of that name.
 
     Args:
-        copies: all that no topic id tells apart.
+        copies: all that no topic id distinguishes.
         leader: the log of the final leader.
         agreement: compares copies.
-        created_ms: when the partition was created, where a log line tells; what was last written before is of another topic.
+        created_ms: when the partition was created, where a log line says it; what was last written before is of another topic.
     """
     return tuple(copy for copy in copies if copy is leader or not _is_of_earlier(copy, leader, agreement, created_ms))
 

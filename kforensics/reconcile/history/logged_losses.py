@@ -1,7 +1,7 @@
-"""Records that a log line says were cut and that no copy among the inputs shows: their offsets are known, they themselves are not.
+"""Records that a log line says were truncated and that no copy among the inputs shows: their offsets are known, they themselves are not.
 
-Only cuts by leader epoch count whole: what they took was not in the new leader's lineage. What a cut to the high watermark took may have come back with the
-next fetch, so of such a cut only what lies past the final leader's log counts. Nothing here is called certain: a line names offsets, not records.
+Only truncations by leader epoch count whole: what they discarded was not in the new leader's lineage. What a truncation to the high watermark discarded may have come back with the
+next fetch, so of such a truncation only what is past the final leader's log counts. Nothing here is called certain: a line names offsets, not records.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,21 +9,23 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
+from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.committed.judge import Certainty
+from kforensics.reconcile.committed.judge import Certainty, CommitJudge
+from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.observed.facts import Leadership
-from kforensics.units import OffsetRange
+from kforensics.units import EpochEntry, OffsetRange
 
 _BY_EPOCH = frozenset({"epoch", "leader-offset"})
-"""What log lines name as the rule of a cut that compared leader epochs."""
+"""The names in log lines of the rule of a truncation that compared leader epochs."""
 _UNNAMED = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedLoss:
-    """A run of offsets that a line says were cut."""
+    """A run of offsets that a line says were truncated."""
 
     offsets: OffsetRange
     committed: Certainty
@@ -41,8 +43,10 @@ def find_logged_losses(
     leader_end: int,
     leaderships: Sequence[Leadership],
     needed_in_sync: int | Absent,
+    leader_epochs: Sequence[EpochEntry] = (),
+    judge: CommitJudge | None = None,
 ) -> tuple[LoggedLoss, ...]:
-    """What logged cuts took and no copy shows, by offset.
+    """What logged truncations discarded and no copy shows, by offset.
 
     Args:
         truncations: the truncations of the partition with their causes and protocols.
@@ -50,6 +54,8 @@ def find_logged_losses(
         leader_end: the log end offset of the final leader.
         leaderships: who led, and who was in sync.
         needed_in_sync: how many replicas must be in sync before anything is committed.
+        leader_epochs: of the final leader's log.
+        judge: knows which elections prove that records were not committed.
     """
     taken = list(shown)
     out: list[LoggedLoss] = []
@@ -62,7 +68,18 @@ def find_logged_losses(
             first = max(first, truncation.before.view.log_end_offset)
         for untold in _without(OffsetRange(first, truncation.from_offset - 1), taken):
             runs = _split_at(untold, leader_end)
-            out.extend(_run(truncation, cause, offsets, leader_end, leaderships, needed_in_sync) for offsets in runs)
+            out.extend(
+                _run(
+                    truncation,
+                    cause,
+                    offsets,
+                    leader_end,
+                    leaderships,
+                    needed_in_sync,
+                    _never(truncation, offsets, leaderships, leader_epochs, judge),
+                )
+                for offsets in runs
+            )
             taken.append(untold)
     return tuple(sorted(out, key=lambda run: run.offsets))
 
@@ -96,12 +113,14 @@ def _run(
     leader_end: int,
     leaderships: Sequence[Leadership],
     needed_in_sync: int | Absent,
+    never: Bound | None,
 ) -> LoggedLoss:
     term = _own_term(truncation, leaderships)
-    missing = "no copy of what was cut is among the inputs"
-    committed: Certainty = "no" if cause is CauseName.UNCOMMITTED_TAIL else "possible"
-    reason = "it was the tail of a leader that had not been replicated" if committed == "no" else missing
-    citations = truncation.citations
+    missing = "no copy of what was truncated is among the inputs"
+    committed: Certainty = "possible"
+    reason, citations = missing, truncation.citations
+    if never is not None:
+        committed, reason, citations = "no", never.reason, (*citations, *never.citations)
     if committed == "possible" and term is not None and term.isr == frozenset({term.leader}) and needed_in_sync == 1:
         reason = f"the ISR was [{term.leader}] alone in leader epoch {term.leader_epoch}; {missing}"
         citations = (*citations, term.citation)
@@ -116,8 +135,27 @@ def _run(
     )
 
 
+def _never(
+    truncation: ObservedTruncation,
+    offsets: OffsetRange,
+    leaderships: Sequence[Leadership],
+    leader_epochs: Sequence[EpochEntry],
+    judge: CommitJudge | None,
+) -> Bound | None:
+    """The proof that no record of the run was committed.
+
+    No input shows the records. They followed those that stayed, and the truncated replica wrote the last of them itself: these two leader epochs bound theirs.
+    """
+    term = _own_term(truncation, leaderships)
+    kept = epoch_at(tuple(leader_epochs), offsets.first - 1) if offsets.first else Absent.UNKNOWN
+    if judge is None or term is None or isinstance(kept, Absent) or kept > term.leader_epoch:
+        return None
+    bound = judge.never_after(kept, term.leader_epoch, truncation.broker_id)
+    return bound if bound is not None and bound.offset <= offsets.first else None
+
+
 def _own_term(truncation: ObservedTruncation, leaderships: Sequence[Leadership]) -> Leadership | None:
-    """The last state in which the replica that was cut led, before the leader it was cut against."""
+    """The last state in which the truncated replica led, before the leader that it truncated to."""
     before = [
         state
         for state in leaderships

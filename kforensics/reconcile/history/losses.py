@@ -1,4 +1,4 @@
-"""What any copy of a log still shows and the final leader's log does not hold: the ledger of losses.
+"""The ledger of losses: records that any copy of a log still shows and the final leader's log does not hold.
 
 A batch of a copy is kept where the leader holds the same bytes at the same offsets; the leader epoch is outside of the checksum and may differ, as when an
 ex-leader appended a request that the client had retried. It is no loss where retention, DeleteRecords or compaction took it, nor where the copy is the one that
@@ -39,13 +39,13 @@ class Loss:
     """Control markers among them: no data, but the end of a transaction."""
     committed: Certainty
     was_committed: Certainty
-    """What the evidence says of the records that stood here, also where others have taken their offsets."""
+    """The judgement of the records that were here, also where others have taken their offsets."""
     is_replaced: bool
     """The leader holds other records at these offsets."""
     in_use: tuple[LogCopy, ...]
-    """Replicas that still hold the run and may yet lead: it goes for good only when they follow the final leader."""
+    """Replicas that still hold the run and may yet lead: it is lost for good only when they follow the final leader."""
     leader_epoch: int | Absent
-    """In which they were written."""
+    """The leader epoch in which they were written."""
     reason: str
     held_by: tuple[LogCopy, ...]
     """Copies that still hold all of the run, newest first."""
@@ -53,7 +53,7 @@ class Loss:
 
 
 class LostBatch(NamedTuple):
-    """One batch that is gone, with all copies that hold it."""
+    """One lost batch, with all copies that hold it."""
 
     base_offset: int
     last_offset: int
@@ -70,7 +70,7 @@ class LostBatch(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Offsets of one lost batch that share certainty, reason and what stands there now."""
+    """Offsets of one lost batch that share certainty, reason and what is there now."""
 
     first: int
     last: int
@@ -84,7 +84,7 @@ class _Piece(NamedTuple):
 def find_losses(
     leader: LogCopy, lost: Sequence[LostBatch], judge: CommitJudge, reader: BatchReader
 ) -> tuple[Loss, ...]:
-    """The batches that are gone as runs of one certainty, by offset.
+    """The lost batches as runs of one certainty, by offset.
 
     Args:
         leader: the log of the final leader.
@@ -191,7 +191,7 @@ class _Held:
 
 
 def _was_compacted(row: np.void, leader: LoadedLog, held: _Held) -> bool:
-    """The leader's lineage went through this batch's epoch here, and its cleaner has passed: the records were superseded."""
+    """Whether the leader's lineage contains this batch's epoch here, and its cleaner has passed: the records were superseded."""
     first, last = int(row["base_offset"]), int(row["last_offset"])
     if last >= leader.cleaned_below:
         return False
@@ -216,7 +216,7 @@ def _held_before(
 
 
 def _is_the_changed_one(row: np.void, held: _Held, earlier: frozenset[tuple[int, int, int, int]]) -> bool:
-    """The leader's bytes for these offsets and this epoch stood somewhere before: this copy was altered, nothing was lost."""
+    """Whether an earlier copy shows the leader's bytes for these offsets and this epoch: this copy was altered, nothing was lost."""
     epoch = int(row["partition_leader_epoch"])
     now = held.over(int(row["base_offset"]), int(row["last_offset"]))
     if not len(now) or epoch == NO_EPOCH:
@@ -250,7 +250,7 @@ _Verdicts = dict[tuple[int, int], tuple[CommittedRun, ...]]
 
 
 def _verdicts(lost: Sequence[LostBatch], judge: CommitJudge) -> _Verdicts:
-    """What the judge says of each holder's lost records, asked once for all that were written in one epoch."""
+    """Return the judgement of each holder's lost records, asked once for all that were written in one epoch."""
     spans: dict[tuple[int, int], tuple[LogCopy, int, int]] = {}
     for batch in lost:
         for holder in batch.holders:

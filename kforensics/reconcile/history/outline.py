@@ -10,7 +10,7 @@ from kforensics.units import EpochEntry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOutline:
-    """One copy of a partition's log: where it lies, of which moment it is, and from where to where it goes."""
+    """One copy of a partition's log: where it is, of which moment it is, and its first and last offsets."""
 
     input: int
     path: str
@@ -18,24 +18,24 @@ class LogOutline:
     rank: int
     """Snapshots count up with time; what is now has the highest."""
     is_final: bool
-    """As it is now, not out of an earlier snapshot."""
+    """Whether it is the log as it is now, not out of an earlier snapshot."""
     is_remnant: bool
-    """Only segments that were renamed for deletion."""
+    """Whether it has only segments that were renamed for deletion."""
     state: str
     """`live`, `future`, `stray` or `deleted`, from the directory's name."""
     log_start_offset: int
     log_end_offset: int
     epochs: tuple[EpochEntry, ...]
     high_watermark: int | Absent
-    """As checkpointed; absent where no checkpoint tells."""
+    """The checkpointed value; absent where no checkpoint has one."""
     first_base_offset: int | Absent = Absent.UNKNOWN
-    """Of the oldest segment on disk."""
+    """The base offset of the oldest segment on disk."""
     log_start: CheckpointValue | Absent = Absent.NOT_WRITTEN
-    """As checkpointed: brokers write it down only where the log does not begin with its oldest segment."""
+    """The checkpointed log start: brokers write it down only where the log does not begin with its oldest segment."""
 
 
 def outline_of(copy: LogCopy) -> LogOutline:
-    """What a picture of the copy shows."""
+    """Return the outline that a picture of the copy shows."""
     view = copy.view
     replica = view.replica
     recorded = replica.high_watermark

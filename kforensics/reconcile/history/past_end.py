@@ -18,7 +18,7 @@ class PastEnd:
     owner: str
     high_watermark: int
     log_end: int
-    """Where the longest log ends."""
+    """The log end offset of the longest log."""
     citation: Citation
 
 
@@ -27,7 +27,7 @@ def high_watermarks_past_end(copies: Sequence[LogCopy], known: Iterable[OffsetRa
 
     Args:
         copies: all copies of the partition's log.
-        known: offsets of losses that are told of already, with the copies that show them.
+        known: offsets of losses that are listed already, with the copies that show them.
     """
     now = [copy for copy in copies if is_in_use(copy)]
     end = max((copy.view.log_end_offset for copy in now), default=0)

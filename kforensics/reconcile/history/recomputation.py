@@ -1,4 +1,4 @@
-"""What the protocol should have cut, worked out again from the logs as they were, beside what the broker did."""
+"""What the protocol should have truncated, recomputed from the logs as they were, beside what the broker did."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from kforensics.reconcile.history.truncations import ObservedTruncation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recomputation:
-    """The protocol's answer for one cut, and which logs it was worked out from."""
+    """The protocol's answer for one truncation, and the logs it was computed from."""
 
     outcome: TruncationOutcome
     expected_offset: int
@@ -26,7 +26,7 @@ class Recomputation:
     leader: LogCopy
 
     def agrees(self, truncation: ObservedTruncation) -> bool:
-        """The broker cut where the rules say, or at the end of one of the rounds before."""
+        """Whether the broker truncated where the rules say, or at the end of one of the rounds before."""
         rounds = {step.truncate_to for step in self.outcome.steps if isinstance(step.truncate_to, int)}
         return truncation.to_offset == self.expected_offset or truncation.to_offset in rounds
 
@@ -74,7 +74,7 @@ def recompute(
 
 
 def _leader_copy(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> LogCopy | None:
-    """The leader's log as it was soonest after the cut, provided it still knows the term in which the follower cut."""
+    """The leader's log as it was soonest after the truncation, provided it still knows the term in which the follower truncated."""
     assert truncation.before is not None
     fitting = [
         copy
@@ -89,7 +89,7 @@ def _leader_copy(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> L
 
 
 def _in_term(leader: LogCopy, leader_epoch: int | Absent) -> LogState:
-    """The leader's log in the term of the cut; one that it wrote nothing in is not in its batches."""
+    """The leader's log in the term of the truncation; one that it wrote nothing in is not in its batches."""
     state = leader.view.state()
     if isinstance(leader_epoch, Absent) or (state.epochs and state.epochs[-1].leader_epoch >= leader_epoch):
         return state

@@ -1,7 +1,7 @@
-"""Which leader epoch took the place of records that were cut: that, and not the next epoch after theirs, tells which election the cut follows.
+"""The leader epoch that replaced truncated records: it, and not the next epoch after theirs, shows which election the truncation follows.
 
-A replica that comes back after several elections cuts once for all of them. Its tail may have been left behind by a clean election, and what stood before the tail
-by an unclean one after that; the log goes on at the target in the epoch of the latter.
+A replica that comes back after several elections truncates once for all of them. Its tail may have been left behind by a clean election, and what was before the tail
+by an unclean one after that; the log continues at the target in the epoch of the latter.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from kforensics.reconcile.history.log_copies import LogCopy
 
 
 class Replacement(NamedTuple):
-    """The leader epochs on both sides of a target, in a log after the cut."""
+    """The leader epochs on both sides of a target, in a log after the truncation."""
 
     kept: int
-    """Of the last record that stayed; -1 where none did."""
+    """The leader epoch of the last record that stayed; -1 where none did."""
     epoch: int
-    """In which the log goes on."""
+    """The leader epoch in which the log continues."""
 
 
 def replacement_at(
@@ -29,14 +29,14 @@ def replacement_at(
     before: LogCopy | None,
     no_later: int | Absent,
 ) -> Replacement | None:
-    """The epochs around a cut's target, none where no log after the cut goes on there.
+    """The epochs around a truncation's target, none where no log after the truncation continues there.
 
     Args:
         offset: the target.
         copies: logs of the partition, of any time.
-        brokers: who cut, and its leader where known: only their logs count.
-        before: the log before the cut.
-        no_later: the leader epoch in which the replica cut; what a later one wrote came after another cut.
+        brokers: the one that truncated, and its leader where known: only their logs count.
+        before: the log before the truncation.
+        no_later: the leader epoch in which the replica truncated; what a later one wrote came after another truncation.
     """
     for copy in sorted(copies, key=lambda one: one.rank):
         if copy.is_remnant or copy.broker_id not in brokers or copy.view.replica.state != "live":

@@ -1,4 +1,4 @@
-"""Replicas as they are now that hold other content than the leader, and that no rule of the protocol will cut: they stay different."""
+"""Replicas as they are now that hold other content than the leader, and that no rule of the protocol will truncate: they stay different."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -25,20 +25,20 @@ class Residual:
     old_format: bool
     """Some of its batches are of magic 0 or 1, without leader epochs."""
     damaged_on: tuple[int | Absent, ...] = ()
-    """Of the two, whose log is damaged at that offset."""
+    """The brokers of the two whose log is damaged at that offset."""
     citations: tuple[Citation, ...]
 
 
 def residuals(
     leader: LogCopy, copies: Iterable[LogCopy], agreement: Agreement, protocol_of: Protocols
 ) -> tuple[Residual, ...]:
-    """Every replica in use that differs from the leader below the offset it would be cut to.
+    """Every replica in use that differs from the leader below the offset that it would truncate to.
 
     Args:
         leader: the log of the final leader.
         copies: all copies of the partition's log.
         agreement: compares copies.
-        protocol_of: how a replica's broker cuts.
+        protocol_of: the truncation protocol of a replica's broker.
     """
     now = [copy for copy in copies if is_in_use(copy)]
     epoch = next_epoch([copy.view for copy in now], Absent.UNKNOWN)

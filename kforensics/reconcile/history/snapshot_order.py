@@ -1,7 +1,7 @@
-"""Which of two moments of a cluster was first, by what the directories hold; the times of files are those of copying as often as not.
+"""The order of two moments of a cluster, by what the directories hold; the times of files are those of copying as often as not.
 
-What never goes back is proof: the metadata log, leader epochs, log starts. Log ends and times of records go back where a log was cut, so they count only where
-nothing better tells and the files' own times are those of copying.
+What never decreases is proof: the metadata log, leader epochs, log starts. Log ends and times of records decrease where a log was truncated, so they count only where
+nothing better shows the order and the files' own times are those of copying.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ QUIET_MS = 60_000
 
 
 class Grade(StrEnum):
-    """How firmly an order is known."""
+    """The certainty of an order."""
 
     PROVEN = "proven"
     LIKELY = "likely"
@@ -31,13 +31,13 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """All nodes of one snapshot."""
+    """The nodes of one snapshot."""
 
     nodes: tuple[NodeProgress, ...]
 
     @property
     def written_ms(self) -> int:
-        """When anything was last written, by the times of the files."""
+        """The time at which anything was last written, by the times of the files."""
         return max((node.newest_write_ms for node in self.nodes), default=0)
 
     @property
@@ -62,7 +62,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Which of two moments was later: 1 the second, -1 the first, 0 neither."""
+    """The later of two moments: 1 the second, -1 the first, 0 neither."""
 
     later: int
     grade: Grade
@@ -70,7 +70,7 @@ class Order:
 
 
 def order_of(one: Moment, other: Moment) -> Order:
-    """Which of them was later, and by what."""
+    """Return which of them was later, and by what."""
     metadata = [(sign, words) for sign, words in _proofs(one, other) if words.startswith("the metadata log")]
     for votes in (metadata, list(_proofs(one, other))):
         sign = _decided(votes)
@@ -90,7 +90,7 @@ def order_of(one: Moment, other: Moment) -> Order:
 
 
 def in_order(moments: Sequence[Moment]) -> list[int]:
-    """The places of the moments, the earliest first; those that nothing tells apart stay as they were given."""
+    """The places of the moments, the earliest first; those that nothing distinguishes stay as they were given."""
 
     def compare(one: int, other: int) -> int:
         found = order_of(moments[one], moments[other]).later
@@ -110,7 +110,7 @@ def _content(moment: Moment) -> list[tuple[str, str]]:
 
 
 def _decided(votes: Sequence[tuple[int, str]]) -> int:
-    """What all votes say, or more than two thirds of them; 0 where they say nothing or disagree."""
+    """Return what all votes say, or more than two thirds of them; 0 where they say nothing or disagree."""
     total = sum(vote for vote, _ in votes)
     return 0 if 3 * abs(total) <= len(votes) else (1 if total > 0 else -1)
 
@@ -129,14 +129,14 @@ def _pairs(one: Moment, other: Moment) -> Iterator[tuple[str, LogProgress, LogPr
 
 
 def _is_other_topic(one: LogProgress, other: LogProgress) -> bool:
-    """A topic that was made anew begins with epoch 0 and offset 0 again."""
+    """A topic that was created again begins with epoch 0 and offset 0 again."""
     if isinstance(one.topic_id, Absent) or isinstance(other.topic_id, Absent):
         return False
     return one.topic_id != other.topic_id
 
 
 def _is_contradicted(sign: int, before: LogProgress, after: LogProgress) -> bool:
-    """The records say otherwise, as where a topic without an id was made anew."""
+    """The records say otherwise, as where a topic without an id was created again."""
     if isinstance(before.newest_record_ms, Absent) or isinstance(after.newest_record_ms, Absent):
         return False
     return _sign(before.newest_record_ms, after.newest_record_ms) == -sign

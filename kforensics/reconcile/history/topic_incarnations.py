@@ -1,4 +1,4 @@
-"""Which logs are of an earlier topic of the same name: since when the topic of now exists, and which directories waited through its making."""
+"""The logs of an earlier topic of the same name: since when the topic of now exists, and which directories are from before its creation."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,16 +18,16 @@ _STARTS = frozenset({Kind.LOG_CREATED, Kind.LEADER_START, Kind.FOLLOWER_START})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incarnation:
-    """What log lines tell of the making of one partition."""
+    """What log lines say of the creation of one partition."""
 
     created_ms: int | Absent = Absent.UNKNOWN
-    """Since when it exists; what was written before is of another topic."""
+    """The time since which it exists; what was written before is of another topic."""
     stale_ends: Mapping[int, int] = field(default_factory=dict)
-    """By broker, where the log of an earlier topic ended that it still had when it came back."""
+    """The end of the log of an earlier topic that a broker still had when it came back, by broker."""
 
 
 def incarnations(events: Sequence[LoggedEvent]) -> dict[TopicPartition, Incarnation]:
-    """Of every partition that lines tell the making of."""
+    """The creation of every partition that log lines report."""
     created = creation_times(events)
     deleted = deletion_times(logged_operations(events))
     for item in events:

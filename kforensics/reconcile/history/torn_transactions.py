@@ -1,7 +1,7 @@
-"""What a loss tears: transactions of which a part is left, and idempotent producers whose sequence the leader no longer knows.
+"""Transactions of which a loss leaves only a part, and idempotent producers whose sequence the leader no longer knows.
 
-A transaction's data and its end marker are appended apart (KIP-98). Where a cut goes between them, data without a marker holds the last stable offset
-back, and a marker without data says committed of records that are gone. A producer goes on with the sequence after its last acknowledged batch; a leader
+A transaction's data and its end marker are appended apart (KIP-98). Where a truncation separates them, data without a marker holds the last stable offset
+back, and a marker without data says that lost records were committed. A producer continues with the sequence after its last acknowledged batch; a leader
 that holds less answers OUT_OF_ORDER_SEQUENCE_NUMBER.
 """
 
@@ -31,7 +31,7 @@ class TornTransaction:
     kind: str
     """`marker-lost`, `data-lost` (the leader holds its marker), or `partly-lost`."""
     lost: OffsetRange
-    """From the first to the last of its offsets that are gone."""
+    """The range from the first to the last of its lost offsets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,25 +41,25 @@ class ProducerSetBack:
     producer_id: int
     producer_epoch: int
     lost_sequence: int
-    """The highest sequence number among what is gone."""
+    """The highest lost sequence number."""
     kept_sequence: int
     """The highest in the leader's log, -1 where it holds none of the producer's epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TornTransactions:
-    """Both."""
+    """The torn transactions and the producers set back of one partition."""
 
     transactions: tuple[TornTransaction, ...] = ()
     producers: tuple[ProducerSetBack, ...] = ()
 
 
 def find_torn_transactions(leader: LogCopy, lost: Sequence[LostBatch], reader: BatchReader) -> TornTransactions:
-    """What the lost batches leave behind in the leader's log.
+    """Find what the lost batches leave behind in the leader's log.
 
     Args:
         leader: the log of the final leader.
-        lost: batches that are gone.
+        lost: the lost batches.
         reader: gives batch rows.
     """
     by_producer: dict[tuple[int, int], list[LostBatch]] = defaultdict(list)
@@ -85,7 +85,7 @@ def find_torn_transactions(leader: LogCopy, lost: Sequence[LostBatch], reader: B
 
 
 def _truncated_at(lost: Sequence[LostBatch]) -> dict[int, int]:
-    """Where each lost line of history parts from the leader's, by leader epoch."""
+    """Return where each lost line of history differs first from the leader's, by leader epoch."""
     truncations: dict[int, int] = {}
     for batch in lost:
         truncations[batch.epoch] = min(truncations.get(batch.epoch, batch.base_offset), batch.base_offset)
@@ -117,7 +117,7 @@ def _torn(
 
 
 def _ends_nothing(markers: NDArray[np.int64], data: NDArray[np.int64], truncation: int) -> bool:
-    """The first end marker behind the cut has no data of its producer between: it ends what is gone, no later transaction."""
+    """Whether no data of the producer lies between the truncation and its next end marker: the marker then ends the lost transaction, no later one."""
     behind = markers[markers >= truncation]
     if not len(behind):
         return False
@@ -128,14 +128,14 @@ def _ends_nothing(markers: NDArray[np.int64], data: NDArray[np.int64], truncatio
 def _set_back(
     producer_id: int, producer_epoch: int, batches: Sequence[LostBatch], own: BatchTable
 ) -> ProducerSetBack | None:
-    gone = [b.base_sequence + b.record_count - 1 for b in batches if not b.is_control and b.base_sequence >= 0]
-    if not gone:
+    sequences = [b.base_sequence + b.record_count - 1 for b in batches if not b.is_control and b.base_sequence >= 0]
+    if not sequences:
         return None
     kept = own[(own["producer_epoch"] == producer_epoch) & (own["base_sequence"] >= 0)]
     last = int((kept["base_sequence"].astype(np.int64) + kept["count"] - 1).max(initial=-1))
-    # The producer went on, or began again in a higher epoch, after the cut.
-    if last >= max(gone) or bool(np.any(own["producer_epoch"] > producer_epoch)):
+    # The producer continued, or began again in a higher epoch, after the truncation.
+    if last >= max(sequences) or bool(np.any(own["producer_epoch"] > producer_epoch)):
         return None
     return ProducerSetBack(
-        producer_id=producer_id, producer_epoch=producer_epoch, lost_sequence=max(gone), kept_sequence=last
+        producer_id=producer_id, producer_epoch=producer_epoch, lost_sequence=max(sequences), kept_sequence=last
     )

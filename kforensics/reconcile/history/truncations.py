@@ -27,17 +27,17 @@ class ObservedTruncation:
     leader_epoch: int | Absent
     is_full: bool
     is_logged: bool
-    """A log line tells of it; else only the disks do, and `to_offset` is where their content parts."""
+    """Whether a log line reports it; else only the disks show it, and `to_offset` is where their content differs first."""
     is_shortened: bool
-    """Only the disks tell, and the later log merely ends earlier: nothing has taken the place of what went."""
+    """Whether only the disks show it, and the later log merely ends earlier: nothing has replaced what was lost."""
     is_inside: bool = False
     """Start-up recovery stopped inside of the log and dropped whole segments behind."""
     empties_segment: bool = False
     """Start-up recovery gave up a whole segment, sound batches included, which began at `to_offset`."""
     before: LogCopy | None
-    """The node's log as it was, or at least began to be, before the cut."""
+    """The node's log as it was, or at least began to be, before the truncation."""
     replacement: Replacement | None = None
-    """What took the place of the records that went, where a later log shows it."""
+    """What replaced the discarded records, where a later log shows it."""
     citations: tuple[Citation, ...]
 
 
@@ -53,16 +53,16 @@ def find_truncations(
 
     Args:
         partition: whose replicas.
-        logged: what the lines tell of them.
+        logged: what the log lines say of them.
         copies: logs of any time.
-        others: logs of earlier topics of the name, which a cut may have met too.
+        others: logs of earlier topics of the name, which a truncation may have met too.
         agreement: compares copies.
     """
     truncations = []
     everything = (*copies, *others)
     latest: dict[int | Absent, int] = {}
     for line in logged:
-        # What was written before the last cut of the same replica says nothing of this one.
+        # What was written before the last truncation of the same replica says nothing of this one.
         truncation = _of_line(line, everything, latest.get(line.broker_id, Absent.NOT_APPLICABLE), agreement)
         if truncation is not None:
             truncations.append(truncation)
@@ -168,7 +168,7 @@ def _last_before(
         and (_is_older(copy, line, previous_ms) or _shows_what_was_discarded(copy, line, own, agreement))
     ]
     if line.is_exact:
-        # Archives keep whole seconds, so a snapshot of the same second may show the log after the cut: the end decides.
+        # Archives keep whole seconds, so a snapshot of the same second may show the log after the truncation: the end decides.
         fitting = [copy for copy in fitting if copy.view.log_end_offset == line.from_offset] or [
             copy for copy in fitting if copy.view.log_end_offset < _number(line.from_offset)
         ]
@@ -176,7 +176,7 @@ def _last_before(
 
 
 def _is_older(copy: LogCopy, line: LoggedTruncation, previous_ms: int | Absent) -> bool:
-    """Written before the line, and not before the cut that went before."""
+    """Whether the copy was written before the line, and not before the previous truncation."""
     if not isinstance(line.time_ms, int) or not isinstance(copy.taken_ms, int):
         return False
     after = isinstance(previous_ms, Absent) or copy.taken_ms >= previous_ms - FILE_TIME_SLACK_MS
@@ -186,7 +186,7 @@ def _is_older(copy: LogCopy, line: LoggedTruncation, previous_ms: int | Absent) 
 def _shows_what_was_discarded(
     copy: LogCopy, line: LoggedTruncation, own: Sequence[LogCopy], agreement: Agreement
 ) -> bool:
-    """Where file times tell nothing: what stood behind the target is not, or otherwise, in the log as it is now."""
+    """Whether, where file times show nothing, what was behind the target is missing or different in the log as it is now."""
     if isinstance(copy.taken_ms, int):
         return False
     for now in own:
@@ -206,7 +206,7 @@ def _number(value: int | Absent) -> int:
 def _between(
     partition: TopicPartition, earlier: LogCopy, later: LogCopy, agreement: Agreement
 ) -> ObservedTruncation | None:
-    """The cut without which the later log could not be as it is; none where the log only grew, or was made anew."""
+    """The truncation without which the later log could not be as it is; none where the log only grew, or was created again."""
     parted = agreement.parted_at(earlier.view, later.view)
     end = earlier.view.log_end_offset
     if parted is None and later.view.log_end_offset >= end:
@@ -252,12 +252,12 @@ def _was_altered(earlier: LogCopy, later: LogCopy, parted: int | None) -> bool:
 def _is_logged(
     found: ObservedTruncation, earlier: LogCopy, later: LogCopy, lines: Sequence[LoggedTruncation], agreement: Agreement
 ) -> bool:
-    """A line explains the difference: one between the snapshots that cut no higher, or one that found it at the next start."""
+    """A line explains the difference: one between the snapshots that truncated no higher, or one that found it at the next start."""
     window = (earlier.taken_ms, later.taken_ms)
     for line in lines:
         if line.has_effect is False:
             continue
-        # A batch that holds the target goes whole, so the content parts where it began.
+        # A batch that holds the target is discarded whole, so the content differs from where it began.
         reached = min(line.to_offset, agreement.batch_start(earlier.view, line.to_offset))
         if reached <= found.to_offset and _within(line.time_ms, window):
             return True

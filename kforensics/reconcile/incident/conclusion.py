@@ -1,4 +1,4 @@
-"""The conclusion in plain sentences: what is gone and why, what to do and what not, what more evidence would tell."""
+"""The conclusion in plain sentences: what is lost and why, what to do and what not to do, and what more evidence would show."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -19,11 +19,12 @@ CAUSE_WORDS = {
     CauseName.UNCLEAN_ELECTION: "an unclean election",
     CauseName.POWER_LOSS: "a power loss or crash that took what was not yet on disk",
     CauseName.HIGH_WATERMARK: "truncation to a high watermark, the protocol before leader epochs",
-    CauseName.UNCOMMITTED_TAIL: "the normal end of a tail that was never replicated",
+    CauseName.UNCOMMITTED_TAIL: "a tail of the log that had not been replicated",
     CauseName.LAST_REPLICA_STANDING: "the last replica standing, which had lost its own tail and led again",
     CauseName.DAMAGE: "damage inside of a log, behind which nothing could be read or start-up recovery kept nothing",
     CauseName.RECOVERY: "start-up recovery",
-    CauseName.RECREATED_TOPIC: "a topic that was created anew under the same name",
+    CauseName.RECREATED_TOPIC: "a topic that was created again under the same name",
+    CauseName.DISK_REPLACED: "a broker that led again with another disk",
     CauseName.UNKNOWN: "a cause that the evidence does not show",
 }
 
@@ -37,8 +38,18 @@ class Words:
     """Sentences, most important first."""
 
     conclusion: tuple[str, ...]
-    advice: tuple[str, ...]
+    now: tuple[str, ...]
+    """What to do and not to do at once."""
+    tell: tuple[str, ...]
+    """Whom to inform of what."""
+    later: tuple[str, ...]
+    """Prevention."""
     missing: tuple[str, ...]
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """All advice, the most urgent first."""
+        return (*self.now, *self.tell, *self.later)
 
 
 def conclude(
@@ -51,20 +62,22 @@ def conclude(
     inputs: Sequence[Input],
     clocks: Sequence[Clock],
 ) -> Words:
-    """What all stories come to."""
+    """The sentences that follow from all incidents."""
     losses = [
         loss for incident in incidents for loss in incident.losses if incident.partition.topic not in METADATA_TOPICS
     ]
     return Words(
         conclusion=(
             *_first(_verdict(incidents, losses), _residuals(incidents), losses),
-            *_elections(timeline, losses),
+            *_elections(timeline, losses, incidents),
             *_groups(incidents),
             *_bugs(incidents),
             *_bugs_of_brokers(broker_bugs),
             *_operations(operations),
         ),
-        advice=(*_advice_on_past_end(incidents), *_advice_on_residuals(incidents), *_advice(losses, incidents)),
+        now=(*_advice_on_past_end(incidents), *_advice_on_residuals(incidents), *_what_to_keep(losses, incidents)),
+        tell=tuple(_whom_to_tell(losses)),
+        later=tuple(_prevention(losses)),
         missing=tuple(_missing(incidents, log_files, inputs, clocks)),
     )
 
@@ -77,34 +90,37 @@ def lost_for_good(losses: Iterable[LossEntry]) -> list[LossEntry]:
 def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]) -> list[str]:
     sentences = []
     certain = lost_for_good(losses)
-    at_stake = [loss for loss in losses if loss.was_committed == "certain" and loss.in_use]
+    held = [loss for loss in losses if loss.was_committed == "certain" and loss.in_use]
     possible = [loss for loss in losses if loss.was_committed == "possible"]
     harmless = [loss for loss in losses if loss.was_committed == "no"]
     if certain:
         sentences.append(
-            f"{_records(certain)} that were committed are gone from {_partitions(certain)}: {_causes(certain)}."
+            f"{_records(certain)} that {_were(certain)} committed {_are(certain)} lost from {_partitions(certain)}: {_causes(certain)}."
         )
-    if at_stake:
+    if held:
         sentences.append(
-            f"{_records(at_stake)} that were committed are not in the leader's log of {_partitions(at_stake)},"
-            f" but {_holders(at_stake)} still holds them."
+            f"{_records(held)} that {_were(held)} committed {_are(held)} not in the leader's log of {_partitions(held)},"
+            f" but {_holders(held)} {'it' if _is_one(held) else 'them'}."
         )
     if possible:
-        also = "more " if certain or at_stake else ""
+        also = "more " if certain or held else ""
         sentences.append(
-            f"{_records(possible)} {also}are gone from {_partitions(possible)} that may have been committed: {_causes(possible)}."
+            f"{_records(possible)} {also}of {_partitions(possible)} that may have been committed {_are(possible)} lost: {_causes(possible)}."
         )
     sentences += _past_end(incidents)
     if not sentences:
         sentences.append(_calm(incidents))
     if harmless:
         sentences.append(
-            f"{_records(harmless)} of {_partitions(harmless)} went that had never been committed: {_causes(harmless)};"
-            " a producer with acks=all was not told that they were safe."
+            f"{_records(harmless)} of {_partitions(harmless)} that {_were(harmless)} never committed {_are(harmless)} lost: {_causes(harmless)};"
+            " producers with acks=all never got an acknowledgement for them, producers with acks=1 may have got one."
         )
-    replaced = [loss for loss in (*certain, *at_stake, *possible) if loss.is_replaced]
+    replaced = [loss for loss in (*certain, *held, *possible) if loss.is_replaced]
     if replaced:
-        sentences.append(f"Of these offsets {sum(loss.offsets.count for loss in replaced)} hold other records now.")
+        replaced_offsets = sum(loss.offsets.count for loss in replaced)
+        sentences.append(
+            f"{replaced_offsets} of these offsets hold{'s' if replaced_offsets == 1 else ''} other records now."
+        )
     return sentences
 
 
@@ -116,22 +132,45 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
     first = max(found[0].past_end, key=lambda one: one.high_watermark)
     names = [str(incident.partition) for incident in found]
     of = _list(names) if len(names) <= MOST_NAMED else f"{len(names)} partitions"
-    mark = f"{first.owner} recorded high watermark {first.high_watermark} of {found[0].partition}"
+    recorded = f"{first.owner} recorded high watermark {first.high_watermark} of {found[0].partition}"
     return [
-        f"Committed records of {of} are on no disk given here: {mark}, and every log of it ends at or below {first.log_end}."
+        f"Committed records of {of} are on no disk given here: {recorded}, and every log of it ends at or below {first.log_end}."
     ]
 
 
 def _calm(incidents: Sequence[PartitionIncident]) -> str:
-    looked = sum(incident.copies > 0 and incident.partition.topic not in METADATA_TOPICS for incident in incidents)
+    looked = [one for one in incidents if one.copies > 0 and one.partition.topic not in METADATA_TOPICS]
     if not looked:
-        return "No log of any partition was given, so what was lost can't be told."
-    return f"Nothing that was committed is missing in {looked} partition{'s' if looked != 1 else ''}, as far as the inputs show."
+        return "No log of any partition was given, so what was lost is unknown."
+    open_ones = [one for one in looked if one.doubts]
+    if open_ones:
+        first = open_ones[0]
+        return (
+            f"No input shows a loss of committed records in {_count(len(looked))}, and none excludes it in"
+            f" {len(open_ones)} of them: the inputs do not show {first.doubts[0].words} ({first.partition})."
+        )
+    return f"Nothing that was committed is missing in {_count(len(looked))}, as the inputs prove."
+
+
+def _count(partitions: int) -> str:
+    return f"{partitions} partition{'s' if partitions != 1 else ''}"
 
 
 def _records(losses: Sequence[LossEntry]) -> str:
     count = sum(loss.records for loss in losses)
     return f"{count:,} record{'s' if count != 1 else ''}"
+
+
+def _is_one(losses: Sequence[LossEntry]) -> bool:
+    return sum(loss.records for loss in losses) == 1
+
+
+def _were(losses: Sequence[LossEntry]) -> str:
+    return "was" if _is_one(losses) else "were"
+
+
+def _are(losses: Sequence[LossEntry]) -> str:
+    return "is" if _is_one(losses) else "are"
 
 
 def _partitions(losses: Sequence[LossEntry]) -> str:
@@ -153,17 +192,26 @@ def _list(names: Sequence[str], most: int = 4) -> str:
 
 def _causes(losses: Sequence[LossEntry]) -> str:
     records: Counter[CauseName] = Counter()
+    possible: Counter[CauseName] = Counter()
     for loss in losses:
-        records[loss.cause] += loss.records
-    return _list([CAUSE_WORDS[cause] for cause, _ in records.most_common()])
+        is_known = loss.confidence != "possible" or loss.cause is CauseName.UNKNOWN
+        (records if is_known else possible)[loss.cause] += loss.records
+    known = [CAUSE_WORDS[cause] for cause, _ in records.most_common()]
+    guesses = [CAUSE_WORDS[cause] for cause, _ in possible.most_common() if cause not in records]
+    if not guesses:
+        return _list(known)
+    hedge = f"{_list(guesses)} {'is' if len(guesses) == 1 else 'are'} possible"
+    return f"{_list(known)}, and {hedge}" if known else f"the cause is unknown, {hedge}"
 
 
 def _holders(losses: Sequence[LossEntry]) -> str:
     brokers = sorted({str(holder.broker_id) for loss in losses for holder in loss.in_use})
-    return f"broker {_list(brokers)}"
+    return f"broker {brokers[0]} still holds" if len(brokers) == 1 else f"brokers {_list(brokers)} still hold"
 
 
-def _elections(timeline: Sequence[TimelineEntry], losses: Sequence[LossEntry]) -> list[str]:
+def _elections(
+    timeline: Sequence[TimelineEntry], losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]
+) -> list[str]:
     elections = {(entry.topic_partition, entry.leader_epoch) for entry in timeline if entry.kind == "unclean-election"}
     harmed = {loss.topic_partition for loss in losses if loss.was_committed != "no"}
     harmless = sum(partition not in harmed for partition, _ in elections)
@@ -171,22 +219,22 @@ def _elections(timeline: Sequence[TimelineEntry], losses: Sequence[LossEntry]) -
         return []
     count = len(elections)
     tail = ""
-    if harmless:
+    if harmless and not any(incident.doubts for incident in incidents):
         whom = "it" if count == 1 else "them" if harmless == count else f"{harmless} of them"
         tail = f"; no input shows that anything was lost by {whom}"
     return [f"There {'was' if count == 1 else 'were'} {count} unclean election{'s' if count != 1 else ''}{tail}."]
 
 
 def _operations(operations: Sequence[Operation]) -> list[str]:
-    """What was done on purpose, in one sentence."""
-    told = [one.meaning for one in operations if one.topic_partition.topic not in METADATA_TOPICS]
-    if not told:
+    """All operations, in one sentence."""
+    meanings = [one.meaning for one in operations if one.topic_partition.topic not in METADATA_TOPICS]
+    if not meanings:
         return []
-    return [f"On purpose, and no loss: {_list(told)}."]
+    return [f"On purpose, and no loss: {_list(meanings)}."]
 
 
 def _bugs(incidents: Sequence[PartitionIncident]) -> list[str]:
-    """Known bugs that fit what went or differs, a sentence for each."""
+    """Known bugs that fit what was lost or differs, a sentence for each."""
     harmed = [incident for incident in incidents if incident.truncations or incident.losses or incident.residuals]
     by_bug: dict[tuple[str, str], list[str]] = defaultdict(list)
     for incident in harmed:
@@ -200,7 +248,7 @@ def _bugs(incidents: Sequence[PartitionIncident]) -> list[str]:
 
 
 def _bugs_of_brokers(bugs: Sequence[BugTrace]) -> list[str]:
-    """Known bugs of which starts and stops tell, where nothing else leaves the trace."""
+    """Known bugs that starts and stops show, where nothing else leaves the trace."""
     by_bug: dict[tuple[str, str], list[str]] = defaultdict(list)
     for bug in bugs:
         if bug.confidence == "likely":
@@ -220,11 +268,13 @@ def _groups(incidents: Sequence[PartitionIncident]) -> list[str]:
     ahead = sum(group.kind == "ahead" for _, group in at_risk)
     if ahead == len(at_risk):
         return [f"{groups} committed offsets beyond the end of the log and will be reset or skip records."]
-    return [f"{groups} committed offsets that now stand for other records: what took their place is never read."]
+    return [
+        f"{groups} committed offsets that hold other records now: the groups never read the records that replaced them."
+    ]
 
 
 def _first(verdict: list[str], residuals: list[str], losses: Sequence[LossEntry]) -> list[str]:
-    """What is gone stands before what differs, and what differs before the word that nothing is gone."""
+    """Losses come before differing replicas, and these before the statement that nothing is lost."""
     is_lost = any(loss.was_committed != "no" for loss in losses)
     return [*verdict, *residuals] if is_lost else [*residuals, *verdict]
 
@@ -239,11 +289,11 @@ def _residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
         damaged = sorted({str(broker) for one in incident.residuals for broker in one.damaged_on})
         if damaged:
             sentences.append(
-                f"The log of {incident.partition} on broker {_list(damaged)} is damaged at offset {first}, and no rule will repair it."
+                f"The log of {incident.partition} on {'broker' if len(damaged) == 1 else 'brokers'} {_list(damaged)} is damaged at offset {first}, and no rule will repair it."
             )
             continue
         sentences.append(
-            f"Broker {_list(brokers)} hold{'s' if len(brokers) == 1 else ''} other content than the leader, broker {incident.leader},"
+            f"{'Broker' if len(brokers) == 1 else 'Brokers'} {_list(brokers)} hold{'s' if len(brokers) == 1 else ''} other content than the leader, broker {incident.leader},"
             f" in {incident.partition} from offset {first} on, and no rule will repair it."
         )
     if len(found) > MOST_NAMED:
@@ -272,7 +322,7 @@ def _advice_on_residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
     ]
 
 
-def _advice(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
+def _what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
     advice = []
     kept = {(one.broker_id, incident.partition) for incident in incidents for one in incident.residuals}
     in_use = sorted(
@@ -280,7 +330,7 @@ def _advice(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident])
             (holder.broker_id, str(loss.topic_partition))
             for loss in losses
             for holder in loss.in_use
-            # A replica that no rule cuts keeps what only it holds.
+            # A replica that no rule truncates keeps what only it holds.
             if loss.was_committed != "no" and (holder.broker_id, loss.topic_partition) not in kept
         },
         key=str,
@@ -288,22 +338,32 @@ def _advice(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident])
     for broker in sorted({broker for broker, _ in in_use}, key=str):
         names = [name for who, name in in_use if who == broker]
         advice.append(
-            f"Do not start broker {broker} before its directories of {_list(names)} are copied: as a follower it will cut what only it holds."
+            f"Do not start broker {broker} before its directories of {_list(names)} are copied: as a follower it will truncate what only it holds."
         )
     held = sorted(
         {(h.input, h.path) for loss in losses if loss.was_committed != "no" for h in loss.held_by if not h.in_use}
     )
     if held:
         advice.append(
-            f"Keep the snapshots: {len(held)} director{'ies' if len(held) != 1 else 'y'} in them still hold{'' if len(held) != 1 else 's'} records that are gone."
+            f"Keep the snapshots: {len(held)} director{'ies' if len(held) != 1 else 'y'} in them still hold{'' if len(held) != 1 else 's'} lost records."
         )
+    return advice
+
+
+def _whom_to_tell(losses: Sequence[LossEntry]) -> list[str]:
     lost = [loss for loss in losses if loss.was_committed != "no"]
     if lost and not any(loss.was_committed == "certain" for loss in lost):
-        advice.append("Ask the producers of these offsets which records they were told were written.")
-    elif lost:
-        advice.append(
-            "Tell the producers of these offsets: those with acks=all were told that their records were safe."
-        )
+        return ["Ask the producers of these offsets which of their records were acknowledged."]
+    if lost:
+        return ["Inform the producers of these offsets: to those with acks=all their records were acknowledged."]
+    if losses:
+        return ["Inform producers with acks=1: some of these records may have been acknowledged to them."]
+    return []
+
+
+def _prevention(losses: Sequence[LossEntry]) -> list[str]:
+    advice = []
+    lost = [loss for loss in losses if loss.was_committed != "no" and loss.confidence != "possible"]
     if any(loss.cause is CauseName.UNCLEAN_ELECTION for loss in lost):
         advice.append(
             "Set unclean.leader.election.enable=false and min.insync.replicas=2 or more where losing records is worse than waiting."
@@ -316,7 +376,7 @@ def _advice(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident])
         advice.append("Check the disks of the brokers whose logs were damaged before they serve again.")
     if any(loss.cause is CauseName.RECOVERY for loss in lost):
         advice.append(
-            "Make room on the log directories before a broker starts after an unclean stop, and copy them first."
+            "Make room on the log directories before a broker starts after an unclean shutdown, and copy them first."
         )
     if any(loss.cause in {CauseName.LAST_REPLICA_STANDING, CauseName.POWER_LOSS} for loss in lost):
         advice.append("Spread replicas over power domains, and keep min.insync.replicas at 2 or more (KIP-966).")
@@ -333,24 +393,26 @@ def _missing(
     if not any(one.kind in {"controller", "combined"} for one in inputs) and not any(
         incident.leaderships for incident in incidents
     ):
-        missing.append("A controller's metadata log, or state-change.log, would tell who led and who was in sync.")
+        missing.append(
+            "A controller's metadata log, or state-change.log, would show which broker led and which were in sync."
+        )
     if not log_files:
         missing.append(
-            "server.log, state-change.log and controller.log would tell when logs were cut, by which rule and to where."
+            "server.log, state-change.log and controller.log would show when logs were truncated, by which rule and to which offset."
         )
     if not any(one.kind == "snapshot-before" for one in inputs):
-        missing.append(
-            "A snapshot of the data directories from before (--before) would show the records that are gone."
-        )
+        missing.append("A snapshot of the data directories from before (--before) would show the lost records.")
     with_logs = {file.node_id for file in log_files}
     brokers = {one.broker_id for one in inputs if isinstance(one.broker_id, int) and one.kind in {"broker", "combined"}}
     without = sorted(str(broker) for broker in brokers - with_logs)
     if log_files and without:
-        missing.append(f"The log files of broker {_list(without)} are not among the inputs.")
-    told = [clock for file, clock in zip(log_files, clocks, strict=True) if isinstance(file.first_time_ms, int)]
-    if any(clock.source == "assumed" for clock in told):
         missing.append(
-            "Nothing tells the time zone of the log files: their times are taken as UTC (--log-timezone sets it)."
+            f"The log files of {'broker' if len(without) == 1 else 'brokers'} {_list(without)} are not among the inputs."
+        )
+    used = [clock for file, clock in zip(log_files, clocks, strict=True) if isinstance(file.first_time_ms, int)]
+    if any(clock.source == "assumed" for clock in used):
+        missing.append(
+            "No input shows the time zone of the log files: their times are taken as UTC (--log-timezone sets it)."
         )
     for node, skew_ms in clocks_that_disagree(log_files, clocks).items():
         missing.append(
@@ -363,7 +425,7 @@ def _missing(
         if isinstance(last, int) and isinstance(incident.leader, int) and last != incident.leader and incident.losses:
             missing.append(
                 f"{incident.partition} was last led by broker {last}, whose log is not among the inputs;"
-                f" the strongest there, of broker {incident.leader}, stands in for it."
+                f" the strongest there, of broker {incident.leader}, takes its place."
             )
     unread = [incident for incident in incidents if isinstance(incident.leader, Absent) and incident.truncations]
     if unread:

@@ -1,4 +1,4 @@
-"""Consumer groups whose committed offset speaks of records that are gone."""
+"""Consumer groups whose committed offset refers to lost records."""
 
 from collections.abc import Sequence
 

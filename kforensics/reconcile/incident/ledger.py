@@ -1,4 +1,4 @@
-"""The entries of the ledger: each loss with what took it and who still holds it, and what only log lines say was cut."""
+"""The entries of the ledger: each loss with its cause and the replicas that still hold it, and what only log lines say was truncated."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,6 +6,7 @@ from dataclasses import replace
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.history.causes import CauseEvidence, CauseName
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.logged_losses import find_logged_losses
@@ -26,17 +27,17 @@ def ledger_entry(
     """A loss with its cause.
 
     Args:
-        partition: whose records are gone.
+        partition: whose records are lost.
         loss: what copies show and the final leader does not hold.
         truncations: of the partition.
-        causes: elections and cuts.
+        causes: elections and truncations.
         leader: the final leader's log.
     """
-    cause, citations = _cause_of(loss, truncations, causes, leader)
+    cause, confidence, citations = _cause_of(loss, truncations, causes, leader)
     if partition.topic in METADATA_TOPICS and loss.was_committed == "possible":
-        # Members of the quorum refuse to cut below their high watermark (KAFKA-12460).
+        # Members of the quorum refuse to truncate below their high watermark (KAFKA-12460).
         loss = replace(
-            loss, committed="no", was_committed="no", reason="the quorum cuts only what it has not committed"
+            loss, committed="no", was_committed="no", reason="the quorum truncates only what it has not committed"
         )
     return LossEntry(
         topic_partition=partition,
@@ -51,27 +52,31 @@ def ledger_entry(
         cause=cause,
         held_by=tuple(_holder(copy, loss) for copy in loss.held_by),
         citations=tuple(dict.fromkeys((*loss.citations, *citations))),
+        confidence=confidence,
     )
 
 
 def logged_loss_entries(
     partition: TopicPartition,
-    told: Sequence[tuple[ObservedTruncation, CauseName, ProtocolName]],
+    truncations: Sequence[tuple[ObservedTruncation, CauseName, ProtocolName]],
     losses: Sequence[LossEntry],
     causes: CauseEvidence,
     leader: LogCopy,
     *,
     needed_in_sync: int | Absent,
+    judge: CommitJudge | None = None,
 ) -> list[LossEntry]:
-    """What log lines say was cut and no copy shows; the metadata quorum cuts only what it has not committed."""
+    """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed."""
     if partition.topic in METADATA_TOPICS:
         return []
     found = find_logged_losses(
-        told,
+        truncations,
         shown=[loss.offsets for loss in losses],
         leader_end=leader.view.log_end_offset,
         leaderships=causes.leaderships,
         needed_in_sync=needed_in_sync,
+        leader_epochs=leader.view.epochs or leader.view.batch_epochs,
+        judge=judge,
     )
     return [
         LossEntry(
@@ -94,8 +99,8 @@ def logged_loss_entries(
 
 def _cause_of(
     loss: Loss, truncations: Sequence[ExplainedTruncation], causes: CauseEvidence, leader: LogCopy
-) -> tuple[CauseName, tuple[Citation, ...]]:
-    """Of the cut that took the run, the first in time; where nothing was cut, damage in the leader's log, or the election that left the run behind."""
+) -> tuple[CauseName, str, tuple[Citation, ...]]:
+    """The cause of the first truncation that discarded the run; where nothing was truncated, damage in the leader's log, or the election that left the run behind."""
     brokers = {copy.broker_id for copy in loss.held_by}
     over = [
         truncation
@@ -105,21 +110,21 @@ def _cause_of(
     if over:
         known = [truncation for truncation in over if truncation.cause.name is not CauseName.UNKNOWN]
         chosen = (known or over)[0]
-        return chosen.cause.name, chosen.citations
+        return chosen.cause.name, chosen.cause.confidence, chosen.citations
     damaged = [
         one
         for one in leader.view.damaged
         if one.offsets.first <= loss.offsets.first and loss.offsets.last <= one.offsets.last
     ]
     if damaged:
-        return CauseName.DAMAGE, (damaged[0].citation,)
+        return CauseName.DAMAGE, "likely", (damaged[0].citation,)
     if isinstance(loss.leader_epoch, int):
         after = [state for state in causes.leaderships if state.leader_epoch > loss.leader_epoch]
         if after and after[0].unclean:
-            return CauseName.UNCLEAN_ELECTION, (after[0].citation,)
+            return CauseName.UNCLEAN_ELECTION, "likely", (after[0].citation,)
         if after and loss.was_committed == "no":
-            return CauseName.UNCOMMITTED_TAIL, (after[0].citation,)
-    return CauseName.UNKNOWN, ()
+            return CauseName.UNCOMMITTED_TAIL, "likely", (after[0].citation,)
+    return CauseName.UNKNOWN, "possible", ()
 
 
 def _holder(copy: LogCopy, loss: Loss) -> Holder:

@@ -1,4 +1,4 @@
-"""What is told of one partition: its cuts with cause and recomputation, its losses, and who else is touched."""
+"""The incident of one partition: its truncations with cause and recomputation, its losses, and the groups and producers that are affected."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,9 @@ from kforensics.reconcile.history.outline import LogOutline
 from kforensics.reconcile.history.past_end import PastEnd
 from kforensics.reconcile.history.residual_divergence import Residual
 from kforensics.reconcile.history.torn_transactions import TornTransactions
+from kforensics.reconcile.incident.doubts import Doubt
 from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.units import OffsetRange, TopicPartition
 
 
@@ -23,14 +25,14 @@ class Holder:
     path: str
     broker_id: int | Absent
     is_final: bool
-    """As it is now, not in an earlier snapshot."""
+    """Whether it is the log as it is now, not in an earlier snapshot."""
     in_use: bool
     """A replica that its broker serves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedTruncation:
-    """A cut that happened, explained."""
+    """A truncation that happened, explained."""
 
     broker_id: int | Absent
     topic_partition: TopicPartition
@@ -40,7 +42,7 @@ class ExplainedTruncation:
     protocol: str
     """The protocol in force, or `recovery`."""
     decided_by: str
-    """What the lines say decided: `epoch`, `high-watermark`, `leader-end` …"""
+    """The rule that decided, as the lines say: `epoch`, `high-watermark`, `leader-end` …"""
     leader: int | Absent
     leader_epoch: int | Absent
     expected_offset: int | Absent
@@ -51,7 +53,7 @@ class ExplainedTruncation:
     committed: CommittedCounts
     citations: tuple[Citation, ...]
     bugs: tuple[BugTrace, ...] = ()
-    """Known bugs of Kafka that leave such a cut."""
+    """Known bugs of Kafka that leave such a truncation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,8 @@ class LossEntry:
     cause: CauseName
     held_by: tuple[Holder, ...]
     citations: tuple[Citation, ...]
+    confidence: str = "possible"
+    """The confidence in the cause."""
 
     @property
     def in_use(self) -> tuple[Holder, ...]:
@@ -79,7 +83,7 @@ class LossEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAtRisk:
-    """A consumer group whose committed offset speaks of records that are gone."""
+    """A consumer group whose committed offset refers to lost records."""
 
     group: str
     offset: int
@@ -90,7 +94,7 @@ class GroupAtRisk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionIncident:
-    """All that happened to one partition."""
+    """Everything that happened to one partition."""
 
     partition: TopicPartition
     leader: int | Absent
@@ -112,3 +116,13 @@ class PartitionIncident:
     """High watermarks that no log reaches."""
     bugs: tuple[BugTrace, ...] = ()
     """Known bugs of Kafka whose traces are there."""
+    account: LeadershipAccount | None = None
+    """Who led from when to when."""
+    is_leader_known: bool = False
+    """The leader is on record and nothing later can be missing; else it is guessed by epoch and length."""
+    missing_replicas: tuple[int, ...] = ()
+    """Brokers that may hold a replica and whose directories are not among the inputs."""
+    doubts: tuple[Doubt, ...] = ()
+    """The doubts that keep the partition from being proven whole."""
+    state: str = ""
+    """One of the states of `explain`, once it has been judged."""

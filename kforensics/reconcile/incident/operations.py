@@ -1,6 +1,6 @@
-"""What operators did on purpose: records deleted by request, replicas moved, topics deleted and made anew. None of it is a loss.
+"""Operations that were done on purpose: records deleted by request, replicas moved, topics deleted and created again. None of it is a loss.
 
-Log lines and the metadata log tell of it; where neither is given, the disks do: a log start inside of a segment, a replica that stands on other brokers than in a
+Log lines and the metadata log report it; where neither is given, the disks show it: a log start inside of a segment, a replica that is on other brokers than in a
 snapshot before, directories of another topic of the same name.
 """
 
@@ -17,7 +17,7 @@ from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
 from kforensics.units import TopicPartition
 
 Looked = Mapping[int, frozenset[int]]
-"""By rank, the brokers whose data directories of that moment are among the inputs."""
+"""The brokers whose data directories of a moment are among the inputs, by rank of the moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def _changes(timeline: Iterable[TimelineEntry]) -> Iterator[Operation]:
 
 
 def _without_stopovers(timeline: Iterable[TimelineEntry]) -> list[TimelineEntry]:
-    """A move goes through a state with old and new replicas together: one entry from the first to the last."""
+    """Moves without their intermediate state of old and new replicas together: one entry from the first to the last."""
     kept: list[TimelineEntry] = []
     last: dict[TopicPartition, int] = {}
     for entry in timeline:
@@ -130,7 +130,7 @@ def _recreated(timeline: Iterable[TimelineEntry]) -> Iterator[Operation]:
 
 
 def _recreated_sentence(topic: str) -> str:
-    return f"topic {topic} was deleted and created anew under the same name"
+    return f"topic {topic} was deleted and created again under the same name"
 
 
 def _deleted_records(incident: PartitionIncident) -> Iterator[Operation]:

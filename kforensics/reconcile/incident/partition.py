@@ -1,4 +1,4 @@
-"""How a partition's incident is put together from its directories, earlier copies, log lines and what else is known."""
+"""The incident of a partition, built from its directories, earlier copies, log lines and what else is known."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,10 +27,12 @@ from kforensics.reconcile.history.residual_divergence import Residual, residuals
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.history.torn_transactions import TornTransactions, find_torn_transactions
 from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
+from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Moments, WholeReturn, doubts_of
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
+from kforensics.reconcile.observed.leadership import account_of
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol
 from kforensics.units import OffsetRange, TopicPartition
@@ -38,13 +40,13 @@ from kforensics.units import OffsetRange, TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentEvidence:
-    """What is known beyond the directories of the partition."""
+    """The evidence beyond the directories of the partition."""
 
     facts: ClusterFacts
     logged: Sequence[LoggedTruncation]
-    """Of this partition."""
+    """The logged truncations of this partition."""
     incarnation: Incarnation
-    """What lines tell of its making."""
+    """What log lines say of its creation."""
     last_logged_ms: int | Absent
     """Time of the last line of all logs."""
     protocol_hints: Mapping[int, ProtocolName]
@@ -53,6 +55,12 @@ class IncidentEvidence:
     versions: BrokerVersions = field(default_factory=BrokerVersions)
     signs: Sequence[Sign] = ()
     """Signs of known bugs in lines of it and of its brokers."""
+    moments: Moments = field(default_factory=Moments)
+    """The moments at which the inputs were taken."""
+    whole_returns: Sequence[WholeReturn] = ()
+    """Followers that truncated nothing by the leader's answer."""
+    is_deletion_logged: bool = False
+    """Whether a log line says that the topic was deleted."""
 
 
 def explain_partition(
@@ -102,10 +110,44 @@ class _Teller:
         )
         self.ordinary = self._ordinary_truncations()
         doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)
-        self.judge = CommitJudge(logs, self.agreement.until, evidence.facts, reader, doubted=doubted) if logs else None
+        self.judge = (
+            CommitJudge(logs, self.agreement.until, evidence.facts, reader, doubted=doubted, weakened=self._weakened())
+            if logs
+            else None
+        )
+        self.account = account_of(
+            partition,
+            found.topic_id,
+            evidence.facts,
+            newest_epoch=max(
+                (copy.view.batch_epochs[-1].leader_epoch for copy in self.copies if copy.view.batch_epochs),
+                default=Absent.UNKNOWN,
+            ),
+            given=evidence.moments.brokers,
+            by_high_watermark=any(self._truncates_to_high_watermark(copy) for copy in self.copies),
+        )
+        self.is_leader_known = (
+            self.leader is not None and self.leader.broker_id == self.account.last_leader and self.account.reaches_now
+        )
+
+        held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
+        self.missing_replicas = tuple(sorted(self.account.replicas - held - evidence.moments.brokers))
+
+    def _truncates_to_high_watermark(self, copy: LogCopy) -> bool:
+        magic = copy.view.oldest_magic
+        return (isinstance(magic, int) and magic < 2) or self._protocol_of(copy).name is ProtocolName.HW
+
+    def _weakened(self) -> frozenset[int]:
+        """Brokers whose logs were shortened by recovery, to a high watermark, or in a way that no log line reports."""
+        return frozenset(
+            truncation.broker_id
+            for truncation in self.observed
+            if isinstance(truncation.broker_id, int)
+            and (truncation.rule in {"recovery", "high-watermark"} or not truncation.is_logged)
+        )
 
     def _ordinary_truncations(self) -> frozenset[int]:
-        """Targets of cuts that an unclean election or a leader's own loss explains."""
+        """Targets of truncations that an unclean election or a leader's own loss explains."""
         lost = {
             truncation.to_offset
             for truncation in self.observed
@@ -119,7 +161,10 @@ class _Teller:
 
     def incident(self) -> PartitionIncident:
         causes = CauseEvidence(
-            leaderships=self.leaderships, truncations=self.observed, incarnation=self.evidence.incarnation
+            leaderships=self.leaderships,
+            truncations=self.observed,
+            incarnation=self.evidence.incarnation,
+            account=self.account,
         )
         differing = self._residuals()
         truncations = tuple(self._truncation(truncation, causes) for truncation in self.observed)
@@ -151,6 +196,51 @@ class _Teller:
             residuals=differing,
             past_end=self._past_end(losses),
             bugs=bugs,
+            account=self.account,
+            is_leader_known=self.is_leader_known,
+            missing_replicas=self.missing_replicas,
+            doubts=self._doubts(truncations),
+        )
+
+    def _doubts(self, truncations: Sequence[ExplainedTruncation]) -> tuple[Doubt, ...]:
+        if self.partition.topic in METADATA_TOPICS or self._is_deleted():
+            return ()
+        found = doubts_of(
+            self.account,
+            self.leader,
+            self.copies,
+            self.evidence.moments,
+            is_leader_known=self.is_leader_known,
+            whole_returns=self.evidence.whole_returns,
+            with_earlier_topic={copy.broker_id for copy in self.others if copy.is_final},
+        )
+        without_copy = [
+            observed
+            for observed, one in zip(self.observed, truncations, strict=True)
+            if observed.before is None and one.cause.name is not CauseName.RECREATED_TOPIC
+        ]
+        return (
+            *found,
+            *(
+                Doubt(
+                    DoubtKind.TRUNCATION,
+                    f"what offsets {observed.to_offset} to {observed.from_offset - 1} held that broker {observed.broker_id} truncated",
+                    f"a copy of the disks of broker {observed.broker_id} from before",
+                )
+                for observed in without_copy
+            ),
+        )
+
+    def _is_deleted(self) -> bool:
+        """The topic was deleted: only directories that wait for their removal are left, and the metadata does not know it any more."""
+        now = [copy for copy in self.copies if copy.is_final and not copy.is_remnant]
+        facts = self.evidence.facts
+        if any(copy.view.replica.state in {"live", "future"} for copy in now) or not (now or self.account.states):
+            return False
+        if facts.has_metadata_log():
+            return facts.is_newest_metadata() and isinstance(facts.topic_id(self.partition.topic), Absent)
+        return self.evidence.is_deletion_logged or (
+            bool(now) and all(copy.view.replica.state == "deleted" for copy in now)
         )
 
     def _past_end(self, losses: Sequence[LossEntry]) -> tuple[PastEnd, ...]:
@@ -219,8 +309,8 @@ class _Teller:
             hint=self.evidence.protocol_hints.get(broker),
         )
 
-    def _truncation(self, told: ObservedTruncation, causes: CauseEvidence) -> ExplainedTruncation:
-        truncation = _with_leader(told, causes)
+    def _truncation(self, observed: ObservedTruncation, causes: CauseEvidence) -> ExplainedTruncation:
+        truncation = _with_leader(observed, causes)
         protocol = self._protocol(truncation)
         runs = self._runs_of(truncation)
         counts = CommittedCounts.of(runs)
@@ -283,15 +373,21 @@ class _Teller:
         if self.leader is None:
             return ()
         losses = [ledger_entry(self.partition, loss, truncations, causes, self.leader) for loss in found]
-        told = [
+        causes_found = [
             (truncation, one.cause.name, self._protocol(truncation))
             for truncation, one in zip(self.observed, truncations, strict=True)
         ]
         needed = self.evidence.facts.needed_in_sync(self.partition.topic)
-        return (
+        every = (
             *losses,
-            *logged_loss_entries(self.partition, told, losses, causes, self.leader, needed_in_sync=needed),
+            *logged_loss_entries(
+                self.partition, causes_found, losses, causes, self.leader, needed_in_sync=needed, judge=self.judge
+            ),
         )
+        if self.is_leader_known and not self.missing_replicas:
+            return every
+        # Nothing is certainly lost on a guess, nor while a replica that may hold it is not among the inputs.
+        return tuple(replace(one, committed="possible") if one.committed == "certain" else one for one in every)
 
 
 def _is_by_recovery(truncation: ObservedTruncation, cause: Cause) -> bool:
@@ -310,7 +406,7 @@ def _moment(copy: LogCopy) -> tuple[int, int, int, str, bool]:
 
 
 def _with_leader(truncation: ObservedTruncation, causes: CauseEvidence) -> ObservedTruncation:
-    """The cut with the leader of the election behind it, where no line names one."""
+    """The truncation with the leader of the election behind it, where no log line names one."""
     election = election_behind(truncation, causes.leaderships)
     if isinstance(truncation.leader, int) or election is None:
         return truncation

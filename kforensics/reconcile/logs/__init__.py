@@ -1,1 +1,1 @@
-"""One log as its broker loads it, and where two logs differ."""
+"""A log as its broker loads it, and the first difference of two logs."""

@@ -1,11 +1,11 @@
-"""The first offset at which two logs hold different content, in the range that both hold.
+"""Find the first offset at which two logs hold different content, in the range that both hold.
 
 Replicas copy batches byte for byte, so equal (base offset, leader epoch, length, crc) is equal content; whole buckets of offsets are compared by
 their digests first, and batches are read only where digests differ. Below the cleaner's progress, and in logs of magic 0 and 1, batches may
 differ while the records do not: there the records decide.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,49 +28,88 @@ DivergenceKind = Literal["epoch", "content", "record"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:
-    """Where two logs part: the offset, what differs there, and the bytes of both that show it."""
+    """The first difference of two logs: its offset, its kind, and the bytes of both logs that show it."""
 
     offset: int
     kind: DivergenceKind
     detail: str
     citations: tuple[Citation, ...]
+    is_open: bool = False
+    """Compaction may explain it: no input holds what would show it, and none shows that it is not so."""
+
+
+_SAME_BATCH = ("base_offset", "last_offset", "crc", "length", "magic")
+"""The parts of two batches that are equal where they hold the same records: the checksum covers all but base offset, length and leader epoch."""
 
 
 def common_range(one: LoadedLog, other: LoadedLog) -> OffsetRange | None:
-    """The offsets that both logs hold on local disk, none where the ranges do not meet."""
+    """Return the offsets that both logs hold on local disk, or None if the ranges do not overlap."""
     first = max(one.content_start_offset, other.content_start_offset)
     last = min(one.log_end_offset, other.log_end_offset) - 1
     return OffsetRange(first, last) if first <= last else None
 
 
 def first_divergence(
-    one: LoadedLog, other: LoadedLog, reader: BatchReader, undecided: list[OffsetRange] | None = None
+    one: LoadedLog,
+    other: LoadedLog,
+    reader: BatchReader,
+    undecided: list[OffsetRange] | None = None,
+    *,
+    witnesses: Sequence[LoadedLog] = (),
 ) -> Divergence | None:
-    """The first offset in the common range where the content differs, none where all of it is equal.
+    """Find the first offset in the common range where the content differs; None if all of it is equal.
 
     Args:
         one: a log.
         other: the log it is compared with.
         reader: gives batches and records.
         undecided: takes up the runs before it of which what is at hand proves neither.
+        witnesses: other logs of the partition, which may hold what superseded a record that a cleaner removed.
+
+    Returns:
+        The first that is proven, else the first that is open.
     """
     common = common_range(one, other)
     if common is None:
         return None
     at_hand = one.replica.is_at_hand and other.replica.is_at_hand
+    question: Divergence | None = None
     read_from = max(one.replica.batches_from, other.replica.batches_from) if at_hand else common.last + 1
     for suspect in _split(suspect_ranges(one, other, common), read_from):
         if suspect.first >= read_from:
-            found = _compare_range(one, other, suspect, reader, undecided)
+            found = _compare_range(one, other, suspect, reader, undecided, witnesses)
         else:
             for view in (one, other):
-                _rows(view, suspect, reader)  # asked for so that the reader tells of what it does not have
+                _rows(view, suspect, reader)  # asked for so that the reader notes what it does not have
             found = _by_digests(one, other, suspect, common)
             if found is None and undecided is not None:
                 undecided.append(suspect)
-        if found is not None:
+        if found is not None and not found.is_open:
             return found
-    return None
+        question = question or found
+    return question
+
+
+def same_batches_until(one: LoadedLog, other: LoadedLog, start: int, reader: BatchReader) -> int:
+    """Return the offset up to which two logs go on with the same batches from an offset on, leader epochs aside.
+
+    Args:
+        one: a log.
+        other: the log it is compared with.
+        start: where a batch begins in both.
+        reader: gives batches.
+    """
+    last = min(one.log_end_offset, other.log_end_offset) - 1
+    if start > last:
+        return start
+    until = start
+    for mine, its in zip(
+        reader.batches(one.replica, start, last), reader.batches(other.replica, start, last), strict=False
+    ):
+        if mine["base_offset"] != until or any(mine[name] != its[name] for name in _SAME_BATCH):
+            break
+        until = int(mine["last_offset"]) + 1
+    return until
 
 
 def _split(runs: Iterator[OffsetRange], at: int) -> Iterator[OffsetRange]:
@@ -83,14 +122,14 @@ def _split(runs: Iterator[OffsetRange], at: int) -> Iterator[OffsetRange]:
 
 
 def agreed_until(one: LoadedLog, other: LoadedLog, parted_at: int | None) -> int:
-    """The offset up to which both logs hold the same; 0 where they have no offset in common, for then nothing shows it."""
+    """Return the offset up to which both logs hold the same; 0 if they have no offset in common, since nothing shows it then."""
     if common_range(one, other) is None:
         return 0
     return min(one.log_end_offset, other.log_end_offset) if parted_at is None else parted_at
 
 
 def suspect_ranges(one: LoadedLog, other: LoadedLog, common: OffsetRange) -> Iterator[OffsetRange]:
-    """Runs of offsets, of bounded size, whose digests do not already prove them equal."""
+    """Yield runs of offsets, of bounded size, whose digests do not prove them equal."""
     left, right = one.digests(), other.digests()
     buckets = np.union1d(left["bucket"], right["bucket"])
     buckets = buckets[(buckets >= common.first // BUCKET_OFFSETS) & (buckets <= common.last // BUCKET_OFFSETS)]
@@ -107,7 +146,7 @@ def suspect_ranges(one: LoadedLog, other: LoadedLog, common: OffsetRange) -> Ite
 
 
 def _by_digests(one: LoadedLog, other: LoadedLog, suspect: OffsetRange, common: OffsetRange) -> Divergence | None:
-    """What epochs and digests alone prove where bytes of a log are not at hand: an offset of another epoch, or a bucket that both hold whole."""
+    """Find a difference by epochs and digests alone, without the bytes of a log: an offset of another epoch, or a bucket that both logs hold completely."""
     parted = _first_other_epoch(one, other, suspect)
     if parted is not None:
         detail = f"leader epoch {_epoch_words(one, parted)} here, {_epoch_words(other, parted)} there"
@@ -153,17 +192,23 @@ def _clip(buckets: list[int], common: OffsetRange) -> OffsetRange:
 
 
 def _compare_range(
-    one: LoadedLog, other: LoadedLog, common: OffsetRange, reader: BatchReader, undecided: list[OffsetRange] | None
+    one: LoadedLog,
+    other: LoadedLog,
+    common: OffsetRange,
+    reader: BatchReader,
+    undecided: list[OffsetRange] | None,
+    witnesses: Sequence[LoadedLog],
 ) -> Divergence | None:
     has_records = one.replica.has_records and other.replica.has_records
     by_record_below = max(one.cleaned_below, other.cleaned_below)
     start = common.first
+    question: Divergence | None = None
     while start <= common.last:
         left = _rows(one, OffsetRange(start, common.last), reader)
         right = _rows(other, OffsetRange(start, common.last), reader)
         at = _first_mismatch(left, right)
         if at is None:
-            return None
+            return question
         mine = left[at] if at < len(left) else None
         its = right[at] if at < len(right) else None
         offset = min(int(row["base_offset"]) for row in (mine, its) if row is not None)
@@ -171,26 +216,26 @@ def _compare_range(
         if last is None:
             return _batch_divergence(one, other, offset, mine, its)
         by_record = OffsetRange(max(offset, start), last)
-        if not has_records and (told := _by_first_times(one, other, mine, its)) is not None:
-            return told
+        if not has_records and (by_times := _by_first_times(one, other, mine, its)) is not None:
+            return by_times
         if not has_records:
             for view in (one, other):
-                next(
-                    reader.records(view.replica, *by_record), None
-                )  # as above: of a capture it tells what is not there
-        found = _compare_records(one, other, by_record, reader) if has_records else None
-        if found is not None:
+                # As above: the reader notes what a capture does not hold.
+                next(reader.records(view.replica, *by_record), None)
+        found = _compare_records(one, other, by_record, reader, witnesses) if has_records else None
+        if found is not None and not found.is_open:
             return found
+        question = question or found
         if not has_records and undecided is not None:
             undecided.append(by_record)
         start = last + 1
-    return None
+    return question
 
 
 def _last_to_compare_by_record(
     mine: np.void | None, its: np.void | None, offset: int, end: int, by_record_below: int
 ) -> int | None:
-    """How far records decide where batches differ, none where the batches decide."""
+    """Return how records decide if batches differ, or None if the batches decide."""
     rows = [row for row in (mine, its) if row is not None]
     if any(row["magic"] < 2 for row in rows):
         return end
@@ -284,7 +329,10 @@ def _cite_batch(view: LoadedLog, row: np.void) -> Citation:
     return Citation(input=view.replica.input, path=segment.path, span=Span(int(row["position"]), int(row["length"])))
 
 
-def _compare_records(one: LoadedLog, other: LoadedLog, offsets: OffsetRange, reader: BatchReader) -> Divergence | None:
+def _compare_records(
+    one: LoadedLog, other: LoadedLog, offsets: OffsetRange, reader: BatchReader, witnesses: Sequence[LoadedLog]
+) -> Divergence | None:
+    question: Divergence | None = None
     missing: list[tuple[int, LoadedLog, Record]] = []
     for offset, mine, its in _paired(_records(one, offsets, reader), _records(other, offsets, reader)):
         if mine is not None and its is not None:
@@ -292,7 +340,7 @@ def _compare_records(one: LoadedLog, other: LoadedLog, offsets: OffsetRange, rea
                 continue
             detail = f"the record at offset {offset} differs"
             return _earliest(
-                _unexplained(missing, one, other, reader),
+                _unexplained(missing, one, other, reader, witnesses),
                 Divergence(
                     offset=offset,
                     kind="record",
@@ -304,19 +352,21 @@ def _compare_records(one: LoadedLog, other: LoadedLog, offsets: OffsetRange, rea
         assert record is not None
         missing.append((offset, holder, record))
         if len(missing) >= _MOST_MISSING:
-            found = _unexplained(missing, one, other, reader)
-            if found is not None:
+            found = _unexplained(missing, one, other, reader, witnesses)
+            if found is not None and not found.is_open:
                 return found
+            question = question or found
             missing.clear()
-    return _unexplained(missing, one, other, reader)
+    found = _unexplained(missing, one, other, reader, witnesses)
+    return found if question is None or (found is not None and not found.is_open) else question
 
 
 def _earliest(one: Divergence | None, other: Divergence) -> Divergence:
-    return one if one is not None and one.offset < other.offset else other
+    return one if one is not None and (one.is_open, one.offset) < (other.is_open, other.offset) else other
 
 
 def _records(view: LoadedLog, offsets: OffsetRange, reader: BatchReader) -> Iterator[Record]:
-    """Records in file order, the first of an offset only, none of an offset that went backwards."""
+    """Yield records in file order, only the first of each offset, and none whose offset is lower than the one before."""
     highest = offsets.first - 1
     for record in reader.records(view.replica, offsets.first, offsets.last):
         if record.offset > highest and record.offset < view.log_end_offset:
@@ -349,11 +399,17 @@ def _same_record(mine: Record, its: Record) -> bool:
 
 
 def _unexplained(
-    missing: list[tuple[int, LoadedLog, Record]], one: LoadedLog, other: LoadedLog, reader: BatchReader
+    missing: list[tuple[int, LoadedLog, Record]],
+    one: LoadedLog,
+    other: LoadedLog,
+    reader: BatchReader,
+    witnesses: Sequence[LoadedLog],
 ) -> Divergence | None:
-    """The first record that one log lacks and compaction does not explain.
+    """Find the first record that one log lacks and whose absence compaction does not explain.
 
-    A cleaner drops a record for a later one of its key, an expired tombstone or marker, and the records of an aborted transaction.
+    A cleaner drops a record for a later one of its key, an expired tombstone or marker, and the records of an aborted transaction. What superseded a
+    record may stand in any log of the partition; below the cleaner's progress a record without a successor is a question, for its successor can
+    have been removed as well.
     """
     first: Divergence | None = None
     for holder, lacking in ((one, other), (other, one)):
@@ -364,20 +420,27 @@ def _unexplained(
         candidates = [
             (o, r) for o, r in mine if o < cleaned and not r.is_control and r.value is not None and r.key is not None
         ]
+        others = [view for view in witnesses if view is not holder and view is not lacking]
         beyond = [(o, r) for o, r in mine if o >= cleaned]
-        open_items = beyond + _not_superseded(candidates, holder, lacking, reader)
-        if open_items:
-            offset, record = min(open_items, key=lambda item: item[0])
+        for items, is_open in (
+            (beyond, False),
+            (_not_superseded(candidates, (holder, lacking, *others), reader), True),
+        ):
+            if not items:
+                continue
+            offset, record = min(items, key=lambda item: item[0])
             detail = f"{lacking.replica.path} holds no record at offset {offset}, and none that supersedes it"
-            first = _earliest(
-                first,
-                Divergence(offset=offset, kind="record", detail=detail, citations=(_cite_record(holder, record),)),
+            if is_open:
+                detail += "; its log is compacted there, and no input holds a later record of that key"
+            found = Divergence(
+                offset=offset, kind="record", detail=detail, citations=(_cite_record(holder, record),), is_open=is_open
             )
+            first = _earliest(first, found)
     return first
 
 
 def _not_superseded(
-    candidates: list[tuple[int, Record]], holder: LoadedLog, lacking: LoadedLog, reader: BatchReader
+    candidates: list[tuple[int, Record]], views: Sequence[LoadedLog], reader: BatchReader
 ) -> list[tuple[int, Record]]:
     if not candidates:
         return []
@@ -389,10 +452,10 @@ def _not_superseded(
             by_producer.setdefault(record.producer_id, []).append((offset, record))
     explained: set[int] = set()
     first = candidates[0][0]
-    for view in (holder, lacking):
+    for at, view in enumerate(views):
         for record in reader.records(view.replica, first, view.log_end_offset - 1):
             if record.is_control:
-                ended = by_producer.pop(record.producer_id, []) if view is holder else []
+                ended = by_producer.pop(record.producer_id, []) if at == 0 else []
                 if record.key is not None and record.key[2:4] == b"\x00\x00":  # an ABORT marker
                     explained.update(offset for offset, _ in ended if offset < record.offset)
                 continue

@@ -1,4 +1,4 @@
-"""A replica as its broker will have it once the log is loaded: offsets, leader epochs and high watermark that the protocol then acts on."""
+"""A replica after its broker has loaded the log: the offsets, leader epochs and high watermark that the protocol uses."""
 
 from dataclasses import dataclass, replace
 
@@ -15,7 +15,7 @@ from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DamagedRange:
-    """Offsets that a replica can't give any more, and the bytes that held them."""
+    """Offsets that a replica can no longer serve, and the bytes that held them."""
 
     offsets: OffsetRange
     citation: Citation
@@ -23,33 +23,33 @@ class DamagedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedLog:
-    """One replica after its broker's start: what recovery leaves, and what the leader epoch cache will hold."""
+    """A replica after its broker's start: the log that recovery leaves, and the content of the leader epoch cache."""
 
     replica: Replica
     log_start_offset: int
     content_start_offset: int
-    """First offset on local disk; above `log_start_offset` where older segments are in remote storage."""
+    """The first offset on local disk; it is above `log_start_offset` if older segments are in remote storage."""
     log_end_offset: int
     truncated_by_recovery: Citation | None
-    """Where recovery stops, when it cuts the log at start."""
+    """The offset to which recovery truncates the log at the start, if it does."""
     segments: tuple[Segment, ...]
-    """Those that recovery keeps."""
+    """The segments that recovery keeps."""
     epochs: tuple[EpochEntry, ...]
     """The leader epoch cache that the broker will act on."""
     batch_epochs: tuple[EpochEntry, ...]
-    """What the batches say."""
+    """The leader epochs by the batches."""
     epochs_from: str
-    """`checkpoint`, or `batches` where no usable checkpoint file is there."""
+    """`checkpoint`, or `batches` if there is no usable checkpoint file."""
     scanned_epochs: tuple[EpochEntry, ...]
     """The leader epoch cache as the broker builds it without the file, from what recovery scans alone."""
     high_watermark: int
-    """The checkpointed value clamped into the log, as brokers do at load; the log start where none is recorded."""
+    """The checkpointed value, limited to the log as brokers do when they load it; the log start offset if none is recorded."""
     cleaned_below: int
     damaged: tuple[DamagedRange, ...]
     oldest_magic: int | Absent
 
     def state(self) -> LogState:
-        """The numbers that the truncation rules work on."""
+        """Return the state of the log for the truncation rules."""
         return LogState(
             epochs=self.epochs,
             log_start_offset=self.log_start_offset,
@@ -58,12 +58,12 @@ class LoadedLog:
         )
 
     def digests(self) -> NDArray[np.void]:
-        """One digest a bucket over all segments that are kept."""
+        """Return one digest per bucket over all segments that are kept."""
         return add_digests([segment.digests for segment in self.segments])
 
 
 def load_log(replica: Replica) -> LoadedLog:
-    """The replica as its broker will have it after loading, by the rules of `protocol.recovery`."""
+    """Return the replica after its broker has loaded it, by the rules of `protocol.recovery`."""
     has_file = not isinstance(replica.checkpoint_epochs, Absent)
     loaded = load_replica(replica)
     segments, truncation = _kept(replica, loaded)
@@ -88,7 +88,7 @@ def load_log(replica: Replica) -> LoadedLog:
 
 
 def load_replica(replica: Replica) -> RecoveryOutcome:
-    """What the start of its broker makes of a replica.
+    """Apply the start of its broker to a replica.
 
     The metadata log is opened as after a crash at every start, with a recovery point of 0.
     """
@@ -120,13 +120,13 @@ def _segment_state(segment: Segment) -> SegmentState:
 
 
 def _first_fatal(segment: Segment) -> Damage | None:
-    """The first damage at which a scan of the segment ends."""
+    """Return the first damage at which a scan of the segment ends."""
     fatal = [damage for damage in segment.damage if damage.kind not in NO_END_OF_RECOVERY]
     return min(fatal, key=lambda damage: damage.span.position, default=None)
 
 
 def _has_remote_storage(replica: Replica) -> bool:
-    """Whether the topic keeps older segments in remote storage, by what only that leaves.
+    """Return whether the topic keeps older segments in remote storage, by the traces that only remote storage leaves.
 
     The log start and the leader epochs lie below the first segment on disk: without remote storage both rise with it.
     """
@@ -138,7 +138,7 @@ def _has_remote_storage(replica: Replica) -> bool:
 
 
 def epochs_of(segments: tuple[Segment, ...]) -> tuple[EpochEntry, ...]:
-    """Where each leader epoch begins, from the batches: one entry each time the epoch changes along the log."""
+    """Return the start of each leader epoch by the batches: one entry for each change of the epoch along the log."""
     out: list[EpochEntry] = []
     for segment in segments:
         for entry in segment.epochs:
@@ -148,7 +148,7 @@ def epochs_of(segments: tuple[Segment, ...]) -> tuple[EpochEntry, ...]:
 
 
 def _kept(replica: Replica, loaded: RecoveryOutcome) -> tuple[tuple[Segment, ...], Citation | None]:
-    """The segments that loading keeps, the one that recovery truncates shortened, and where it truncates."""
+    """Return the segments that loading keeps, the truncated one shortened, and the target of the truncation."""
     kept = replica.segments[: loaded.kept_count]
     if isinstance(loaded.truncate_segment, Absent):
         return kept, None
@@ -165,7 +165,7 @@ def _is_cut(segment: Segment, loaded: RecoveryOutcome) -> bool:
 
 
 def truncate_segment(segment: Segment, position: int) -> Segment:
-    """The segment as it is when its file ends at `position`, a batch boundary."""
+    """Return the segment as if its file ended at `position`, a batch boundary."""
     if isinstance(segment.batches, Absent):
         return _truncate_summary(segment, position)
     rows = segment.batches[segment.batches["position"] < position]
@@ -186,11 +186,11 @@ def truncate_segment(segment: Segment, position: int) -> Segment:
 
 
 def _truncate_summary(segment: Segment, position: int) -> Segment:
-    """The same for a segment whose table was not kept, from what was counted up to its first batch that fails."""
+    """Return the same for a segment without a batch table, from the counts up to its first invalid batch."""
     end = segment.recovered_end_offset
     is_empty = isinstance(end, Absent)
     last = segment.base_offset if isinstance(end, Absent) else end
-    # The digest of the bucket that the cut goes through can't be taken apart: leave it to be read.
+    # The digest of the bucket that holds the target can't be split: the records of the bucket are read instead.
     kept = segment.digests[segment.digests["position"] < position][:-1]
     return replace(
         segment,
@@ -207,7 +207,7 @@ def _truncate_summary(segment: Segment, position: int) -> Segment:
 
 
 def _cleaned_below(replica: Replica, segments: tuple[Segment, ...]) -> int:
-    """Offsets below this may have been compacted: the cleaner's checkpoint, or the last trace that a cleaner leaves in a closed segment."""
+    """Return the offset below which the log may be compacted: the cleaner's checkpoint, or the last trace of a cleaner in a closed segment."""
     point = replica.cleaner_point.value if not isinstance(replica.cleaner_point, Absent) else 0
     for segment in segments[:-1]:
         if is_cleaned(segment):
@@ -218,7 +218,7 @@ def _cleaned_below(replica: Replica, segments: tuple[Segment, ...]) -> int:
 
 
 def is_cleaned(segment: Segment) -> bool:
-    """Whether batches of the segment lack records that they were written with (magic 2: count below the last offset delta + 1)."""
+    """Return whether batches of the segment lack records that they were written with (magic 2: count below the last offset delta + 1)."""
     return segment.is_thinned
 
 

@@ -1,1 +1,1 @@
-"""What metadata and broker logs say of leaders, in-sync replicas, truncations and settings."""
+"""Facts from metadata logs and broker logs: leaders, in-sync replicas, truncations and settings."""

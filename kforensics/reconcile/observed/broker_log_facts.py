@@ -1,4 +1,4 @@
-"""Leaders, in-sync replicas and settings as brokers and ZooKeeper-era controllers logged them, where no metadata log tells."""
+"""Leaders, in-sync replicas and settings from the log lines of brokers and ZooKeeper controllers, for clusters without a metadata log."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr
-from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, Restart
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.units import TopicPartition
 
@@ -18,59 +18,110 @@ _WITH_CHANGE = frozenset({Kind.UNCLEAN_ELECTION, Kind.PARTITION_CHANGE})
 _UNCLEAN_STARTS = frozenset(
     {Kind.RECOVERY_START, Kind.SEGMENT_RECOVERY, Kind.RECOVERY_TRUNCATION, Kind.INVALID_RECORDS, Kind.BROKER_HALTED}
 )
-"""From here on a leader with too few replicas in sync does not advance its high watermark (KIP-966)."""
+"""The version from which a leader with too small an ISR does not advance its high watermark (KIP-966)."""
+_STARTS = frozenset({Kind.BROKER_STARTED, Kind.CLEAN_START, Kind.CONFIGURATION})
 
 _WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
 _CREATION_MS = 30_000
-"""Between the controller's line of a new partition and its first leader's, at most."""
+"""The most time between the controller's line about a new partition and the line of its first leader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLife:
-    """From when on a broker's lines are among the inputs, and when it started without a clean stop before; milliseconds UTC."""
+    """The time of a broker's first line, and the times of its starts after an unclean shutdown; milliseconds UTC."""
 
     first_ms: int
     unclean_starts: tuple[int, ...]
+    starts: tuple[int, ...] = ()
+    """Every start, its first line in the file left out where it is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLogFacts:
-    """`ClusterFacts` that ask the metadata first and the log lines where it says nothing of a partition."""
+    """`ClusterFacts` from the metadata log, and from log lines for partitions that it does not hold."""
 
     metadata: ClusterFacts
     by_partition: Mapping[TopicPartition, tuple[Leadership, ...]] = field(default_factory=dict)
     broker_min_insync: int | Absent = Absent.UNKNOWN
     """The highest `min.insync.replicas` that any broker started with."""
     newest_version: KafkaVersion | None = None
-    """Of all brokers, where the log lines of each name one."""
+    """The newest version of all brokers, if the log lines of each broker name one."""
+    assignments: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    """The brokers that each partition was assigned to last, as a ZooKeeper-era controller logged it."""
     lives: Mapping[int, "BrokerLife"] = field(default_factory=dict)
-    """What each broker's own lines tell of its starts."""
+    """The starts of each broker by its own lines."""
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
-        """From the metadata log, else from log lines."""
-        return self.metadata.leaderships(partition, topic_id) or self.by_partition.get(partition, ())
+        """The states from the metadata log, else from log lines."""
+        states = self.metadata.leaderships(partition, topic_id) or self.by_partition.get(partition, ())
+        assigned = self.assignments.get(partition)
+        if not states or assigned is None or not isinstance(states[-1].replicas, Absent):
+            return states
+        # Only of the newest state: what was assigned before a reassignment is not known.
+        return (*states[:-1], replace(states[-1], replicas=assigned))
 
     def topic_id(self, topic: str) -> str | Absent:
-        """From the metadata log."""
+        """The topic id from the metadata log."""
         return self.metadata.topic_id(topic)
 
+    def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
+        """Whether the metadata log says that the topic was deleted."""
+        return self.metadata.is_deleted(topic, topic_id)
+
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
-        """Of consumer groups."""
+        """The commits of consumer groups."""
         return self.metadata.commits(partition)
 
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
-        """From the metadata log."""
+        """The unclean restarts from the metadata log."""
         return self.metadata.unclean_restarts(broker_id)
 
+    def restarts(self, broker_id: int) -> tuple[Restart, ...]:
+        """The restarts from the metadata log; where there is none, from the broker's own lines."""
+        known = self.metadata.restarts(broker_id)
+        life = self.lives.get(broker_id)
+        if known or life is None or self.metadata.has_metadata_log():
+            return known
+        times = sorted({*life.starts, *life.unclean_starts})
+        return tuple(
+            Restart(recorded_at=Absent.UNKNOWN, time_ms=time, is_clean=time not in life.unclean_starts)
+            for time in times
+        )
+
+    def metadata_gaps(self) -> tuple[str, ...]:
+        """The gaps of the metadata log."""
+        return self.metadata.metadata_gaps()
+
+    def is_newest_metadata(self) -> bool:
+        """Whether the metadata log is the newest."""
+        return self.metadata.is_newest_metadata()
+
+    def heard_brokers(self) -> frozenset[int]:
+        """The brokers whose own log lines are among the inputs."""
+        return frozenset(self.lives)
+
+    def named_brokers(self) -> frozenset[int]:
+        """The brokers that the states of the log lines name."""
+        named: set[int] = set()
+        for states in self.by_partition.values():
+            for state in states:
+                named |= {state.leader} if isinstance(state.leader, int) else set()
+                named |= state.isr if isinstance(state.isr, frozenset) else set()
+        return frozenset(named)
+
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
-        """From the broker's own lines."""
+        """Whether the broker's own lines are unbroken."""
         life = self.lives.get(broker_id)
         if life is None or life.first_ms > since_ms:
             return False
         return not any(since_ms <= start <= until_ms for start in life.unclean_starts)
 
+    def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
+        """The directories from the metadata log."""
+        return self.metadata.registered_directories(broker_id)
+
     def has_metadata_log(self) -> bool:
-        """Whether the cluster keeps its metadata in a log of its own."""
+        """Return whether the cluster keeps its metadata in a log of its own."""
         return self.metadata.has_metadata_log()
 
     def needed_in_sync(self, topic: str) -> int | Absent:
@@ -88,7 +139,7 @@ def facts_from_logs(
     newest_version: KafkaVersion | None = None,
     configured: Iterable[int] = (),
 ) -> BrokerLogFacts:
-    """The facts with the leaderships that lines tell of filled in.
+    """Return the facts with the leaderships that log lines report.
 
     Args:
         events: of all log files.
@@ -106,28 +157,49 @@ def facts_from_logs(
         by_partition=logged_leaderships(events),
         broker_min_insync=max([*started, *configured], default=Absent.UNKNOWN),
         newest_version=newest_version,
+        assignments=logged_assignments(events),
         lives=broker_lives(events),
     )
 
 
+def logged_assignments(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the brokers that each partition was assigned to last, at its creation or by a reassignment."""
+    out: dict[TopicPartition, tuple[int, ...]] = {}
+    for item in events:
+        partition = item.event.topic_partition
+        if item.event.kind not in {Kind.REPLICAS_ASSIGNED, Kind.REASSIGNMENT} or isinstance(partition, Absent):
+            continue
+        for name in ("replicas", "all"):
+            brokers = item.event.brokers(name)
+            if not isinstance(brokers, Absent) and brokers:
+                out[partition] = brokers
+                break
+    return out
+
+
 def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:
-    """By broker, what its own lines tell of when it ran and how it started."""
+    """Return by broker when it ran and how it started, by its own lines."""
     first: dict[int, int] = {}
     starts: dict[int, list[int]] = {}
+    clean: dict[int, list[int]] = {}
     for item in events:
         if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
             continue
         first.setdefault(item.node_id, item.time_ms)
         if item.event.kind in _UNCLEAN_STARTS:
             starts.setdefault(item.node_id, []).append(item.time_ms)
+        elif item.event.kind in _STARTS:
+            clean.setdefault(item.node_id, []).append(item.time_ms)
     return {
-        broker: BrokerLife(first_ms=time_ms, unclean_starts=tuple(starts.get(broker, ())))
+        broker: BrokerLife(
+            first_ms=time_ms, unclean_starts=tuple(starts.get(broker, ())), starts=tuple(clean.get(broker, ()))
+        )
         for broker, time_ms in first.items()
     }
 
 
 def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tuple[Leadership, ...]]:
-    """The states of each partition, oldest first; what repeats or is older than what is known adds nothing."""
+    """Return the states of each partition, the oldest first; a line that repeats a state or is older than the last adds nothing."""
     states: dict[TopicPartition, list[Leadership]] = {}
     heard = frozenset(item.node_id for item in events if isinstance(item.node_id, int))
     for item in events:
@@ -136,7 +208,7 @@ def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tu
             continue
         known = states.setdefault(partition, [])
         if is_creation(item.event) and not _is_repeated(known, item):
-            # A topic of that name was created anew: what was before speaks of another one.
+            # The topic was recreated: earlier lines are about another topic of the same name.
             known.clear()
         current = known[-1] if known else None
         state = _next_state(current, item, heard)
@@ -148,7 +220,7 @@ def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tu
 
 
 def creation_times(events: Iterable[LoggedEvent]) -> dict[TopicPartition, int]:
-    """When each partition was last created, as ZooKeeper-era controllers and first leaders tell."""
+    """Return when each partition was last created, by the lines of ZooKeeper controllers and first leaders."""
     return {
         item.event.topic_partition: item.time_ms
         for item in events
@@ -159,7 +231,7 @@ def creation_times(events: Iterable[LoggedEvent]) -> dict[TopicPartition, int]:
 
 
 def is_creation(event: LogEvent) -> bool:
-    """A line that a partition comes into being with: its first election, or the first leader that it ever has."""
+    """Return whether the line reports the creation of a partition: its first election, or its first leader."""
     if event.kind is Kind.LEADER_START:
         begins = {name: event.number(name) for name in ("leader_epoch", "offset", "previous_leader_epoch")}
         return begins == {"leader_epoch": 0, "offset": 0, "previous_leader_epoch": -1}
@@ -206,7 +278,7 @@ def _elected(current: Leadership | None, item: LoggedEvent, heard: frozenset[int
         if is_same and not _is_controllers(event):
             # A broker that starts late repeats the ISR of the time of its request.
             return None
-    # Brokers do not hear of every ISR change of a KRaft controller: only a controller's own words show who was in sync.
+    # Brokers do not log every ISR change of a KRaft controller: only the controller's own lines show the ISR.
     unclean = has_leader and event.kind is not Kind.LEADER_START and _was_out_of_sync(current, leader, epoch, heard)
     value = leader if has_leader else Absent.NOT_APPLICABLE
     return _leadership(item, leader=value, leader_epoch=epoch, isr=isr, unclean=unclean)
@@ -228,7 +300,7 @@ def _changed(current: Leadership | None, item: LoggedEvent, change: PartitionCha
 
 
 def _unlogged_isr(current: Leadership | None, item: LoggedEvent) -> Leadership | None:
-    """The in-sync set that a controller says it was, where no line told of it: brokers do not log every change."""
+    """Return the ISR before a change that a controller logs, if no earlier line reported it: brokers do not log every change."""
     diff = item.event.fields.get("diff")
     if current is None or not isinstance(diff, str):
         return None
@@ -243,7 +315,7 @@ def _is_controllers(event: LogEvent) -> bool:
 
 
 def _was_out_of_sync(current: Leadership | None, leader: int, epoch: int, heard: frozenset[int]) -> bool:
-    # A leader changes the in-sync set by itself, and only its own lines tell.
+    # A leader changes the ISR by itself, and only its own lines show this.
     if current is not None and isinstance(current.leader, int) and current.leader not in heard:
         return False
     if current is None or isinstance(current.isr, Absent) or epoch == current.leader_epoch:
@@ -256,6 +328,7 @@ def _leadership(
 ) -> Leadership:
     citation: Citation = item.citation
     return Leadership(
+        is_stated=item.event.kind in _WITH_CHANGE,
         leader=leader,
         leader_epoch=leader_epoch,
         isr=isr if isinstance(isr, Absent) else frozenset(isr),

@@ -1,7 +1,7 @@
-"""What to add to the times in a log file to get UTC: by option, by named zones, by epochs that the metadata log dates, by file times.
+"""The shift from the times in a log file to UTC: by option, by named zones, by epochs that the metadata log dates, by file times.
 
 Log lines carry the broker's local time without a zone. A leader epoch of a partition begins at one moment for the whole cluster, so the lines that
-tell of it anchor the clocks of files to one another, and to UTC where a metadata record or a line with a zone tells of the same epoch.
+report it anchor the clocks of files to one another, and to UTC if a metadata record or a line with a zone reports the same epoch.
 """
 
 import datetime as dt
@@ -23,6 +23,9 @@ WIDEST_ZONE_MS = 14 * 3_600_000
 SKEW_TOLERATED_MS = 3_000
 """Lines about one epoch are written within this time on a healthy cluster; more is a clock that disagrees."""
 
+MOMENTS_APART_MS = 10_000
+"""Between the first and the last line that agree on a clock that is wrong, at least."""
+
 MTIME_TOLERANCE_MS = 30_000
 """A quiet broker writes its last line when it stops, and the file is not touched after."""
 
@@ -42,14 +45,14 @@ Anchor = tuple[TopicPartition, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """How the times of one log file become UTC."""
+    """The shift that makes the times of one log file UTC."""
 
     shift_ms: int
     """Added to the file's times; without the zone of the line, where it has one."""
     source: str
     """`option`, `named`, `metadata`, `other-logs`, `file-time` or `assumed`."""
     skew_ms: int = 0
-    """What of the shift is no time zone but a clock that disagrees."""
+    """The part of the shift that is no time zone but a clock that disagrees."""
 
     def utc_ms(self, event: LogEvent) -> int | Absent:
         """The event's time in UTC."""
@@ -118,7 +121,7 @@ def _like_others(clocks: Sequence[Clock | None]) -> Clock | None:
 
 
 def _anchors(file: LogFile) -> dict[Anchor, int]:
-    """The first time at which the file tells of each leader epoch."""
+    """Return the first time at which the file reports each leader epoch."""
     first: dict[Anchor, int] = {}
     for event in file.events:
         if event.kind not in _ANCHORS or isinstance(event.topic_partition, Absent):
@@ -130,21 +133,30 @@ def _anchors(file: LogFile) -> dict[Anchor, int]:
 
 
 def _by_anchors(times: Mapping[Anchor, int], known: Mapping[Anchor, int], source: str) -> Clock | None:
-    """The zone that most anchors agree on; a broker that comes back late tells of old epochs late, so the majority decides."""
-    votes: dict[int, list[int]] = defaultdict(list)
+    """The zone that most anchors agree on, or None where they prove none.
+
+    A broker that comes back late reports old epochs late, so the majority decides. Partitions and epochs of one name in two clusters are anchors too, and what
+    was made by one script begins alike: so a shift that is no time zone is taken for a clock that disagrees only where it is small, and where moments
+    that are apart agree on it.
+    """
+    votes: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for anchor, time in times.items():
         if anchor in known:
             difference = known[anchor] - time
             zone = round(difference / ZONE_STEP_MS) * ZONE_STEP_MS
             if abs(zone) <= WIDEST_ZONE_MS:
-                votes[zone].append(difference - zone)
+                votes[zone].append((difference - zone, time))
     if not votes:
         return None
     zone = max(votes, key=lambda step: (len(votes[step]), -abs(step)))
-    skew = round(median(votes[zone]))
-    # A line follows its record: being late by some seconds is no skew.
-    skew = skew if abs(skew) > SKEW_TOLERATED_MS and len(votes[zone]) > 1 else 0
-    return Clock(shift_ms=zone + skew, source=source, skew_ms=skew)
+    skew = round(median(rest for rest, _ in votes[zone]))
+    agreeing = [time for rest, time in votes[zone] if abs(rest - skew) <= SKEW_TOLERATED_MS]
+    if abs(skew) <= SKEW_TOLERATED_MS:
+        # A line follows its record: being late by some seconds is no skew.
+        return Clock(shift_ms=zone, source=source)
+    if zone == 0 and max(agreeing, default=0) - min(agreeing, default=0) >= MOMENTS_APART_MS:
+        return Clock(shift_ms=skew, source=source, skew_ms=skew)
+    return Clock(shift_ms=0, source=source) if zone == 0 else None
 
 
 def _by_mtimes(files: Sequence[LogFile]) -> Clock:

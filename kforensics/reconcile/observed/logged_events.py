@@ -13,7 +13,7 @@ from kforensics.units import TopicPartition
 
 
 class LoggedEvent(NamedTuple):
-    """One event, placed: who wrote it, when in UTC, and the file it stands in."""
+    """One event with its node, its time in UTC, and its file."""
 
     event: LogEvent
     node_id: int | Absent
@@ -22,18 +22,18 @@ class LoggedEvent(NamedTuple):
 
     @property
     def citation(self) -> Citation:
-        """Where it can be checked; made when asked for, since most events are never cited."""
+        """Return the citation of the event; it is made on demand, since most events are never cited."""
         return self.file.cite(self.event)
 
 
 def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[LoggedEvent, ...]:
-    """All events by time; lines of one file keep their order, and a line without a time stands behind the one before it."""
+    """Return all events by time; lines of one file keep their order, and a line without a time follows the line before it."""
     keyed = []
     for at, (file, clock) in enumerate(zip(files, clocks, strict=True)):
         latest = 0
         for number, event in enumerate(file.events):
             time_ms = clock.utc_ms(event)
-            # A clock that jumps back must not tear a file's own order apart.
+            # A clock that jumps back must not change the order of a file's lines.
             latest = max(latest, time_ms) if isinstance(time_ms, int) else latest
             node = file.node_id if isinstance(event.broker_id, Absent) else event.broker_id
             keyed.append((latest, at, number, LoggedEvent(event, node, time_ms, file)))
@@ -42,5 +42,5 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[Log
 
 
 def events_of(events: Sequence[LoggedEvent], partition: TopicPartition) -> Iterator[LoggedEvent]:
-    """The events about one partition."""
+    """Return the events about one partition."""
     return (item for item in events if item.event.topic_partition == partition)

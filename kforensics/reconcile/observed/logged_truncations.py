@@ -1,6 +1,6 @@
-"""Truncations that log lines tell of: from where, to where, by which rule; those without effect are kept and marked.
+"""Truncations that log lines report: from which offset, to which, and by which rule; those without effect are kept and flagged.
 
-A line names only its target. Where the log ended before is told by other lines of the same node: exactly by a follower's first line in an epoch, by a
+A line names only its target. Other lines of the same node show the log end offset before: exactly by a follower's first line in an epoch, by a
 fetch reset and by the load of the log; at least by any earlier one, since a log only grows between them.
 """
 
@@ -20,30 +20,30 @@ METADATA_TOPICS = frozenset({"__cluster_metadata", "@metadata"})
 """The topic of the KRaft log: the second name only in 2.8."""
 
 SAME_TRUNCATION_MS = 5_000
-"""Lines of one cut are written within this time."""
+"""The lines of one truncation are written within this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedTruncation:
-    """One cut that a log line tells of."""
+    """A truncation that a log line reports."""
 
     broker_id: int | Absent
     topic_partition: TopicPartition
     time_ms: int | Absent
     from_offset: int | Absent
-    """Log end before the cut; at least this where `is_exact` is false."""
+    """The log end offset before the truncation; a lower bound if `is_exact` is false."""
     is_exact: bool
     to_offset: int
     rule: str
     """`epoch`, `high-watermark`, `leader-end`, `leader-start`, `leader-offset`, `recovery`, `snapshot` or `unknown`."""
     leader: int | Absent
     leader_epoch: int | Absent
-    """Of the term in which the node cut its log."""
+    """The leader epoch in which the node truncated its log."""
     high_watermark: int | Absent
     is_full: bool
-    """Everything went and the log starts anew at `to_offset`."""
+    """Whether the whole log was discarded and starts again at `to_offset`."""
     says_no_effect: bool = False
-    """The line itself tells that nothing was removed."""
+    """Whether the line itself says that nothing was removed."""
     is_inside: bool = False
     """Start-up recovery stopped inside of the log and dropped whole segments behind: its end was not what was wrong."""
     empties_segment: bool = False
@@ -52,7 +52,7 @@ class LoggedTruncation:
 
     @property
     def has_effect(self) -> bool | Absent:
-        """Whether records were removed, unknown where no line tells where the log ended."""
+        """Return whether records were removed; unknown if no line shows the log end offset before."""
         if self.is_full:
             return True
         if isinstance(self.from_offset, int) and self.from_offset > self.to_offset:
@@ -64,7 +64,7 @@ class LoggedTruncation:
 
 @dataclass(slots=True)
 class _LogState:
-    """What the lines have told of one replica so far."""
+    """The state of one replica by the lines so far."""
 
     end: int | Absent = Absent.UNKNOWN
     is_exact: bool = False
@@ -80,7 +80,7 @@ class _LogState:
 
 
 def logged_truncations(events: Iterable[LoggedEvent]) -> tuple[LoggedTruncation, ...]:
-    """Every cut that lines of any node tell of, in the order of the events; one that several lines tell of is one."""
+    """Return every truncation that lines of any node report, in the order of the events; several lines about one truncation count once."""
     states: dict[tuple[int | Absent, TopicPartition], _LogState] = {}
     found: list[LoggedTruncation] = []
     for item in events:
@@ -88,7 +88,7 @@ def logged_truncations(events: Iterable[LoggedEvent]) -> tuple[LoggedTruncation,
         if partition is None or _is_of_other_directory(item.event):
             continue
         if item.event.kind is Kind.SEGMENTS_DELETED and item.event.fields.get("reason") == "recovery":
-            _mark_inside(found, item, partition)
+            _flag_inside(found, item, partition)
             continue
         state = states.setdefault((item.node_id, partition), _LogState())
         for truncation in _advance(state, item, partition):
@@ -97,8 +97,8 @@ def logged_truncations(events: Iterable[LoggedEvent]) -> tuple[LoggedTruncation,
     return tuple(found)
 
 
-def _mark_inside(found: list[LoggedTruncation], item: LoggedEvent, partition: TopicPartition) -> None:
-    """The line that tells of dropped segments follows that of the recovery which dropped them."""
+def _flag_inside(found: list[LoggedTruncation], item: LoggedEvent, partition: TopicPartition) -> None:
+    """Flag the recovery whose line precedes the line about the segments that it deleted."""
     for at in range(len(found) - 1, -1, -1):
         if (found[at].broker_id, found[at].topic_partition) == (item.node_id, partition):
             if found[at].rule == "recovery":
@@ -159,7 +159,7 @@ def _advance(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> 
 
 
 def _reset(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> Iterator[LoggedTruncation]:
-    """A fetch reset cuts only where the leader ends below the log or starts above it; brokers log the rest too."""
+    """Yield the truncation of a fetch reset, which truncates only if the leader ends below the log or starts above it; brokers log the others too."""
     own, target = item.event.number("log_end_offset"), item.event.number("offset")
     state.know_end(item, own, is_exact=True)
     if not isinstance(own, int) or not isinstance(target, int):
@@ -220,7 +220,7 @@ def _first_known(*values: int | Absent) -> int | Absent:
 
 
 def _merge(found: list[LoggedTruncation], truncation: LoggedTruncation) -> bool:
-    """Add a line to the cut it tells of again: same replica and target within a moment."""
+    """Merge a line into the truncation that it repeats: the same replica and target within a moment."""
     for at in range(len(found) - 1, max(-1, len(found) - 50), -1):
         other = found[at]
         if (other.broker_id, other.topic_partition, other.to_offset) != (

@@ -1,12 +1,12 @@
-"""Leaders, in-sync replicas, restarts and settings out of the metadata log; `logged_facts` adds what broker logs tell."""
+"""Leaders, in-sync replicas, restarts and settings from the metadata log; `broker_log_facts` adds those from broker logs."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from kforensics.damage import Absent
+from kforensics.damage import Absent, Gravity
 from kforensics.evidence.metadata.log import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, PartitionState, QuorumChange
-from kforensics.reconcile.observed.facts import GroupCommit, Leadership
+from kforensics.reconcile.observed.facts import GroupCommit, Leadership, Restart
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -21,14 +21,16 @@ class MetadataFacts:
     Args:
         history: the newest metadata log among the inputs, where there is one.
         commits: committed consumer offsets of a partition.
+        is_of_now: the log is as it is now, not out of an earlier snapshot.
     """
 
-    def __init__(self, history: MetadataHistory | None, commits: Commits) -> None:
+    def __init__(self, history: MetadataHistory | None, commits: Commits, *, is_of_now: bool = True) -> None:
         self._history = history
         self._commits = commits
+        self._is_of_now = is_of_now
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
-        """Every recorded state of the partition, oldest first."""
+        """Return every recorded state of the partition, the oldest first."""
         if self._history is not None:
             if partition.topic in METADATA_TOPICS:
                 return tuple(_quorum_leadership(change) for change in self._history.quorum)
@@ -50,26 +52,70 @@ class MetadataFacts:
         known = [state for state in self._history.topics_named(topic) if isinstance(state.removed, Absent)]
         return known[-1].topic_id if known else Absent.UNKNOWN
 
+    def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
+        """Whether a record removed the topic."""
+        if self._history is None:
+            return False
+        named = self._history.topics_named(topic)
+        wanted = [state for state in named if isinstance(topic_id, Absent) or state.topic_id == topic_id]
+        return bool(wanted) and not isinstance(wanted[-1].removed, Absent)
+
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
-        """Committed offsets of consumer groups."""
+        """Return the committed offsets of consumer groups."""
         return self._commits(partition)
 
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
-        """Offsets in the metadata log where the broker came back as a new incarnation without having announced its stop."""
+        """Return the metadata offsets where the broker registered as a new incarnation without a controlled shutdown before."""
         if self._history is None:
             return ()
         return tuple(_unannounced_restarts(self._history.brokers.get(broker_id, ())))
 
+    def restarts(self, broker_id: int) -> tuple[Restart, ...]:
+        """The restarts by the incarnations that the broker registered."""
+        if self._history is None:
+            return ()
+        return tuple(_restarts(self._history.brokers.get(broker_id, ())))
+
+    def metadata_gaps(self) -> tuple[str, ...]:
+        """Missing and damaged parts of the metadata log."""
+        if self._history is None:
+            return ()
+        missing = [f"what metadata records {first} to {last} say" for first, last in self._history.gaps if first]
+        damaged = [
+            f"what a damaged part of {path} says"
+            for path, damage in self._history.damage
+            if damage.gravity is Gravity.DAMAGE
+        ]
+        return tuple(dict.fromkeys((*missing, *damaged)))
+
+    def is_newest_metadata(self) -> bool:
+        """A voter's log as it is now; a broker only copies it, and may have stopped long before."""
+        return self._history is not None and self._is_of_now and self._history.is_of_voter
+
+    def heard_brokers(self) -> frozenset[int]:
+        """There are none: only log files show this."""
+        return frozenset()
+
+    def named_brokers(self) -> frozenset[int]:
+        """There are none: only log files show this."""
+        return frozenset()
+
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
-        """Only log lines tell."""
+        """Return false: only log lines show how a broker was stopped."""
         return False
 
+    def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
+        """The directories that the broker registered last."""
+        states = self._history.brokers.get(broker_id, ()) if self._history is not None else ()
+        registered = [state for state in states if state.is_registered]
+        return frozenset(registered[-1].log_dirs) if registered and registered[-1].log_dirs else Absent.UNKNOWN
+
     def has_metadata_log(self) -> bool:
-        """Whether the cluster keeps its metadata in a log of its own (KRaft)."""
+        """Return whether the cluster keeps its metadata in a log of its own (KRaft)."""
         return self._history is not None
 
     def needed_in_sync(self, topic: str) -> int | Absent:
-        """The topic's `min.insync.replicas`, else the cluster's; what stands in a broker's server.properties is not in the metadata."""
+        """The topic's `min.insync.replicas`, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
         if self._history is None:
             return Absent.UNKNOWN
         value = {
@@ -82,7 +128,7 @@ class MetadataFacts:
 
 
 def is_unclean(before: PartitionState | None, state: PartitionState) -> bool:
-    """Whether the leader of `state` was elected from outside the ISR and the eligible replicas (KIP-704, KIP-966)."""
+    """Return whether the leader of `state` was elected from outside the ISR and the eligible replicas (KIP-704, KIP-966)."""
     if before is None or isinstance(state.leader, Absent) or state.leader_epoch <= before.leader_epoch:
         return False
     if state.is_recovering and not before.is_recovering:
@@ -97,6 +143,7 @@ def _leadership(before: PartitionState | None, state: PartitionState) -> Leaders
         isr=frozenset(state.isr),
         eligible=frozenset(state.eligible_leader_replicas),
         replicas=state.replicas,
+        directories=tuple(zip(state.replicas, state.directories, strict=False)),
         unclean=is_unclean(before, state),
         recorded_at=state.when.offset,
         time_ms=state.when.timestamp_ms,
@@ -123,4 +170,17 @@ def _unannounced_restarts(states: Iterable[BrokerState]) -> Iterable[int]:
         is_new = before is not None and state.is_registered and state.incarnation_id != before.incarnation_id
         if is_new and before is not None and not before.is_in_controlled_shutdown:
             yield state.when.offset
+        before = state
+
+
+def _restarts(states: Iterable[BrokerState]) -> Iterator[Restart]:
+    before: BrokerState | None = None
+    for state in states:
+        if before is not None and state.is_registered and state.incarnation_id != before.incarnation_id:
+            yield Restart(
+                recorded_at=state.when.offset,
+                time_ms=state.when.timestamp_ms,
+                is_clean=before.is_in_controlled_shutdown,
+                other_disk=bool(before.log_dirs) and not set(before.log_dirs) <= set(state.log_dirs),
+            )
         before = state

@@ -29,7 +29,7 @@ def parse_zone(text: str) -> dt.tzinfo:
 
 
 def ahead_of_utc_ms(zone: dt.tzinfo, wall_ms: int) -> int:
-    """How far the zone is ahead of UTC at a time of its own clocks."""
+    """Return how far the zone is ahead of UTC at a time of its own clocks."""
     wall = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=wall_ms)  # noqa: DTZ001 - a wall clock time is meant
     offset = zone.utcoffset(wall)
     return round(offset.total_seconds() * 1000) if offset is not None else 0

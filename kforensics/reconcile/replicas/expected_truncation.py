@@ -1,4 +1,4 @@
-"""What a follower will cut against a leader: the protocol's answer, and how many records and committed records go with it."""
+"""Expected truncations: what a follower will truncate against a leader by the protocol, and how many records and committed records it discards."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,19 +16,21 @@ from kforensics.units import OffsetRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTruncation:
-    """A cut that the protocol will make, and what goes with it."""
+    """A truncation that the protocol will make, and what it discards."""
 
     outcome: TruncationOutcome
     protocol: ProtocolChoice
     offset: int
     """The new log end offset."""
+    target_offset: int
+    """The offset that the protocol finds; above `offset` where it lies inside a wrapper message, which is dropped whole."""
     dropped: OffsetRange
     """The offsets that go, in batches as they lie in the file."""
     runs: tuple[CommittedRun, ...]
     """Runs of one certainty, in order of offset."""
     counts: CommittedCounts
     lost: CommittedCounts
-    """Of those, what the leader does not hold either."""
+    """The part of them that the leader does not hold either."""
 
 
 def follower_outcome(
@@ -59,31 +61,45 @@ def expected_truncation(
     outcome: TruncationOutcome,
     *,
     protocol: ProtocolChoice,
-    divergence_offset: int | None,
+    same_until: int,
     judge: CommitJudge,
     reader: BatchReader,
 ) -> ExpectedTruncation | None:
-    """The cut with its records judged, none where nothing in the log goes."""
+    """The truncation with its records judged, none where nothing in the log is discarded."""
     if isinstance(outcome.offset, Absent) or outcome.offset >= follower.log_end_offset:
         return None
-    first = max(outcome.offset, follower.log_start_offset)
+    target = outcome.offset
+    offset = _message_set_start(follower, target, reader)
+    first = max(offset, follower.log_start_offset)
     dropped = OffsetRange(first, follower.log_end_offset - 1)
     runs = count_runs(judge.runs(follower, dropped), follower, reader)
     # What the leader holds in the same bytes comes back with the next fetch.
-    discarded_from = max(
-        first, min(leader.log_end_offset, divergence_offset if divergence_offset is not None else leader.log_end_offset)
-    )
+    discarded_from = max(first, min(leader.log_end_offset, same_until))
     lost_range = OffsetRange(discarded_from, dropped.last)
     lost = count_runs(judge.runs(follower, lost_range), follower, reader) if lost_range.count > 0 else ()
     return ExpectedTruncation(
         outcome=outcome,
         protocol=protocol,
-        offset=outcome.offset,
+        offset=offset,
+        target_offset=target,
         dropped=dropped,
         runs=runs,
         counts=CommittedCounts.of(runs),
         lost=CommittedCounts.of(lost),
     )
+
+
+def _message_set_start(follower: LoadedLog, target: int, reader: BatchReader) -> int:
+    """Return where the log ends once its file is truncated at the position of an offset.
+
+    Up to message format 1 a compressed message set is one wrapper message, and the file is truncated at the first message whose offset is not
+    below the target: the wrapper that holds it (`LogSegment.truncateTo` and `translateOffset`, 0.10.2).
+    """
+    if isinstance(follower.oldest_magic, Absent) or follower.oldest_magic >= 2 or target <= follower.log_start_offset:
+        return target
+    rows = reader.batches(follower.replica, target, target)
+    inside = rows[(rows["magic"] < 2) & (rows["base_offset"] < target) & (rows["last_offset"] >= target)]
+    return max(int(inside["base_offset"].min()), follower.log_start_offset) if len(inside) else target
 
 
 def next_epoch(views: Sequence[LoadedLog], known: int | Absent) -> int:

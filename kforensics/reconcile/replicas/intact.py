@@ -1,4 +1,4 @@
-"""Which other replica among the inputs holds a damaged range intact."""
+"""The other replicas among the inputs that hold a damaged range intact."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class IntactReplicas:
 
     Args:
         partitions: every partition directory that was checked.
-        inputs: what they stand in.
+        inputs: what they belong to.
     """
 
     def __init__(self, partitions: Sequence[CheckedPartition], inputs: Sequence[Input]) -> None:
@@ -55,7 +55,7 @@ class IntactReplicas:
         return tuple(found)
 
     def owner(self, input_index: int, path: str) -> CheckedPartition | None:
-        """The partition directory that a file stands in."""
+        """The partition directory that a file is in."""
         folder = path.rpartition("/")[0]
         return self._by_directory.get((input_index, folder)) or self._by_directory.get((input_index, path))
 

@@ -1,4 +1,4 @@
-"""Which replica leads a partition and which protocol its followers speak, each with the reason."""
+"""The leader of a partition and the protocol that its followers speak, each with the reason."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,13 @@ class LeaderChoice:
     broker_id: int | Absent
     leader_epoch: int | Absent
     source: str
-    """`option`, `metadata` or `inferred`."""
+    """`option`, `metadata`, the name of the log file that says it, such as `state-change.log`, or `inferred`."""
     reason: str
     view: LoadedLog
+    is_known: bool
+    """Some input names it; else it is guessed, and nothing that depends on it is certain."""
+    tied_with: tuple[int | Absent, ...] = ()
+    """Brokers whose logs speak for them as much, where it is guessed."""
     citations: tuple[Citation, ...] = ()
 
 
@@ -30,12 +34,22 @@ class ProtocolChoice:
 
     name: ProtocolName
     reason: str
+    alternatives: tuple[ProtocolName, ...] = ()
+    """Protocols that it can be as well, where it is assumed."""
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether no input shows the leader: what follows from it is not certain."""
+        return self.reason.startswith("assumed")
 
 
 def choose_leader(
     views: Sequence[LoadedLog], *, wanted: int | None, leaderships: Sequence[Leadership]
 ) -> LeaderChoice | None:
-    """The leader from the option, else the newest metadata, else the highest last epoch and the longest log; none without live replicas."""
+    """The leader from the option, else the newest metadata, else the highest last epoch and the longest log; none without live replicas.
+
+    A record that is older than the logs names no leader: they hold leader epochs that it does not know.
+    """
     if not views:
         return None
     by_broker = {view.replica.broker_id: view for view in views}
@@ -47,22 +61,25 @@ def choose_leader(
             source="option",
             reason="as given",
             view=view,
+            is_known=True,
         )
     newest = leaderships[-1] if leaderships else None
     asked = "" if wanted is None else f"broker {wanted} holds no replica here; "
     note = asked
-    if newest is not None:
+    if newest is not None and not is_current(newest, views):
+        note += f"the newest record is of leader epoch {newest.leader_epoch}, older than the logs; "
+    elif newest is not None:
         led = by_broker.get(newest.leader) if not isinstance(newest.leader, Absent) else None
-        where = (
-            "broker logs" if isinstance(newest.recorded_at, Absent) else f"metadata log, offset {newest.recorded_at}"
-        )
+        source = source_of(newest)
+        where = source if isinstance(newest.recorded_at, Absent) else f"metadata log, offset {newest.recorded_at}"
         if led is not None:
             return LeaderChoice(
                 broker_id=newest.leader,
                 leader_epoch=newest.leader_epoch,
-                source="metadata",
+                source=source,
                 reason=asked + where,
                 view=led,
+                is_known=True,
                 citations=(newest.citation,),
             )
         heir = _heir(newest, leaderships, by_broker)
@@ -70,31 +87,49 @@ def choose_leader(
             return LeaderChoice(
                 broker_id=heir.replica.broker_id,
                 leader_epoch=newest.leader_epoch,
-                source="metadata",
+                source=source,
                 reason=f"{asked}{where}: it names no leader, and {heir.replica.owner} is the next in its ISR",
                 view=heir,
+                is_known=isinstance(newest.isr, frozenset) and len(newest.isr) == 1,
                 citations=(newest.citation,),
             )
         note += (
             "the newest record names no leader; "
             if isinstance(newest.leader, Absent)
-            else f"the newest record names broker {newest.leader}, which is not among the inputs; "
+            else f"the newest record names broker {newest.leader}, of which no replica is among the inputs; "
         )
     best = max(views, key=_strength)
+    tied = [view.replica.broker_id for view in views if view is not best and _strength(view)[:2] == _strength(best)[:2]]
     return LeaderChoice(
         broker_id=best.replica.broker_id,
         leader_epoch=last_epoch(best),
         source="inferred",
         reason=f"{note}highest last leader epoch, then the longest log",
         view=best,
+        is_known=False,
+        tied_with=tuple(tied),
         citations=(newest.citation,) if newest is not None else (),
     )
+
+
+def is_current(state: Leadership, views: Sequence[LoadedLog]) -> bool:
+    """Whether no log holds a leader epoch that is newer than a recorded state of the partition."""
+    known = [epoch for view in views if isinstance(epoch := last_epoch(view), int)]
+    return state.leader_epoch >= max(known, default=-1)
+
+
+def source_of(state: Leadership) -> str:
+    """The source of a recorded state: `metadata`, or the name of a log file without the suffix that rolling adds."""
+    if not isinstance(state.recorded_at, Absent):
+        return "metadata"
+    name = state.citation.path.rpartition("/")[2]
+    return next((kind for kind in ("state-change.log", "controller.log") if name.startswith(kind)), "server.log")
 
 
 def _heir(
     newest: Leadership, leaderships: Sequence[Leadership], by_broker: Mapping[int | Absent, LoadedLog]
 ) -> LoadedLog | None:
-    """Of a partition without a leader, the member of the ISR that leads when it returns: the last leader, else by assignment."""
+    """Return the member of the ISR that leads a partition without a leader when it returns: the last leader, else by assignment."""
     if not isinstance(newest.leader, Absent) or isinstance(newest.isr, Absent):
         return None
     last = next((state.leader for state in reversed(leaderships) if not isinstance(state.leader, Absent)), None)
@@ -109,7 +144,7 @@ def last_epoch(view: LoadedLog) -> int | Absent:
 
 
 def _claimed(view: LoadedLog) -> tuple[EpochEntry, ...]:
-    # An epoch that began at the log end is not in the loaded cache any more, but it tells who led last.
+    # An epoch that began at the log end is not in the loaded cache any more, but it shows which broker led last.
     claimed = view.replica.checkpoint_epochs
     return view.epochs if isinstance(claimed, Absent) else claimed or view.epochs
 
@@ -126,9 +161,22 @@ def _strength(view: LoadedLog) -> tuple[int, int, int, int]:
 
 
 def choose_protocol(
-    follower: LoadedLog, *, wanted: ProtocolName | None, is_kraft: bool, hint: ProtocolName | None = None
+    follower: LoadedLog,
+    *,
+    wanted: ProtocolName | None,
+    is_kraft: bool,
+    hint: ProtocolName | None = None,
+    possible: Sequence[ProtocolName] = (),
 ) -> ProtocolChoice:
-    """The protocol from the option, else from the message format, the broker version or the feature level, else kip-595."""
+    """The protocol from the option, else from the message format, the broker version or the feature level, else kip-595.
+
+    Args:
+        follower: whose protocol it is.
+        wanted: `--protocol`.
+        is_kraft: the cluster keeps its metadata in a log of its own.
+        hint: by the version that the broker's log file names.
+        possible: what the broker's directory leaves possible, the likeliest first; empty where it shows nothing.
+    """
     if wanted is not None:
         return ProtocolChoice(name=wanted, reason="as given")
     newest = newest_magic(follower)
@@ -138,7 +186,29 @@ def choose_protocol(
         return ProtocolChoice(name=hint, reason="broker version in the log files")
     if is_kraft:
         return ProtocolChoice(name=ProtocolName.KIP_595, reason="KRaft cluster")
-    return ProtocolChoice(name=ProtocolName.KIP_595, reason="assumed: nothing tells the broker version")
+    if not isinstance(follower.replica.topic_id, Absent):
+        return ProtocolChoice(name=ProtocolName.KIP_595, reason="broker 2.8 or later (partition.metadata)")
+    if len(possible) == 1:
+        return ProtocolChoice(name=possible[0], reason="broker version by the files of its log directories")
+    if _enters_epochs_without_batches(follower):
+        # A leader older than 2.0.1 entered its epoch with its first batch (KAFKA-7415).
+        possible = [name for name in possible or tuple(ProtocolName) if name not in _BEFORE_2_0_1]
+    if newest is not None:
+        # Batches of the newest format are written from 0.11 on only, and then epochs are compared.
+        possible = [name for name in possible or tuple(reversed(ProtocolName)) if name is not ProtocolName.HW]
+    others = tuple(possible or tuple(reversed(ProtocolName)))
+    return ProtocolChoice(name=others[0], reason="assumed: no input shows the broker version", alternatives=others[1:])
+
+
+_BEFORE_2_0_1 = frozenset({ProtocolName.HW, ProtocolName.KIP_101})
+
+
+def _enters_epochs_without_batches(view: LoadedLog) -> bool:
+    claimed = view.replica.checkpoint_epochs
+    if isinstance(claimed, Absent) or not claimed:
+        return False
+    carried = {entry.leader_epoch for entry in view.batch_epochs}
+    return any(entry.leader_epoch not in carried and entry.start_offset == view.log_end_offset for entry in claimed)
 
 
 def newest_magic(view: LoadedLog) -> int | None:

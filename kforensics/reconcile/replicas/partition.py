@@ -1,85 +1,43 @@
 """The reconciler: the replicas of one partition in, verdicts, expected truncations and what-ifs out."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import BatchReader, CheckpointValue, Replica
+from kforensics.evidence.model import BatchReader, Replica
+from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
-from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts
-from kforensics.reconcile.logs.divergence import Divergence, agreed_until, first_divergence
+from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun
+from kforensics.reconcile.logs.divergence import (
+    Divergence,
+    agreed_until,
+    common_range,
+    first_divergence,
+    same_batches_until,
+)
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
-from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
+from kforensics.reconcile.replicas.directories import NONE_GIVEN, EmptiedReplica, Given, where_is
 from kforensics.reconcile.replicas.expected_truncation import (
     ExpectedTruncation,
     expected_truncation,
     follower_outcome,
     next_epoch,
 )
-from kforensics.reconcile.replicas.leader import LeaderChoice, ProtocolChoice, choose_leader, choose_protocol
-from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.reconcile.replicas.holders import SoleHolder, distinct_counts, sole_runs
+from kforensics.reconcile.replicas.leader import (
+    LeaderChoice,
+    ProtocolChoice,
+    choose_leader,
+    choose_protocol,
+    is_current,
+    last_epoch,
+)
+from kforensics.reconcile.replicas.report import WORST, PartitionReport, ReplicaReport, Verdict, WhatIf
+from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
 
-
-class Verdict(StrEnum):
-    """What is true of a replica against the leader; of a partition, the worst of its replicas."""
-
-    LEADER = "leader"
-    CONSISTENT = "consistent"
-    BEHIND = "behind"
-    DIFFERENT_TOPIC = "different-topic"
-    UNREADABLE = "unreadable"
-    WILL_TRUNCATE = "will-truncate"
-    LOST = "lost"
-    SILENT_DIVERGENCE = "silent-divergence"
-
-
-_WORST = {verdict: rank for rank, verdict in enumerate(Verdict)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaReport:
-    """One replica judged."""
-
-    view: LoadedLog
-    verdict: Verdict
-    protocol: ProtocolChoice | Absent
-    truncation: ExpectedTruncation | None
-    divergence: Divergence | None
-    outcome: TruncationOutcome | None
-    compared_with: LoadedLog | None
-    without_file: TruncationOutcome | None = None
-    """What the broker does if it finds no epoch checkpoint, where `outcome` rests on epochs rebuilt from batches."""
-    past_end: CheckpointValue | None = None
-    """A high watermark on record that lies past every log end."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIf:
-    """What every other replica would cut if one replica led."""
-
-    leader: LoadedLog
-    truncations: tuple[tuple[LoadedLog, ExpectedTruncation], ...]
-    lost_certain: int
-    lost_possible: int
-    kept_divergent: int
-    """Replicas that would keep content that differs from this leader's."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionReport:
-    """One partition judged."""
-
-    partition: TopicPartition
-    topic_id: str | Absent
-    leader: LeaderChoice | None
-    verdict: Verdict
-    replicas: tuple[ReplicaReport, ...]
-    what_if: tuple[WhatIf, ...]
-    missing_replicas: tuple[int, ...]
-    """Brokers that the metadata assigns the partition to, of which no live directory of it is among the inputs."""
-    set_aside: tuple[Replica, ...] = ()
-    """Directories of the partition that are no replica of it any more: deleted and stray ones."""
+__all__ = ["PartitionReport", "ReplicaReport", "Verdict", "WhatIf", "partition_without_replicas", "reconcile_partition"]
 
 
 def reconcile_partition(
@@ -90,6 +48,10 @@ def reconcile_partition(
     wanted_leader: int | None = None,
     wanted_protocol: ProtocolName | None = None,
     protocol_hints: Mapping[int, ProtocolName] | None = None,
+    possible_protocols: Mapping[int, Sequence[ProtocolName]] | None = None,
+    stated_replicas: Sequence[int] = (),
+    given: Given = NONE_GIVEN,
+    is_stopped: bool = False,
 ) -> PartitionReport:
     """Judge all replicas of one topic name and partition against its leader.
 
@@ -100,9 +62,80 @@ def reconcile_partition(
         wanted_leader: `--leader`.
         wanted_protocol: `--protocol`.
         protocol_hints: by broker, from versions in log files.
+        possible_protocols: by broker, what the files of its log directories leave possible, the likeliest first.
+        stated_replicas: `--replicas`, the assignment where no metadata says it.
+        given: brokers whose log directories are among the inputs.
+        is_stopped: `--stopped`, no broker ran when the directories were copied.
     """
-    session = _Session(replicas, reader, facts, wanted_protocol, protocol_hints or {})
+    session = _Session(
+        replicas,
+        reader,
+        facts,
+        wanted_protocol,
+        protocol_hints or {},
+        possible_protocols or {},
+        stated_replicas,
+        given,
+        is_stopped=is_stopped,
+    )
     return session.report(wanted_leader)
+
+
+def partition_without_replicas(
+    partition: TopicPartition, state: Leadership, *, facts: ClusterFacts, given: Given, is_stopped: bool = False
+) -> PartitionReport:
+    """A partition that the metadata knows and of which no directory is among the inputs.
+
+    Args:
+        partition: which.
+        state: its newest recorded state.
+        facts: what the metadata says of brokers.
+        given: brokers whose log directories are among the inputs.
+        is_stopped: no broker ran when the directories were copied.
+    """
+    assigned = state.replicas
+    emptied, elsewhere = _directories_of(state, frozenset(), given, facts)
+    return PartitionReport(
+        partition=partition,
+        topic_id=Absent.UNKNOWN,
+        leader=None,
+        verdict=Verdict.UNREADABLE,
+        replicas=(),
+        what_if=(),
+        missing_replicas=elsewhere,
+        assigned=assigned,
+        isr=state.isr,
+        electable=state.isr if isinstance(state.isr, Absent) else state.isr | state.eligible,
+        emptied=emptied,
+        is_stopped=is_stopped,
+    )
+
+
+def _directories_of(
+    state: Leadership, holders: Collection[int | Absent], given: Given, facts: ClusterFacts
+) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
+    """Return the assigned brokers that hold no directory though they are given, and those whose directory is not among the inputs."""
+    emptied: list[EmptiedReplica] = []
+    elsewhere: list[int] = []
+    electable = frozenset() if isinstance(state.isr, Absent) else state.isr | state.eligible
+    for broker in () if isinstance(state.replicas, Absent) else state.replicas:
+        if broker in holders:
+            continue
+        one = given.get(broker)
+        where, reason = ("elsewhere", "") if one is None else where_is(one, state, facts)
+        if one is None or where == "elsewhere":
+            elsewhere.append(broker)
+            continue
+        emptied.append(
+            EmptiedReplica(
+                broker_id=broker,
+                is_certain=where == "emptied",
+                reason=reason,
+                is_electable=broker in electable,
+                is_sole=isinstance(state.isr, frozenset) and state.isr == {broker},
+            )
+        )
+    return tuple(emptied), tuple(sorted(elsewhere))
 
 
 class _Session:
@@ -113,22 +146,54 @@ class _Session:
         facts: ClusterFacts,
         wanted_protocol: ProtocolName | None,
         protocol_hints: Mapping[int, ProtocolName],
+        possible_protocols: Mapping[int, Sequence[ProtocolName]],
+        stated_replicas: Sequence[int],
+        given: Given,
+        *,
+        is_stopped: bool,
     ) -> None:
         self.partition = replicas[0].topic_partition
         self.reader = reader
         self.facts = facts
         self.wanted_protocol = wanted_protocol
         self.protocol_hints = protocol_hints
+        self.possible_protocols = possible_protocols
+        self.given = given
+        self.is_stopped = is_stopped
         self.set_aside = tuple(r for r in replicas if r.state in {"deleted", "stray"})
         kept = [r for r in replicas if r.state not in {"deleted", "stray"}]
         self.topic_id = self._current_topic_id(kept)
-        self.strangers = [r for r in kept if not self._is_same_topic(r)]
+        self.of_other_topics = [r for r in kept if not self._is_same_topic(r)]
         views = [self._without_stale_high_watermark(load_log(r)) for r in kept if self._is_same_topic(r)]
-        self.live = [v for v in views if v.replica.state == "live"]
-        self.future = [v for v in views if v.replica.state == "future"]
-        self._divergences: dict[tuple[int, int], Divergence | None] = {}
+        every = [v for v in views if v.replica.state == "live"]
         self.is_quorum = self.partition.topic in METADATA_TOPICS
         self.leaderships = facts.leaderships(self.partition, self.topic_id)
+        newest = self.leaderships[-1] if self.leaderships else None
+        self.is_deleted = not self.is_quorum and facts.is_deleted(self.partition.topic, self.topic_id)
+        is_known = newest is not None and is_current(newest, every) and not self.is_deleted
+        self.current = newest if is_known else None
+        self.assigned = self._assigned(newest, stated_replicas)
+        # Every broker keeps a copy of the metadata log, whoever its voters are.
+        known = (
+            ()
+            if self.is_quorum
+            or self.current is None
+            or isinstance(self.current.replicas, Absent)
+            # Log lines need not report the last reassignment.
+            or isinstance(self.current.recorded_at, Absent)
+            else self.current.replicas
+        )
+        brokers = {v.replica.broker_id for v in every}
+        outside = {b for b in brokers if isinstance(b, int) and known and b not in known}
+        self.live = [v for v in every if v.replica.broker_id not in outside]
+        self.outside = [v for v in every if v.replica.broker_id in outside]
+        self.future = [v for v in views if v.replica.state == "future"]
+        self._divergences: dict[tuple[int, int], Divergence | None] = {}
+
+    def _assigned(self, newest: Leadership | None, stated: Sequence[int]) -> tuple[int, ...] | Absent:
+        if newest is not None and isinstance(newest.replicas, tuple) and newest.replicas and not self.is_deleted:
+            return newest.replicas
+        return tuple(stated) if stated and not self.is_quorum else Absent.UNKNOWN
 
     def _current_topic_id(self, kept: Sequence[Replica]) -> str | Absent:
         """The id that the metadata knows now, else the one most replicas hold, the newest data breaking a tie."""
@@ -147,9 +212,9 @@ class _Session:
         )
 
     def _without_stale_high_watermark(self, view: LoadedLog) -> LoadedLog:
-        """A checkpoint keeps the line of a deleted topic until it is written again: past the log end it is no mark of a new topic of that name."""
+        """A checkpoint keeps the line of a deleted topic until it is written again: past the log end it is no sign of a new topic of that name."""
         recorded = view.replica.high_watermark
-        recreated = bool(self.set_aside or self.strangers)
+        recreated = bool(self.set_aside or self.of_other_topics)
         if not recreated or isinstance(recorded, Absent) or recorded.value <= view.log_end_offset:
             return view
         return replace(
@@ -159,58 +224,175 @@ class _Session:
     def divergence(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
         key = (id(one), id(other))
         if key not in self._divergences:
-            found = first_divergence(one, other, self.reader)
+            found = first_divergence(one, other, self.reader, witnesses=[*self.live, *self.outside, *self.future])
             self._divergences[key] = self._divergences[(id(other), id(one))] = found
         return self._divergences[key]
 
     def agree_until(self, one: LoadedLog, other: LoadedLog) -> int:
         found = self.divergence(one, other)
-        return agreed_until(one, other, found.offset if found is not None else None)
+        return agreed_until(one, other, found.offset if found is not None and not found.is_open else None)
+
+    def held_until(self, view: LoadedLog, other: LoadedLog) -> int:
+        """The offset below which another log holds all of a log, or held it until retention or a request removed it there."""
+        if common_range(view, other) is None and other.log_start_offset > view.content_start_offset:
+            return min(other.log_start_offset, view.log_end_offset)
+        return min(self.same_records_until(view, other), view.log_end_offset)
+
+    def same_records_until(self, one: LoadedLog, other: LoadedLog) -> int:
+        """The offset up to which both logs hold the same records, whatever leader epoch their batches carry.
+
+        The epoch of a batch lies outside its checksum: a replica can hold the very batches of the leader under another epoch. It truncates them, and
+        fetches them again.
+        """
+        until, found = self.agree_until(one, other), self.divergence(one, other)
+        is_by_epoch = found is not None and found.kind == "epoch" and not found.is_open
+        if not is_by_epoch or not (one.replica.is_at_hand and other.replica.is_at_hand):
+            return until
+        return same_batches_until(one, other, until, self.reader)
 
     def report(self, wanted_leader: int | None) -> PartitionReport:
-        voters = self._voters()
-        electable = [v for v in self.live if not voters or v.replica.broker_id in voters]
+        electable = self._electable()
+        eligible = [v for v in self.live if isinstance(electable, Absent) or v.replica.broker_id in electable]
+        # Only a voter of the metadata log can lead it; of other partitions the newest record decides.
+        candidates = eligible if self.is_quorum else self.live
         leader = choose_leader(
-            electable or self.live or self.future, wanted=wanted_leader, leaderships=self.leaderships
+            candidates or self.live or self.future or self.outside, wanted=wanted_leader, leaderships=self.leaderships
         )
         judge = (
             CommitJudge(
-                [*self.live, *self.future],
+                [*self.live, *self.outside, *self.future],
                 self.agree_until,
                 self.facts,
                 self.reader,
                 is_quorum=self.is_quorum,
-                is_recreated=bool(self.set_aside or self.strangers),
+                is_recreated=bool(self.set_aside or self.of_other_topics),
             )
             if leader
             else None
         )
+        emptied, missing = self._directories()
         reports: list[ReplicaReport] = []
         if leader is not None and judge is not None:
             epoch = next_epoch([*self.live, *self.future], leader.leader_epoch)
             reports = [self._judge_replica(v, leader.view, epoch, judge) for v in self.live]
             reports += [self._judge_future(v, leader.view, epoch, judge) for v in self.future]
-            reports = self._high_watermark_lost(reports)
+            reports += [self._not_assigned(v) for v in self.outside if v is not leader.view]
+            reports = self._high_watermark_lost(reports, is_whole=not missing)
             reports.sort(key=lambda r: (r.view.replica.state != "live", _order(r.view.replica)))
-        reports += [self._stranger(r) for r in self.strangers]
+        reports += [self._of_other_topic(r) for r in self.of_other_topics]
         what_if = self._what_if(judge, leader) if judge is not None and leader is not None else ()
         return PartitionReport(
             partition=self.partition,
             topic_id=self.topic_id,
             leader=leader,
-            verdict=max((r.verdict for r in reports), key=_WORST.__getitem__, default=Verdict.UNREADABLE),
+            verdict=max((r.verdict for r in reports), key=WORST.__getitem__, default=Verdict.UNREADABLE),
             replicas=tuple(reports),
             what_if=what_if,
-            missing_replicas=self._missing(),
+            missing_replicas=missing,
             set_aside=self.set_aside,
+            assigned=self.assigned,
+            isr=Absent.UNKNOWN if self.current is None else self.current.isr,
+            electable=electable,
+            sole_holders=self._sole_holders(judge) if judge is not None else (),
+            unassigned_holders=self._unassigned_holders(judge) if judge is not None else (),
+            emptied=emptied,
+            is_deleted=self.is_deleted,
+            is_replaced=self.is_deleted and not isinstance(self.facts.topic_id(self.partition.topic), Absent),
+            is_quorum=self.is_quorum,
+            is_stopped=self.is_stopped,
         )
 
-    def _missing(self) -> tuple[int, ...]:
-        newest = self.leaderships[-1] if self.leaderships else None
-        if newest is None or isinstance(newest.replicas, Absent):
+    def _directories(self) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
+        """Assigned brokers that are given and hold nothing of it, and those of which no directory of it is given."""
+        if isinstance(self.assigned, Absent):
+            return (), ()
+        holders = {v.replica.broker_id for v in (*self.live, *self.future)}
+        if self.is_quorum or self.current is None:
+            return (), tuple(sorted(set(self.assigned) - holders))
+        return _directories_of(self.current, holders, self.given, self.facts)
+
+    def _electable(self) -> frozenset[int] | Absent:
+        if self.is_quorum:
+            return self.assigned if isinstance(self.assigned, Absent) else self._winners(self.assigned)
+        if self.current is None or isinstance(self.current.isr, Absent):
+            return Absent.UNKNOWN
+        return self.current.isr | self.current.eligible
+
+    def _winners(self, voters: Sequence[int]) -> frozenset[int]:
+        """Voters that a majority can elect: a voter gives no vote to one with a shorter log than its own (KIP-595)."""
+        logs = {
+            v.replica.broker_id: (-1 if isinstance(epoch := last_epoch(v), Absent) else epoch, v.log_end_offset)
+            for v in self.live
+            if v.replica.broker_id in voters
+        }
+        needed = len(voters) // 2 + 1
+        return frozenset(
+            broker
+            for broker, log in logs.items()
+            if isinstance(broker, int) and sum(other not in logs or logs[other] <= log for other in voters) >= needed
+        )
+
+    def _is_assigned(self, view: LoadedLog) -> bool:
+        return isinstance(self.assigned, Absent) or view.replica.broker_id in self.assigned
+
+    def _is_lagging_copy(self, view: LoadedLog) -> bool:
+        """Whether the end of a log may be missing only because it was copied earlier than others, or lost power.
+
+        A member of the ISR holds all that is committed; one that was stopped cleanly, or fell out of the ISR, lacks what it lacks.
+        """
+        if self.is_stopped or view.replica.clean_shutdown:
+            return False
+        if self.is_quorum or self.current is None or isinstance(self.current.isr, Absent):
+            return True
+        return view.replica.broker_id in self.current.isr
+
+    def _sole_holders(self, judge: CommitJudge) -> tuple[SoleHolder, ...]:
+        out = []
+        # Of the metadata log only the voters count: what others hold makes nothing committed.
+        counted = [v for v in self.live if not self.is_quorum or self._is_assigned(v)]
+        if len(counted) < 2:
             return ()
-        here = {v.replica.broker_id for v in (*self.live, *self.future)}
-        return tuple(sorted(set(newest.replicas) - here))
+        for view in counted:
+            others = [other for other in counted if other is not view]
+            found = sole_runs(view, others, held_until=self.held_until, judge=judge, reader=self.reader)
+            if found is not None:
+                out.append(self._sole_holder(view, found, others))
+        return tuple(out)
+
+    def _unassigned_holders(self, judge: CommitJudge) -> tuple[SoleHolder, ...]:
+        out = []
+        for view in self.outside if self.live else ():
+            found = sole_runs(view, self.live, held_until=self.held_until, judge=judge, reader=self.reader)
+            if found is not None:
+                out.append(self._sole_holder(view, found, self.live))
+        return tuple(out)
+
+    def _sole_holder(
+        self, view: LoadedLog, found: tuple[OffsetRange, tuple[CommittedRun, ...]], others: Sequence[LoadedLog]
+    ) -> SoleHolder:
+        offsets, runs = found
+        return SoleHolder(
+            view=view,
+            offsets=offsets,
+            runs=runs,
+            counts=CommittedCounts.of(runs),
+            is_tail_of_a_copy=any(
+                self._is_lagging_copy(other) and self.agree_until(view, other) == other.log_end_offset
+                for other in others
+            ),
+            is_other_content=any(other.log_end_offset > offsets.first for other in others),
+        )
+
+    def _not_assigned(self, view: LoadedLog) -> ReplicaReport:
+        return ReplicaReport(
+            view=view,
+            verdict=Verdict.NOT_ASSIGNED,
+            protocol=Absent.NOT_APPLICABLE,
+            truncation=None,
+            divergence=None,
+            outcome=None,
+            compared_with=None,
+        )
 
     def _protocol(self, follower: LoadedLog) -> ProtocolChoice:
         broker = follower.replica.broker_id
@@ -219,6 +401,7 @@ class _Session:
             wanted=self.wanted_protocol,
             is_kraft=self.facts.has_metadata_log(),
             hint=None if isinstance(broker, Absent) else self.protocol_hints.get(broker),
+            possible=() if isinstance(broker, Absent) else self.possible_protocols.get(broker, ()),
         )
 
     def _judge_replica(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
@@ -240,7 +423,7 @@ class _Session:
             leader,
             outcome,
             protocol=protocol,
-            divergence_offset=divergence.offset if divergence else None,
+            same_until=self._held_by_leader_until(view, leader, divergence),
             judge=judge,
             reader=self.reader,
         )
@@ -253,7 +436,31 @@ class _Session:
             outcome=outcome,
             compared_with=leader,
             without_file=self._without_file(view, leader, protocol, epoch),
+            by_other_protocols=self._by_other_protocols(view, leader, protocol, outcome, epoch),
+            is_tail_of_a_copy=truncation is not None and self._is_tail(view, leader),
         )
+
+    def _held_by_leader_until(self, view: LoadedLog, leader: LoadedLog, divergence: Divergence | None) -> int:
+        if divergence is None:
+            return leader.log_end_offset
+        return divergence.offset if divergence.is_open else self.same_records_until(view, leader)
+
+    def _is_tail(self, view: LoadedLog, leader: LoadedLog) -> bool:
+        """Whether a log continues where the leader's ends, in the same leader epoch, and the leader's copy may be the older one."""
+        if self.agree_until(view, leader) != leader.log_end_offset or not self._is_lagging_copy(leader):
+            return False
+        began, newest = epoch_at(view.batch_epochs, leader.log_end_offset), last_epoch(leader)
+        # A leader that entered a newer epoch there had no more when it was elected.
+        return isinstance(began, Absent) or isinstance(newest, Absent) or began >= newest
+
+    def _by_other_protocols(
+        self, view: LoadedLog, leader: LoadedLog, protocol: ProtocolChoice, outcome: TruncationOutcome, epoch: int
+    ) -> tuple[tuple[ProtocolName, int | Absent], ...]:
+        others = (
+            (name, follower_outcome(view, leader, protocol=replace(protocol, name=name), new_epoch=epoch).offset)
+            for name in protocol.alternatives
+        )
+        return tuple((name, offset) for name, offset in others if offset != outcome.offset)
 
     def _without_file(
         self, view: LoadedLog, leader: LoadedLog, protocol: ProtocolChoice, epoch: int
@@ -267,7 +474,7 @@ class _Session:
         current = next((v for v in self.live if v.replica.broker_id == view.replica.broker_id), leader)
         return self._judge_replica(view, current, epoch, judge)
 
-    def _stranger(self, replica: Replica) -> ReplicaReport:
+    def _of_other_topic(self, replica: Replica) -> ReplicaReport:
         return ReplicaReport(
             view=load_log(replica),
             verdict=Verdict.DIFFERENT_TOPIC,
@@ -278,9 +485,9 @@ class _Session:
             compared_with=None,
         )
 
-    def _high_watermark_lost(self, reports: list[ReplicaReport]) -> list[ReplicaReport]:
+    def _high_watermark_lost(self, reports: list[ReplicaReport], *, is_whole: bool) -> list[ReplicaReport]:
         """A high watermark on record past every log end proves that committed records are on no disk here."""
-        if self._missing():
+        if not is_whole or not reports:
             return reports
         end = max(r.view.log_end_offset for r in reports)
         out = []
@@ -288,7 +495,7 @@ class _Session:
             recorded = report.view.replica.high_watermark
             past = not isinstance(recorded, Absent) and recorded.value > end
             if past and not isinstance(recorded, Absent):
-                verdict = max(report.verdict, Verdict.LOST, key=_WORST.__getitem__)
+                verdict = max(report.verdict, Verdict.LOST, key=WORST.__getitem__)
                 report = replace(report, verdict=verdict, past_end=recorded)  # noqa: PLW2901
             out.append(report)
         return out
@@ -305,40 +512,41 @@ class _Session:
         )
 
     def _voters(self) -> frozenset[int]:
-        """Of the metadata quorum, the members that can lead it; empty where any replica can, or they are not known."""
-        newest = self.leaderships[-1] if self.is_quorum and self.leaderships else None
-        return frozenset() if newest is None or isinstance(newest.replicas, Absent) else frozenset(newest.replicas)
+        """Return the members of the metadata quorum that can lead it; empty where any replica can, or they are not known."""
+        electable = self._electable() if self.is_quorum else frozenset()
+        return frozenset() if isinstance(electable, Absent) else electable
 
     def _if_led_by(self, candidate: LoadedLog, judge: CommitJudge, epoch: int) -> WhatIf:
         truncations: list[tuple[LoadedLog, ExpectedTruncation]] = []
+        discarded: list[tuple[LoadedLog, int]] = []
+        lost: list[tuple[LoadedLog, int]] = []
         kept = 0
+        is_tail = True
         for view in self.live:
             if view is candidate:
                 continue
             report = self._judge_replica(view, candidate, epoch, judge)
+            first = max(self.held_until(view, candidate), view.content_start_offset)
             if report.truncation is not None:
                 truncations.append((view, report.truncation))
+                start = max(first, report.truncation.offset)
+                if start < view.log_end_offset:
+                    discarded.append((view, start))
+                    is_tail = is_tail and report.is_tail_of_a_copy
+            if first < view.log_end_offset:
+                lost.append((view, first))
             kept += report.verdict is Verdict.SILENT_DIVERGENCE
-        lost = self._lost_once(truncations)
+        count = partial(distinct_counts, agree_until=self.same_records_until, judge=judge, reader=self.reader)
+        in_all = count(lost)
         return WhatIf(
             leader=candidate,
             truncations=tuple(sorted(truncations, key=lambda item: _order(item[0].replica))),
-            lost_certain=lost.certain,
-            lost_possible=lost.possible,
+            discarded=count(discarded),
+            lost_certain=in_all.certain,
+            lost_possible=in_all.possible,
             kept_divergent=kept,
+            is_tail_of_a_copy=bool(discarded) and is_tail,
         )
-
-    def _lost_once(self, truncations: Sequence[tuple[LoadedLog, ExpectedTruncation]]) -> CommittedCounts:
-        """What goes for good, the same records on several followers counted once: by the longest of the logs that agree."""
-        certain = possible = 0
-        counted: list[LoadedLog] = []
-        for view, truncation in sorted(truncations, key=lambda item: -item[1].lost.records):
-            if any(self.agree_until(view, other) >= view.log_end_offset for other in counted):
-                continue
-            counted.append(view)
-            certain += truncation.lost.certain
-            possible += truncation.lost.possible
-        return CommittedCounts(certain=certain, possible=possible)
 
 
 def _order(replica: Replica) -> tuple[int, str]:
@@ -348,7 +556,8 @@ def _order(replica: Replica) -> tuple[int, str]:
 def _verdict(
     view: LoadedLog, leader: LoadedLog, divergence: Divergence | None, truncation: ExpectedTruncation | None
 ) -> Verdict:
-    if divergence is not None and (truncation is None or divergence.offset < truncation.offset):
+    is_parted = divergence is not None and not divergence.is_open
+    if is_parted and divergence is not None and (truncation is None or divergence.offset < truncation.offset):
         return Verdict.SILENT_DIVERGENCE
     if truncation is not None:
         return Verdict.WILL_TRUNCATE

@@ -1,4 +1,4 @@
-"""Where the replicas of a partition should be and are: against the metadata, the racks, and Kafka's own rule of assignment."""
+"""The placement of the replicas of a partition: against the metadata, the racks, and Kafka's own rule of assignment."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -20,7 +20,7 @@ class Placement:
     """One partition: who should hold it, who does, who leads."""
 
     assigned: tuple[int, ...] | Absent
-    """From the metadata, the preferred leader first."""
+    """The assignment from the metadata, the preferred leader first."""
     isr: tuple[int, ...] | Absent
     holders: tuple[int, ...]
     """Brokers with a live directory of it."""
@@ -31,9 +31,9 @@ class Placement:
     is_offline: bool
     is_under_replicated: bool
     shares_rack: bool
-    """Two replicas stand in one rack though there are racks enough for all."""
+    """Whether two replicas are in one rack though there are racks enough for all."""
     unclean_elections: int
-    """As the metadata records them."""
+    """The number of unclean elections that the metadata records."""
 
 
 def place_partition(
@@ -80,7 +80,7 @@ def place_partition(
 
 
 def shares_rack(replicas: Sequence[int], racks: Mapping[int, str]) -> bool:
-    """Whether two replicas stand in one rack though the known racks would do for all of them; no where a rack is unknown."""
+    """Whether two replicas are in one rack though the known racks are enough for all of them; no where a rack is unknown."""
     if any(broker not in racks for broker in replicas):
         return False
     used = Counter(racks[broker] for broker in replicas)
@@ -89,7 +89,7 @@ def shares_rack(replicas: Sequence[int], racks: Mapping[int, str]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderSpread:
-    """How evenly partitions are led."""
+    """The spread of the leaders of partitions over the brokers."""
 
     most: int
     fewest: int

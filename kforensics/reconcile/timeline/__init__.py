@@ -1,1 +1,1 @@
-"""What happened, in order of time."""
+"""The timeline: the events of all nodes in the order of time."""

@@ -1,10 +1,10 @@
-"""What happened, in order: log lines, recorded leaderships and truncations of all nodes as one list, each entry with what shows it."""
+"""The timeline: log lines, recorded leaderships and truncations of all nodes in one list, each entry with its citations."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
-from kforensics.evidence.event_kinds import EventKind
+from kforensics.evidence.event_kinds import LOGGED_EVENTS, EventKind
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import FieldValue, LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
@@ -19,64 +19,22 @@ Detail = Mapping[str, DetailValue]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEntry:
-    """One thing that happened."""
+    """One entry of the timeline."""
 
     kind: EventKind
     time_ms: int | Absent
-    """UTC, as far as the clocks of the logs can be aligned."""
+    """The time in UTC, as far as the clocks of the logs can be aligned."""
     broker_id: int | Absent = Absent.NOT_APPLICABLE
     topic_partition: TopicPartition | Absent = Absent.NOT_APPLICABLE
     leader_epoch: int | Absent = Absent.NOT_APPLICABLE
     detail: Detail = field(default_factory=dict)
     citations: tuple[Citation, ...] = ()
     is_quiet: bool = False
-    """Without consequence: truncations without effect, rebuilt indexes; shown only when asked for."""
+    """Whether the entry has no consequence, such as a truncation without effect or a rebuilt index; shown only on request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Report:
-    """How a line becomes an entry: its kind, which fields it keeps, and whether it is quiet."""
-
-    kind: EventKind
-    fields: tuple[str, ...] = ()
-    is_quiet: bool = False
-
-
-_REPORTS = {
-    Kind.BROKER_STARTED: _Report(kind=EventKind.BROKER_START),
-    Kind.BROKER_STOPPED: _Report(kind=EventKind.BROKER_STOP),
-    Kind.STOP_REQUESTED: _Report(kind=EventKind.STOP_REQUESTED, fields=("reason",)),
-    Kind.BROKER_HALTED: _Report(kind=EventKind.BROKER_HALTED, fields=("reason",)),
-    Kind.RECOVERY_START: _Report(kind=EventKind.RECOVERY, fields=("directory",)),
-    Kind.CLEAN_START: _Report(kind=EventKind.CLEAN_START, fields=("directory",), is_quiet=True),
-    Kind.INVALID_RECORDS: _Report(kind=EventKind.INVALID_RECORDS, fields=("path", "position", "reason")),
-    Kind.SEGMENTS_DELETED: _Report(
-        kind=EventKind.SEGMENTS_DELETED, fields=("reason", "base_offset", "log_start_offset")
-    ),
-    Kind.INDEX_REBUILT: _Report(kind=EventKind.INDEX_REBUILT, fields=("path", "reason"), is_quiet=True),
-    Kind.CHECKPOINT_UNREADABLE: _Report(kind=EventKind.CHECKPOINT_UNREADABLE, fields=("path", "directory")),
-    Kind.HIGH_WATERMARK_REGRESSION: _Report(
-        kind=EventKind.HIGH_WATERMARK_REGRESSION, fields=("high_watermark", "offset")
-    ),
-    Kind.STRAY_LOG: _Report(kind=EventKind.STRAY_LOG, fields=("directory", "path", "reason")),
-    Kind.EPOCH_CONFLICT: _Report(kind=EventKind.EPOCH_CONFLICT, fields=("leader_epoch", "offset")),
-    Kind.BATCH_SKIPPED: _Report(kind=EventKind.BATCH_SKIPPED, fields=("leader_epoch", "previous_leader_epoch")),
-    Kind.FETCH_CORRUPTION: _Report(kind=EventKind.FETCH_CORRUPTION, fields=("offset",)),
-    Kind.TRUNCATION_REFUSED: _Report(kind=EventKind.TRUNCATION_REFUSED, fields=("leader", "offset", "log_end_offset")),
-    Kind.PARTITION_FAILED: _Report(kind=EventKind.FETCH_FAILED, fields=("leader",), is_quiet=True),
-    Kind.LEADER_RECOVERED: _Report(kind=EventKind.LEADER_RECOVERED),
-    Kind.LOG_DIR_ERROR: _Report(kind=EventKind.LOG_DIR_ERROR, fields=("directory", "reason")),
-    Kind.LOG_DIR_FAILED: _Report(kind=EventKind.LOG_DIR_FAILED, fields=("directory",)),
-    Kind.BROKER_REGISTERED: _Report(kind=EventKind.BROKER_REGISTERED, fields=("broker", "broker_epoch", "records")),
-    Kind.BROKER_FENCED: _Report(kind=EventKind.BROKER_FENCED, fields=("broker", "broker_epoch", "reason")),
-    Kind.BROKER_UNFENCED: _Report(kind=EventKind.BROKER_UNFENCED, fields=("broker",), is_quiet=True),
-    Kind.CONTROLLER_ELECTED: _Report(kind=EventKind.CONTROLLER_CHANGE, fields=("controller_epoch", "offset")),
-    Kind.LOG_CREATED: _Report(kind=EventKind.LOG_CREATED, fields=("directory",), is_quiet=True),
-    Kind.LOG_DISCARDED: _Report(kind=EventKind.LOG_DISCARDED, fields=("path",), is_quiet=True),
-    Kind.LOG_START_MOVED: _Report(kind=EventKind.LOG_START_MOVED, fields=("log_start_offset", "reason"), is_quiet=True),
-}
 DELETE_REQUEST = "client delete records request"
-"""What brokers since 2.6 log as the reason where a client deleted records."""
+"""The reason that brokers since 2.6 log if a client deleted records."""
 _SUBJECT_KINDS = frozenset({Kind.BROKER_REGISTERED, Kind.BROKER_FENCED, Kind.BROKER_UNFENCED})
 
 
@@ -87,11 +45,11 @@ def build_timeline(
     *,
     more: Iterable[TimelineEntry] = (),
 ) -> tuple[TimelineEntry, ...]:
-    """All entries by time; those without a time come last.
+    """Return all entries by time; those without a time come last.
 
     Args:
-        events: of all log files, in order.
-        truncations: that log lines tell of, with and without effect.
+        events: the events of all log files, in order.
+        truncations: the truncations that log lines report, with and without effect.
         leaderships: the recorded states of each partition.
         more: entries found elsewhere, on the disks for one.
     """
@@ -114,7 +72,7 @@ def _order(entry: TimelineEntry) -> tuple[bool, int, str, str, int]:
 
 def _of_event(item: LoggedEvent) -> TimelineEntry | None:
     event = item.event
-    report = _REPORTS.get(event.kind)
+    report = LOGGED_EVENTS.get(event.kind)
     if report is None:
         return None
     detail: dict[str, DetailValue] = {name: event.fields[name] for name in report.fields if name in event.fields}
@@ -122,7 +80,7 @@ def _of_event(item: LoggedEvent) -> TimelineEntry | None:
         detail["repeats"] = event.repeats
     subject = event.number("broker") if event.kind in _SUBJECT_KINDS else item.node_id
     return TimelineEntry(
-        kind=report.kind,
+        kind=report.event,
         time_ms=item.time_ms,
         broker_id=subject,
         topic_partition=_partition(event),
@@ -138,7 +96,7 @@ def _partition(event: LogEvent) -> TopicPartition | Absent:
 
 
 def truncation_entry(truncation: LoggedTruncation) -> TimelineEntry:
-    """A cut as an entry; quiet where it had no effect."""
+    """Return a truncation as an entry, quiet if it had no effect."""
     return TimelineEntry(
         kind=EventKind.TRUNCATION,
         time_ms=truncation.time_ms,
@@ -158,7 +116,7 @@ def truncation_entry(truncation: LoggedTruncation) -> TimelineEntry:
 
 
 def leadership_entries(partition: TopicPartition, states: Sequence[Leadership]) -> Iterator[TimelineEntry]:
-    """What changed from each recorded state of a partition to the next: the leader, or who is in sync."""
+    """Yield the changes from each recorded state of a partition to the next: of the leader or the ISR."""
     before: Leadership | None = None
     for state in states:
         yield from _change(partition, before, state)
@@ -213,7 +171,7 @@ _SPOKEN_BY_ALL = frozenset({EventKind.BROKER_REGISTERED, EventKind.BROKER_FENCED
 
 
 def _without_doubles(entries: Iterable[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """Every controller logs what it replays, and the metadata log records it: one entry with all that they say and cite."""
+    """Merge the entries for one event, which every controller logs and the metadata log records, with all their details and citations."""
     kept: list[TimelineEntry] = []
     latest: dict[tuple[str, int | Absent], int] = {}
     for entry in entries:

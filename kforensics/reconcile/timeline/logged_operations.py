@@ -1,4 +1,4 @@
-"""What ZooKeeper-era controllers log of topics that come and go and of replicas that move; KRaft's metadata log records the same."""
+"""Creations and deletions of topics and reassignments in the lines of ZooKeeper controllers; KRaft's metadata log records the same."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -12,19 +12,19 @@ from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
 from kforensics.units import TopicPartition
 
 SAME_DELETION_MS = 60_000
-"""Replicas of a deleted topic are discarded within this time of one another, where their brokers are up."""
+"""Brokers that are running discard the replicas of a deleted topic within this time."""
 
 
 _CREATIONS = frozenset({Kind.REPLICAS_ASSIGNED, Kind.LOG_CREATED})
-"""What is logged when a partition comes into being; controllers name its replicas at DEBUG or TRACE only, brokers always tell of the log."""
+"""The lines about the creation of a partition; controllers name its replicas only at DEBUG or TRACE, but brokers always log the new log."""
 
 
 def logged_operations(events: Sequence[LoggedEvent]) -> Iterator[TimelineEntry]:
-    """Entries for topics and moves that lines of a controller tell of, or the lines of all brokers together."""
+    """Yield entries for topics and reassignments that the lines of a controller report, or the lines of all brokers together."""
     yield from _moves(events)
-    told = [*_topics(events)]
-    yield from told
-    named = {entry.topic_partition.topic for entry in told if isinstance(entry.topic_partition, TopicPartition)}
+    topics = [*_topics(events)]
+    yield from topics
+    named = {entry.topic_partition.topic for entry in topics if isinstance(entry.topic_partition, TopicPartition)}
     yield from _discarded_everywhere([item for item in events if _topic_of(item) not in named])
 
 
@@ -34,7 +34,7 @@ def _topic_of(item: LoggedEvent) -> str | None:
 
 
 def replicas_named(event: LogEvent) -> tuple[int, ...] | Absent:
-    """The replicas that a partition is to have, where the line names them; those to be removed are left out."""
+    """Return the target replicas of a reassignment if the line names them, without those to be removed."""
     named = event.brokers("replicas")
     if isinstance(named, tuple):
         return named or Absent.NOT_WRITTEN
@@ -45,7 +45,7 @@ def replicas_named(event: LogEvent) -> tuple[int, ...] | Absent:
 
 
 def _moves(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
-    """A move each time that the replicas named are others than those before."""
+    """Yield a reassignment each time that the named replicas change."""
     known: dict[TopicPartition, frozenset[int]] = {}
     order: dict[TopicPartition, tuple[int, ...]] = {}
     for item in events:
@@ -76,20 +76,20 @@ def _before(event: LogEvent, known: tuple[int, ...] | None) -> tuple[int, ...] |
 
 
 def _topics(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
-    """Topics that a controller deleted, and when they were created again; one entry for all partitions."""
-    gone: set[str] = set()
+    """Yield topics that a controller deleted, and their later creations; one entry for all partitions."""
+    deleted: set[str] = set()
     for item in events:
         name = item.event.fields.get("topic_name")
         if item.event.kind is Kind.TOPIC_DELETED and isinstance(name, str):
-            gone.add(name)
+            deleted.add(name)
             yield _of_topic(EventKind.TOPIC_DELETED, name, item)
-        elif item.event.kind in _CREATIONS and (topic := _topic_of(item)) in gone and topic is not None:
-            gone.discard(topic)
+        elif item.event.kind in _CREATIONS and (topic := _topic_of(item)) in deleted and topic is not None:
+            deleted.discard(topic)
             yield _of_topic(EventKind.TOPIC_CREATED, topic, item)
 
 
 def deletion_times(entries: Iterable[TimelineEntry]) -> dict[str, int]:
-    """When each topic that came again was last deleted: what was written before is of another topic."""
+    """Return when each recreated topic was last deleted: what was written before belongs to another topic."""
     deleted: dict[str, int] = {}
     again: dict[str, int] = {}
     for entry in entries:
@@ -103,8 +103,18 @@ def deletion_times(entries: Iterable[TimelineEntry]) -> dict[str, int]:
     return again
 
 
+def deleted_topics(entries: Iterable[TimelineEntry]) -> frozenset[str]:
+    """Topics that were deleted and have not been created since."""
+    deleted: dict[str, bool] = {}
+    for entry in entries:
+        is_stated = entry.kind in {EventKind.TOPIC_DELETED, EventKind.TOPIC_CREATED}
+        if is_stated and isinstance(entry.topic_partition, TopicPartition):
+            deleted[entry.topic_partition.topic] = entry.kind == EventKind.TOPIC_DELETED
+    return frozenset(topic for topic, is_deleted in deleted.items() if is_deleted)
+
+
 def _discarded_everywhere(events: Sequence[LoggedEvent]) -> Iterator[TimelineEntry]:
-    """Without a controller's word: all brokers that had made a log discard it at one time, which only the deletion of its topic does."""
+    """Infer deletions without a controller's lines: all brokers with a log of the topic discard it at one time, which only a deletion does."""
     holders: dict[TopicPartition, set[int | Absent]] = {}
     discarded: dict[TopicPartition, list[LoggedEvent]] = {}
     deleted: set[TopicPartition] = set()

@@ -1,4 +1,4 @@
-"""What the metadata log tells beside leaders: topics that came and went, brokers that were fenced or came back, settings that decide what is kept."""
+"""Events of the metadata log other than elections: created and deleted topics, fenced and unfenced brokers, settings of retention."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -16,11 +16,11 @@ TELLING_SETTINGS = frozenset(
 )
 TOPIC_RESOURCE = 2
 WHOLE_TOPIC = -1
-"""Stands for all partitions where a record speaks of a topic."""
+"""The partition number of an entry that concerns all partitions of a topic."""
 
 
 def epoch_times(history: MetadataHistory) -> dict[Anchor, int]:
-    """When each leader epoch began, by the controller's clock in UTC."""
+    """Return when each leader epoch began, by the controller's clock in UTC."""
     times: dict[Anchor, int] = {}
     for (topic_id, partition), leader_epoch, time_ms in history.partitions.epoch_starts():
         topic = history.topics.get(topic_id)
@@ -30,7 +30,7 @@ def epoch_times(history: MetadataHistory) -> dict[Anchor, int]:
 
 
 def cluster_entries(history: MetadataHistory) -> Iterator[TimelineEntry]:
-    """Entries for topics, brokers and settings; leaders and in-sync sets are told by partition."""
+    """Yield entries for topics, brokers and settings; elections and ISR changes have entries by partition."""
     for topic in history.topics.values():
         yield _topic_entry(EventKind.TOPIC_CREATED, topic.name, topic.topic_id, topic.created)
         if not isinstance(topic.removed, Absent):

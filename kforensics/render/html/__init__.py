@@ -1,1 +1,1 @@
-"""Pages: one file each, without script and without anything from elsewhere."""
+"""HTML pages: one file each, without scripts and external resources."""

@@ -1,13 +1,15 @@
 """The explanation of an incident as one page for the post-mortem: verdict, what to do, replicas, timeline, losses, proof."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kforensics.commands.cited import CitedFile
 from kforensics.commands.explain import Explanation
+from kforensics.commands.result import Result
 from kforensics.commands.sealing.report import CheckedSeal, seal_sentence
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
+from kforensics.findings.answers.model import CALM, Answer
 from kforensics.findings.model import Severity, by_gravity
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry
@@ -16,8 +18,10 @@ from kforensics.render.html.happenings import Happening, happenings, rows_within
 from kforensics.render.html.lanes import draw_figure
 from kforensics.render.html.pages import fill_page
 from kforensics.render.html.unknowns import unknowns
-from kforensics.render.text.explain import shown_entries
+from kforensics.render.html.verdict import Verdict, verdict_of
+from kforensics.render.timeline import shown_entries
 from kforensics.render.times import utc_text
+from kforensics.render.view import View
 
 MOST_LOSSES = 500
 MOST_TRUNCATIONS = 200
@@ -33,31 +37,22 @@ _FORBIDDING = ("do not ", "don't ", "never ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """A citation as a link: to the file's row, or to nowhere where the file is not listed."""
+    """A citation as a link to the row of its file; without a link if the file is not listed."""
 
     words: str
     file: int | None
-    """Which row of the list of files, counted from 1."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The colour and mark of the answer; the mark says the same as the colour."""
-
-    tone: str
-    mark: str
-    words: str
+    """The row in the list of files, from 1."""
 
 
 class _References:
-    """Turns citations into links to the files that are listed with their hashes."""
+    """Links from citations to the files that are listed with their hashes."""
 
     def __init__(self, inputs: Sequence[Input], files: Sequence[CitedFile]) -> None:
         self._inputs = inputs
         self._rows = {(file.input, file.path): number for number, file in enumerate(files, start=1)}
 
     def of(self, citations: Iterable[Citation], most: int = MOST_CITATIONS) -> tuple[Reference, ...]:
-        """Links for the first citations; the others are counted."""
+        """Return links for the first citations, and count the others."""
         every = [self._one(citation) for citation in dict.fromkeys(citations)]
         more = len(every) - most
         return (*every[:most], Reference(words=f"and {more} more", file=None)) if more > 0 else tuple(every)
@@ -73,9 +68,22 @@ class _References:
         return Reference(words=words, file=self._rows.get((citation.input, citation.path)))
 
     def full_path(self, number: int, path: str) -> str:
-        """The path with that of its input before it."""
+        """Return the path with the path of its input before it."""
         given = self._inputs[number].path.rstrip("/") if number < len(self._inputs) else ""
         return given if path == "." else f"{given}/{path}"
+
+
+def write(result: Result[Explanation], _view: View) -> str:
+    """The page of an explanation."""
+    body = replace(result.body, findings=result.findings, problems=result.problems)
+    return explain_html(
+        body,
+        body.files,
+        answer=result.answer,
+        exit_code=result.exit_code,
+        seal=result.seal,
+        is_redacted=body.is_redacted,
+    )
 
 
 def explain_html(
@@ -83,16 +91,18 @@ def explain_html(
     files: Sequence[CitedFile],
     *,
     exit_code: int,
+    answer: Answer | None = None,
     seal: CheckedSeal | None = None,
     is_redacted: bool = False,
 ) -> str:
-    """The page; the same values give the same bytes.
+    """Return the page; the same values give the same bytes.
 
     Args:
-        result: what happened.
-        files: that the result cites, with their hashes.
-        exit_code: of the command, for the record.
-        seal: checked before, to be named in the page.
+        result: the explanation of the incident.
+        files: the files that the result cites, with their hashes.
+        exit_code: the exit code of the command, which the page states.
+        answer: the answer of the command, with the headline of the page and what to do.
+        seal: the seal that the command has checked, which the page names.
         is_redacted: whether names in the result are pseudonyms.
 
     Raises:
@@ -110,12 +120,13 @@ def explain_html(
         incident for incident in result.incidents if (incident.truncations or incident.losses) and incident.logs
     ]
     findings = by_gravity(result.findings)
+    advice = (*answer.now, *answer.tell, *answer.later) if answer else result.advice
     return fill_page(
         "explain.html",
-        verdict=_verdict(result, losses),
-        conclusion=result.conclusion or ("Nothing is known.",),
-        forbidden=[sentence for sentence in result.advice if sentence.lower().startswith(_FORBIDDING)],
-        advised=[sentence for sentence in result.advice if not sentence.lower().startswith(_FORBIDDING)],
+        verdict=verdict_of(answer) if answer else _verdict(result, losses),
+        conclusion=_conclusion(result, answer),
+        forbidden=[sentence for sentence in advice if sentence.lower().startswith(_FORBIDDING)],
+        advised=[sentence for sentence in advice if not sentence.lower().startswith(_FORBIDDING)],
         figures=_figures_of(result, losses, truncations),
         is_redacted=is_redacted,
         seal=seal and seal_sentence(seal),
@@ -129,9 +140,9 @@ def explain_html(
         more_truncations=max(0, len(truncations) - MOST_TRUNCATIONS),
         groups=_groups(result, references),
         transactions=[
-            (str(incident.partition), torn)
+            (str(incident.partition), transaction)
             for incident in result.incidents
-            for torn in incident.torn_transactions.transactions
+            for transaction in incident.torn_transactions.transactions
         ],
         producers=[
             (str(incident.partition), back)
@@ -169,43 +180,53 @@ def explain_html(
     )
 
 
+def _conclusion(result: Explanation, answer: Answer | None) -> tuple[str, ...]:
+    """The headline, the sentences behind it, and what the evidence does not show."""
+    if answer is None:
+        return result.conclusion or ("Nothing is known.",)
+    rest = tuple(sentence for sentence in result.conclusion if sentence != answer.headline)
+    return (answer.headline, *rest, *answer.unknown)
+
+
 def _verdict(result: Explanation, losses: Sequence[LossEntry]) -> Verdict:
-    gone = {loss.was_committed for loss in losses if not loss.in_use}
-    at_stake = {loss.was_committed for loss in losses if loss.in_use}
-    if "certain" in gone:
-        return Verdict(tone="bad", mark="✕", words="Committed records are gone")
-    if "certain" in at_stake:
-        return Verdict(tone="bad", mark="!", words="Committed records are at stake")
+    lost = {loss.was_committed for loss in losses if not loss.in_use}
+    at_risk = {loss.was_committed for loss in losses if loss.in_use}
+    if "certain" in lost:
+        return Verdict(tone="bad", mark="✕", words="Committed records are lost")
+    if "certain" in at_risk:
+        return Verdict(tone="bad", mark="!", words="Committed records are at risk")
     if any(incident.past_end for incident in result.incidents):
         return Verdict(tone="bad", mark="✕", words="Committed records are missing")
-    if "possible" in gone | at_stake:
-        return Verdict(tone="warning", mark="?", words="Committed records may be gone")
+    if "possible" in lost | at_risk:
+        return Verdict(tone="warning", mark="?", words="Committed records may be lost")
     worst = max((item.severity.rank for item in result.findings), default=0)
     if worst >= Severity.WARNING.rank:
         return Verdict(tone="warning", mark="!", words="Something needs a decision")
     if result.problems:
         return Verdict(tone="warning", mark="?", words="Not all of the evidence could be read")
+    if result.answer.state not in CALM:
+        return Verdict(tone="warning", mark="?", words="Whether committed records are lost is open")
     return Verdict(tone="good", mark="✓", words="No committed record is missing")
 
 
 def _figures_of(
     result: Explanation, losses: Sequence[LossEntry], truncations: Sequence[ExplainedTruncation]
 ) -> list[tuple[str, int, str]]:
-    """Numbers at a glance: what is counted, how many, and a kind for its looks."""
+    """Return the figures at the top of the page: the words, the number, and its style."""
 
     def lost(certainty: str) -> int:
         return sum(loss.records for loss in losses if loss.was_committed == certainty and not loss.in_use)
 
-    at_stake = sum(loss.records for loss in losses if loss.was_committed != "no" and loss.in_use)
+    at_risk = sum(loss.records for loss in losses if loss.was_committed != "no" and loss.in_use)
     elections = sum(entry.kind == "unclean-election" for entry in result.timeline)
     return [
         ("committed records lost", lost("certain"), "certain"),
-        ("maybe committed, lost", lost("possible"), "possible"),
+        ("possibly committed, lost", lost("possible"), "possible"),
         ("not committed, discarded", lost("no"), "no"),
-        *([("still held, at stake", at_stake, "possible")] if at_stake else []),
+        *([("still held, at risk", at_risk, "possible")] if at_risk else []),
         ("truncations", len(truncations), "plain"),
         ("unclean elections", elections, "plain"),
-        ("partitions looked at", result.partitions, "plain"),
+        ("partitions examined", result.partitions, "plain"),
     ]
 
 
@@ -215,7 +236,7 @@ def _timeline(
     shown = [
         entry for entry in shown_entries(result.timeline, result.incidents, verbose=False) if entry.kind != "truncation"
     ]
-    # A cut is told by its own row, which knows where the log ended before.
+    # A truncation has a row of its own, with the log end offset before it.
     others = [entry for entry in result.timeline if entry.kind != "truncation" or entry.is_quiet]
     seen = set(map(id, shown))
     main, more_main = rows_within(happenings(shown, truncations), MOST_HAPPENINGS)
@@ -267,7 +288,7 @@ def _truncation_entry(truncation: ExplainedTruncation, references: _References) 
 
 
 def _bugs(result: Explanation, references: _References) -> list[dict[str, object]]:
-    """Every known bug whose trace is there, whether or not it did harm."""
+    """Return every known bug whose trace was found, whether or not it did harm."""
     found = [(str(incident.partition), bug) for incident in result.incidents for bug in incident.bugs]
     found += [("", bug) for bug in result.broker_bugs]
     return [

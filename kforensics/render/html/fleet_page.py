@@ -1,45 +1,41 @@
 """The audit of a fleet as one page: the answer, partitions, nodes and disks, placement, findings, and what could not be read."""
 
-from dataclasses import dataclass
-
-from kforensics.commands.fleet_summary import FleetSummary
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
-from kforensics.render.fleet_words import FleetAnswer, fleet_answer, placement_words, totals_words, verdict_counts
+from kforensics.findings.answers.model import Answer
+from kforensics.findings.fleet_summary import FleetSummary
+from kforensics.render.fleet_words import placement_words, totals_words, verdict_counts
 from kforensics.render.html.pages import fill_page
-from kforensics.render.text.screen import Style, byte_count
+from kforensics.render.html.verdict import verdict_of
+from kforensics.render.view import View
+from kforensics.words import byte_count
 
 MOST_FINDINGS = 1_000
 MOST_PROBLEMS = 200
 
-_LABELS = {
-    Style.ANSWER_BAD: ("bad", "✕", "The fleet needs help now"),
-    Style.ANSWER_WARNING: ("warning", "!", "Something needs a decision"),
-    Style.ANSWER_GOOD: ("good", "✓", "The fleet is sound"),
-}
+
+def write(result: Result[FleetSummary], _view: View) -> str:
+    """The page of an audit, or of a report of one."""
+    assert result.answer is not None
+    return fleet_page(result.body, result.answer)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
-    """The colour and mark of the answer; the mark says the same as the colour."""
-
-    tone: str
-    mark: str
-    words: str
-
-
-def fleet_page(summary: FleetSummary) -> str:
+def fleet_page(summary: FleetSummary, answer: Answer) -> str:
     """The page.
+
+    Args:
+        summary: of the audit.
+        answer: to whether the fleet is sound.
 
     Raises:
         MissingExtra: jinja2 is not installed.
     """
-    answer = fleet_answer(summary)
     findings = summary.findings[:MOST_FINDINGS]
     problems = summary.problems[:MOST_PROBLEMS]
     return fill_page(
         "fleet.html",
-        label=_label(summary, answer),
+        label=verdict_of(answer),
         answer=answer,
         totals=totals_words(summary),
         figures=_figures(summary),
@@ -59,23 +55,16 @@ def fleet_page(summary: FleetSummary) -> str:
     )
 
 
-def _label(summary: FleetSummary, answer: FleetAnswer) -> Label:
-    tone, mark, words = _LABELS[answer.style]
-    if summary.problem_count and tone == "good":
-        tone, mark, words = "warning", "?", "Not all of the evidence could be read"
-    return Label(tone=tone, mark=mark, words=words)
-
-
 def _figures(summary: FleetSummary) -> list[tuple[str, int, str]]:
-    """Numbers at a glance: what is counted, how many, and a kind for its looks."""
+    """Return the figures at the top of the page: the words, the number, and its style."""
     return [
         ("partitions that do not agree", summary.not_consistent, "possible"),
         ("committed records at risk", summary.lost_certain, "certain"),
-        ("records at risk, maybe committed", summary.lost_possible, "possible"),
+        ("possibly committed records at risk", summary.lost_possible, "possible"),
         ("damaged places", sum(one.damaged_places for one in summary.damage_by_disk), "possible"),
         ("under-replicated partitions", summary.under_replicated, "possible"),
         ("partitions without a leader", summary.offline, "certain"),
-        ("things not read", summary.problem_count, "certain"),
+        ("files and directories not read", summary.problem_count, "certain"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Rows of a timeline: the sentences that every rendering tells, each with what shows it."""
+"""Rows of a timeline: the sentences that all renderings share, each with its citations."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ class Happening:
     time_ms: int | Absent
     words: str
     is_strong: bool
-    """Worth a second look."""
+    """Whether the row is emphasised."""
     citations: tuple[Citation, ...]
 
 
 def happenings(entries: Iterable[TimelineEntry], truncations: Iterable[ExplainedTruncation] = ()) -> list[Happening]:
-    """Entries and cuts by time, those without a time last; alike ones of one moment become one row.
+    """Return entries and truncations by time, those without a time last; equal ones of one moment become one row.
 
     Args:
-        entries: of the timeline.
-        truncations: in place of the entries for them, since they know where the log ended before.
+        entries: the entries of the timeline.
+        truncations: the truncations, which replace their entries, since they have the log end offset before.
     """
     rows = [
         Happening(time_ms=one.time_ms, words=one.words, is_strong=one.kind in GRAVE, citations=one.citations)
@@ -46,5 +46,5 @@ def happenings(entries: Iterable[TimelineEntry], truncations: Iterable[Explained
 
 
 def rows_within(rows: Sequence[Happening], most: int) -> tuple[list[Happening], int]:
-    """The first rows, and how many are left."""
+    """Return the first rows, and how many are left out."""
     return list(rows[:most]), max(0, len(rows) - most)

@@ -1,4 +1,4 @@
-"""Logs as lanes of a picture: places and lengths for SVG, with every fact that a colour carries in words beside it."""
+"""Logs as lanes of a picture: places and lengths for SVG, with words for every fact that a colour shows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from kforensics.reconcile.history.outline import LogOutline
 from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
 from kforensics.render.escape import shorten
 from kforensics.render.lanes import Lane, scale_of
-from kforensics.render.text.screen import counted
 from kforensics.units import EpochEntry
+from kforensics.words import counted
 
 WIDTH = 960
 LABEL_WIDTH = 150
@@ -21,17 +21,17 @@ AXIS_HEIGHT = 26
 NARROWEST_LABEL = 26
 MOST_LANES = 24
 MOST_LABEL = 60
-"""Characters of a snapshot's name in a picture."""
+"""The most characters of a snapshot's name in a picture."""
 
 Placing = Callable[[int], float]
-"""Gives an offset its place from the left."""
+"""A function from an offset to its place from the left."""
 
-_CERTAINTY_WORDS = {"certain": "committed", "possible": "maybe committed", "no": "not committed"}
+_CERTAINTY_WORDS = {"certain": "committed", "possible": "possibly committed", "no": "not committed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A rectangle: where it begins, how wide it is, what it shows, and a label where there is room."""
+    """A rectangle: its place, width and kind, and a label if there is room."""
 
     x: float
     width: float
@@ -42,12 +42,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnLane:
-    """One log; `words` say what is drawn."""
+    """One log; `words` describe the drawing."""
 
     y: int
     name: str
     pieces: tuple[Piece, ...]
-    gone: tuple[Piece, ...]
+    lost: tuple[Piece, ...]
     watermark: float | None
     ends: str
     words: str
@@ -55,7 +55,7 @@ class DrawnLane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """All logs of one snapshot, or as they are now."""
+    """All logs of one snapshot, or of now."""
 
     y: int
     name: str
@@ -70,17 +70,17 @@ class Figure:
     height: int
     moments: tuple[Moment, ...]
     ticks: tuple[tuple[float, int], ...]
-    """Place and offset."""
+    """The place and the offset of each tick."""
     title: str
     description: str
     summary: str
-    """What the leader does not hold, in a few words."""
+    """The records that the leader does not hold, in a few words."""
     left_out: int
-    """Logs for which there is no room."""
+    """The number of logs that are not drawn."""
 
 
 def draw_figure(incident: PartitionIncident, inputs: Sequence[Input]) -> Figure:
-    """The logs of a partition before and after, to one scale; what all of them share below is shortened."""
+    """Draw the logs of a partition before and after to one scale; the part that all logs share is shortened."""
     logs = _worth_drawing(incident)
     firsts = [loss.offsets.first for loss in incident.losses]
     scale = scale_of(
@@ -120,7 +120,7 @@ def draw_figure(incident: PartitionIncident, inputs: Sequence[Input]) -> Figure:
 
 
 def _worth_drawing(incident: PartitionIncident) -> list[LogOutline]:
-    """Without snapshots of which all logs look as they do in the one before: several may have been taken."""
+    """Return the logs without the snapshots in which all logs are as in the snapshot before."""
     by_rank: dict[int, list[LogOutline]] = {}
     for log in incident.logs:
         by_rank.setdefault(log.rank, []).append(log)
@@ -160,21 +160,23 @@ def _lane(log: LogOutline, incident: PartitionIncident, place: Placing, y: int) 
     if log.is_final and not log.is_remnant and log.state == "live" and log.broker_id == incident.leader:
         extra = "leader"
     name = f"{owner} ({extra})" if extra else owner
-    gone = [loss for loss in incident.losses if _holds(log, loss)]
-    count = sum(loss.records for loss in gone)
-    mark = f"HW {log.high_watermark}" if isinstance(log.high_watermark, int) else ""
+    lost = [loss for loss in incident.losses if _holds(log, loss)]
+    count = sum(loss.records for loss in lost)
+    checkpointed = f"HW {log.high_watermark}" if isinstance(log.high_watermark, int) else ""
     return DrawnLane(
         y=y,
         name=name,
-        pieces=_terms(log, place, kept_until=min((loss.offsets.first for loss in gone), default=log.log_end_offset)),
-        gone=tuple(_lost_piece(log, loss, place) for loss in gone),
+        pieces=_terms(log, place, kept_until=min((loss.offsets.first for loss in lost), default=log.log_end_offset)),
+        lost=tuple(_lost_piece(log, loss, place) for loss in lost),
         watermark=place(log.high_watermark)
         if isinstance(log.high_watermark, int) and log.log_start_offset <= log.high_watermark <= log.log_end_offset
         else None,
         ends=", ".join(
-            part for part in (f"end {log.log_end_offset}", mark, f"leader lacks {count:,}" if count else "") if part
+            part
+            for part in (f"end {log.log_end_offset}", checkpointed, f"leader lacks {count:,}" if count else "")
+            if part
         ),
-        words=_lane_words(log, name, gone),
+        words=_lane_words(log, name, lost),
     )
 
 
@@ -208,19 +210,19 @@ def _lost_piece(log: LogOutline, loss: LossEntry, place: Placing) -> Piece:
     return Piece(x=start, width=max(end - start, 2), kind=loss.was_committed)
 
 
-def _lane_words(log: LogOutline, name: str, gone: Sequence[LossEntry]) -> str:
+def _lane_words(log: LogOutline, name: str, losses: Sequence[LossEntry]) -> str:
     if log.log_end_offset <= log.log_start_offset:
         return f"{name} is empty, log end {log.log_end_offset}"
     words = f"{name} holds offsets {log.log_start_offset} to {log.log_end_offset - 1}"
     terms = ", ".join(f"epoch {entry.leader_epoch} from {entry.start_offset}" for entry in log.epochs[:20])
     lost = ", ".join(
-        f"{loss.offsets.first} to {loss.offsets.last} ({_CERTAINTY_WORDS[loss.was_committed]})" for loss in gone[:20]
+        f"{loss.offsets.first} to {loss.offsets.last} ({_CERTAINTY_WORDS[loss.was_committed]})" for loss in losses[:20]
     )
     return words + (f", {terms}" if terms else "") + (f"; the leader lacks {lost}" if lost else "")
 
 
 def _ticks(first: int, last: int) -> list[int]:
-    """Some round offsets between the ends, and both ends."""
+    """Return both ends and some round offsets between them."""
     spread = last - first
     step = next(size * 10**power for power in range(20) for size in (1, 2, 5) if size * 10**power * 7 > spread)
     inner = range(-(-first // step) * step, last, step)

@@ -1,4 +1,4 @@
-"""Fills the templates of pages. Whatever comes from evidence is made visible and harmless here, in one place, for every page."""
+"""Fill the templates of pages. All text from evidence is escaped here, for every page."""
 
 from functools import cache
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def require_engine() -> None:
-    """Ask, before the work, for what pages are made with.
+    """Check, before the work begins, that the template engine is installed.
 
     Raises:
         MissingExtra: jinja2 is not installed.
@@ -23,9 +23,9 @@ def require_engine() -> None:
 
 
 def fill_page(template: str, **values: Any) -> str:
-    """The page that a template makes of the values.
+    """Fill a template with values and return the page.
 
-    Every value that a template writes goes through `escape_text`, so that no control or bidi character reaches the page, and then through
+    Every value that a template writes is passed through `escape_text`, so that no control or bidi character reaches the page, and then through
     jinja's escaping of markup: a value can change neither elements nor attributes. A name that is not given is an error, never an empty text.
 
     Raises:
@@ -53,7 +53,7 @@ def _environment() -> "Environment":
 
 
 def _visible(value: Any) -> Any:
-    # Markup is what a macro of ours made; its parts have been through here.
+    # A macro of a template made this markup; its parts have been escaped before.
     if isinstance(value, str) and not hasattr(value, "__html__"):
         return escape_text(value)
     return value

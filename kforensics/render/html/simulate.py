@@ -1,10 +1,14 @@
-"""A scenario as one page without script: a frame a step, each a lane a broker, side by side to be moved through."""
+"""A scenario as one page without scripts: one frame per step with one lane per broker, side by side to scroll through."""
 
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from kforensics.commands.result import Result
+from kforensics.commands.simulate import Replays
 from kforensics.damage import Absent
+from kforensics.findings.answers.model import Answer
 from kforensics.render.escape import escape_text
+from kforensics.render.view import View
 from kforensics.simulation.rows import ReplicaRow, Row
 from kforensics.simulation.scenario import Replay
 
@@ -24,14 +28,20 @@ _LANE_WIDTH = 330
 _CHARACTER_WIDTH = 8
 
 
-def page(found: Sequence[Replay]) -> Iterator[str]:
+def write(result: Result[Replays], _view: View) -> Iterator[str]:
     """The page, piece by piece."""
+    assert result.answer is not None
+    return page(result.body.replays, result.answer)
+
+
+def page(found: Sequence[Replay], answer: Answer) -> Iterator[str]:
+    """The page of replays, with their answer under its title."""
     title = escape(escape_text(found[0].scenario.title))
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     yield (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{title}</title><style>{_STYLE}</style></head><body>\n<h1>{title}</h1>\n"
+        f"<title>{title}</title><style>{_STYLE}</style></head><body>\n<h1>{title}</h1>\n<p>{escape(escape_text(answer.headline))}</p>\n"
         "<p>A frame a step, to be moved through sideways. A bar is a log, record by record where it is short; its "
         "colours change with the leader epoch, the red line is the high watermark; a green name is in the ISR, a pale lane is down.</p>\n"
     )

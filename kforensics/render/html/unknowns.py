@@ -1,13 +1,13 @@
-"""What stays open after all evidence: cuts without a cause, and records of which nothing tells whether they were committed."""
+"""The open questions: truncations without a known cause, and records that may or may not have been committed."""
 
 from kforensics.commands.explain import Explanation
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
-from kforensics.render.text.screen import counted
+from kforensics.words import counted
 
 
 def unknowns(result: Explanation) -> list[str]:
-    """A sentence for each question that the inputs do not answer."""
+    """Return a sentence for each question that the inputs do not answer."""
     incidents = [incident for incident in result.incidents if incident.partition.topic not in METADATA_TOPICS]
     losses = [loss for incident in incidents for loss in incident.losses]
     truncations = [truncation for incident in incidents for truncation in incident.truncations]
@@ -19,7 +19,7 @@ def unknowns(result: Explanation) -> list[str]:
     logged_only = [loss for loss in losses if not loss.held_by]
     if logged_only:
         sentences.append(
-            f"What {counted(sum(loss.records for loss in logged_only), 'record')} said that only log lines tell of: no copy is among the inputs."
+            f"The content of {counted(sum(loss.records for loss in logged_only), 'record')} that only log lines show: no copy is among the inputs."
         )
     causeless = [truncation for truncation in truncations if truncation.cause.name is CauseName.UNKNOWN]
     if causeless:

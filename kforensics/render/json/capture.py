@@ -1,21 +1,15 @@
-"""The document of `capture --format json`."""
+"""The document of `capture`: `kforensics/capture/1`."""
 
-from kforensics.commands.capture import CaptureResult
-from kforensics.render.json.answer import plain_answer
-from kforensics.render.json.document import document
+from collections.abc import Iterator
+
+from kforensics.commands.capture import CaptureReport
+from kforensics.commands.result import Result
+from kforensics.render.json.document import DocumentBody, document
+from kforensics.render.view import View
 
 
-def capture_document(result: CaptureResult, exit_code: int) -> str:
-    """What was captured, or would be."""
-    return document(
-        "capture",
-        inputs=result.inputs,
-        findings=result.findings,
-        problems=result.problems,
-        exit_code=exit_code,
-        answer=plain_answer(result.answer),
-        node_id=result.node_id,
-        cluster_id=result.cluster_id,
-        plan=result.plan,
-        capture=result.capture,
-    )
+def write(result: Result[CaptureReport], _view: View) -> Iterator[str]:
+    """The fields that `docs/json.md` promises."""
+    body = result.body
+    fields = {"node_id": body.node_id, "cluster_id": body.cluster_id, "plan": body.plan, "capture": body.capture}
+    return document(result, DocumentBody(name="capture", fields=fields))

@@ -1,16 +1,57 @@
 """The comparison of replicas as JSON: the `partitions` of the document that `docs/json.md` promises."""
 
+import json
+import zlib
+from collections.abc import Iterator
 from typing import Any
 
+from kforensics.commands.diff import DiffResult
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
+from kforensics.findings.answers.diff import partition_state
+from kforensics.findings.answers.model import State
 from kforensics.protocol.truncation import TruncationStep
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
+from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, WhatIf
+from kforensics.render.json.document import DocumentBody, document, json_line, seal_objects, to_plain
+from kforensics.render.view import View
 
 
-def plain_report(report: PartitionReport) -> dict[str, Any]:
-    """One partition as the promise of `docs/json.md` has it."""
+def write(result: Result[DiffResult], _view: View) -> Iterator[str]:
+    """The document, piece by piece."""
+    return document(result, DocumentBody(name="diff", streams={"partitions": _flat_reports(result.body)}))
+
+
+def write_lines(result: Result[DiffResult], _view: View) -> Iterator[str]:
+    """An object a line: partitions, seal, findings, problems."""
+    for report in _flat_reports(result.body):
+        yield report + "\n"
+    for value in (*seal_objects(result), *result.findings, *result.problems):
+        yield json_line(value)
+
+
+def flatten(report: PartitionReport, state: State) -> bytes:
+    """A report with the state of its partition as it is written, small enough to be kept for each of a million partitions."""
+    return zlib.compress(json.dumps(to_plain(plain_report(report, state))).encode(), 1)
+
+
+def _flat_reports(result: DiffResult) -> Iterator[str]:
+    for one in result.partitions:
+        if one.plain is not None:
+            yield zlib.decompress(one.plain).decode()
+        elif one.report is not None:
+            yield json.dumps(to_plain(plain_report(one.report, one.state)))
+
+
+def plain_report(report: PartitionReport, state: State | None = None) -> dict[str, Any]:
+    """One partition as the promise of `docs/json.md` has it.
+
+    Args:
+        report: of the partition.
+        state: where more is known than the report shows, such as files that could not be read.
+    """
     leader = report.leader
     return {
         "topic": report.partition.topic,
@@ -23,12 +64,29 @@ def plain_report(report: PartitionReport) -> dict[str, Any]:
             "leader_epoch": leader.leader_epoch,
             "source": leader.source,
             "reason": leader.reason,
+            "is_known": leader.is_known,
+            "tied_with": leader.tied_with,
             "citations": leader.citations,
         },
         "verdict": report.verdict,
+        "state": (state or partition_state(report)).value,
         "replicas": [_plain_replica(replica) for replica in report.replicas],
         "what_if": [_plain_what_if(choice) for choice in report.what_if],
         "missing_replicas": report.missing_replicas,
+        "assigned_replicas": report.assigned,
+        "isr": _sorted(report.isr),
+        "electable": _sorted(report.electable),
+        "sole_holders": [_plain_holder(holder) for holder in report.sole_holders],
+        "unassigned_holders": [_plain_holder(holder) for holder in report.unassigned_holders],
+        "emptied_replicas": [
+            {
+                "broker_id": one.broker_id,
+                "is_certain": one.is_certain,
+                "is_electable": one.is_electable,
+                "reason": one.reason,
+            }
+            for one in report.emptied
+        ],
     }
 
 
@@ -51,6 +109,9 @@ def _plain_replica(report: ReplicaReport) -> dict[str, Any]:
         "verdict": report.verdict,
         "protocol": protocol if isinstance(protocol, Absent) else protocol.name,
         "protocol_reason": protocol if isinstance(protocol, Absent) else protocol.reason,
+        "by_other_protocols": [
+            {"protocol": name, "truncates_to": offset} for name, offset in report.by_other_protocols
+        ],
         "expected_truncation": _plain_truncation(report.truncation),
         "truncation_without_epoch_checkpoint": Absent.NOT_APPLICABLE
         if report.without_file is None
@@ -61,8 +122,24 @@ def _plain_replica(report: ReplicaReport) -> dict[str, Any]:
             "offset": report.divergence.offset,
             "kind": report.divergence.kind,
             "detail": report.divergence.detail,
+            "is_open": report.divergence.is_open,
             "citations": report.divergence.citations,
         },
+    }
+
+
+def _sorted(brokers: frozenset[int] | Absent) -> Any:
+    return brokers if isinstance(brokers, Absent) else sorted(brokers)
+
+
+def _plain_holder(holder: SoleHolder) -> dict[str, Any]:
+    return {
+        "broker_id": holder.view.replica.broker_id,
+        "first_offset": holder.offsets.first,
+        "last_offset": holder.offsets.last,
+        "records": holder.counts.records,
+        "committed": _plain_counts(holder.counts),
+        "is_tail_of_a_copy": holder.is_tail_of_a_copy,
     }
 
 
@@ -75,6 +152,7 @@ def _plain_truncation(expected: ExpectedTruncation | None) -> Any:
         return Absent.NOT_APPLICABLE
     return {
         "offset": expected.offset,
+        "target_offset": expected.target_offset,
         "rule": expected.outcome.rule,
         "steps": [{**_plain_step(step), "sentence": step.sentence()} for step in expected.outcome.steps],
         "records": expected.counts.records,
@@ -130,6 +208,7 @@ def _plain_what_if(choice: WhatIf) -> dict[str, Any]:
             }
             for view, expected in choice.truncations
         ],
+        "discarded": _plain_counts(choice.discarded),
         "lost_certain": choice.lost_certain,
         "lost_possible": choice.lost_possible,
         "kept_divergent": choice.kept_divergent,

@@ -8,7 +8,7 @@ import base64
 import dataclasses
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import PurePath
 from typing import Any
@@ -16,56 +16,82 @@ from typing import Any
 import numpy as np
 
 from kforensics import __version__
+from kforensics.commands.result import Result
+from kforensics.commands.sealing.report import CheckedSeal
 from kforensics.damage import Absent, Span
-from kforensics.evidence.model import Citation, Input, Problem
-from kforensics.findings.model import Finding
+from kforensics.evidence.model import Citation, Problem
+from kforensics.evidence.seal.state import Change
+from kforensics.render.json.answer import plain_answer
 from kforensics.units import EpochEntry
 
 
-def document(
-    command: str,
-    *,
-    inputs: Iterable[Input],
-    findings: Iterable[Finding],
-    problems: Iterable[Problem],
-    exit_code: int,
-    **body: Any,
-) -> str:
-    """The one document of `--format json`, ending in a line break; `body` is what the command adds."""
-    whole = {
-        "schema": f"kforensics/{command}/1",
-        "tool_version": __version__,
-        "inputs": inputs,
-        **body,
-        "findings": findings,
-        "problems": problems,
-        "exit_code": int(exit_code),
-    }
-    return json.dumps(to_plain(whole), indent=2) + "\n"
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentBody:
+    """The part that a command adds to a document."""
+
+    name: str
+    """The name of its schema."""
+    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    streams: Mapping[str, Iterable[str]] = dataclasses.field(default_factory=dict)
+    """Lists too long to hold: their items are JSON already."""
+    after: Callable[[], Mapping[str, Any]] = dict
+    """Gives the fields that are known only when the streams have been written."""
 
 
-def document_pieces(
-    command: str,
-    *,
-    inputs: Iterable[Input],
-    findings: Iterable[Finding],
-    problems: Iterable[Problem],
-    exit_code: int,
-    streams: Mapping[str, Iterable[str]],
-    **body: Any,
-) -> Iterator[str]:
-    """The same document piece by piece, for lists too long to hold: `streams` are lists whose items are JSON already."""
-    head = {"schema": f"kforensics/{command}/1", "tool_version": __version__, "inputs": inputs, **body}
-    tail = {"findings": findings, "problems": problems, "exit_code": int(exit_code)}
+def document(result: Result[Any], body: DocumentBody) -> Iterator[str]:
+    """The one document of `--format json`, piece by piece, ending in a line break.
+
+    Args:
+        result: gives inputs, answer, findings, problems, exit code and seal.
+        body: what the command adds.
+    """
+    head = {"schema": f"kforensics/{body.name}/1", "tool_version": __version__, "inputs": result.inputs, **body.fields}
+    if result.seal is not None:
+        head["seal"] = plain_seal(result.seal)
     yield json.dumps(to_plain(head), indent=2)[:-2]
-    for name, items in streams.items():
+    for name, items in body.streams.items():
         yield f',\n  "{name}": ['
         separator = "\n    "
         for item in items:
             yield separator + item
             separator = ",\n    "
         yield "]"
+    found = result.conclusion
+    tail = {
+        **body.after(),
+        **({} if found.answer is None else {"answer": plain_answer(found.answer)}),
+        "findings": found.findings,
+        "problems": found.problems,
+        "exit_code": result.exit_code,
+    }
     yield ",\n" + json.dumps(to_plain(tail), indent=2)[2:] + "\n"
+
+
+def typed_lines(*kinds: tuple[str, Iterable[Any]]) -> Iterator[str]:
+    """Values as lines, each with its type before its fields."""
+    for kind, values in kinds:
+        for value in values:
+            yield json_line({"type": kind, **to_plain(value)})
+
+
+def plain_seal(seal: CheckedSeal) -> Mapping[str, Any]:
+    """The seal as the document of a report shows it."""
+    return {
+        "manifest_sha256": seal.manifest_sha256,
+        "tool_version": seal.tool_version,
+        **to_plain(seal.envelope),
+        "holds": seal.holds,
+        "sealed": seal.sealed,
+        "held": seal.held,
+        "changes": {change.value: seal.changes[change] for change in Change},
+        "uncovered": seal.uncovered,
+    }
+
+
+def seal_objects(result: Result[Any]) -> Iterator[Mapping[str, Any]]:
+    """The seal as an object of `--format jsonl`, where there is one."""
+    if result.seal is not None:
+        yield plain_seal(result.seal)
 
 
 def json_line(value: Any) -> str:

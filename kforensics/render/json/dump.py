@@ -1,4 +1,4 @@
-"""What `dump` found, as JSON; the field names are a promise (`docs/json.md`)."""
+"""The result of `dump` as JSON; the field names are a promise (`docs/json.md`)."""
 
 import json
 import math
@@ -18,10 +18,9 @@ from kforensics.formats.log.batch_table import (
 )
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Undecoded
+from kforensics.render.batches import CODECS, NO_TIME
 from kforensics.render.json.document import plain_bytes, to_plain
 
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-NO_TIME = -1
 NOT_APPLICABLE = {"absent": Absent.NOT_APPLICABLE.value}
 NOT_WRITTEN = {"absent": Absent.NOT_WRITTEN.value}
 UNREADABLE = {"absent": Absent.UNREADABLE.value}
@@ -178,7 +177,7 @@ def dump_line(plain: dict[str, Any], label: str = "") -> str:
 
 
 def _plain_value(value: Any) -> Any:
-    """What the encoder can't write by itself: bytes, and a member's blob with its bytes beside what they mean."""
+    """Return what the encoder can't write by itself: bytes, and a member's blob with its bytes beside what they mean."""
     if isinstance(value, MemberBlob):
         message = plain_message(value.message)
         fields = message.pop("fields")

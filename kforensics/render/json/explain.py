@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kforensics.commands.explain import Explanation
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import TIMELINE_ALIASES
 from kforensics.evidence.model import Citation
@@ -11,8 +12,21 @@ from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
+from kforensics.render.json.document import DocumentBody, document, json_line, seal_objects
 from kforensics.render.times import utc_text
+from kforensics.render.view import View
 from kforensics.units import TopicPartition
+
+
+def write(result: Result[Explanation], _view: View) -> Iterator[str]:
+    """The document."""
+    return document(result, DocumentBody(name="explain", fields=plain_explanation(result.body)))
+
+
+def write_lines(result: Result[Explanation], _view: View) -> Iterator[str]:
+    """An object a line: the explanation, seal, findings, problems."""
+    items = (*explanation_lines(result.body), *seal_objects(result), *result.findings, *result.problems)
+    return (json_line(item) for item in items)
 
 
 def plain_explanation(result: Explanation) -> dict[str, Any]:
@@ -73,7 +87,7 @@ def plain_entry(entry: TimelineEntry) -> dict[str, Any]:
 
 
 def plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
-    """One cut that happened."""
+    """One truncation that happened."""
     return {
         "broker_id": truncation.broker_id,
         **_names(truncation.topic_partition),
@@ -138,6 +152,7 @@ def plain_bug(bug: BugTrace) -> dict[str, Any]:
 def _plain_incident(incident: PartitionIncident) -> dict[str, Any]:
     return {
         **_names(incident.partition),
+        "state": incident.state,
         "leader": incident.leader,
         "log_start_offset": incident.log_start_offset,
         "log_end_offset": incident.log_end_offset,

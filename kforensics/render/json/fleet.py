@@ -1,22 +1,34 @@
 """The audit of a fleet, and the comparison of two, as JSON documents."""
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kforensics.commands.fleet_summary import AuditComparison, FleetSummary
-from kforensics.render.json.document import document
+from kforensics.commands.result import Result
+from kforensics.findings.fleet_summary import AuditComparison, FleetSummary, ScanResult
+from kforensics.render.json.document import DocumentBody, document
+from kforensics.render.view import View
 
 
-def fleet_document(command: str, summary: FleetSummary, exit_code: int) -> str:
-    """The document of `--format json`."""
-    return document(
-        command,
-        inputs=summary.inputs,
-        findings=summary.findings,
-        problems=summary.problems,
-        exit_code=exit_code,
-        **plain_summary(summary),
-    )
+def write(result: Result[FleetSummary], _view: View) -> Iterator[str]:
+    """The document of an audit, or of a report of one."""
+    return document(result, DocumentBody(name=result.command.replace(" ", "-"), fields=plain_summary(result.body)))
+
+
+def write_comparison(result: Result[AuditComparison], _view: View) -> Iterator[str]:
+    """The document of `fleet report --since`."""
+    names = ("earlier", "later", "new_findings", "gone_findings", "changes", "new_nodes", "gone_nodes", "problem_count")
+    return document(result, DocumentBody(name="fleet-comparison", fields=_fields(result.body, names)))
+
+
+def write_scan(result: Result[ScanResult], _view: View) -> Iterator[str]:
+    """The document of `fleet scan`."""
+    names = ("replicas", "segments", "read_bytes", "reused_segments", "evidence", "evidence_bytes")
+    return document(result, DocumentBody(name="fleet-scan", fields=_fields(result.body, names)))
+
+
+def _fields(value: object, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
 
 
 def plain_summary(summary: FleetSummary) -> dict[str, Any]:
@@ -55,26 +67,7 @@ def plain_summary(summary: FleetSummary) -> dict[str, Any]:
         "reused_segments",
     )
     return {
-        **{name: getattr(summary, name) for name in names},
+        **_fields(summary, names),
         "partitions": [json.loads(one.report) for one in summary.worst],
         "tables": summary.tables,
     }
-
-
-def comparison_document(comparison: AuditComparison, exit_code: int) -> str:
-    """The document of `fleet report --since`."""
-    return document(
-        "fleet-comparison",
-        inputs=(),
-        findings=(),
-        problems=(),
-        exit_code=exit_code,
-        earlier=comparison.earlier,
-        later=comparison.later,
-        new_findings=comparison.new_findings,
-        gone_findings=comparison.gone_findings,
-        changes=comparison.changes,
-        new_nodes=comparison.new_nodes,
-        gone_nodes=comparison.gone_nodes,
-        problem_count=comparison.problem_count,
-    )

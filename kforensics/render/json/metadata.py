@@ -1,14 +1,41 @@
 """The history of a cluster's metadata as plain JSON values."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from kforensics.commands.metadata import MetadataRequest, MetadataView
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.compare import LogComparison
 from kforensics.evidence.metadata.events import MetadataEvent
 from kforensics.evidence.metadata.state import BrokerState, MetadataState, PartitionState, TopicState, When
-from kforensics.render.json.document import to_plain
+from kforensics.render.json.document import DocumentBody, document, json_line, to_plain
 from kforensics.render.times import utc_text
+from kforensics.render.view import View
+
+
+def write(result: Result[MetadataView], _view: View) -> Iterator[str]:
+    """The document, piece by piece."""
+    body = result.body
+    fields = {**plain_comparison(body.comparison), "state": _selected(plain_state(body.state), body.request)}
+    events = (json_line(plain_event(event)).rstrip() for event in body.events)
+    return document(result, DocumentBody(name="metadata", fields=fields, streams={"events": events}))
+
+
+def write_lines(result: Result[MetadataView], _view: View) -> Iterator[str]:
+    """An event a line."""
+    return (json_line(plain_event(event)) for event in result.body.events)
+
+
+def _selected(plain: dict[str, Any], asked: MetadataRequest) -> dict[str, Any]:
+    """The state, down to the topic and partition that were asked for."""
+    if asked.topic is None:
+        return plain
+    topics = [topic for topic in plain["topics"] if topic["name"] == asked.topic]
+    if asked.partition is not None:
+        for topic in topics:
+            topic["partitions"] = [one for one in topic["partitions"] if one["partition"] == asked.partition]
+    return {**plain, "topics": topics}
 
 
 def plain_when(when: When) -> dict[str, Any]:

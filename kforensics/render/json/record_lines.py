@@ -9,7 +9,8 @@ import numpy as np
 
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.records import parse_headers
-from kforensics.render.json.dump import NO_TIME, NOT_APPLICABLE, NOT_WRITTEN, plain_header
+from kforensics.render.batches import NO_TIME
+from kforensics.render.json.dump import NOT_APPLICABLE, NOT_WRITTEN, plain_header
 
 _NOT_APPLICABLE = json.dumps(NOT_APPLICABLE).encode()
 _NOT_WRITTEN = json.dumps(NOT_WRITTEN).encode()
@@ -52,7 +53,7 @@ def _numbers(values: np.ndarray, absent: np.ndarray, token: bytes) -> Column:
     if absent.all():
         return token, None
     return b"%b", [
-        token if gone else b"%d" % value for value, gone in zip(values.tolist(), absent.tolist(), strict=True)
+        token if is_absent else b"%d" % value for value, is_absent in zip(values.tolist(), absent.tolist(), strict=True)
     ]
 
 

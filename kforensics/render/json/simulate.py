@@ -1,12 +1,43 @@
 """The results of `kforensics simulate` as plain values for JSON: the promise of `docs/json.md`."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kforensics.commands.result import Result
+from kforensics.commands.simulate import Replays
 from kforensics.damage import Absent
+from kforensics.render.json.document import DocumentBody, document
+from kforensics.render.view import View
 from kforensics.simulation.explore import Exploration, TraceStep
 from kforensics.simulation.model_values import ModelReplica, ModelState
 from kforensics.simulation.rows import Row
-from kforensics.simulation.scenario import Replay
+from kforensics.simulation.scenario import Replay, Scenario
+
+
+def write_list(result: Result[Sequence[Scenario]], _view: View) -> Iterator[str]:
+    """The built-in scenarios."""
+    return _document(result, {"scenarios": [{"name": one.name, "title": one.title} for one in result.body]})
+
+
+def write_replays(result: Result[Replays], _view: View) -> Iterator[str]:
+    """A scenario under the one protocol that was asked for, or under each."""
+    bodies = [replay_body(each) for each in result.body.replays]
+    several = {"scenario": result.body.replays[0].scenario.name, "protocols": bodies}
+    return _document(result, bodies[0] if result.body.is_one else several)
+
+
+def write_exploration(result: Result[Exploration], _view: View) -> Iterator[str]:
+    """Write what a search found."""
+    return _document(result, exploration_body(result.body))
+
+
+def write_written(result: Result[Mapping[str, Any]], _view: View) -> Iterator[str]:
+    """Write what was written."""
+    return _document(result, {"written": result.body})
+
+
+def _document(result: Result[Any], fields: Mapping[str, Any]) -> Iterator[str]:
+    return document(result, DocumentBody(name="simulate", fields=fields))
 
 
 def replay_body(one: Replay) -> dict[str, Any]:
@@ -20,7 +51,7 @@ def replay_body(one: Replay) -> dict[str, Any]:
 
 
 def exploration_body(found: Exploration) -> dict[str, Any]:
-    """What a search found."""
+    """Return what a search found."""
     violation: Any = found.violation
     if not isinstance(found.violation, Absent):
         violation = {
@@ -40,15 +71,15 @@ def exploration_body(found: Exploration) -> dict[str, Any]:
 
 def _step(row: Row) -> dict[str, Any]:
     leader, follower = row.replica(row.leader), row.replica(row.follower)
-    nobody = Absent.NOT_APPLICABLE
+    no_replica = Absent.NOT_APPLICABLE
     return {
         "event": row.event,
         "broker_id": row.broker_id,
-        "leader_leo": leader.log_end_offset if leader else nobody,
+        "leader_leo": leader.log_end_offset if leader else no_replica,
         "remote_leo": row.remote_log_end_offset,
-        "leader_hw": leader.high_watermark if leader else nobody,
-        "follower_leo": follower.log_end_offset if follower else nobody,
-        "follower_hw": follower.high_watermark if follower else nobody,
+        "leader_hw": leader.high_watermark if leader else no_replica,
+        "follower_leo": follower.log_end_offset if follower else no_replica,
+        "follower_hw": follower.high_watermark if follower else no_replica,
         "time_ms": row.time_ms,
         "leader": row.leader,
         "leader_epoch": row.leader_epoch,

@@ -1,14 +1,43 @@
 """`verify` as rows of JSON: the elements of `files`, and counts over all of them."""
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kforensics.commands.result import Result
+from kforensics.commands.verify import VerifyResult
 from kforensics.damage import Absent, Cause, Damage
 from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileKind, FileReport, FileState
 from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
+from kforensics.render.json.answer import plain_answer
+from kforensics.render.json.document import DocumentBody, document, seal_objects, to_plain, typed_lines
+from kforensics.render.view import View
 from kforensics.units import OffsetRange
+
+
+def write(result: Result[VerifyResult], _view: View) -> Iterator[str]:
+    """The document piece by piece: a row a file is too much to hold where there are a million."""
+    body = result.body
+    rows = (json.dumps(to_plain(file_row(report, body.intact))) for report in body.files)
+    fields = {"level": body.level.value, "totals": totals(body.verification)}
+    return document(result, DocumentBody(name="verify", fields=fields, streams={"files": rows}))
+
+
+def write_lines(result: Result[VerifyResult], _view: View) -> Iterator[str]:
+    """An object a line, each with its type."""
+    body = result.body
+    assert result.answer is not None
+    return typed_lines(
+        ("answer", (plain_answer(result.answer),)),
+        ("input", result.inputs),
+        ("seal", seal_objects(result)),
+        ("file", (file_row(report, body.intact) for report in body.files)),
+        ("finding", result.findings),
+        ("problem", result.problems),
+        ("totals", ({**totals(body.verification), "exit_code": result.exit_code},)),
+    )
 
 
 def file_row(report: FileReport, intact: IntactReplicas) -> dict[str, Any]:

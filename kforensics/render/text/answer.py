@@ -1,12 +1,16 @@
 """An answer as the first lines of a screen: headline, NOW, WHO TO TELL, LATER, CAN'T TELL."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from rich.text import Text
 
+from kforensics.commands.result import Result
+from kforensics.errors import UsageError
 from kforensics.findings.answers.model import CALM, STATES, Answer
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import Style, wrapped
+from kforensics.render.view import View
 
 MOST_LINES = 12
 """Lines of an answer before the first fact: whoever reads it has to act on it."""
@@ -54,3 +58,14 @@ def brief_lines(answer: Answer) -> list[str]:
             more = f" (+{len(sentences) - 1} more)" if len(sentences) > 1 else ""
             lines.append(f"- *{label.capitalize()}*: {sentences[0]}{more}")
     return [escape_text(line) for line in lines]
+
+
+def write_brief(result: Result[Any], _view: View) -> Iterator[str]:
+    """The answer of a result for a chat.
+
+    Raises:
+        UsageError: the command gives no answer.
+    """
+    if result.answer is None:
+        raise UsageError(f"{result.command} gives no answer that could be shortened")
+    return (f"{line}\n" for line in brief_lines(result.answer))

@@ -4,17 +4,24 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from kforensics.commands.capture import CaptureResult, WrittenCapture
+from kforensics.commands.capture import CaptureReport, WrittenCapture
+from kforensics.commands.result import Result
 from kforensics.render.escape import escape_text
-from kforensics.render.text.answer import answer_lines
-from kforensics.render.text.screen import INDENT, byte_count, counted, wrapped
+from kforensics.render.text.screen import INDENT, wrapped
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.view import View
+from kforensics.words import byte_count, counted
 
 
-def capture_screen(result: CaptureResult, width: int, *, verbose: bool = False) -> Iterator[Text | str]:
-    """The answer first, then figures; with `verbose` all that could not be read, and what changed meanwhile."""
-    yield from answer_lines(result.answer, command="capture", width=width, most=10_000 if verbose else 12)
+def write(result: Result[CaptureReport], view: View) -> Iterator[str]:
+    """The answer first, then figures; with -v all that could not be read, and what changed meanwhile."""
+    return whole_screen(result, view, _lines(result, view))
+
+
+def _lines(result: Result[CaptureReport], view: View) -> Iterator[Text | str]:
+    width, verbose = view.width, view.verbose
     yield ""
-    one = result.capture
+    one = result.body.capture
     if isinstance(one, WrittenCapture):
         yield from wrapped(
             f"{escape_text(one.path)}: {byte_count(one.bytes)}, out of {byte_count(one.read_bytes)} that were read: "
@@ -29,7 +36,7 @@ def capture_screen(result: CaptureResult, width: int, *, verbose: bool = False) 
                     f"changed meanwhile: {escape_text(path)}", width=width, indent=INDENT * 2, first=INDENT
                 )
     else:
-        plan = result.plan
+        plan = result.body.plan
         speed = f", at {byte_count(plan.bytes_per_second)} a second" if plan.bytes_per_second else ""
         yield from wrapped(
             f"{byte_count(plan.read_bytes)} to read{speed}: {counted(plan.replicas, 'replica')}, {counted(plan.segments, 'segment')}, "

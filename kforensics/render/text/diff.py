@@ -2,23 +2,35 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from rich.text import Text
 
 from kforensics.commands.diff import DiffResult
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
+from kforensics.findings.answers.model import State
 from kforensics.findings.model import Finding
 from kforensics.formats.log.records import Record
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
-from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
+from kforensics.reconcile.replicas.leader import LeaderChoice
+from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
 from kforensics.render.escape import escape_text
 from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane, scale_of
-from kforensics.render.text.diff_answer import answer_lines
-from kforensics.render.text.screen import INDENT, Style, counted, wrapped
+from kforensics.render.text.screen import INDENT, Style, wrapped
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.view import View
 from kforensics.units import TopicPartition
+from kforensics.words import counted, listed
 
+_STATE_WORDS = {
+    State.AT_RISK: "AT RISK",
+    State.MAYBE_AT_RISK: "maybe at risk",
+    State.UNKNOWN: "unknown",
+}
+"""Words for the states of partitions, where no verdict of a replica says it."""
 _LANE_WIDTH = 36
 _QUIET = frozenset({Verdict.LEADER, Verdict.CONSISTENT, Verdict.BEHIND})
 
@@ -27,6 +39,7 @@ _WORDS = {
     Verdict.WILL_TRUNCATE: "WILL TRUNCATE",
     Verdict.LOST: "LOST",
     Verdict.DIFFERENT_TOPIC: "DIFFERENT TOPIC",
+    Verdict.NOT_ASSIGNED: "NOT ASSIGNED",
     Verdict.UNREADABLE: "not compared",
     Verdict.BEHIND: "behind",
     Verdict.CONSISTENT: "consistent",
@@ -34,21 +47,37 @@ _WORDS = {
 }
 
 
+def write(result: Result[DiffResult], view: View) -> Iterator[str]:
+    """The answer, what to do, a block for each partition that needs attention, records where they are asked for, what was not read."""
+    return whole_screen(result, view, _lines(result, view))
+
+
+def _lines(result: Result[DiffResult], view: View) -> Iterator[Text | str]:
+    compared = replace(result.body, findings=result.findings, problems=result.problems)
+    if view.only_findings:
+        yield from finding_lines(compared, view.width)
+    else:
+        yield from diff_screen(compared, verbose=view.verbose, steps=view.steps, width=view.width, unicode=view.unicode)
+    problems = compared.problems
+    if view.show_records:
+        problems = (*problems, *compared.not_captured)
+        yield from record_lines(compared.dropped(), show_payload=view.show_payload)
+    yield from problem_lines(problems, compared.inputs, view.width)
+
+
 def diff_screen(result: DiffResult, *, verbose: bool, steps: bool, width: int, unicode: bool) -> Iterator[Text | str]:
-    """The screen: the answer, what to do, a block for each partition that needs attention, and the rest counted."""
-    yield from answer_lines(result, width)
+    """A block for each partition that needs attention, and the rest counted."""
     for one in result.partitions:
         if one.report is not None:
             yield ""
-            yield from _block(one.report, one.findings, steps=steps, width=width, unicode=unicode)
+            yield from _block(one.report, one.state, one.findings, steps=steps, width=width, unicode=unicode)
             yield from _legend(one.report, result.inputs, width)
     yield from _loose_findings(result.findings, width)
     yield from _closing(result, verbose=verbose, width=width)
 
 
 def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
-    """The answer and one entry a finding, the gravest first."""
-    yield from answer_lines(result, width)
+    """One entry a finding, the gravest first."""
     for item in result.findings:
         yield from wrapped(
             f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
@@ -56,7 +85,7 @@ def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
 
 
 def problem_lines(problems: Sequence[Problem], inputs: Sequence[Input], width: int) -> list[Text | str]:
-    """What could not be read, and where."""
+    """Return what could not be read, and where."""
     lines: list[Text | str] = [""] if problems else []
     for problem in problems:
         where = escape_text(inputs[problem.input].path) if problem.input < len(inputs) else ""
@@ -68,12 +97,12 @@ def problem_lines(problems: Sequence[Problem], inputs: Sequence[Input], width: i
 
 
 def record_lines(
-    goners: Iterable[tuple[TopicPartition, str, Iterable[Record]]], *, show_payload: bool
+    discarded: Iterable[tuple[TopicPartition, str, Iterable[Record]]], *, show_payload: bool
 ) -> Iterator[Text | str]:
-    """The records that would go, one a line: offset and key, and the value where payloads were asked for."""
-    for partition, owner, records in goners:
+    """The records that would be discarded, one a line: offset and key, and the value where payloads were asked for."""
+    for partition, owner, records in discarded:
         yield ""
-        yield Text(f"{escape_text(str(partition))}: records that {owner} would cut", style=Style.HEADING)
+        yield Text(f"{escape_text(str(partition))}: records that {owner} would discard", style=Style.HEADING)
         for record in records:
             key = "null" if record.key is None else escape_text(record.key)
             value = ""
@@ -83,24 +112,21 @@ def record_lines(
 
 
 def _block(
-    report: PartitionReport, findings: Sequence[Finding], *, steps: bool, width: int, unicode: bool
+    report: PartitionReport, state: State, findings: Sequence[Finding], *, steps: bool, width: int, unicode: bool
 ) -> Iterator[Text]:
     name = escape_text(str(report.partition))
     leader = report.leader
     led = "no live replica"
     if leader is not None:
         epoch = "" if isinstance(leader.leader_epoch, Absent) else f", epoch {leader.leader_epoch}"
-        led = f"leader {_short(leader.view)}{epoch}"
-    verdict = _WORDS[report.verdict]
+        led = f"leader {_short(leader.view)}{epoch}" if leader.is_known else f"leader {_short(leader.view)}?"
+    verdict = (
+        _WORDS[report.verdict] if report.verdict not in _QUIET else _STATE_WORDS.get(state, _WORDS[report.verdict])
+    )
     head = f"{name}  {led}"
     yield Text(f"{head}{' ' * max(width - len(head) - len(verdict), 2)}{verdict}", style=Style.HEADING)
     if leader is not None:
-        origin = {
-            "option": "as given",
-            "metadata": f"from the {leader.reason}",
-            "inferred": f"inferred: {leader.reason}",
-        }
-        yield from wrapped(f"leader {origin[leader.source]}", width=width, indent=INDENT * 2, first=INDENT)
+        yield from wrapped(_leader_line(leader), width=width, indent=INDENT * 2, first=INDENT)
     lanes = [_lane(replica) for replica in report.replicas]
     drawn = [
         lane
@@ -116,6 +142,7 @@ def _block(
         yield from _lane_line(replica, draw_lane(lane, scale, marks=marks), lane, numbers, report)
     for replica in report.replicas:
         yield from _explained(replica, steps=steps, width=width)
+    yield from _holders(report, width)
     yield from _other_leaders(report, width)
     for item in findings:
         if item.code not in {"KF201", "KF202", "KF203", "KF204"}:
@@ -124,8 +151,25 @@ def _block(
             )
 
 
+def _leader_line(leader: LeaderChoice) -> str:
+    """Why that replica is taken as leader; what depends on a guess is only true if that replica leads."""
+    who = leader.view.replica.owner
+    if leader.tied_with:
+        others = listed([f"broker {broker}" for broker in leader.tied_with])
+        return (
+            f"leader not known, what follows is true if {who} leads: {others} could as well ({leader.reason} are equal)"
+        )
+    if leader.source == "inferred":
+        return f"leader not known, what follows is true if {who} leads (guessed: {leader.reason})"
+    if leader.source == "option":
+        return "leader as given"
+    if not leader.is_known:
+        return f"what follows is true if {who} leads ({leader.reason})"
+    return f"leader from the {leader.reason}"
+
+
 def _legend(report: PartitionReport, inputs: Sequence[Input], width: int) -> Iterator[Text]:
-    """Which path an input is, where no broker id names a replica."""
+    """The paths of inputs whose replicas no broker id names."""
     for replica in report.replicas:
         directory = replica.view.replica
         if isinstance(directory.broker_id, Absent):
@@ -151,14 +195,15 @@ def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, rep
     if view.replica.state != "live":
         name += f" ({view.replica.state})"
     recorded = view.replica.high_watermark
-    mark = "none" if isinstance(recorded, Absent) else str(recorded.value)
+    recorded_words = "none" if isinstance(recorded, Absent) else str(recorded.value)
     role = "  leader" if report.leader is not None and view is report.leader.view else ""
     if replica.verdict is Verdict.DIFFERENT_TOPIC:
         yield Text(f"{INDENT}{name:<11} another topic of this name: id {escape_text(str(view.replica.topic_id))}")
         return
     style = Style.ANSWER_WARNING if replica.verdict not in _QUIET else Style.PLAIN
     yield Text(
-        f"{INDENT}{name:<11} {lane.start:>{numbers}} {drawn} {lane.end:<{numbers}}  HW {mark}{role}", style=style
+        f"{INDENT}{name:<11} {lane.start:>{numbers}} {drawn} {lane.end:<{numbers}}  HW {recorded_words}{role}",
+        style=style,
     )
 
 
@@ -172,7 +217,9 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
         if expected.counts.markers:
             records += f" and {counted(expected.counts.markers, 'transaction marker')}"
         yield from _labelled(
-            "cut", f"{who} at {expected.offset}: {records} ({expected.dropped.first}..{expected.dropped.last})", width
+            "truncation",
+            f"{who} to {expected.offset}: {records} ({expected.dropped.first}..{expected.dropped.last})",
+            width,
         )
         for run in expected.runs:
             if run.records or run.markers:
@@ -199,7 +246,11 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
                 yield from _labelled("", step.sentence(), width)
     if replica.without_file is not None:
         offset = replica.without_file.offset
-        words = "cuts nothing" if isinstance(offset, Absent) else f"cuts at {offset} ({replica.without_file.rule})"
+        words = (
+            "truncates nothing"
+            if isinstance(offset, Absent)
+            else f"truncates to {offset} ({replica.without_file.rule})"
+        )
         yield from _labelled(
             "no file",
             f"{who} has no usable leader-epoch-checkpoint: epochs are from its batches here; a broker that starts without the file {words}",
@@ -220,8 +271,25 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
         )
 
 
+def _holders(report: PartitionReport, width: int) -> Iterator[Text]:
+    """The replicas that alone hold records, those that have no log, and those that are not given."""
+    for holder in (*report.sole_holders, *report.unassigned_holders):
+        counts = holder.counts
+        if not counts.certain and not counts.possible:
+            continue
+        words = f"{holder.view.replica.owner} alone holds {counted(counts.records, 'record')} ({holder.offsets.first}..{holder.offsets.last}), {counts.certain} certainly committed"
+        if holder.is_tail_of_a_copy:
+            words += "; others may hold them too, and were copied earlier while they ran, or lost power"
+        yield from _labelled("alone", words, width)
+    for one in report.emptied:
+        yield from _labelled("no log", f"broker {one.broker_id} should hold it: {one.reason}", width)
+    if report.missing_replicas:
+        missing = listed([f"broker {broker}" for broker in report.missing_replicas])
+        yield from _labelled("not given", f"{missing}: assigned to it, and not among the inputs", width)
+
+
 def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
-    interesting = [w for w in report.what_if if w.truncations or w.kept_divergent]
+    interesting = [w for w in report.what_if if w.truncations or w.kept_divergent or any(w.rank)]
     if not interesting or report.leader is None:
         return
     for choice in report.what_if:
@@ -230,32 +298,25 @@ def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
         parts = [_truncation_words(view, expected) for view, expected in choice.truncations]
         if choice.kept_divergent:
             parts.append(f"{counted(choice.kept_divergent, 'replica')} would keep other content")
-        yield from _labelled("if led by", f"{_short(choice.leader)}: {'; '.join(parts) or 'nothing is cut'}", width)
-    best = min(report.what_if, key=_loss_of)
-    worst = max(report.what_if, key=_loss_of)
-    if _loss_of(worst)[:2] != (0, 0):
-        losses = ", ".join(
-            f"{_short(w.leader)} loses {w.lost_certain} certain and {w.lost_possible} possible"
-            for w in sorted(report.what_if, key=_loss_of)
-        )
-        equal = _loss_of(best)[:3] == _loss_of(worst)[:3]
         yield from _labelled(
-            "least",
-            losses
-            if not equal
-            else f"every leader loses the same: {best.lost_certain} certain, {best.lost_possible} possible",
-            width,
+            "if led by", f"{_short(choice.leader)}: {'; '.join(parts) or 'nothing is truncated'}", width
         )
+    ranked = sorted(report.what_if, key=lambda choice: (choice.rank, str(choice.leader.replica.broker_id)))
+    best, worst = ranked[0], ranked[-1]
+    if worst.rank[:2] == (0, 0):
+        return
+    words = ", ".join(
+        f"{_short(w.leader)} loses {w.lost_certain} certain and {w.lost_possible} possible" for w in ranked
+    )
+    if best.rank == worst.rank:
+        words = f"every leader loses the same: {best.lost_certain} certain, {best.lost_possible} possible"
+    yield from _labelled("least", words, width)
 
 
 def _truncation_words(view: LoadedLog, expected: ExpectedTruncation) -> str:
     counts = expected.lost if expected.lost.records else expected.counts
     certain = f" ({counts.certain} certainly committed)" if counts.certain else ""
-    return f"{view.replica.owner} would cut {counted(expected.counts.records, 'record')} at {expected.offset}{certain}"
-
-
-def _loss_of(choice: WhatIf) -> tuple[int, int, int, str]:
-    return (choice.lost_certain, choice.lost_possible, choice.kept_divergent, str(choice.leader.replica.broker_id))
+    return f"{view.replica.owner} would truncate to {expected.offset}: {counted(expected.counts.records, 'record')}{certain}"
 
 
 def _labelled(label: str, words: str, width: int) -> list[Text]:
@@ -277,19 +338,19 @@ def _closing(result: DiffResult, *, verbose: bool, width: int) -> Iterator[Text 
     quiet = [one for one in result.partitions if one.report is None]
     if not quiet or verbose:
         return
-    count = Counter(r.verdict for r in quiet)
+    count = Counter(one.state for one in quiet)
     parts = [
-        f"{count[v]} {w}"
-        for v, w in (
-            (Verdict.CONSISTENT, "consistent"),
-            (Verdict.BEHIND, "behind and catching up"),
-            (Verdict.LEADER, "with one replica here"),
+        f"{count[state]} {words}"
+        for state, words in (
+            (State.AGREE, "agree"),
+            (State.BEHIND, "with a replica that is behind"),
+            (State.UNKNOWN, "unknown"),
         )
-        if count[v]
+        if count[state]
     ]
     yield ""
     yield from wrapped(
-        f"{counted(len(quiet), 'partition needs', 'partitions need')} nothing: {', '.join(parts)} (-v lists them).",
+        f"No block for {counted(len(quiet), 'partition')}: {', '.join(parts)} (-v lists them).",
         width=width,
         style=Style.QUIET,
     )

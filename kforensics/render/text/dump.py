@@ -1,8 +1,10 @@
-"""What `dump` found, line by line for people: what a checkpoint's line means, payloads escaped."""
+"""The output of `dump` as text, line by line, with the meaning of checkpoint lines; payloads are escaped."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kforensics.commands.dump import DumpContent
+from kforensics.commands.result import Result
 from kforensics.damage import Absent, Damage, Gravity
 from kforensics.evidence.content.items import BatchItem, DumpItem, RecordItem
 from kforensics.evidence.content.record_meaning import MemberBlob, Message
@@ -15,24 +17,41 @@ from kforensics.formats.log.batch_table import (
     TRANSACTIONAL_BIT,
 )
 from kforensics.formats.messages.schema import UNKNOWN_TAGGED_FIELDS, Undecoded
+from kforensics.render.batches import CODECS, NO_TIME
 from kforensics.render.escape import escape_text
-from kforensics.render.json.dump import CODECS, NO_TIME
-from kforensics.render.text.screen import counted
 from kforensics.render.times import utc_text
+from kforensics.render.view import View
+from kforensics.words import counted
 
 HEX_WIDTH = 32
-"""Bytes in one line of a payload."""
+"""The bytes in one line of a payload."""
 
 _MEANINGS = {
     "replication-offset-checkpoint": "high watermark: this broker knew every record below {offset} to be committed",
     "recovery-point-offset-checkpoint": "recovery point: every record below {offset} was flushed to disk",
     "log-start-offset-checkpoint": "log start: every record below {offset} was deleted",
-    "cleaner-offset-checkpoint": "cleaned up to {offset}: below it old records of a key may be gone by compaction",
+    "cleaner-offset-checkpoint": "cleaned up to {offset}: below it compaction may have removed older records of a key",
 }
 
 
+def write(result: Result[DumpContent], view: View) -> Iterator[str]:
+    """The content, as it is read; the answer is known only when all of it has been."""
+    content = result.body
+    several = len(content) > 1
+    for number, file in enumerate(content.files()):
+        if several:
+            yield ("\n" if number else "") + escape_text(file.shown) + "\n"
+        unread = len(content.problems)
+        item = None
+        for item in file.items():
+            for line in text_lines(item, show_payload=view.show_payload, as_text=view.as_text):
+                yield line + "\n"
+        if item is None and len(content.problems) == unread:
+            yield "no entries\n" if content.request.selection.is_everything else "nothing that was asked for\n"
+
+
 def text_lines(item: DumpItem, *, show_payload: bool, as_text: bool) -> Iterator[str]:
-    """The lines of one item, without line breaks."""
+    """Yield the lines of one item, without line breaks."""
     match item:
         case BatchItem():
             yield _batch_line(item)
@@ -45,7 +64,7 @@ def text_lines(item: DumpItem, *, show_payload: bool, as_text: bool) -> Iterator
 
 
 def damage_lines(damage: Damage) -> Iterator[str]:
-    """A damaged place: what was expected and what is there, then what it costs."""
+    """Yield the lines of a damaged place: the expected and the found bytes, then the lost offsets."""
     what = {Gravity.DAMAGE: "DAMAGE", Gravity.TORN_TAIL: "torn tail"}.get(damage.gravity, "note")
     span = damage.span
     yield (
@@ -80,7 +99,7 @@ def _batch_line(batch: BatchItem) -> str:
         parts += _producer_parts(batch)
         if attributes & DELETE_HORIZON_BIT:
             parts.append(f"delete horizon {utc_text(batch.base_timestamp)}")
-    parts.append(f"crc {batch.crc:08x}" if batch.crc_valid else f"CRC {batch.crc:08x} DOES NOT HOLD")
+    parts.append(f"crc {batch.crc:08x}" if batch.crc_valid else f"CRC {batch.crc:08x} DOES NOT MATCH")
     return "  ".join(parts)
 
 
@@ -137,18 +156,18 @@ def _payload_lines(title: str, payload: bytes | None, *, as_text: bool) -> Itera
 
 
 def message_text(message: Message) -> str:
-    """A message in one line: name, version, and the fields that say something."""
+    """Format a message in one line: name, version, and the fields that differ from their defaults."""
     name = escape_text(message.name or "message")
     version = "" if message.version is None else f" v{message.version}"
     if isinstance(message, Undecoded):
         return f"{name}{version}: not understood: {escape_text(message.reason)}"
     fields = " ".join(f"{key}={field_text(value)}" for key, value in message.fields.items() if value is not None)
-    trailing = f" and {counted(message.trailing, 'byte')} that no field claims" if message.trailing else ""
+    trailing = f" and {counted(message.trailing, 'byte')} that belong to no field" if message.trailing else ""
     return f"{name}{version} {fields}{trailing}".rstrip()
 
 
 def field_text(value: Any) -> str:
-    """A field's value in one line, escaped."""
+    """Format the value of a field in one line, escaped."""
     match value:
         case Absent():
             return f"({value.value})"
@@ -188,8 +207,8 @@ def _entry_line(entry: FileEntry) -> str:
                 f"last stable offset {fields['last_stable_offset']}"
             )
         case "producer-snapshot":
-            holds = "holds" if fields["crc_valid"] else "DOES NOT HOLD"
-            return f"{counted(fields['count'], 'producer')}, checksum {holds}"
+            match = "matches" if fields["crc_valid"] else "DOES NOT MATCH"
+            return f"{counted(fields['count'], 'producer')}, checksum {match}"
         case "offset-checkpoint-entry":
             meaning = _MEANINGS.get(fields["checkpoint"], "{offset}").format(offset=fields["offset"])
             return f"{escape_text(fields['topic'])}-{fields['partition']}  {fields['offset']}  {meaning}"

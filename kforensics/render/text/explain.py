@@ -1,49 +1,40 @@
-"""An explanation as text: the conclusion first, then what happened, what is lost, why, and what more would tell."""
+"""An explanation as text: the conclusion first, then what happened, what is lost, why, and what more evidence would show."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rich.text import Text
 
 from kforensics.commands.explain import Explanation
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
-from kforensics.findings.model import Severity
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.escape import escape_text
-from kforensics.render.events import GRAVE, sentences_of, truncation_sentence
-from kforensics.render.text.screen import INDENT, Style, columns, counted, wrapped
+from kforensics.render.events import sentences_of, truncation_sentence
+from kforensics.render.text.screen import INDENT, Style, columns, wrapped
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.timeline import shown_entries
 from kforensics.render.times import utc_text
+from kforensics.render.view import View
+from kforensics.words import counted
 
 MOST_ENTRIES = 40
 MOST_LOSSES = 60
 
-# What a person has to know to follow an incident; the rest is told with -v.
-_TOLD = frozenset(
-    {
-        "broker-start",
-        "broker-stop",
-        "broker-halted",
-        "broker-fenced",
-        "recovery",
-        "unclean-election",
-        "isr-shrink",
-        "leader-lost",
-        "log-dir-failed",
-        "truncation-refused",
-        "segments-deleted",
-        "topic-deleted",
-    }
-)
 
-AFTERMATH_MS = 1_000
-"""How long after the last grave event the telling goes on."""
+def write(result: Result[Explanation], view: View) -> Iterator[str]:
+    """The conclusion, then what happened, what was lost, why, and what more evidence would show."""
+    body = replace(result.body, findings=result.findings, problems=result.problems)
+    lines = explain_screen(body, verbose=view.verbose, width=view.width, unicode=view.unicode)
+    return whole_screen(result, view, lines)
 
 
 def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: bool) -> Iterator[Text | str]:
-    """The screen, laid out for `width` columns."""
-    yield from _answer(result, width)
+    """The screen behind the answer, laid out for `width` columns."""
+    yield from _more(result.conclusion[1:], width)
     truncations = [truncation for incident in result.incidents for truncation in incident.truncations]
     entries = shown_entries(result.timeline, result.incidents, verbose=verbose)
     if entries:
@@ -52,7 +43,7 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
         yield from _happened(entries, truncations, result.inputs, verbose=verbose, width=width, unicode=unicode)
     if truncations:
         yield ""
-        yield Text("What was cut", style=Style.HEADING)
+        yield Text("What was truncated", style=Style.HEADING)
         for truncation in truncations:
             yield from _truncation_lines(truncation, result.inputs, verbose=verbose, width=width, unicode=unicode)
     losses = [
@@ -68,7 +59,7 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
     groups = [(incident, group) for incident in result.incidents for group in incident.groups]
     if groups:
         yield ""
-        yield Text("Consumer groups that stand on it", style=Style.HEADING)
+        yield Text("Consumer groups with offsets of lost records", style=Style.HEADING)
         for incident, group in groups:
             where = "past the log end" if group.kind == "ahead" else "inside offsets that hold other records now"
             yield from wrapped(
@@ -82,73 +73,12 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
     yield from _closing(result, verbose=verbose, width=width)
 
 
-def _answer(result: Explanation, width: int) -> Iterator[Text | str]:
-    worst = max((item.severity.rank for item in result.findings), default=0)
-    style = Style.ANSWER_GOOD
-    if worst >= Severity.ERROR.rank:
-        style = Style.ANSWER_BAD
-    elif worst >= Severity.WARNING.rank:
-        style = Style.ANSWER_WARNING
-    for at, sentence in enumerate(result.conclusion):
-        yield from wrapped(escape_text(sentence), width=width, style=style if at == 0 else Style.PLAIN)
-    for sentence in result.advice:
+def _more(sentences: Sequence[str], width: int) -> Iterator[Text | str]:
+    """The further sentences of the conclusion."""
+    if sentences:
+        yield ""
+    for sentence in sentences:
         yield from wrapped(escape_text(sentence), width=width)
-
-
-def shown_entries(
-    timeline: Sequence[TimelineEntry], incidents: Sequence[PartitionIncident], *, verbose: bool
-) -> list[TimelineEntry]:
-    """What a person has to know to follow the incident: nothing where nothing happened, all where `verbose`."""
-    if verbose:
-        return list(timeline)
-    eventful = {incident.partition for incident in incidents if incident.truncations or incident.losses}
-    if not eventful:
-        return []
-    about = [
-        entry
-        for entry in timeline
-        if not entry.is_quiet
-        and entry.kind in _TOLD
-        and (isinstance(entry.topic_partition, Absent) or entry.topic_partition in eventful)
-    ]
-    times = [
-        truncation.time_ms
-        for incident in incidents
-        for truncation in incident.truncations
-        if isinstance(truncation.time_ms, int)
-    ]
-    times += [entry.time_ms for entry in about if entry.kind in GRAVE and isinstance(entry.time_ms, int)]
-    end = max(times, default=None)
-    begin = _first_creation(incidents)
-    return [entry for entry in _restarts_only(about) if _is_within(entry, begin, end)]
-
-
-def _is_within(entry: TimelineEntry, begin: int, end: int | None) -> bool:
-    if not isinstance(entry.time_ms, int):
-        return True
-    return begin <= entry.time_ms and (end is None or entry.time_ms <= end + AFTERMATH_MS)
-
-
-def _first_creation(incidents: Sequence[PartitionIncident]) -> int:
-    """When the first of the partitions that something happened to was made, 0 where that is not known: before, the cluster came up."""
-    first = [
-        incident.leaderships[0]
-        for incident in incidents
-        if (incident.truncations or incident.losses) and incident.leaderships
-    ]
-    made = [state.time_ms for state in first if state.leader_epoch == 0 and isinstance(state.time_ms, int)]
-    return min(made) if len(made) == len(first) and made else 0
-
-
-def _restarts_only(entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """Without the first start of each broker: how the cluster once came up tells nothing."""
-    seen: set[int | Absent] = set()
-    for entry in entries:
-        if entry.kind == "broker-start" and entry.broker_id not in seen:
-            seen.add(entry.broker_id)
-            continue
-        seen.add(entry.broker_id)
-        yield entry
 
 
 def _happened(
@@ -224,7 +154,7 @@ def _truncation_lines(
             for step in truncation.steps:
                 yield from wrapped(escape_text(step), width=width, indent=INDENT * 5, first=INDENT * 4)
     elif not truncation.is_logged:
-        yield from wrapped("no line tells of it: a snapshot shows what was there", width=width, indent=INDENT * 3)
+        yield from wrapped("no log line reports it: a snapshot shows what was there", width=width, indent=INDENT * 3)
     if verbose:
         for citation in truncation.citations:
             yield from wrapped(_cited([citation], inputs), width=width, indent=INDENT * 4)
@@ -233,7 +163,9 @@ def _truncation_lines(
 def _loss_lines(losses: Sequence[LossEntry], inputs: Sequence[Input], *, width: int) -> Iterator[Text | str]:
     rows = []
     for loss in losses[:MOST_LOSSES]:
-        certainty = {"certain": "committed", "possible": "maybe committed", "no": "not committed"}[loss.was_committed]
+        certainty = {"certain": "certainly committed", "possible": "possibly committed", "no": "not committed"}[
+            loss.was_committed
+        ]
         state = "other records there now" if loss.is_replaced else "nothing there now"
         rows.append(
             (
@@ -257,13 +189,13 @@ def _loss_lines(losses: Sequence[LossEntry], inputs: Sequence[Input], *, width: 
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         yield from wrapped(f"still held by: {shown}", width=width, indent=INDENT * 2, first=INDENT)
     for reason in list(dict.fromkeys(loss.reason for loss in losses))[:6]:
-        yield from wrapped(f"counted so because {escape_text(reason)}", width=width, indent=INDENT * 2, first=INDENT)
+        yield from wrapped(f"reason: {escape_text(reason)}", width=width, indent=INDENT * 2, first=INDENT)
 
 
 _TORN_WORDS = {
-    "marker-lost": "its data is there and its end marker is gone: read_committed consumers stop there",
-    "data-lost": "its end marker is there and data is gone",
-    "partly-lost": "a part of its data is gone, with its end: read_committed consumers stop there",
+    "marker-lost": "its data is there and its end marker is lost: read_committed consumers stop there",
+    "data-lost": "its end marker is there and data is lost",
+    "partly-lost": "a part of its data is lost, with its end marker: read_committed consumers stop there",
 }
 
 
@@ -272,7 +204,7 @@ def _torn_transactions(incidents: Sequence[PartitionIncident], width: int) -> It
     set_back = [(incident.partition, one) for incident in incidents for one in incident.torn_transactions.producers]
     if torn:
         yield ""
-        yield Text("Transactions torn", style=Style.HEADING)
+        yield Text("Torn transactions", style=Style.HEADING)
     for partition, one in torn[:MOST_LOSSES]:
         words = f"{escape_text(str(partition))}  producer {one.producer_id} epoch {one.producer_epoch}, {one.lost.first}..{one.lost.last}: {_TORN_WORDS[one.kind]}"
         yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
@@ -288,7 +220,7 @@ def _torn_transactions(incidents: Sequence[PartitionIncident], width: int) -> It
 def _closing(result: Explanation, *, verbose: bool, width: int) -> Iterator[Text | str]:
     quiet = sum(entry.is_quiet for entry in result.timeline)
     without_effect = sum(e.kind == "truncation" and e.detail.get("effect") is False for e in result.timeline)
-    for heading, lines in (("About what was given", result.notes), ("What would tell more", result.missing)):
+    for heading, lines in (("About what was given", result.notes), ("What would show more", result.missing)):
         if lines:
             yield ""
             yield Text(heading, style=Style.HEADING)

@@ -5,20 +5,27 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from kforensics.commands.fleet_summary import FleetSummary
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
+from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.render.escape import escape_text
-from kforensics.render.fleet_words import fleet_answer, placement_words, totals_words, verdict_counts
-from kforensics.render.text.screen import INDENT, Style, byte_count, columns, counted, wrapped
+from kforensics.render.fleet_words import placement_words, totals_words, verdict_counts
+from kforensics.render.text.screen import INDENT, Style, columns, wrapped
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.view import View
+from kforensics.words import byte_count, counted
 
 _SHOWN_PARTITIONS = 20
 _SHOWN_FINDINGS = 20
 _SHOWN_NODES = 10
 
 
-def fleet_screen(summary: FleetSummary, *, verbose: bool, width: int) -> Iterator[Text | str]:
-    """The screen: the answer, what to do, the worst partitions, brokers, disks, placement, and where the rest stands."""
-    yield from _answer(summary, width)
+def write(result: Result[FleetSummary], view: View) -> Iterator[str]:
+    """The answer, the worst partitions, brokers, disks, placement, and where the rest is."""
+    return whole_screen(result, view, _lines(result.body, verbose=view.verbose, width=view.width))
+
+
+def _lines(summary: FleetSummary, *, verbose: bool, width: int) -> Iterator[Text | str]:
     yield ""
     yield from wrapped(totals_words(summary), width=width)
     yield from _verdict_lines(summary)
@@ -29,13 +36,6 @@ def fleet_screen(summary: FleetSummary, *, verbose: bool, width: int) -> Iterato
     yield from _problem_lines(summary, width, most=None if verbose else _SHOWN_NODES)
     yield ""
     yield from wrapped(f"Tables: {escape_text(summary.tables)}", width=width, style=Style.QUIET)
-
-
-def _answer(summary: FleetSummary, width: int) -> Iterator[Text]:
-    answer = fleet_answer(summary)
-    yield from wrapped(answer.sentence, width=width, style=answer.style)
-    for line in answer.rest:
-        yield from wrapped(line, width=width)
 
 
 def _verdict_lines(summary: FleetSummary) -> Iterator[Text | str]:
@@ -73,7 +73,12 @@ def _broker_lines(summary: FleetSummary, width: int, *, verbose: bool) -> Iterat
         return
     yield ""
     yield Text("Nodes by health", style=Style.HEADING)
-    words = {"sound": "sound", "findings": "with findings", "damaged": "with damage", "unreadable": "not read whole"}
+    words = {
+        "sound": "sound",
+        "findings": "with findings",
+        "damaged": "with damage",
+        "unreadable": "not completely read",
+    }
     parts = [f"{health[one]} {words[one]}" for one in ("unreadable", "damaged", "findings", "sound") if health[one]]
     yield from wrapped(", ".join(parts), width=width, indent=INDENT, first=INDENT)
     order = {"unreadable": 0, "damaged": 1, "findings": 2, "sound": 3}

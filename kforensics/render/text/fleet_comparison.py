@@ -1,31 +1,30 @@
-"""What changed between two audits, as text."""
+"""The comparison of two audits as text."""
 
 from collections.abc import Iterator
 
 from rich.text import Text
 
-from kforensics.commands.fleet_summary import AuditComparison
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
+from kforensics.findings.fleet_summary import AuditComparison
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import INDENT, Style, columns, counted, listed, wrapped
+from kforensics.render.text.screen import INDENT, Style, columns, wrapped
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.view import View
+from kforensics.words import listed
 
 _SHOWN_FINDINGS = 20
 
 
-def comparison_screen(comparison: AuditComparison, *, verbose: bool, width: int) -> Iterator[Text | str]:
-    """What is new and what is gone."""
-    new, gone, changes = comparison.new_findings, comparison.gone_findings, comparison.changes
-    if not new and not gone and not changes and not comparison.new_nodes and not comparison.gone_nodes:
-        yield Text("Nothing changed between the two audits.", style=Style.ANSWER_GOOD)
-        return
-    style = Style.ANSWER_BAD if new else Style.ANSWER_WARNING
-    yield from wrapped(
-        f"{counted(len(new), 'finding')} new, {len(gone)} gone; {counted(len(changes), 'partition')} judged otherwise.",
-        width=width,
-        style=style,
-    )
+def write(result: Result[AuditComparison], view: View) -> Iterator[str]:
+    """Write what is new and what is no longer there."""
+    return whole_screen(result, view, _lines(result.body, verbose=view.verbose, width=view.width))
+
+
+def _lines(comparison: AuditComparison, *, verbose: bool, width: int) -> Iterator[Text | str]:
+    new, resolved, changes = comparison.new_findings, comparison.gone_findings, comparison.changes
     most = None if verbose else _SHOWN_FINDINGS
-    for heading, nodes in (("New nodes", comparison.new_nodes), ("Nodes gone", comparison.gone_nodes)):
+    for heading, nodes in (("New nodes", comparison.new_nodes), ("Missing nodes", comparison.gone_nodes)):
         if nodes:
             yield from wrapped(f"{heading}: {escape_text(listed(nodes))}", width=width, indent=INDENT)
     if changes:
@@ -37,7 +36,7 @@ def comparison_screen(comparison: AuditComparison, *, verbose: bool, width: int)
                 for one in changes[:most]
             ]
         )
-    for heading, findings in (("New", new), ("Gone", gone)):
+    for heading, findings in (("New", new), ("No longer found", resolved)):
         if findings:
             yield ""
             yield Text(heading, style=Style.HEADING)
@@ -50,4 +49,4 @@ def comparison_screen(comparison: AuditComparison, *, verbose: bool, width: int)
 
 
 def _verdict(value: str | Absent) -> str:
-    return "not there" if isinstance(value, Absent) else value
+    return "none" if isinstance(value, Absent) else value

@@ -1,31 +1,25 @@
-"""What `fleet scan` extracted, as text and as JSON."""
+"""The result of `fleet scan` as text."""
 
 from collections.abc import Iterator
 
 from rich.text import Text
 
-from kforensics.commands.fleet_summary import ScanResult
+from kforensics.commands.result import Result
+from kforensics.findings.fleet_summary import ScanResult
 from kforensics.findings.model import Severity
 from kforensics.render.escape import escape_text
-from kforensics.render.json.document import document
-from kforensics.render.text.screen import INDENT, Style, byte_count, counted, wrapped
+from kforensics.render.text.screen import INDENT, wrapped
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.view import View
 
 
-def scan_screen(result: ScanResult, width: int) -> Iterator[Text | str]:
+def write(result: Result[ScanResult], view: View) -> Iterator[str]:
     """The answer, what is wrong with single logs, and what to do with the evidence."""
+    return whole_screen(result, view, _lines(result, view.width))
+
+
+def _lines(result: Result[ScanResult], width: int) -> Iterator[Text | str]:
     grave = [one for one in result.findings if one.severity.rank >= Severity.WARNING.rank]
-    style = Style.ANSWER_WARNING if grave or result.problems else Style.ANSWER_GOOD
-    reused = f", {counted(result.reused_segments, 'segment')} as before" if result.reused_segments else ""
-    yield from wrapped(
-        f"{counted(result.replicas, 'replica')} with {counted(result.segments, 'segment')} extracted: "
-        f"{byte_count(result.read_bytes)} read{reused}, {byte_count(result.evidence_bytes)} written.",
-        width=width,
-        style=style,
-    )
-    yield from wrapped(
-        f"Bring {escape_text(result.evidence)} together with that of the other brokers and give all to `kforensics fleet audit`.",
-        width=width,
-    )
     for item in grave:
         yield from wrapped(
             f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
@@ -39,20 +33,3 @@ def scan_screen(result: ScanResult, width: int) -> Iterator[Text | str]:
             indent=INDENT * 2,
             first=INDENT,
         )
-
-
-def scan_document(result: ScanResult, exit_code: int) -> str:
-    """The document of `--format json`."""
-    return document(
-        "fleet-scan",
-        inputs=result.inputs,
-        findings=result.findings,
-        problems=result.problems,
-        exit_code=exit_code,
-        replicas=result.replicas,
-        segments=result.segments,
-        read_bytes=result.read_bytes,
-        reused_segments=result.reused_segments,
-        evidence=result.evidence,
-        evidence_bytes=result.evidence_bytes,
-    )

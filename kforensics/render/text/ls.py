@@ -1,32 +1,37 @@
-"""The screen of `kforensics ls`: what is here, node by node."""
+"""The screen of `kforensics ls`: the inventory, node by node."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from kforensics.commands.ls import Listing
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
 from kforensics.evidence.model import Input
 from kforensics.findings.model import Finding, Severity
 from kforensics.render.escape import escape_text, shorten
-from kforensics.render.text.screen import INDENT, Style, byte_count, columns, counted, listed, wrapped
+from kforensics.render.text.screen import INDENT, Style, columns, wrapped
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.view import View
+from kforensics.words import byte_count, counted, listed
 
 NUMBERS = frozenset({1, 2, 3, 4, 5, 6, 7})
-"""Columns of the partition table that hold numbers."""
+"""The columns of the partition table that hold numbers."""
 
 HEADINGS = ("partition", "epoch", "start", "HW", "recovery", "end", "segs", "bytes")
 MOST_ALIKE = 5
-NODE_NAMES = {"broker": "broker", "controller": "controller", "combined": "combined node"}
 
 
-def inventory_screen(
-    inventory: Inventory, inputs: Sequence[Input], findings: Sequence[Finding], *, width: int, verbose: bool = False
-) -> Iterator[Text]:
+def write(result: Result[Listing], view: View) -> Iterator[str]:
     """The answer, then what is odd, then a table a node."""
-    grave = [one for one in findings if one.severity.rank >= Severity.WARNING.rank]
-    style = Style.ANSWER_WARNING if grave or inventory.problems else Style.ANSWER_GOOD
-    yield from wrapped(_answer(inventory, inputs), width=width, style=style)
+    return whole_screen(result, view, _lines(result, view))
+
+
+def _lines(result: Result[Listing], view: View) -> Iterator[Text | str]:
+    inventory, inputs, findings = result.body.inventory, result.inputs, result.findings
+    width, verbose = view.width, view.verbose
     yield from wrapped(_second_line(inventory), width=width)
     yield from _odd(inventory, findings, inputs, width=width, verbose=verbose)
     partitions: dict[int, list[ListedPartition]] = {}
@@ -40,36 +45,6 @@ def inventory_screen(
             yield from _tables(partitions.get(index, []), nodes.get(index), width=width, verbose=verbose)
     yield Text()
     yield from wrapped(_files(inventory), width=width)
-
-
-def _answer(inventory: Inventory, inputs: Sequence[Input]) -> str:
-    total = sum(one.count for one in inventory.files)
-    if not inventory.nodes and not inventory.partitions:
-        return f"{counted(total, 'file')}, no data directory."
-    nodes = {
-        (node.kind, node.cluster_id, node.node_id if not isinstance(node.node_id, Absent) else f"input {node.input}")
-        for node in inventory.nodes
-    }
-    kinds = Counter(kind for kind, _, _ in nodes)
-    parts = [counted(kinds[kind], name) for kind, name in NODE_NAMES.items() if kinds[kind]]
-    if len(nodes) < len(inventory.nodes):
-        parts[-1] += f" in {len(inventory.nodes)} copies"
-    loose = sum(1 for one in inputs if one.kind == "partition")
-    if loose:
-        parts.append(counted(loose, "single partition directory", "single partition directories"))
-    clusters = {node.cluster_id for node in inventory.nodes if not isinstance(node.cluster_id, Absent)}
-    of_cluster = ""
-    if len(clusters) == 1:
-        of_cluster = f" of cluster {escape_text(next(iter(clusters)))}"
-    elif clusters:
-        of_cluster = f" of {len(clusters)} clusters"
-    replicas = counted(len(inventory.partitions), "replica")
-    named = {(one.topic, one.partition) for one in inventory.partitions}
-    size = byte_count(sum(one.bytes for one in inventory.files if one.kind == "segment"))
-    return (
-        f"{listed(parts)}{of_cluster}: {replicas} of {counted(len(named), 'partition')}, "
-        f"{size} of log, {counted(total, 'file')}."
-    )
 
 
 def _second_line(inventory: Inventory) -> str:
@@ -144,7 +119,7 @@ def _heading(described: Input, node: ListedNode | None, *, width: int) -> Iterat
 def _tables(
     partitions: Sequence[ListedPartition], node: ListedNode | None, *, width: int, verbose: bool
 ) -> Iterator[Text]:
-    """One table a log directory, under its path where that is not the node's own."""
+    """Yield one table per log directory, under its path if that is not the node's own."""
     by_log_dir: dict[str, list[ListedPartition]] = {}
     for one in partitions:
         by_log_dir.setdefault(one.log_dir, []).append(one)
@@ -198,10 +173,10 @@ def _files(inventory: Inventory) -> str:
     for one in inventory.files:
         kinds[one.kind.replace("-", " ") + (f" ({one.suffix})" if one.suffix else "")] += one.count
     total = sum(kinds.values())
-    told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    by_kind = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     unknown = len(inventory.unknown)
     if total == 1:
-        known = "known" if not unknown else "not one that a broker writes"
+        known = "known" if not unknown else "none of a kind that brokers write"
     else:
-        known = "all of them known" if not unknown else f"{unknown} of them not a broker's"
-    return f"{counted(total, 'file')}, {known}: {told}." if total else "No file."
+        known = "all of known kinds" if not unknown else f"{unknown} of unknown kinds"
+    return f"{counted(total, 'file')}, {known}: {by_kind}." if total else "No file."

@@ -1,29 +1,49 @@
-"""What metadata logs hold for people: which is the newest, and the partitions and brokers at one offset."""
+"""Metadata logs as text: their comparison, and the partitions and brokers at one offset."""
 
 from collections.abc import Iterator
 
+from kforensics.commands.metadata import MetadataView
+from kforensics.commands.processes import default_jobs
+from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.compare import ComparedLog, LogComparison
 from kforensics.evidence.metadata.state import BrokerState, MetadataState, PartitionState
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import column_lines, counted, listed
+from kforensics.render.text.metadata_history import history_pieces, ids_text
+from kforensics.render.text.screen import column_lines
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.view import View
+from kforensics.words import counted, listed
+
+
+def write(result: Result[MetadataView], view: View) -> Iterator[str]:
+    """The answer, how the logs compare, the state, and the history as it is put into words."""
+    return whole_screen(result, view, _lines(result.body, view))
+
+
+def _lines(body: MetadataView, view: View) -> Iterator[str]:
+    asked = body.request
+    yield from comparison_lines(body.comparison)
+    yield ""
+    if asked.broker is None or asked.at is not None:
+        yield from state_lines(body.state, topic=asked.topic, partition=asked.partition)
+    if asked.at is not None and asked.topic is None and asked.broker is None:
+        return
+    pieces = history_pieces(body.events, verbose=view.verbose, jobs=default_jobs())
+    separator = "\n"
+    for piece in pieces:
+        if piece:
+            yield separator + piece.removesuffix("\n")
+            separator = ""
 
 
 def comparison_lines(comparison: LogComparison) -> Iterator[str]:
-    """Which log is the newest, and how the others stand to it."""
-    newest = comparison.newest
-    version = newest.metadata_version
-    feature = "" if isinstance(version, Absent) else f", metadata.version {version}"
-    logs = "" if len(comparison.logs) == 1 else f" (the newest of {len(comparison.logs)} logs)"
-    yield (
-        f"Metadata log of {_node(newest.node_id)}{logs}: offsets {newest.start_offset}..{newest.end_offset - 1}, "
-        f"leader epoch {newest.last_epoch}{feature}."
-    )
+    """Yield how the other logs compare with the newest."""
     tails = [log for log in comparison.logs if not isinstance(log.tail, Absent)]
     if tails:
         yield (
             f"{counted(len(tails), 'node')} of {len(comparison.logs)} {'holds' if len(tails) == 1 else 'hold'} "
-            "records that the newest log does not hold: never committed, cut when the node follows the leader."
+            "records that the newest log does not hold: never committed, truncated when the node follows the leader."
         )
     if len(comparison.voters) > 1:
         yield _majority_line(comparison)
@@ -36,7 +56,7 @@ def _majority_line(comparison: LogComparison) -> str:
     voters = listed([str(voter) for voter in comparison.voters], most=9)
     end = comparison.majority_end_offset
     if isinstance(end, Absent):
-        return f"Voters are {voters}; too few of their logs are here to say what a majority holds."
+        return f"Voters are {voters}; too few of their logs are among the inputs to show what a majority holds."
     rest = comparison.newest.end_offset - end
     if rest > 0:
         return (
@@ -75,7 +95,7 @@ def _node(node_id: int | Absent) -> str:
 
 
 def state_lines(state: MetadataState, *, topic: str | None = None, partition: int | None = None) -> Iterator[str]:
-    """The partitions and brokers at one offset."""
+    """Yield the partitions and brokers at one offset."""
     partitions = [
         one
         for one in sorted(state.partitions.values(), key=lambda one: (one.topic, one.partition))
@@ -92,17 +112,17 @@ def state_lines(state: MetadataState, *, topic: str | None = None, partition: in
 
 
 def partition_row(state: PartitionState) -> tuple[str, ...]:
-    """One partition in a table."""
+    """Return the row of one partition."""
     leader = "no leader" if isinstance(state.leader, Absent) else f"leader {state.leader}"
-    marks = []
+    notes = []
     if state.is_recovering:
-        marks.append("elected uncleanly, recovering")
+        notes.append("unclean leader election, recovering")
     if state.eligible_leader_replicas:
-        marks.append(f"ELR {ids_text(state.eligible_leader_replicas)}")
+        notes.append(f"ELR {ids_text(state.eligible_leader_replicas)}")
     if state.last_known_elr:
-        marks.append(f"last known {ids_text(state.last_known_elr)}")
+        notes.append(f"last known {ids_text(state.last_known_elr)}")
     if state.adding_replicas or state.removing_replicas:
-        marks.append(f"adding {ids_text(state.adding_replicas)} removing {ids_text(state.removing_replicas)}")
+        notes.append(f"adding {ids_text(state.adding_replicas)} removing {ids_text(state.removing_replicas)}")
     return (
         f"{escape_text(state.topic)}-{state.partition}",
         leader,
@@ -110,7 +130,7 @@ def partition_row(state: PartitionState) -> tuple[str, ...]:
         f"ISR {ids_text(state.isr)}",
         f"of {ids_text(state.replicas)}",
         f"since {state.when.offset}",
-        ", ".join(marks),
+        ", ".join(notes),
     )
 
 
@@ -122,8 +142,3 @@ def _broker_row(state: BrokerState) -> tuple[str, ...]:
         escape_text(listed(state.end_points)),
         f"since {state.when.offset}",
     )
-
-
-def ids_text(ids: tuple[int, ...]) -> str:
-    """Numbers of brokers."""
-    return "[" + ",".join(map(str, ids)) + "]"

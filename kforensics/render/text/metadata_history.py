@@ -1,6 +1,6 @@
-"""The history of a cluster's metadata for people, offset by offset.
+"""The history of a cluster's metadata as text, offset by offset.
 
-A large log makes millions of lines, but few kinds of changes: what is told of a kind is put into words once.
+A large log makes millions of lines, but few kinds of changes: the words for each kind are made once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,6 @@ from kforensics.evidence.metadata.partitions import Rows
 from kforensics.evidence.metadata.state import When
 from kforensics.evidence.parallel import stream
 from kforensics.render.escape import escape_text
-from kforensics.render.text.metadata import ids_text
 from kforensics.render.text.screen import INDENT, column_lines
 from kforensics.render.times import utc_text
 
@@ -29,13 +28,13 @@ QUIET_KINDS = frozenset(
         EventKind.BROKER_LOG_DIRS,
     }
 )
-"""Shown only where they are asked for: they change no replica."""
+"""The kinds that are shown only with -v: they change no replica."""
 
 ROWS_AT_ONCE = 1 << 14
-"""Steps that are put into words together; up to so many their columns are as wide as their widest cell."""
+"""The number of steps that are formatted together; the columns of so few steps are as wide as their widest cell."""
 
 MOST_KINDS = 1 << 16
-"""Kinds of steps whose words are kept at a time."""
+"""The number of kinds of steps whose words are cached."""
 
 TIME_UNKNOWN = "time unknown"
 OR_BEFORE = " or before"
@@ -44,21 +43,21 @@ _RESOURCES = {2: "topic", 4: "broker", 8: "broker logger", 16: "client metrics",
 
 
 Page = list[MetadataEvent | Rows]
-"""Changes that are put into words together."""
+"""The number of changes that are formatted together."""
 
 
 class _Worded(NamedTuple):
-    """What every step of one kind tells."""
+    """The words that all steps of one kind share."""
 
     changes: tuple[tuple[str, str, str | None], ...]
-    """Of each change that is shown its kind, and the words before and behind the leader epoch."""
+    """The kind of each change that is shown, and the words before and behind the leader epoch."""
     hidden: int
     margin: str
-    """What stands behind the time."""
+    """The text behind the time."""
 
 
 class _Widths(NamedTuple):
-    """Of the columns of a long history."""
+    """The widths of the columns of a long history."""
 
     offset: int
     kind: int
@@ -66,7 +65,7 @@ class _Widths(NamedTuple):
 
 
 def history_pieces(events: EventSelection, *, verbose: bool = False, jobs: int = 1) -> Iterator[str]:
-    """The history, one line a change, many lines a piece, and how many are not shown."""
+    """Yield the history in pieces of many lines, one line per change, and the number of changes that are not shown."""
     history = _HistoryText(events, frozenset() if verbose else QUIET_KINDS)
     if len(events.rows) <= ROWS_AT_ONCE:
         yield history.few()
@@ -96,7 +95,7 @@ class _HistoryText:
         return "".join(f"{line}\n" for line in column_lines(rows, right=frozenset({0})))
 
     def many(self, jobs: int) -> Iterator[str]:
-        """The lines in columns as wide as any cell may become, made by several processes where there are."""
+        """Yield the lines in columns as wide as any cell may become; several processes make them if `jobs` allows."""
         widths = self._widths()
         subjects = [f"{name:<{widths.subject}}  " for name in self._subjects()]
         for text, hidden in stream(lambda page: self._page(page, subjects, widths), list(self._pages()), jobs=jobs):
@@ -104,7 +103,7 @@ class _HistoryText:
             yield text
 
     def _page(self, page: Page, subjects: list[str], widths: _Widths) -> tuple[str, int]:
-        """The lines of a page, and how many changes are not shown."""
+        """Return the lines of a page, and how many changes are not shown."""
         lines: list[str] = []
         hidden = 0
         for part in page:
@@ -118,7 +117,7 @@ class _HistoryText:
         return "\n".join(lines), hidden
 
     def _subjects(self) -> list[str]:
-        """What the changes of each partition are about, by its number."""
+        """Return the name of each partition by its number."""
         partitions = self._events.partitions
         return [
             f"{escape_text(topic)}-{partition}"
@@ -196,7 +195,7 @@ def _time(when: When) -> str:
 
 
 def subject(event: MetadataEvent) -> str:
-    """What an event is about."""
+    """Name the subject of an event."""
     if not isinstance(event.partition, Absent):
         return f"{escape_text(str(event.topic))}-{event.partition}"
     if not isinstance(event.topic, Absent):
@@ -208,13 +207,13 @@ def subject(event: MetadataEvent) -> str:
 
 
 def event_words(event: MetadataEvent) -> str:
-    """What changed, in words."""
+    """Describe a change in words."""
     words, behind = _words_around_epoch(event)
     return words if behind is None else f"{words}{event.leader_epoch}{behind}"
 
 
 def _words_around_epoch(event: MetadataEvent) -> tuple[str, str | None]:
-    """The words before and behind the leader epoch, all that differs between changes of one kind; without it all words."""
+    """Return the words before and behind the leader epoch, which is all that differs between changes of one kind, or all words."""
     detail = event.detail
     match event.kind:
         case EventKind.LEADER_CHANGE:
@@ -278,3 +277,8 @@ def _plain(value: Any) -> str:
 
 def _leader(leader: int | Absent) -> str:
     return "none" if isinstance(leader, Absent) else str(leader)
+
+
+def ids_text(ids: tuple[int, ...]) -> str:
+    """Numbers of brokers."""
+    return "[" + ",".join(map(str, ids)) + "]"

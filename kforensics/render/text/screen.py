@@ -1,28 +1,21 @@
-"""Parts of a screen that every command shares: made of rich texts, laid out for 80 columns, colour only on a terminal.
+"""The parts of screens that all commands share: rich texts, laid out for 80 columns, with colour only on a terminal.
 
 The first line of a screen is its answer, the second what to do. Text that comes from evidence has been through
 `escape_text` before it gets here.
 """
 
 import io
-import os
-import sys
-from collections.abc import Iterable, Sequence
-from typing import IO
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-DEFAULT_WIDTH = 80
-WIDEST = 120
-"""Longer lines are hard to read, however wide the terminal."""
-
 INDENT = "  "
 
 
 class Style:
-    """Names for how things look, so that no screen chooses colours of its own."""
+    """The named styles of all screens."""
 
     ANSWER_BAD = "bold red"
     ANSWER_WARNING = "bold yellow"
@@ -32,57 +25,38 @@ class Style:
     PLAIN = ""
 
 
-def screen_width(stream: IO[str] | None = None) -> int:
-    """Columns to lay out for: COLUMNS where set, else the terminal's, at most 120; 80 where there is none."""
-    chosen = os.environ.get("COLUMNS", "")
-    if chosen.isdecimal() and len(chosen) < 6 and int(chosen) >= 20:
-        return min(int(chosen), WIDEST)
-    stream = stream or sys.stdout
-    try:
-        return min(max(os.get_terminal_size(stream.fileno()).columns, 40), WIDEST)
-    except (OSError, ValueError, AttributeError):
-        return DEFAULT_WIDTH
-
-
-def speaks_unicode(stream: IO[str] | None = None) -> bool:
-    """Whether lines and marks beyond ASCII can be written to the stream."""
-    encoding = getattr(stream or sys.stdout, "encoding", None) or "ascii"
-    try:
-        "━─╳≠…→".encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
-
-
 def render_screen(lines: Iterable[Text | str], *, colour: bool = False) -> str:
     """The lines as one string, with terminal colours or without any escape; no line is wrapped here."""
-    texts = [line if isinstance(line, Text) else Text(line) for line in lines]
-    if not colour:
-        return "".join(f"{text.plain.rstrip()}\n" for text in texts)
+    return "".join(screen_pieces(lines, colour=colour))
+
+
+def screen_pieces(lines: Iterable[Text | str], *, colour: bool = False) -> Iterator[str]:
+    """The same line by line; what is a string already takes no detour."""
     target = io.StringIO()
-    console = Console(
-        file=target,
-        force_terminal=True,
-        width=10_000,  # lines are laid out already: rich must not wrap them again
-        markup=False,
-        emoji=False,
-        highlight=False,
-        legacy_windows=False,
-        color_system="standard",
-    )
-    for text in texts:
-        text.rstrip()
-        console.print(text, soft_wrap=True)
-    return target.getvalue()
-
-
-def wants_colour(stream: IO[str]) -> bool:
-    """Colour goes to a terminal only, and not where NO_COLOR or a dumb terminal forbids it."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") != "dumb"
+    console = None
+    for line in lines:
+        if isinstance(line, str) or not colour:
+            yield f"{str(line).rstrip()}\n"
+            continue
+        console = console or Console(
+            file=target,
+            force_terminal=True,
+            width=10_000,  # lines are laid out already: rich must not wrap them again
+            markup=False,
+            emoji=False,
+            highlight=False,
+            legacy_windows=False,
+            color_system="standard",
+        )
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+        yield target.getvalue()
+        target.seek(0)
+        target.truncate()
 
 
 def wrapped(text: str, *, width: int, indent: str = "", first: str | None = None, style: str = "") -> list[Text]:
-    """The text in lines of at most `width` columns, `first` leading the first; only a single longer word sticks out."""
+    """Wrap the text to lines of at most `width` columns, with `first` before the first; only a single longer word is longer."""
     lead = indent if first is None else first
     lines: list[Text] = []
     current = lead
@@ -106,7 +80,7 @@ def column_lines(
     gap: int = 2,
     least: Sequence[int] = (),
 ) -> list[str]:
-    """Rows set in columns as wide as their widest cell, or as `least` asks; those in `right` are flush right."""
+    """Set rows in columns that are as wide as their widest cell, at least `least`; the columns in `right` are flush right."""
     widths = [
         max((_width(row[place]) for row in rows if place < len(row)), default=0)
         for place in range(max(map(len, rows), default=0))
@@ -127,7 +101,7 @@ def columns(
     gap: int = 2,
     least: Sequence[int] = (),
 ) -> list[Text]:
-    """The same as rich texts."""
+    """Set rows in columns as `column_lines` does, as rich texts."""
     return [Text(line) for line in column_lines(rows, right=right, indent=indent, gap=gap, least=least)]
 
 
@@ -138,27 +112,3 @@ def _width(cell: str) -> int:
 def _padded(cell: str, width: int, *, right: bool) -> str:
     fill = " " * (width - _width(cell))
     return fill + cell if right else cell + fill
-
-
-def counted(count: int, singular: str, plural: str | None = None) -> str:
-    """A count with its noun: `1 record`, `43 records`, `1,204 batches`."""
-    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
-
-
-def byte_count(count: int) -> str:
-    """Bytes for people, in units of 1024: `0 B`, `1.5 KB`, `10 MB`."""
-    size = float(count)
-    for unit in ("B", "KB", "MB", "GB", "TB"):
-        if size < 1024 or unit == "TB":
-            return f"{count} B" if unit == "B" else f"{size:.1f} {unit}" if size < 10 else f"{size:.0f} {unit}"
-        size /= 1024
-    raise AssertionError
-
-
-def listed(items: Sequence[str], *, most: int = 5) -> str:
-    """Items in a sentence: `1, 2 and 3`; those above `most` are only counted."""
-    if len(items) > most:
-        return ", ".join(items[:most]) + f" and {len(items) - most} more"
-    if len(items) < 2:
-        return "".join(items)
-    return ", ".join(items[:-1]) + " and " + items[-1]

@@ -1,11 +1,11 @@
-"""What `kforensics seal --check` says: the screen, and the parts of its document."""
+"""The check of a seal as a screen."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from kforensics.commands.sealing.report import CheckedSeal, seal_sentence
+from kforensics.commands.result import Result
+from kforensics.commands.seal import CheckedManifest
 from kforensics.commands.sealing.seal import SealCheck
 from kforensics.commands.sealing.signature import CheckedSignature, SignatureState
 from kforensics.damage import Absent
@@ -13,8 +13,10 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.seal.manifest import ManifestHead
 from kforensics.evidence.seal.state import Change, Difference, SealEntry
 from kforensics.render.escape import escape_text
-from kforensics.render.json.document import to_plain
-from kforensics.render.text.screen import INDENT, Style, byte_count, counted, wrapped
+from kforensics.render.text.screen import INDENT, Style, wrapped
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.view import View
+from kforensics.words import counted
 
 _HEADINGS = {
     Change.CONTENT: "other content",
@@ -24,9 +26,16 @@ _HEADINGS = {
 }
 
 
-def seal_screen(check: SealCheck, signature: CheckedSignature, *, width: int, verbose: bool) -> Iterator[Text]:
+def write(result: Result[CheckedManifest], view: View) -> Iterator[str]:
     """The answer, who sealed when, then the differences by kind."""
-    yield from wrapped(_answer(check, signature), width=width, style=_style(check, signature))
+    answer = result.answer  # once it is there, all has been compared
+    assert answer is not None
+    assert result.body.signature is not None
+    return whole_screen(result, view, _lines(result.body.check, result.body.signature, view))
+
+
+def _lines(check: SealCheck, signature: CheckedSignature, view: View) -> Iterator[Text | str]:
+    width, verbose = view.width, view.verbose
     yield from wrapped(_sealed_words(check.head), width=width)
     yield from wrapped(_signature_words(signature), width=width)
     for change, heading in _HEADINGS.items():
@@ -45,34 +54,6 @@ def seal_screen(check: SealCheck, signature: CheckedSignature, *, width: int, ve
     yield from _problem_lines(check.problems, check.shown, width=width)
 
 
-def _answer(check: SealCheck, signature: CheckedSignature) -> str:
-    total = check.sealed.files + check.sealed.directories + check.sealed.others
-    size = byte_count(check.sealed.bytes)
-    differ = sum(check.counts[one] for one in (Change.CONTENT, Change.MISSING, Change.ADDED))
-    if signature.state is SignatureState.BROKEN:
-        return "The seal itself can't be trusted: its signature does not hold."
-    if check.problems:
-        return f"Not all of it can be compared with the seal: {counted(len(check.problems), 'problem')}."
-    if not differ:
-        return f"Nothing has changed since it was sealed: {counted(total, 'entry', 'entries')}, {size}."
-    parts = [
-        f"{check.counts[change]:,} {words}"
-        for change, words in ((Change.CONTENT, "altered"), (Change.MISSING, "missing"), (Change.ADDED, "added"))
-        if check.counts[change]
-    ]
-    return (
-        f"This is not what was sealed: {', '.join(parts)}; {check.held:,} of {counted(total, 'entry', 'entries')} hold."
-    )
-
-
-def _style(check: SealCheck, signature: CheckedSignature) -> str:
-    if signature.state is SignatureState.BROKEN or any(
-        check.counts[one] for one in (Change.CONTENT, Change.MISSING, Change.ADDED)
-    ):
-        return Style.ANSWER_BAD
-    return Style.ANSWER_WARNING if check.problems else Style.ANSWER_GOOD
-
-
 def _sealed_words(head: ManifestHead) -> str:
     envelope = head.envelope
     by = "" if isinstance(envelope.operator, Absent) else f" by {escape_text(envelope.operator)}"
@@ -83,12 +64,12 @@ def _sealed_words(head: ManifestHead) -> str:
 def _signature_words(signature: CheckedSignature) -> str:
     match signature.state:
         case SignatureState.HOLDS:
-            return f"The signature holds; key {signature.key_id}."
+            return f"The signature is valid; key {signature.key_id}."
         case SignatureState.BROKEN:
             return f"About the signature: {signature.reason}."
         case SignatureState.NOT_CHECKED:
             return "The signature was not checked: --public-key names the key to check it with."
-    return "The manifest is not signed: whoever can alter the evidence could have altered it too."
+    return "The manifest is not signed: anyone who can alter the evidence could have altered it too."
 
 
 def _difference_words(one: Difference, shown: Sequence[str]) -> str:
@@ -113,7 +94,7 @@ def _times(entry: SealEntry | Absent) -> str:
 
 
 def place(number: int, path: str, shown: Sequence[str]) -> str:
-    """An entry's path below its input, as named."""
+    """Return the path of an entry below its input, as given."""
     return shown[number] if path == "." else f"{shown[number].rstrip('/')}/{path}"
 
 
@@ -126,53 +107,3 @@ def _problem_lines(problems: Sequence[Problem], shown: Sequence[str], *, width: 
         yield from wrapped(words, width=width, first=INDENT, indent=INDENT * 2)
     if len(problems) > most:
         yield Text(f"{INDENT}and {len(problems) - most:,} more")
-
-
-def plain_seal(seal: CheckedSeal) -> Mapping[str, Any]:
-    """The seal as it stands in the document of a report."""
-    return {
-        "manifest_sha256": seal.manifest_sha256,
-        "tool_version": seal.tool_version,
-        **to_plain(seal.envelope),
-        "holds": seal.holds,
-        "sealed": seal.sealed,
-        "held": seal.held,
-        "changes": {change.value: seal.changes[change] for change in Change},
-        "uncovered": seal.uncovered,
-    }
-
-
-def sealed_lines(seal: CheckedSeal, *, width: int) -> Iterator[Text]:
-    """The seal as the end of a report's screen."""
-    style = Style.QUIET if seal.holds else Style.ANSWER_BAD
-    yield Text()
-    yield from wrapped(escape_text(seal_sentence(seal)), width=width, style=style)
-
-
-def broken_seal_lines(width: int) -> Iterator[Text]:
-    """What stands before a report whose inputs are not what was sealed."""
-    words = "NOT WHAT WAS SEALED: the inputs differ from the manifest (`kforensics seal --check` lists where), and this report rests on them as they are now."
-    yield from wrapped(words, width=width, style=Style.ANSWER_BAD)
-
-
-def plain_difference(one: Difference) -> Mapping[str, Any]:
-    """A difference as the document has it; either side is absent where it does not exist."""
-    return {
-        "input": one.subject.input,
-        "path": one.subject.path,
-        "change": one.change,
-        "sealed": _plain_side(one.sealed),
-        "found": _plain_side(one.found),
-    }
-
-
-def _plain_side(entry: SealEntry | Absent) -> object:
-    if isinstance(entry, Absent):
-        return entry
-    return {
-        "kind": entry.kind,
-        "bytes": entry.length,
-        "modified_utc": entry.modified,
-        "mode": entry.mode,
-        "sha256": entry.sha256,
-    }

@@ -1,24 +1,50 @@
-"""Screens of `kforensics simulate`: the outcome first, then the step table, or the shortest story that breaks a model."""
+"""Screens of `kforensics simulate`: the step tables, or the shortest way that breaks a model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rich.text import Text
 
+from kforensics.commands.result import Result
+from kforensics.commands.simulate import Replays
 from kforensics.damage import Absent
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import Style, columns, counted, listed, wrapped
+from kforensics.render.text.screen import Style, columns, wrapped
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.view import View
 from kforensics.simulation.commit_truth import NumberedRecord
 from kforensics.simulation.explore import Exploration, Violation
 from kforensics.simulation.model_values import ModelState
 from kforensics.simulation.rows import Row
 from kforensics.simulation.scenario import Replay, Scenario
+from kforensics.words import counted, listed
 
 _NUMBERS = ("L LEO", "remote", "L HW", "F LEO", "F HW")
 _MOST_RECORDS = 6
 
 
-def scenario_list(scenarios: Sequence[Scenario], *, width: int) -> list[Text]:
+def write_list(result: Result[Sequence[Scenario]], view: View) -> Iterator[str]:
     """The built-in scenarios with their titles."""
+    return whole_screen(result, view, scenario_list(result.body, width=view.width))
+
+
+def write_replays(result: Result[Replays], view: View) -> Iterator[str]:
+    """Write what came of a scenario, then the steps of each different course."""
+    return whole_screen(result, view, replays(result.body.replays, width=view.width))
+
+
+def write_exploration(result: Result[Exploration], view: View) -> Iterator[str]:
+    """Write what a search found: the shortest way to the broken invariant, or how many states hold it."""
+    return whole_screen(result, view, exploration(result.body, width=view.width))
+
+
+def write_written(result: Result[Any], view: View) -> Iterator[str]:
+    """Write what was written where."""
+    return whole_screen(result, view, ())
+
+
+def scenario_list(scenarios: Sequence[Scenario], *, width: int) -> list[Text]:
+    """List the built-in scenarios with their titles."""
     longest = max(len(scenario.name) for scenario in scenarios)
     lines: list[Text] = []
     for scenario in scenarios:
@@ -29,9 +55,8 @@ def scenario_list(scenarios: Sequence[Scenario], *, width: int) -> list[Text]:
 
 
 def replays(found: Sequence[Replay], *, width: int) -> list[Text]:
-    """One scenario under one or more protocols: what came of it, then the steps of each different course."""
-    lines = [Text(_answer(found), style=_answer_style(found))]
-    lines += wrapped(escape_text(found[0].scenario.title), width=width)
+    """One scenario under one or more protocols: the table of what came of it, then the steps of each different course."""
+    lines = wrapped(escape_text(found[0].scenario.title), width=width)
     lines.append(Text(""))
     heading = ("protocol", "lost committed", "lost acknowledged", "diverged at", "logs")
     rows = [heading]
@@ -53,7 +78,7 @@ def replays(found: Sequence[Replay], *, width: int) -> list[Text]:
 
 
 def step_table(one: Replay, *, width: int) -> list[Text]:
-    """A row a step: with two brokers the five numbers of the textbooks, with more each broker's log end and HW."""
+    """Show one row per step: with two brokers the log end and HW of leader and follower, with more those of each broker."""
     two = len(one.scenario.brokers) <= 2
     brokers = sorted(one.scenario.brokers)
     heading = ["step", "leader", *(_NUMBERS if two else [f"b{broker} LEO/HW" for broker in brokers]), "ISR"]
@@ -75,7 +100,7 @@ def step_table(one: Replay, *, width: int) -> list[Text]:
 
 
 def exploration(found: Exploration, *, width: int) -> list[Text]:
-    """What a search found: the broken invariant with its story, or how many states hold it."""
+    """Return what a search found: the shortest way to the broken invariant, and how many states it visited."""
     size = found.size
     configuration = (
         f"{counted(size.replicas, 'replica')}, logs of at most {size.max_log}, "
@@ -84,22 +109,12 @@ def exploration(found: Exploration, *, width: int) -> list[Text]:
     visited = (
         f"{counted(found.distinct_states, 'state')} visited, {counted(found.depth, 'level')} deep; {configuration}"
     )
-    if isinstance(found.violation, Absent):
-        if found.complete:
-            first = Text(f"{found.model}: nothing breaks in any reachable state.", style=Style.ANSWER_GOOD)
-        else:
-            first = Text(f"{found.model}: nothing found, but the search stopped at its limit.", Style.ANSWER_WARNING)
-        return [first, *wrapped(visited, width=width)]
-    return [*_scenario(found, found.violation, width=width), Text(""), *wrapped(visited, width=width)]
+    lines = [] if isinstance(found.violation, Absent) else [*_way(found.violation, width=width), Text("")]
+    return [*lines, *wrapped(visited, width=width)]
 
 
-def _scenario(found: Exploration, violation: Violation, *, width: int) -> list[Text]:
-    states = len(violation.trace)
-    lines = [
-        Text(
-            f"{found.model} breaks {violation.invariant}: the shortest way has {counted(states, 'state')}.", "bold red"
-        )
-    ]
+def _way(violation: Violation, *, width: int) -> list[Text]:
+    lines = []
     for number, step in enumerate(violation.trace):
         lines.append(Text(""))
         lines += wrapped(step.action, width=width, indent=" " * 6, first=f"{number:>4}  ")
@@ -111,7 +126,7 @@ def _state_lines(state: ModelState) -> list[Text]:
     rows = []
     for index, replica in enumerate(state.replicas):
         log = " ".join(f"{record.record_id}@e{record.leader_epoch}" for record in replica.log)
-        believes = "follows nobody yet"
+        believes = "follows no leader yet"
         if replica.leader == index:
             isr = ",".join(map(str, sorted(replica.isr)))
             believes = f"leads in epoch {replica.leader_epoch}, ISR {isr}"
@@ -119,32 +134,12 @@ def _state_lines(state: ModelState) -> list[Text]:
             believes = f"follows {replica.leader} in epoch {replica.leader_epoch}"
         rows.append((f"replica {index}", f"[{log}]", f"HW {replica.high_watermark}", believes))
     controller = state.controller
-    leader = "nobody" if controller.leader < 0 else str(controller.leader)
+    leader = "none" if controller.leader < 0 else str(controller.leader)
     epoch = "no epoch yet" if controller.leader_epoch < 0 else f"epoch {controller.leader_epoch}"
     isr = ",".join(map(str, sorted(controller.isr))) or "empty"
     lines = columns(rows, indent=" " * 6)
     lines.append(Text(f"      controller  leader {leader}, {epoch}, ISR {isr}", style=Style.QUIET))
     return lines
-
-
-def _answer(found: Sequence[Replay]) -> str:
-    name = escape_text(found[0].scenario.name)
-    losing = [one.protocol.value for one in found if one.outcome.lost_committed]
-    diverging = [one.protocol.value for one in found if not isinstance(one.outcome.diverged_at, Absent)]
-    parts = []
-    if losing:
-        parts.append(f"committed records are lost under {listed(losing)}")
-    if diverging:
-        parts.append(f"replicas differ for ever under {listed(diverging)}")
-    if not parts:
-        told = any(one.outcome.lost_acknowledged for one in found)
-        parts.append("nothing committed is lost, but a producer was told otherwise" if told else "nothing is lost")
-    return f"{name}: {'; '.join(parts)}."
-
-
-def _answer_style(found: Sequence[Replay]) -> str:
-    bad = any(one.outcome.lost_committed or not isinstance(one.outcome.diverged_at, Absent) for one in found)
-    return Style.ANSWER_BAD if bad else Style.ANSWER_GOOD
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[Text]:

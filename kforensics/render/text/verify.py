@@ -1,41 +1,44 @@
-"""`verify` as a screen: the verdict, what to do and not to do, then the evidence."""
+"""The screen of `verify`: the verdict, the advice, then the evidence."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from kforensics.commands.result import Result
+from kforensics.commands.verify import VerifyResult
 from kforensics.damage import Absent, Cause, Gravity
-from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileReport, FileState
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.model import Finding, Severity
 from kforensics.findings.verify import who
 from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
 from kforensics.render.escape import escape_text
-from kforensics.render.json.verify import totals
-from kforensics.render.text.screen import Style, counted, wrapped
+from kforensics.render.text.screen import Style, wrapped
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.view import View
 from kforensics.units import OffsetRange
+from kforensics.words import counted
 
 MOST_FILES = 20
-"""Damaged files that the screen shows in full."""
+"""The most damaged files that the screen shows in full."""
 
 MOST_PLACES = 5
-"""Damaged places of one file that the screen shows in full."""
+"""The most damaged places of one file that the screen shows in full."""
 
 
-def verify_screen(
-    verification: Verification,
-    intact: IntactReplicas,
-    inputs: Sequence[Input],
-    findings: Sequence[Finding],
-    *,
-    level: str,
-    width: int,
-) -> Iterator[Text | str]:
+def write(result: Result[VerifyResult], view: View) -> Iterator[str]:
     """The verdict, what to do, then the evidence."""
+    return whole_screen(result, view, _lines(result, view.width))
+
+
+def _lines(result: Result[VerifyResult], width: int) -> Iterator[Text | str]:
+    verification, intact, inputs, findings = (
+        result.body.verification,
+        result.body.intact,
+        result.inputs,
+        result.findings,
+    )
     damaged = [report for report in verification.files if report.state is FileState.DAMAGED]
-    yield from _verdict(verification, damaged, findings, level=level, width=width)
     for report in damaged[:MOST_FILES]:
         yield ""
         yield from _file_lines(report, intact, inputs, width=width)
@@ -48,65 +51,6 @@ def verify_screen(
         yield from _wrapped(f"{escape_text(one.statement)}. {one.meaning}", width)
     yield from _notes(findings, width)
     yield from _problems(verification.problems, inputs, width)
-
-
-def _verdict(
-    verification: Verification, damaged: Sequence[FileReport], findings: Sequence[Finding], *, level: str, width: int
-) -> Iterator[Text | str]:
-
-    count = totals(verification)
-    total = counted(count["files"], "file")
-    if damaged:
-        is_one = len(damaged) == 1
-        lost = _lost_words(damaged)
-        line = f"{len(damaged)} of {total} {'is' if is_one else 'are'} damaged{lost}."
-        yield Text(line, style=Style.ANSWER_BAD)
-        if verification.problems:
-            yield f"Incomplete: {counted(len(verification.problems), 'thing')} could not be read, see the end."
-        worst = next((one for one in findings if one.severity.rank >= Severity.WARNING.rank), None)
-        if worst is not None:
-            yield from _wrapped(f"{worst.advice} {worst.meaning}", width)
-    elif verification.problems:
-        yield Text(
-            f"Incomplete: {counted(len(verification.problems), 'thing')} could not be read; {_rest_words(count)}.",
-            style=Style.ANSWER_WARNING,
-        )
-    else:
-        depth = {"headers": "headers only", "crc": "checksums, not records", "records": "every record looked at"}[level]
-        contents = (
-            f"{counted(count['batches'], 'batch', 'batches')} and {counted(count['records'], 'record')}"
-            if count["batches"]
-            else "no batches"
-        )
-        unchecked = count["states"][FileState.UNCHECKED]
-        rest = f"; {counted(unchecked, 'file')} of other kinds not checked" if unchecked else ""
-        yield Text(f"Sound: {total} with {contents} ({depth}){rest}.", style=Style.ANSWER_GOOD)
-
-
-def _rest_words(count: Mapping[str, Any]) -> str:
-    """What holds for the files that were read, where nothing of them is damaged."""
-    states = count["states"]
-    sound = states[FileState.INTACT] + states[FileState.TORN_TAIL]
-    unchecked = states[FileState.UNCHECKED]
-    rest = f"; {counted(unchecked, 'file')} of other kinds not checked" if unchecked else ""
-    return f"{counted(sound, 'file')} of {count['files']:,} {'is' if sound == 1 else 'are'} sound{rest}"
-
-
-def _lost_words(damaged: Sequence[FileReport]) -> str:
-    ranges = [
-        (report, place.offsets_lost)
-        for report in damaged
-        for place in report.damage
-        if place.gravity is Gravity.DAMAGE and isinstance(place.offsets_lost, OffsetRange)
-    ]
-    if not ranges:
-        return ""
-    total = sum(lost.count for _, lost in ranges)
-    if len(ranges) > 1:
-        return f": {total:,} offsets in {len(ranges)} places can't be read"
-    report, lost = ranges[0]
-    of = escape_text(report.path.rpartition("/")[0] or report.path)
-    return f": {total:,} {'offset' if total == 1 else 'offsets'} ({lost.first}..{lost.last}) of {of} can't be read"
 
 
 def _file_lines(
@@ -149,12 +93,12 @@ def _field(name: str, words: str, width: int) -> Iterator[Text | str]:
 
 def _notes(findings: Sequence[Finding], width: int) -> Iterator[Text | str]:
 
-    torn = sum(1 for one in findings if one.code == "KF110")
+    unfinished = sum(1 for one in findings if one.code == "KF110")
     notes = [one.statement for one in findings if one.severity is Severity.NOTE and one.code != "KF110"]
-    if torn:
+    if unfinished:
         notes.insert(
             0,
-            f"{counted(torn, 'log')} end{'s' if torn == 1 else ''} unfinished, as a running or killed broker leaves it: recovery cuts there",
+            f"{counted(unfinished, 'log')} {'has' if unfinished == 1 else 'have'} an unfinished end, as a running or killed broker leaves it: recovery truncates it",
         )
     if notes:
         yield ""

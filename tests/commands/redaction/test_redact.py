@@ -20,7 +20,7 @@ from kforensics.evidence.content.record_meaning import MemberBlob, RecordMeaning
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded, Undecoded
 from kforensics.render.json.document import json_line
-from tests.render.html.test_html import explanation
+from tests.builders.incidents import explanation
 
 KEY = "0123456789abcdef0123456789abcdef"
 NAMES = Pseudonyms(key=KEY.encode())

@@ -47,7 +47,7 @@ def test_a_transaction_over_two_windows():
     assert history.committed == {(1, 6)}
 
 
-def test_an_abort_without_records_is_told_apart():
+def test_an_abort_without_records_is_distinguished():
     rows = table((1, 0, 0, 0, T), (1, 1, 1, -1, C), (2, 2, 2, -1, C))
     history = replay(events_of(rows, kind=ABORT), start={}, splits=())
     assert history.aborted == {1: (1, 0, 2), 2: (2, -1, 3)}

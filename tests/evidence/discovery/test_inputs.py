@@ -5,23 +5,12 @@ import shutil
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
+from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, InputsRefused
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.quorum_voters import quorum_voters
 from kforensics.evidence.model import Input
 from kforensics.source.walk import FoundFile, Listings, Obstacle
-
-CLUSTER = "6It1kTHbTjKY3LNflMZizQ"
-
-
-def log_dir(path, node_id=1, *, directory_id="", partitions=("orders-0",)):
-    path.mkdir(parents=True)
-    text = f"version=1\nnode.id={node_id}\ncluster.id={CLUSTER}\n"
-    (path / "meta.properties").write_text(text + (f"directory.id={directory_id}\n" if directory_id else ""))
-    (path / "replication-offset-checkpoint").write_text("0\n0\n")
-    for name in partitions:
-        (path / name).mkdir()
-    return path
+from tests.builders.directories import CLUSTER, log_dir
 
 
 def described(*paths, **options):
@@ -79,7 +68,7 @@ def test_snapshots_of_one_node_are_not_its_disks(incident):
     assert {one.path for one in found.described} == {str(path) for path in root.glob("*/*")}
 
 
-def test_copies_are_told_from_disks(tmp_path):
+def test_copies_are_distinguished_from_disks(tmp_path):
     log_dir(tmp_path / "copies" / "monday", partitions=("a-0", "b-0", "c-0"))
     log_dir(tmp_path / "copies" / "tuesday", partitions=("a-0", "b-0", "d-0"))
     log_dir(tmp_path / "disks" / "disk-a", partitions=("a-0", "b-0", "c-0"))
@@ -180,7 +169,10 @@ def test_a_named_file_that_cannot_be_opened_is_no_input(fixtures, tmp_path, monk
 
     monkeypatch.setattr(os, "open", refuse)
 
-    found = find_inputs([named, fixtures / "unclean-election" / "broker-1"])
+    with pytest.raises(InputsRefused, match="no permission to read it"):
+        find_inputs([named, fixtures / "unclean-election" / "broker-1"])
+
+    found = find_inputs([named, fixtures / "unclean-election" / "broker-1"], keep_going=True)
 
     assert [one.kind for one in found.described] == ["unreadable", "broker"]
     assert [one.message.partition(";")[0] for one in found.problems] == ["no permission to read it"]
@@ -188,18 +180,28 @@ def test_a_named_file_that_cannot_be_opened_is_no_input(fixtures, tmp_path, monk
         find_inputs([named])
 
 
-def test_one_bad_path_does_not_stop_the_others(fixtures, tmp_path):
+def test_one_bad_path_stops_the_run_unless_the_rest_is_asked_for(fixtures, tmp_path):
     good = fixtures / "unclean-election" / "broker-1"
 
-    found = find_inputs([tmp_path / "gone", good])
+    with pytest.raises(InputsRefused) as refused:
+        find_inputs([tmp_path / "gone", good])
+    found = find_inputs([tmp_path / "gone", good], keep_going=True)
+
+    assert [str(tmp_path / "gone")] == [one.path for one in refused.value.errors]
+    assert "--keep-going" in " ".join(refused.value.advice)
+    assert [one.path for one in found.unusable] == [str(tmp_path / "gone")]
 
     assert [one.kind for one in found.described] == ["unreadable", "broker"]
     assert [(one.input, one.message.partition(";")[0]) for one in found.problems] == [
         (0, "there is no such file or directory")
     ]
     assert list(found.found[0].walk()) == []
+    with pytest.raises(InputsRefused) as refused:
+        find_inputs([tmp_path / "gone", tmp_path / "gone too"], keep_going=True)
+    assert 2 == len(refused.value.errors)
+    assert not refused.value.advice
     with pytest.raises(EvidenceNotFound):
-        find_inputs([tmp_path / "gone", tmp_path / "gone too"])
+        find_inputs([tmp_path / "gone"], keep_going=True)
 
 
 def test_the_same_thing_twice_is_one_input(fixtures, tmp_path):
@@ -209,7 +211,7 @@ def test_the_same_thing_twice_is_one_input(fixtures, tmp_path):
     assert len(find_inputs([good, good / ".", tmp_path / "link"]).found) == 1
 
 
-def test_what_is_met_on_the_way_is_told(tmp_path, monkeypatch):
+def test_problems_on_the_way_are_reported(tmp_path, monkeypatch):
     log_dir(tmp_path / "deep" / "broker-1", 1)
     log_dir(tmp_path / "deep" / "broker-2", 2)
     (tmp_path / "deep" / "zzz").mkdir()

@@ -10,6 +10,7 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.files import MetadataFiles
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
+from kforensics.formats.log.message_set import Message, encode_message
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
 from tests.steps import steps
@@ -124,3 +125,10 @@ def test_a_snapshot_named_by_an_epoch_that_no_log_reaches(tmp_path: Path) -> Non
     (files,) = find_metadata_logs(find_inputs([target]))
     assert [epoch for _, epoch, _ in files.snapshots] == [2**31 - 1]
     assert [one.raft_epoch for one in read_metadata_log(files).snapshots] == [2**31 - 1]
+
+
+def test_a_metadata_log_of_messages_shorter_than_any_record(tmp_path: Path) -> None:
+    history = history_of(tmp_path, encode_message(Message(0, 1, 0, 1_000, None, b"")))
+
+    assert (history.end_offset, len(history.topics), len(history.brokers)) == (1, 0, 0)
+    assert [problem.message for problem in history.problems]

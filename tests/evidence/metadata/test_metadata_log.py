@@ -164,7 +164,7 @@ def test_a_damaged_part_is_closed_by_a_snapshot(incident: Incident, tmp_path: Pa
     assert len(history.gaps) == 1
     first, last = history.gaps[0]
     assert 100 < first <= 120 <= last
-    assert "a snapshot tells the state behind it" in history.problems[0].message
+    assert "a snapshot has the state behind it" in history.problems[0].message
     told, known = whole.latest(), history.latest()
     assert told.partitions.keys() == known.partitions.keys()
     assert [one._replace(when=None) for one in told.partitions.values()] == [  # type: ignore[arg-type]

@@ -112,3 +112,9 @@ def test_any_bytes(data):
     with contextlib.suppress(FormatError):
         parse_meta_properties(data)
     assert parse_meta_properties(b"node.id=1\n" + data).entries
+
+
+def test_a_directory_before_0_10_names_no_cluster():
+    value = meta_properties(version=0, node_id=3, cluster_id=Absent.NOT_WRITTEN)
+
+    assert encode_meta_properties(value) == b"version=0\nbroker.id=3\n"

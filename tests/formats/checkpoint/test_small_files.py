@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kforensics.damage import Absent, Gravity
+from kforensics.damage import Absent, DamageKind, Gravity
 from kforensics.errors import FormatError, UnsupportedFormat
 from kforensics.formats.checkpoint.clean_shutdown import CleanShutdown, encode_clean_shutdown, parse_clean_shutdown
 from kforensics.formats.checkpoint.partition_metadata import (
@@ -17,6 +17,7 @@ from kforensics.formats.checkpoint.partition_metadata import (
     uuid_text,
 )
 from kforensics.formats.checkpoint.quorum_state import QuorumState, encode_quorum_state, parse_quorum_state
+from kforensics.formats.primitives.text_lines import TEXT_FILE_LIMIT, beyond_limit
 
 UUIDS = st.binary(min_size=16, max_size=16).map(uuid_text)
 NUMBERS = st.integers(0, 2**31 - 1)
@@ -138,3 +139,10 @@ def test_any_bytes(data):
             parse(data)
         except FormatError:
             continue
+
+
+def test_what_stands_behind_the_limit_of_a_text_file_is_named():
+    (damage,) = beyond_limit(TEXT_FILE_LIMIT + 5)
+
+    assert (damage.kind, damage.span) == (DamageKind.TOO_LARGE, (TEXT_FILE_LIMIT, 5))
+    assert beyond_limit(TEXT_FILE_LIMIT) == ()

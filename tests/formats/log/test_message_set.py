@@ -93,7 +93,7 @@ def test_wrappers_in_wrappers_are_refused_at_the_first_level():
     assert ["record"] == [damage.kind for damage in walked(data).damage]
 
 
-def test_what_is_wrong_in_a_wrapper_is_told():
+def test_damage_in_a_wrapper_is_reported():
     sound = encode_message(Message(0, 1, 0, 1, b"key", b"value"))
     with pytest.raises(BadChecksum):
         parse_message_set(wrapper_of(sound[:-1] + b"!"))

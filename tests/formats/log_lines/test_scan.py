@@ -12,6 +12,7 @@ from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
 from kforensics.formats.log_lines.message import parse_message
 from kforensics.formats.log_lines.partition_change import parse_partition_change
+from kforensics.formats.log_lines.prefix import parse_json_line
 from kforensics.formats.log_lines.scan import looks_like_broker_log, scan_log
 from kforensics.units import TopicPartition
 from tests.hang import no_hang
@@ -355,7 +356,7 @@ def test_json_that_is_no_log_event_is_counted(line):
     assert [] == scan(f'{line}\n{{"msg": "Truncating log t-0 to offset x."}}\n'.encode())[0]
 
 
-def test_lines_in_utf8_and_in_other_encodings_are_told_apart():
+def test_lines_in_utf8_and_in_other_encodings_are_distinguished():
     text = "größe\n".encode() + "größe\n".encode("latin-1") + b"plain\n"
 
     assert 1 == scan(text)[1].not_utf8
@@ -437,3 +438,19 @@ def test_numbers_that_no_broker_writes_are_no_error():
         line = f'{{"instant":{{"epochSecond":{seconds}}},"message":"Truncating log t-0 to offset 6."}}'
         (event,), _ = scan(line.encode())
         assert event.time_ms is Absent.UNREADABLE
+
+
+@pytest.mark.parametrize(
+    ("time", "found"),
+    [("2024-05-01T12:00:00.123", (NOON_MS, False)), ("no time", (Absent.UNREADABLE, False))],
+)
+def test_a_json_time_without_a_zone_is_read_as_it_stands(time, found):
+    line = json.dumps({"@timestamp": time, "message": "[Log partition=t-0] Truncating to offset 6"})
+    (event,), _ = scan(f"{line}\n".encode())
+
+    assert (event.time_ms, event.zone_named) == found
+
+
+@pytest.mark.parametrize("text", ["[1]", "7", '"message"', "{", '{"message": 7}'])
+def test_json_that_is_no_object_with_a_message_is_no_line(text):
+    assert isinstance(parse_json_line(text.encode()), Absent)

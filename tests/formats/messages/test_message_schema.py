@@ -13,6 +13,7 @@ from kforensics.formats.messages import remote_log as remote_log_record
 from kforensics.formats.messages import share as share_record
 from kforensics.formats.messages import txn as txn_record
 from kforensics.formats.messages.consumer import ASSIGNMENT, SUBSCRIPTION
+from kforensics.formats.messages.frame import encode_framed
 from kforensics.formats.messages.reader import decode_message, message_reader, read_uvarint, uuid_text
 from kforensics.formats.messages.schema import (
     UNKNOWN_TAGGED_FIELDS,
@@ -196,3 +197,8 @@ def test_a_record_type_is_declared_once() -> None:
         by_api_key((metadata_record.TOPIC, metadata_record.TOPIC))
     with pytest.raises(ValueError, match="Keyless"):
         by_api_key((message("Keyless"),))
+
+
+def test_a_message_without_a_record_type_has_no_frame() -> None:
+    with pytest.raises(ValueError, match="Keyless"):
+        encode_framed(message("Keyless"), 0, {})

@@ -254,3 +254,14 @@ def test_output_and_window_share_their_limit():
     assert output_limit(Codec.ZSTD, frame((23 - 10) << 3, 100)) == OUTPUT_LIMIT
     assert output_limit(Codec.ZSTD, frame((25 - 10) << 3, 100)) == SMALLEST_LIMIT
     assert output_limit(Codec.ZSTD, frame(0, 100) + frame((27 - 10) << 3, 100)) == SMALLEST_LIMIT
+
+
+def test_an_lz4_frame_that_ends_before_its_header_checksum():
+    # With the size of the content, which this descriptor declares, the header would be longer than all of it.
+    with pytest.raises(BadCompression):
+        decompress(Codec.LZ4, b"\x04\x22\x4d\x18\x68\x40" + bytes(4))
+
+
+def test_no_codec_is_made_up():
+    with pytest.raises(UnsupportedFormat, match="found 7"):
+        compress(7, b"x")

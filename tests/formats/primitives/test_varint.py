@@ -51,7 +51,7 @@ def test_varints_as_kafka_writes_them(value, data):
 
 
 @pytest.mark.parametrize("length", range(5))
-def test_a_varint_that_is_cut_is_an_error(length):
+def test_an_incomplete_varint_is_an_error(length):
     with pytest.raises(UnexpectedEnd):
         read_varint(b"\xff" * 10, 0, length)
 

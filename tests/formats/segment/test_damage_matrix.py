@@ -226,7 +226,7 @@ def test_doubled_batches_are_found(segments):
             assert len(segment.starts) + 1 == len(found.batches)
 
 
-def test_a_file_cut_anywhere_in_its_last_batch_has_a_torn_tail(segments):
+def test_a_file_that_ends_anywhere_in_its_last_batch_has_a_torn_tail(segments):
     for segment in segments:
         last = segment.starts[-1]
         for end in range(last + 1, segment.ends[-1], 7):

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from kforensics.damage import Damage, DamageKind, Gravity
 from kforensics.formats.log.record_batch import (
-    build_record_batch,
-    encode_record_batch,
     iter_batch_records,
     with_right_crc,
 )
@@ -18,15 +16,11 @@ from kforensics.formats.primitives.compression import Codec
 from kforensics.formats.segment import walk as segment_module
 from kforensics.formats.segment.walk import Level, MemoryBytes, find_batch_start, iter_records, walk_segment
 from tests.conftest import ROOT
-from tests.formats.segments import FIRST_TIMESTAMP_MS, batches_of, walked
+from tests.formats.segments import batches_of, walked
+from tests.formats.segments import sound_batch as batch
 from tests.steps import steps
 
 FORMATS = [(2, codec) for codec in range(5)] + [(magic, codec) for magic in (0, 1) for codec in range(4)]
-
-
-def batch(base_offset: int, count: int = 3, value: bytes = b"value", **more: object) -> bytes:
-    records = [(FIRST_TIMESTAMP_MS + place, b"key", value) for place in range(count)]
-    return encode_record_batch(build_record_batch(base_offset, records, **more))  # type: ignore[arg-type]
 
 
 def test_an_empty_file_holds_nothing():
@@ -142,7 +136,7 @@ def test_a_file_that_begins_with_no_batch_is_no_unfinished_write():
     assert [damage.gravity for damage in behind] == [Gravity.TORN_TAIL]
 
 
-def test_offsets_that_stand_twice_are_told_and_kept():
+def test_offsets_that_occur_twice_are_reported_and_kept():
     found = walked(batch(50, 22) + batch(60, 20) + batch(80))
 
     (damage,) = found.damage
@@ -151,7 +145,7 @@ def test_offsets_that_stand_twice_are_told_and_kept():
     assert 45 == found.record_count
 
 
-def test_one_batch_of_another_leader_epoch_is_told_alone():
+def test_one_batch_of_another_leader_epoch_is_reported_alone():
     epochs = [3, 3, 3 + (1 << 20), 3, 3, 4]
     found = walked(b"".join(batch(3 * index, partition_leader_epoch=epoch) for index, epoch in enumerate(epochs)))
 
@@ -159,7 +153,7 @@ def test_one_batch_of_another_leader_epoch_is_told_alone():
     assert (DamageKind.EPOCH, 2 * len(batch(0))) == (damage.kind, damage.span.position)
 
 
-def test_a_leader_epoch_that_stays_lower_is_told_once():
+def test_a_leader_epoch_that_stays_lower_is_reported_once():
     epochs = [3, 3, 5, 5, 4, 4, 4]
     found = walked(b"".join(batch(3 * index, partition_leader_epoch=epoch) for index, epoch in enumerate(epochs)))
 

@@ -45,7 +45,7 @@ def truncation(to_offset, high_watermark):
         ("3.4.0", truncation(60, 70), (60,), {}),
     ],
 )
-def test_a_mark_that_was_raised_over_what_was_cut_is_doubted(version, line, ordinary, doubted):
+def test_a_high_watermark_raised_over_truncated_records_is_doubted(version, line, ordinary, doubted):
     versions = BrokerVersions(by_broker={1: parse_version(version)})
 
     assert doubted == doubted_high_watermarks([line], versions, frozenset(ordinary))

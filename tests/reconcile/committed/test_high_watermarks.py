@@ -7,8 +7,9 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.reconcile.committed.high_watermarks import MARK_INTERVAL_MS, high_watermark_reach
 from kforensics.reconcile.logs.loaded_log import load_log
-from kforensics.reconcile.observed.facts import Leadership, NoFacts
-from tests.builders.logs import HERE, batch
+from kforensics.reconcile.observed.facts import NoFacts
+from tests.builders.history import leadership
+from tests.builders.logs import batch
 from tests.builders.logs import replica as made
 
 RESTART, ELECTION = 20, 30
@@ -24,16 +25,7 @@ class Restarts(NoFacts):
 
 
 def term(epoch, recorded_at, time_ms=ELECTION_MS):
-    return Leadership(
-        leader=1,
-        leader_epoch=epoch,
-        isr=frozenset({1}),
-        replicas=(1, 2),
-        unclean=False,
-        recorded_at=recorded_at,
-        time_ms=time_ms,
-        citation=HERE,
-    )
+    return leadership(1, epoch, {1}, recorded_at, time_ms=time_ms)
 
 
 TERMS = (term(0, 10), term(1, ELECTION))

@@ -10,13 +10,14 @@ from kforensics.reconcile.history.causes import CauseEvidence, CauseName, cause_
 from kforensics.reconcile.history.replacements import Replacement
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.history.truncations import ObservedTruncation
+from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
 from kforensics.units import TopicPartition
+from tests.builders.history import leadership, truncation
 from tests.builders.logs import HERE
-from tests.reconcile.history.test_logged_losses import term, truncation
 
-CLEAN = term(2, 2, {2})
-UNCLEAN = replace(term(3, 4, {3}), unclean=True)
-ELECTIONS = (term(1, 0, {1, 2, 3}), term(1, 1, {1, 2}), CLEAN, UNCLEAN)
+CLEAN = leadership(2, 2, {2})
+UNCLEAN = replace(leadership(3, 4, {3}), unclean=True)
+ELECTIONS = (leadership(1, 0, {1, 2, 3}), leadership(1, 1, {1, 2}), CLEAN, UNCLEAN)
 
 
 @pytest.mark.parametrize(("epoch", "election"), [(2, CLEAN), (4, UNCLEAN)])
@@ -36,14 +37,14 @@ def why(one: ObservedTruncation, *elections):
 def test_a_leader_cuts_nothing():
     lost = replace(truncation(44, 24, logged=False), leader=1, replacement=Replacement(1, 4))
 
-    assert CauseName.POWER_LOSS is why(lost, term(1, 1, {1}), term(1, 4, {1})).name
+    assert CauseName.POWER_LOSS is why(lost, leadership(1, 1, {1}), leadership(1, 4, {1})).name
 
 
 def test_what_the_leader_had_written_itself_it_had_lost():
     told = replace(truncation(30, 24, broker=2), leader=1, replacement=Replacement(0, 2))
 
-    assert CauseName.UNCOMMITTED_TAIL is not why(told, term(1, 0, {1, 2}), term(1, 2, {1})).name
-    assert CauseName.UNCOMMITTED_TAIL is why(told, term(2, 0, {1, 2}), term(1, 2, {1})).name
+    assert CauseName.UNCOMMITTED_TAIL is not why(told, leadership(1, 0, {1, 2}), leadership(1, 2, {1})).name
+    assert CauseName.UNCOMMITTED_TAIL is why(told, leadership(2, 0, {1, 2}), leadership(1, 2, {1})).name
 
 
 def test_without_elections_a_tail_that_others_replaced_was_not_merely_lost():
@@ -89,8 +90,28 @@ def test_what_the_recovery_of_the_leader_had_emptied_is_behind_the_truncation_of
     leaders = replace(truncation(12, 10, broker=1), rule="recovery", empties_segment=True)
     follower = replace(truncation(12, 10, broker=2), leader=1)
     evidence = CauseEvidence(
-        leaderships=(term(1, 1, {1, 2}),), truncations=(leaders, follower), incarnation=Incarnation()
+        leaderships=(leadership(1, 1, {1, 2}),), truncations=(leaders, follower), incarnation=Incarnation()
     )
     found = cause_of(follower, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
 
     assert (CauseName.RECOVERY, "likely") == (found.name, found.confidence)
+
+
+@pytest.mark.parametrize("risk", [Risk.OTHER_DISK, Risk.UNCLEAN_RESTART, None])
+def test_a_leader_with_another_disk_had_lost_the_log_with_the_old_one(risk):
+    before, again = leadership(1, 1, {1, 2}), leadership(1, 2, {1, 2})
+    account = LeadershipAccount(
+        partition=TopicPartition("t", 0),
+        states=(before, again),
+        elections=tuple(Election(before=None, state=one, risk=risk, previous=1) for one in (before, again)),
+        gaps=(),
+        source="metadata-log",
+        assigned=frozenset({1, 2}),
+    )
+    follower = replace(truncation(30, 24, broker=2), leader=1, leader_epoch=2, replacement=Replacement(0, 2))
+    evidence = CauseEvidence(
+        leaderships=(before, again), truncations=(follower,), incarnation=Incarnation(), account=account
+    )
+    found = cause_of(follower, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
+
+    assert (found.name is CauseName.DISK_REPLACED) is (risk is Risk.OTHER_DISK)

@@ -1,42 +1,11 @@
-from kforensics.damage import Absent
+import pytest
+
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.logged_losses import find_logged_losses
-from kforensics.reconcile.history.truncations import ObservedTruncation
-from kforensics.reconcile.observed.facts import Leadership
-from kforensics.units import OffsetRange, TopicPartition
-from tests.builders.logs import HERE
-
-
-def truncation(from_offset, to_offset, *, rule="epoch", broker=1, logged=True):
-    return ObservedTruncation(
-        broker_id=broker,
-        topic_partition=TopicPartition("t", 0),
-        time_ms=1,
-        from_offset=from_offset,
-        to_offset=to_offset,
-        rule=rule,
-        leader=2,
-        leader_epoch=5,
-        is_full=False,
-        is_logged=logged,
-        is_shortened=False,
-        before=None,
-        citations=(HERE,),
-    )
-
-
-def term(leader, epoch, isr):
-    return Leadership(
-        leader=leader,
-        leader_epoch=epoch,
-        isr=frozenset(isr),
-        replicas=(1, 2),
-        unclean=False,
-        recorded_at=Absent.NOT_APPLICABLE,
-        time_ms=0,
-        citation=HERE,
-    )
+from kforensics.units import EpochEntry, OffsetRange
+from tests.builders.history import leadership, truncation
 
 
 def runs(
@@ -47,6 +16,8 @@ def runs(
     leader_end=100,
     leaderships=(),
     needed=1,
+    leader_epochs=(),
+    judge=None,
 ):
     return find_logged_losses(
         [(one, cause, protocol) for one in truncations],
@@ -54,6 +25,8 @@ def runs(
         leader_end=leader_end,
         leaderships=leaderships,
         needed_in_sync=needed,
+        leader_epochs=leader_epochs,
+        judge=judge,
     )
 
 
@@ -62,7 +35,7 @@ def offsets(found):
 
 
 def test_what_a_line_says_was_cut_may_have_been_committed():
-    found = runs(truncation(84, 70), leaderships=(term(1, 3, {1, 2}), term(1, 4, {1})))
+    found = runs(truncation(84, 70), leaderships=(leadership(1, 3, {1, 2}), leadership(1, 4, {1})))
 
     assert [(70, 83)] == offsets(found)
     assert ("possible", True, 4) == (found[0].committed, found[0].is_replaced, found[0].leader_epoch)
@@ -74,8 +47,30 @@ def test_what_some_copy_shows_is_left_to_it():
     assert () == runs(truncation(84, 70), shown=[OffsetRange(0, 100)])
 
 
-def test_an_uncommitted_tail_is_no_loss_of_committed_records():
-    assert ["no"] == [run.committed for run in runs(truncation(84, 70), cause=CauseName.UNCOMMITTED_TAIL)]
+class Judged:
+    """A clean election in epoch 5 that proves what its leader never had."""
+
+    def __init__(self, start):
+        self.bound = Bound(offset=start, reason="broker 2 was in the ISR", citations=())
+
+    def never_after(self, first_epoch, last_epoch, holder):
+        return self.bound if (first_epoch, last_epoch, holder) == (4, 4, 1) else None
+
+
+@pytest.mark.parametrize(("start", "committed"), [(70, "no"), (71, "possible")])
+def test_only_an_election_that_proves_it_makes_a_tail_uncommitted(start, committed):
+    known = {
+        "leaderships": (leadership(1, 4, {1, 2}), leadership(2, 5, {2})),
+        "leader_epochs": (EpochEntry(4, 0), EpochEntry(5, 70)),
+    }
+
+    assert [committed] == [
+        run.committed
+        for run in runs(truncation(84, 70), cause=CauseName.UNCOMMITTED_TAIL, judge=Judged(start), **known)
+    ]
+    assert ["possible"] == [
+        run.committed for run in runs(truncation(84, 70), cause=CauseName.UNCOMMITTED_TAIL, **known)
+    ]
 
 
 def test_two_replicas_that_cut_the_same_count_once():

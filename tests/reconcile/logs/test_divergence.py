@@ -79,7 +79,7 @@ def test_a_record_that_compaction_can_not_have_dropped_differs():
     assert (0, "record") == (found.offset, found.kind)
 
 
-def test_records_of_an_aborted_transaction_may_be_gone():
+def test_records_of_an_aborted_transaction_may_be_missing():
     one = replica(1, [batch(0, 4, 0, 50), batch(5, 9, 0)], cleaned=5)
     other = replica(2, [batch(1, 4, 0, 51, count=2), batch(5, 9, 0)], cleaned=5, base=0)
     abort = record(1, b"\x00\x00\x00\x00", b"", control=True, transactional=True, producer=7)
@@ -137,7 +137,7 @@ def test_many_records_that_compaction_took_hide_no_difference_behind_them(monkey
     assert (8, "record") == ((found := divergence(one, other, records)).offset, found.kind)
 
 
-def test_the_first_of_the_records_that_either_log_lacks_is_told():
+def test_the_first_of_the_records_that_either_log_lacks_is_reported():
     one = replica(1, [batch(0, 9, -1, 50, magic=1)])
     other = replica(2, [batch(0, 9, -1, 51, magic=1)])
     every = [record(o, str(o).encode(), magic=1) for o in range(10)]

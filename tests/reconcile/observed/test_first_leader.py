@@ -6,7 +6,7 @@ from kforensics.reconcile.observed.broker_log_facts import logged_leaderships
 from kforensics.reconcile.observed.clocks import choose_clocks
 from kforensics.reconcile.observed.logged_events import order_events
 from kforensics.units import TopicPartition
-from tests.reconcile.timeline.test_timeline import read_logs
+from tests.builders.history import read_logs
 
 BY_CONTROLLER = (
     "[2026-11-21 13:24:49,380] TRACE [Controller id=3 epoch=1] Changed partition tail-0 from NewPartition to OnlinePartition"

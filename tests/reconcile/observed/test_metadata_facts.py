@@ -13,7 +13,7 @@ def gathered(*paths):
     return gather_cluster_evidence(inputs, find_places(inputs))
 
 
-def test_metadata_tells_of_unclean_elections(fixtures):
+def test_metadata_shows_unclean_elections(fixtures):
     facts = gathered(fixtures / "unclean-election").facts
     states = facts.leaderships(TopicPartition("orders", 0), facts.topic_id("orders"))
 
@@ -33,7 +33,7 @@ def test_the_metadata_quorum_has_its_own_leaders(incident):
     assert sorted(s.leader_epoch for s in states) == [s.leader_epoch for s in states]
 
 
-def test_logs_tell_where_there_is_no_metadata(incident):
+def test_logs_show_leaders_without_metadata(incident):
     root = incident("unclean-election-2.8")
     found = gathered(root / "snapshots" / "99-final", root / "logs")
 

@@ -7,9 +7,10 @@ from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.logs.divergence import agreed_until
 from kforensics.reconcile.logs.loaded_log import load_log
-from kforensics.reconcile.observed.facts import GroupCommit, Leadership, NoFacts
+from kforensics.reconcile.observed.facts import GroupCommit, NoFacts
 from kforensics.reconcile.replicas.partition import Verdict, reconcile_partition
 from kforensics.units import OffsetRange
+from tests.builders.history import leadership
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
 
 
@@ -31,19 +32,6 @@ class Facts(NoFacts):
 
     def needed_in_sync(self, topic):
         return self.minimum
-
-
-def leadership(leader, epoch, isr, at, *, unclean=False):
-    return Leadership(
-        leader=leader,
-        leader_epoch=epoch,
-        isr=frozenset(isr),
-        replicas=(1, 2),
-        unclean=unclean,
-        recorded_at=at,
-        time_ms=at,
-        citation=HERE,
-    )
 
 
 def judge(*replicas, facts=None, records=None, **options):

@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.damage import Absent
-from kforensics.evidence.broker_logs import LogFile, read_log_file
-from kforensics.formats.log_lines.event import LineCensus
-from kforensics.formats.log_lines.scan import scan_log
+from kforensics.evidence.broker_logs import LogFile
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs, logged_leaderships
 from kforensics.reconcile.observed.clocks import choose_clocks, clocks_that_disagree
 from kforensics.reconcile.observed.facts import NoFacts
@@ -20,6 +18,7 @@ from kforensics.reconcile.observed.logged_truncations import logged_truncations
 from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import build_timeline
 from kforensics.units import TopicPartition
+from tests.builders.history import log_file, read_logs
 
 HOUR_MS = 3_600_000
 ORDERS = TopicPartition("orders", 0)
@@ -37,30 +36,10 @@ TRUNCATED_BY_LINES = (
 )
 
 
-def read_logs(root: Path) -> list[LogFile]:
-    found = (
-        read_log_file(root, str(path.relative_to(root)), input_index=0)
-        for path in sorted(root.rglob("*"))
-        if path.is_file()
-    )
-    return [file for file in found if file is not None]
-
-
 def log(*lines: str, node: int = 1, mtime_ns: int = 0) -> LogFile:
-    text = "".join(f"[2024-05-01 {line} (x)\n" for line in lines).encode()
-    events = [event for window in scan_log([text]) for event in window.events]
-    assert len(lines) == sum(1 + event.repeats for event in events)
-    return LogFile(
-        input=0,
-        path=f"{node}.log",
-        is_compressed=False,
-        node_id=node,
-        events=tuple(events),
-        census=LineCensus(),
-        events_dropped=0,
-        problems=(),
-        mtime_ns=mtime_ns,
-    )
+    file = log_file("".join(f"[2024-05-01 {line} (x)\n" for line in lines), node=node, mtime_ns=mtime_ns)
+    assert len(lines) == sum(1 + event.repeats for event in file.events)
+    return file
 
 
 def find_truncations(*files: LogFile):
@@ -130,7 +109,7 @@ def test_a_line_without_effect_and_one_whose_effect_is_unknown():
     assert (False, Absent.UNKNOWN) == (no_effect.has_effect, unknown.has_effect)
 
 
-def test_two_cuts_within_a_moment_are_two():
+def test_two_truncations_within_a_moment_are_two():
     truncations = find_truncations(
         log(
             "12:00:00,000] INFO Completed load of log orders-0 with 1 log segments and log end offset 60 in 28 ms",
@@ -145,7 +124,7 @@ def test_two_cuts_within_a_moment_are_two():
     assert ("leader-end", 2) == (truncations[1].rule, truncations[1].leader)
 
 
-def test_a_full_truncation_starts_anew_above():
+def test_a_full_truncation_starts_again_above():
     [truncation] = find_truncations(
         log(
             "12:00:00,000] WARN [ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] Truncate fully and reset fetch offset"
@@ -191,6 +170,24 @@ def test_a_clock_that_disagrees_is_aligned_and_named():
     assert {2: -60_000} == clocks_that_disagree([good, late], clocks)
 
 
+def test_times_are_not_shifted_to_make_lines_of_another_cluster_fit():
+    """Partitions and epochs of the same names, made by the same script an hour and some minutes later."""
+    lines = [f"{hour}:00:00,000] " for hour in range(12, 16)]
+    good = log(*(line + LEADS.format(1, number) for number, line in enumerate(lines)))
+    other = log(
+        *(line.replace(":00:00,000", ":07:12,000") + LEADS.format(2, number + 1) for number, line in enumerate(lines)),
+        node=2,
+    )
+    dated = {
+        (ORDERS, number): event.time_ms for number, event in enumerate(good.events) if isinstance(event.time_ms, int)
+    }
+
+    clocks = choose_clocks([good, other], dated)
+
+    assert [0, 0] == [clock.shift_ms for clock in clocks]
+    assert {} == clocks_that_disagree([good, other], clocks)
+
+
 def test_the_option_outranks_all_evidence_and_utc_is_assumed_without_any():
     file = log("12:00:01,000] INFO Truncating log orders-0 to offset 60.")
 
@@ -198,7 +195,7 @@ def test_the_option_outranks_all_evidence_and_utc_is_assumed_without_any():
     assert -HOUR_MS == choose_clocks([file], {}, zone=parse_zone("+01:00"))[0].shift_ms
 
 
-def test_file_times_tell_the_zone_where_most_files_agree():
+def test_file_times_show_the_zone_if_most_files_agree():
     noon_ns = 1_714_564_800_000_000_000
     files = [
         log(

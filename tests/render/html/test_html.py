@@ -6,26 +6,12 @@ from dataclasses import replace
 import pytest
 
 from kforensics.commands.cited import CitedFile
-from kforensics.commands.explain import Explanation
-from kforensics.damage import Absent, Span
+from kforensics.damage import Absent
 from kforensics.errors import MissingExtra
-from kforensics.evidence.event_kinds import EventKind
-from kforensics.evidence.model import Citation, Input, Problem
-from kforensics.findings.model import Severity, finding
-from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.bugs.evidence import BugTrace
-from kforensics.reconcile.committed.judge import CommittedCounts
-from kforensics.reconcile.history.causes import Cause, CauseName
-from kforensics.reconcile.history.outline import LogOutline
-from kforensics.reconcile.history.residual_divergence import Residual
-from kforensics.reconcile.history.torn_transactions import TornTransactions
-from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, Holder, LossEntry, PartitionIncident
-from kforensics.reconcile.incident.operations import Operation
-from kforensics.reconcile.observed.clocks import Clock
-from kforensics.reconcile.timeline.events import TimelineEntry
+from kforensics.findings.answers.model import Answer, State
 from kforensics.render.html.explain_page import explain_html
 from kforensics.render.html.lanes import _ticks, draw_figure
-from kforensics.units import EpochEntry, OffsetRange, TopicPartition
+from tests.builders.incidents import explanation
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -74,142 +60,6 @@ def outline(page):
     parser.feed(page)
     parser.close()
     return parser
-
-
-def explanation(word):
-    """An explanation in which `word` stands wherever a text can come from evidence: 20 fields."""
-    partition = TopicPartition(f"topic{word}", 0)
-    cited = Citation(input=0, path=f"dir/{word}.log", span=Span(3, 4))
-    line = Citation(input=1, path=".", line=7)
-    cause = Cause(name=CauseName.UNCLEAN_ELECTION, confidence="proven", reason=f"reason{word}", citations=(cited,))
-    truncation = ExplainedTruncation(
-        broker_id=1,
-        topic_partition=partition,
-        time_ms=1_795_243_212_042,
-        from_offset=103,
-        to_offset=60,
-        protocol="kip-595",
-        decided_by="epoch",
-        leader=2,
-        leader_epoch=1,
-        expected_offset=60,
-        agrees=True,
-        steps=(f"step{word}",),
-        is_logged=True,
-        cause=cause,
-        committed=CommittedCounts(certain=43, possible=0, no=0, markers=0),
-        citations=(line, cited),
-    )
-    loss = LossEntry(
-        topic_partition=partition,
-        offsets=OffsetRange(60, 102),
-        records=43,
-        markers=1,
-        committed="certain",
-        was_committed="certain",
-        is_replaced=True,
-        leader_epoch=0,
-        reason=f"because{word}",
-        cause=CauseName.UNCLEAN_ELECTION,
-        held_by=(Holder(input=0, path=f"held{word}", broker_id=1, is_final=False, in_use=False),),
-        citations=(cited,),
-    )
-
-    def log(rank, end, epochs, *, broker_id=1):
-        return LogOutline(
-            input=0,
-            path=f"held{word}",
-            broker_id=broker_id,
-            rank=rank,
-            is_final=rank == 1,
-            is_remnant=False,
-            state=f"state{word}" if broker_id == 3 else "live",
-            log_start_offset=0,
-            log_end_offset=end,
-            epochs=epochs,
-            high_watermark=60,
-        )
-
-    incident = PartitionIncident(
-        partition=partition,
-        leader=2,
-        log_start_offset=0,
-        log_end_offset=93,
-        leaderships=(),
-        truncations=(truncation,),
-        losses=(loss,),
-        groups=(GroupAtRisk(group=f"group{word}", offset=120, kind="ahead", citation=cited),),
-        torn_transactions=TornTransactions(),
-        other_topics=(),
-        copies=3,
-        logs=(
-            log(0, 103, (EpochEntry(0, 0),)),
-            log(1, 93, (EpochEntry(0, 0), EpochEntry(1, 60))),
-            log(1, 93, (EpochEntry(0, 0), EpochEntry(1, 60)), broker_id=3),
-        ),
-        residuals=(
-            Residual(broker_id=3, offset=58, protocol=ProtocolName.KIP_595, old_format=False, citations=(cited,)),
-        ),
-    )
-    entries = (
-        TimelineEntry(
-            kind=EventKind.BROKER_HALTED,
-            time_ms=1_795_243_200_000,
-            broker_id=1,
-            detail={"reason": f"halt{word}"},
-            citations=(line,),
-        ),
-        TimelineEntry(
-            kind=EventKind.STRAY_LOG,
-            time_ms=Absent.UNKNOWN,
-            topic_partition=partition,
-            detail={"directory": f"/var/{word}"},
-            citations=(cited,),
-        ),
-    )
-    return Explanation(
-        inputs=(
-            Input(path=f"input{word}", kind="broker", broker_id=1, cluster_id=f"cluster{word}"),
-            Input(path=f"log{word}", kind="log-file", kafka_version_hint=f"version{word}"),
-        ),
-        timeline=entries,
-        incidents=(incident,),
-        partitions=1,
-        clocks=((f"clock{word}", Clock(shift_ms=1000, source="assumed")),),
-        conclusion=(f"43 records are gone from topic{word}.", f"more{word}"),
-        advice=(f"Do not start {word}.", f"Keep {word}."),
-        missing=(f"missing{word}",),
-        notes=(f"note{word}",),
-        findings=(
-            finding(
-                "KF301",
-                severity=Severity.CRITICAL,
-                statement=f"statement{word}",
-                topic_partition=partition,
-                citations=(cited,),
-            ),
-        ),
-        problems=(Problem(input=0, path=f"bad{word}", message=f"message{word}"),),
-        operations=(
-            Operation(
-                kind="reassignment",
-                topic_partition=partition,
-                time_ms=Absent.UNKNOWN,
-                meaning=f"moved{word}",
-                citations=(cited,),
-            ),
-        ),
-        broker_bugs=(
-            BugTrace(
-                jira="KAFKA-13315",
-                broker_id=1,
-                confidence="likely",
-                effect="effect",
-                trace=f"trace{word}",
-                citations=(line,),
-            ),
-        ),
-    )
 
 
 def page(word, **options):
@@ -286,9 +136,15 @@ def test_the_same_values_give_the_same_bytes():
     assert page("abc") == page("abc")
 
 
-def test_bugs_operations_and_what_stays_open_have_sections_of_their_own():
+def test_bugs_operations_and_open_questions_have_sections_of_their_own():
     words = " ".join(" ".join(outline(page("")).words).split())
-    headings = ("Done on purpose", "Known bugs of Kafka", "Replicas that stay different", "Findings", "What stays open")
+    headings = (
+        "Requested operations",
+        "Known bugs of Kafka",
+        "Replicas that stay different",
+        "Findings",
+        "Open questions",
+    )
 
     places = [words.rindex(heading) for heading in headings]
     assert sorted(places) == places
@@ -299,7 +155,7 @@ def test_bugs_operations_and_what_stays_open_have_sections_of_their_own():
 def test_verdict_and_advice_come_first():
     words = " ".join(" ".join(outline(page("")).words).split())
 
-    assert words.index("Committed records are gone") < words.index("43 records are gone from topic")
+    assert words.index("Committed records are lost") < words.index("43 records are lost from topic")
     assert (
         words.index("What not to do")
         < words.index("Do not start")
@@ -324,6 +180,7 @@ def test_a_calm_explanation_makes_a_calm_page():
         missing=(),
         notes=(),
         clocks=(),
+        answer=Answer(state=State.NOTHING_LOST, headline="Nothing that was committed is lost from 9 partitions."),
         conclusion=("Nothing that was committed is missing in 9 partitions.",),
     )
 
@@ -335,6 +192,22 @@ def test_a_calm_explanation_makes_a_calm_page():
     assert "<figure" not in text
 
 
+def test_the_answer_of_a_command_heads_its_page():
+    answer = Answer(
+        state=State.UNKNOWN,
+        headline="Neither shown nor excluded.",
+        now=("Do not start broker 1.", "Copy its directory."),
+        unknown=("Who led in epoch 3.",),
+    )
+
+    text = page("", answer=answer)
+
+    assert '<h1 id="answer">Neither shown nor excluded.</h1>' in text
+    assert "tone-warning" in text
+    assert "✓</span>" not in text
+    assert all(words in text for words in ("Do not start broker 1.", "Copy its directory.", "Who led in epoch 3."))
+
+
 def test_pictures_say_in_words_what_they_show():
     incident = explanation("").incidents[0]
 
@@ -344,9 +217,9 @@ def test_pictures_say_in_words_what_they_show():
     assert "the leader lacks 60 to 102 (committed)" in figure.description
     before = figure.moments[0].lanes[0]
     assert "end 103, HW 60, leader lacks 43" == before.ends
-    assert ["certain"] == [piece.kind for piece in before.gone]
+    assert ["certain"] == [piece.kind for piece in before.lost]
     assert 0 == figure.left_out
-    last = before.gone[0]
+    last = before.lost[0]
     assert last.x + last.width == pytest.approx(before.pieces[-1].x + before.pieces[-1].width, abs=0.2)
 
 

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics import __version__
+from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent, BitFlip, Damage, DamageKind, Span
 from kforensics.evidence.model import Citation, Input, Problem
+from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Severity, finding
-from kforensics.render.json.document import document, document_pieces, json_line, to_plain
+from kforensics.render.json.document import DocumentBody, document, json_line, to_plain
 from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 
 
@@ -106,17 +108,21 @@ def test_the_document():
         citations=(Citation(input=0, path="orders-0"),),
     )
 
-    text = document(
-        "ls",
+    answer = Answer(state=State.COMPLETE, headline="1 broker.")
+    result = Result(
+        command="ls",
         inputs=(Input(path="b1", kind="broker", broker_id=1),),
-        findings=(found,),
-        problems=(),
-        exit_code=1,
-        partitions=[],
+        body=None,
+        concluded=Conclusion(answer=answer, findings=(found,)),
     )
 
+    text = "".join(document(result, DocumentBody(name="ls", fields={"partitions": []})))
+
     whole = json.loads(text)
-    assert list(whole) == ["schema", "tool_version", "inputs", "partitions", "findings", "problems", "exit_code"]
+    names = ["schema", "tool_version", "inputs", "partitions", "answer", "findings", "problems", "exit_code"]
+    assert list(whole) == names
+    assert whole["answer"]["state"] == "complete"
+    assert whole["answer"]["headline"] == "1 broker."
     assert whole["schema"] == "kforensics/ls/1"
     assert whole["tool_version"] == __version__
     assert whole["inputs"] == [
@@ -134,30 +140,26 @@ def test_the_document():
     assert text.endswith("}\n")
 
 
-def test_a_document_in_pieces_is_the_document():
+def test_a_document_with_streams_is_concluded_when_they_have_been_written():
     problem = Problem(input=0, path="x", message="gone")
-    one = Input(path="b1", kind="broker")
+    read: list[int] = []
 
-    pieces = document_pieces(
-        "dump",
-        inputs=(one,),
-        findings=(),
-        problems=(problem,),
-        exit_code=3,
-        streams={"items": (json_line({"offset": n}).rstrip() for n in range(3)), "none": ()},
-        level="crc",
-    )
+    def items():
+        for number in range(3):
+            read.append(number)
+            yield json_line({"offset": number}).rstrip()
 
-    whole = json.loads("".join(pieces))
-    assert whole == json.loads(
-        document(
-            "dump",
-            inputs=(one,),
-            findings=(),
-            problems=(problem,),
-            exit_code=3,
-            level="crc",
-            items=[{"offset": n} for n in range(3)],
-            none=[],
+    def conclude():
+        return Conclusion(
+            answer=Answer(state=State.UNKNOWN, headline=f"{len(read)} read."), problems=(problem,) * len(read)
         )
-    )
+
+    result = Result(command="dump", body=None, concluded=conclude)
+    body = DocumentBody(name="dump", streams={"items": items(), "none": ()}, after=lambda: {"count": len(read)})
+
+    whole = json.loads("".join(document(result, body)))
+
+    assert whole["items"] == [{"offset": n} for n in range(3)]
+    assert whole["none"] == []
+    assert (whole["count"], len(whole["problems"]), whole["exit_code"]) == (3, 3, 3)
+    assert whole["answer"]["headline"] == "3 read."

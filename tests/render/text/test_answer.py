@@ -33,7 +33,7 @@ def test_only_a_calm_state_is_green():
     assert shown(Answer(state=State.NOTHING_LOST, headline="x"))[0].style == Style.ANSWER_GOOD
 
 
-def test_a_long_answer_is_cut_short_and_says_by_how_much():
+def test_a_long_answer_is_shortened_and_says_by_how_much():
     lines = [line.plain for line in shown(Answer(state=State.LOST, headline="x", now=("do this",) * 40))]
 
     assert len(lines) == MOST_LINES

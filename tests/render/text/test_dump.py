@@ -60,7 +60,9 @@ def test_fields_of_every_sort() -> None:
     fields = {"a": "x\x1b y", "b": b"\x01", "c": (1, 2), "d": {"e": True}, "f": Absent.UNKNOWN, "g": None, "h": b""}
     text = message_text(Decoded("Some", 1, fields, trailing=2))
 
-    assert text == ("Some v1 a='x\\x1b y' b=0x01 c=[1, 2] d={e=yes} f=(unknown) h='' and 2 bytes that no field claims")
+    assert text == (
+        "Some v1 a='x\\x1b y' b=0x01 c=[1, 2] d={e=yes} f=(unknown) h='' and 2 bytes that belong to no field"
+    )
     assert field_text(1.5) == "1.5"
 
 

@@ -1,30 +1,7 @@
-import io
-
-import pytest
 from rich.text import Text
 
-from kforensics.render.text.screen import (
-    byte_count,
-    columns,
-    counted,
-    listed,
-    render_screen,
-    screen_width,
-    speaks_unicode,
-    wants_colour,
-    wrapped,
-)
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch):
-    for name in ("COLUMNS", "NO_COLOR", "TERM"):
-        monkeypatch.delenv(name, raising=False)
+from kforensics.render.text.screen import columns, render_screen, wrapped
+from kforensics.words import byte_count, counted, listed
 
 
 def test_a_screen_has_no_escape_off_a_terminal():
@@ -32,32 +9,6 @@ def test_a_screen_has_no_escape_off_a_terminal():
 
     assert render_screen(lines) == "DATA AT RISK\norders-0 [red]\n" + "x" * 300 + "\n"
     assert "\x1b[1;31mDATA AT RISK" in render_screen(lines, colour=True)
-
-
-def test_colour_needs_a_terminal_that_wants_it(monkeypatch):
-    assert wants_colour(Terminal())
-    assert not wants_colour(io.StringIO())
-    monkeypatch.setenv("TERM", "dumb")
-    assert not wants_colour(Terminal())
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert not wants_colour(Terminal())
-
-
-def test_width(monkeypatch):
-    assert screen_width(io.StringIO()) == 80
-    monkeypatch.setenv("COLUMNS", "100")
-    assert screen_width() == 100
-    monkeypatch.setenv("COLUMNS", "999")
-    assert screen_width() == 120
-    monkeypatch.setenv("COLUMNS", "5")
-    assert screen_width(io.StringIO()) == 80
-
-
-def test_what_a_stream_can_show():
-    assert speaks_unicode(io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
-    assert not speaks_unicode(io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
-    assert not speaks_unicode(io.StringIO())
 
 
 def test_wrapping_keeps_within_the_width_and_every_word():

@@ -1,0 +1,193 @@
+"""The common part of all commands: their options for output, how a result is written, and the exit code."""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from kforensics.cli.options import ColourOption, OutOption, QuietOption, VerboseOption
+from kforensics.cli.output import check_out, write_result
+from kforensics.cli.terminal import ColourChoice, screen_width, speaks_unicode, wants_colour
+from kforensics.errors import UsageError
+from kforensics.render.emit import (
+    CONTENT,
+    MEANINGS,
+    emit,
+    formats_of,
+    headline,
+    require_format,
+    shapes_of,
+)
+from kforensics.render.view import OutputFormat, View
+
+if TYPE_CHECKING:
+    from kforensics.cli.progress import ByteProgress
+    from kforensics.commands.result import Result
+    from kforensics.evidence.model import Problem
+
+MOST_PROBLEMS = 20
+"""Problems that are named on standard error."""
+
+_ON_STANDARD_ERROR = frozenset({"dump", "metadata", "seal manifest"})
+"""Shapes whose screens have no place for what could not be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """The way in which the result of one run is to be written."""
+
+    command: str
+    format: OutputFormat
+    out: Path | None
+    colour: ColourChoice
+    quiet: bool
+    verbose: bool
+    context: typer.Context
+
+    def check(self, inputs: Sequence[Path], *shapes: str) -> None:
+        """Refuse, before the work, a format that there is not, and a file that may not be written.
+
+        Args:
+            inputs: that the file must be outside of.
+            shapes: of the result; all that the command has where none is named.
+
+        Raises:
+            UsageError: either of them.
+        """
+        require_format(self.format, *(shapes or shapes_of(self.command)))
+        if self.quiet and self.format is not OutputFormat.TEXT:
+            raise UsageError(f"--quiet writes one line of text: it does not go with --format {self.format}")
+        check_out(self.out, inputs)
+
+    @contextmanager
+    def progress(self) -> "Iterator[ByteProgress | None]":
+        """A bar on standard error, only where a person watches."""
+        if self.quiet or not sys.stderr.isatty():
+            yield None
+            return
+        from kforensics.cli.progress import byte_progress
+
+        with byte_progress() as bar:
+            yield bar
+
+    def write(self, result: "Result[Any]", **shown: bool) -> None:
+        """Write the result, and what its screen does not say to standard error.
+
+        Args:
+            result: of the command.
+            shown: fields of `View` that the command has options for.
+        """
+        content = result.shape in CONTENT
+        if self.quiet and result.shape != "seal manifest":
+            write_result(headline(result), self.out)
+            return
+        view = View(
+            width=screen_width(),
+            unicode=speaks_unicode(),
+            colour=wants_colour(sys.stdout if self.out is None else None, self.colour),
+            verbose=self.verbose,
+            descriptor=_standard_output if self.out is None else None,
+            **shown,
+        )
+        write_result(emit(result, self.format, view), self.out)
+        if result.shape in _ON_STANDARD_ERROR:
+            complain(result)
+        if content and (result.exit_code or result.command == "seal"):
+            typer.echo(headline(result), err=True, nl=False)
+
+    def finish(self, result: "Result[Any]", **shown: bool) -> NoReturn:
+        """Write the result and end with its exit code."""
+        self.write(result, **shown)
+        raise typer.Exit(result.exit_code)
+
+
+def complain(result: "Result[Any]") -> None:
+    """Name what could not be read."""
+    from kforensics.render.escape import escape_text
+
+    problems = result.problems
+    for one in problems[:MOST_PROBLEMS]:
+        typer.echo(f"kforensics: {escape_text(_place(result, one))}: {escape_text(one.message)}", err=True)
+    if len(problems) > MOST_PROBLEMS:
+        typer.echo(f"kforensics: and {len(problems) - MOST_PROBLEMS:,} more", err=True)
+
+
+def _place(result: "Result[Any]", problem: "Problem") -> str:
+    given = result.inputs[problem.input].path
+    return given if problem.path == "." else f"{given.rstrip('/')}/{problem.path}"
+
+
+def _standard_output() -> int:
+    sys.stdout.flush()
+    return sys.stdout.fileno()
+
+
+def with_output(name: str, *, has_out: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options for output; it gets what they come to as its first argument.
+
+    Args:
+        name: of the command in the table of writers.
+        has_out: whether a file can be named for the result.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        offered = formats_of(*shapes_of(name))
+        options = [
+            ("output_format", _format_option(offered), OutputFormat.TEXT),
+            *([("brief", _BriefOption, False)] if OutputFormat.BRIEF in offered else []),
+            *([("out", OutOption, None)] if has_out else []),
+            ("color", ColourOption, None),
+            ("quiet", QuietOption, False),
+            ("verbose", VerboseOption, False),
+        ]
+
+        def run(context: typer.Context, **values: Any) -> None:
+            given = {key: values.pop(key, None) for key, _, _ in options}
+            function(
+                Output(
+                    command=name,
+                    format=OutputFormat.BRIEF if given.get("brief") else given["output_format"],
+                    out=given.get("out"),
+                    colour=given["color"] or context.obj or ColourChoice.AUTO,
+                    quiet=given["quiet"],
+                    verbose=given["verbose"],
+                    context=context,
+                ),
+                **values,
+            )
+
+        own = list(inspect.signature(function).parameters.values())[1:]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters = [
+            inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
+            *(one.replace(kind=keyword) for one in own),
+            *(inspect.Parameter(key, keyword, default=default, annotation=kind) for key, kind, default in options),
+        ]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # typer reads options from it
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        run.__name__ = function.__name__
+        run.__doc__ = function.__doc__
+        run.__module__ = function.__module__
+        return run
+
+    return decorate
+
+
+def _format_option(offered: Sequence[OutputFormat]) -> Any:
+    option = typer.Option(
+        "--format",
+        metavar="|".join(offered),  # what the command has, not all that there are
+        help=f"How the result is written: {', '.join(f'{one} {MEANINGS[one]}' for one in offered)}.",
+        case_sensitive=False,
+    )
+    return Annotated[OutputFormat, option]
+
+
+_BriefOption = Annotated[
+    bool, typer.Option("--brief", help="Write the answer alone in five lines of Markdown, for a chat: --format brief.")
+]

@@ -1,0 +1,85 @@
+"""Examples of each command, for `--help` and for the manual pages."""
+
+EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
+    "ls": (
+        ("What is in a copy, node by node", "kforensics ls evidence"),
+        ("Every file as JSON", "kforensics ls evidence --files --format jsonl"),
+    ),
+    "dump": (
+        ("The batches of a segment", "kforensics dump broker-1/orders-0/00000000000000000000.log"),
+        (
+            "Records from an offset on, with their payloads",
+            "kforensics dump broker-1/orders-0 --from-offset 4711 --show-payload --text",
+        ),
+        ("A checkpoint of high watermarks", "kforensics dump broker-1/replication-offset-checkpoint"),
+    ),
+    "capture": (
+        ("How long will it take, and how large will it be?", "kforensics capture --plan /var/lib/kafka"),
+        ("On each broker, with its logs", "kforensics capture /var/lib/kafka /opt/kafka/logs --out broker-1.kfc"),
+        ("Gently, on a busy broker", "kforensics capture /var/lib/kafka --read-rate 50MB/s --out broker-1.kfc"),
+    ),
+    "diff": (
+        ("Before a restart: what would each broker discard?", "kforensics diff broker-1 broker-2 broker-3"),
+        (
+            "One partition, with every request of the protocol",
+            "kforensics diff evidence -t orders -p 0 --explain-steps",
+        ),
+        ("The answer for a chat", "kforensics diff evidence --brief"),
+    ),
+    "explain": (
+        ("After an incident, with the logs of the brokers", "kforensics explain evidence logs"),
+        (
+            "Compared with an earlier copy, as a page",
+            "kforensics explain evidence --before earlier --format html -o report.html",
+        ),
+    ),
+    "verify": (
+        ("Is anything damaged?", "kforensics verify evidence"),
+        ("Only checksums, gently, on a live broker", "kforensics verify --level crc --read-rate 50MB/s /var/lib/kafka"),
+        ("For the viewers of CI results", "kforensics verify evidence --format sarif -o verify.sarif"),
+    ),
+    "predict": (
+        ("What does the start of a stopped broker do?", "kforensics predict /mnt/broker-3 --kafka 4.1.0"),
+        ("Who else holds what it discards?", "kforensics predict broker-1 broker-2 broker-3 --kafka 3.9.1"),
+        (
+            "The same without the marker of a clean stop",
+            "kforensics predict broker-3 --kafka 4.1.0 --without broker-3/.kafka_cleanshutdown",
+        ),
+    ),
+    "metadata": (
+        ("The history of a partition", "kforensics metadata evidence --topic orders --partition 0"),
+        ("The state at an offset of the metadata log", "kforensics metadata controller-100 --at 82"),
+    ),
+    "seal": (
+        ("Seal a copy", "kforensics seal evidence --case-id 2026-17 --out evidence.manifest"),
+        ("Is it still the same?", "kforensics seal --check evidence.manifest"),
+    ),
+    "simulate": (
+        ("The built-in scenarios", "kforensics simulate --list"),
+        ("One of them under one protocol", "kforensics simulate hw-loss --protocol hw"),
+        ("Data directories of a random history", "kforensics simulate --random --seed 7 --write history"),
+    ),
+    "fleet audit": (
+        ("All nodes of an inventory", "kforensics fleet audit nodes.yaml --out audit-1"),
+        (
+            "Again, reading only what changed",
+            "kforensics fleet audit nodes.yaml --since audit-1 --out audit-2 --master spark://host:7077",
+        ),
+    ),
+    "fleet report": (
+        ("The gravest findings of a topic", "kforensics fleet report audit-1 -t orders --severity error"),
+        ("What changed since", "kforensics fleet report audit-2 --since audit-1"),
+    ),
+    "fleet scan": (("On a broker", "kforensics fleet scan /var/lib/kafka --out evidence-of-1 --read-rate 50MB/s"),),
+    "help": (("What a finding means", "kforensics help KF201"), ("What exit codes say", "kforensics help exit-codes")),
+}
+
+
+def described(words: str) -> str:
+    """The purpose of the example, as the line before it says."""
+    return words if words.endswith("?") else f"{words}:"
+
+
+def epilog_of(name: str) -> str:
+    """The examples of a command as the end of its help: paragraphs, as typer lays them out."""
+    return "\n\n".join(("Examples:", *(f"{described(words)}\n\n  $ {line}" for words, line in EXAMPLES[name])))

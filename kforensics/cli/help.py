@@ -1,0 +1,133 @@
+"""`kforensics help`: a topic, a command, or what a finding means."""
+
+import textwrap
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from typing import Annotated
+
+import typer
+
+from kforensics.cli.output import write_result
+from kforensics.cli.terminal import screen_width
+from kforensics.errors import UsageError
+
+_TEXTS = "topics"
+
+
+def help_(
+    context: typer.Context,
+    topic: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TOPIC]", help="A topic, a command, or the code of a finding, as KF201.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Explain a topic or a finding: `kforensics help exit-codes`, `kforensics help KF201`. Without a word it lists the topics."""
+    if topic is None:
+        write_result(_listing())
+        return
+    commands = getattr(context.find_root().command, "commands", {})
+    if topic in commands and topic != "help":
+        command = commands[topic]
+        with command.make_context(topic, [], parent=context.find_root(), resilient_parsing=True) as own:
+            write_result(command.get_help(own).rstrip() + "\n")
+        return
+    write_result(topic_text(topic))
+
+
+def topic_names() -> tuple[str, ...]:
+    """The names of all topics."""
+    named = (one.name.removesuffix(".txt") for one in files(__package__).joinpath(_TEXTS).iterdir())
+    return tuple(sorted((*named, *_MADE)))
+
+
+def topic_text(name: str) -> str:
+    """The text of a topic, or of a finding by its code.
+
+    Raises:
+        UsageError: there is no such topic; the nearest names are given.
+    """
+    from kforensics.findings.catalogue import CATALOGUE
+
+    if name.upper() in CATALOGUE:
+        return "\n".join(_finding_lines(name.upper())) + "\n"
+    if name in _MADE:
+        return "\n".join(_MADE[name]()) + "\n"
+    names = topic_names()
+    if name in names:
+        return files(__package__).joinpath(_TEXTS, f"{name}.txt").read_text(encoding="utf-8")
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.upper() if name[:2].upper() == "KF" else name, (*names, *CATALOGUE), n=3)
+    meant = f"; did you mean {' or '.join(near)}?" if near else f": the topics are {', '.join(names)}"
+    raise UsageError(f"no help on {name!r}{meant}")
+
+
+def _listing() -> str:
+    titles = [(name, topic_text(name).partition("\n")[0]) for name in topic_names()]
+    lines = [f"  {name:<14}{title}" for name, title in titles]
+    return "\n".join(
+        (
+            "kforensics help TOPIC, kforensics help COMMAND, kforensics help KF201",
+            "",
+            *lines,
+            "",
+            "kforensics --help lists the commands.",
+            "",
+        )
+    )
+
+
+def _finding_lines(code: str) -> Iterator[str]:
+    from kforensics.findings.catalogue import CATALOGUE
+
+    kind = CATALOGUE[code]
+    yield f"{code}: {kind.title}"
+    yield ""
+    width = screen_width()
+    yield from textwrap.wrap(kind.meaning, width)
+    if kind.advice:
+        yield ""
+        yield from textwrap.wrap(f"What to do: {kind.advice}", width)
+    if kind.references:
+        yield ""
+        yield from textwrap.wrap(f"See {', '.join(kind.references)}.", width)
+
+
+def _format_lines() -> Iterator[str]:
+    from kforensics.render.emit import MEANINGS, WRITERS
+
+    yield "In which formats results are written"
+    yield ""
+    shapes = list(dict.fromkeys(shape for shape, _ in WRITERS))
+    widest = max(map(len, shapes))
+    for shape in shapes:
+        yield f"  {shape:<{widest}}  {', '.join(one for of, one in WRITERS if of == shape)}"
+    yield ""
+    for one, meaning in MEANINGS.items():
+        yield f"  {one:<6}  {meaning}"
+    yield ""
+    yield "The fields of documents and lines are a promise: docs/json.md, and a JSON Schema for each in kforensics/schema."
+
+
+def _code_lines() -> Iterator[str]:
+    from kforensics.findings.answers.model import STATES
+
+    yield "What exit codes say"
+    yield ""
+    yield "  0  The state is calm, and there is no finding of severity warning or above."
+    yield "  1  The state says so, or there is such a finding."
+    yield "  2  Options or arguments are wrong, or a filter matches nothing."
+    yield "  3  The state is unknown, or something that was named could not be read."
+    yield "  4  A defect in kforensics itself."
+    yield ""
+    yield "The states of each command, worst first, each with its exit code:"
+    yield ""
+    for command, states in STATES.items():
+        words = ", ".join(f"{state} {code}" for state, code in states.items())
+        yield from textwrap.wrap(f"{command}: {words}", screen_width(), initial_indent="  ", subsequent_indent="    ")
+
+
+_MADE: dict[str, Callable[[], Iterator[str]]] = {"formats": _format_lines, "exit-codes": _code_lines}
+"""Topics that are made of the tables that the commands use."""

@@ -1,0 +1,69 @@
+"""`kforensics predict`: what the broker will do to these directories when it is started."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kforensics.cli.command import Output, with_output
+from kforensics.cli.options import KeepGoingOption, PartitionsOption, PathsArgument, TopicsOption, parse_time
+
+
+@with_output("predict")
+def predict(
+    output: Output,
+    *,
+    paths: PathsArgument,
+    kafka: Annotated[
+        str | None,
+        typer.Option(
+            "--kafka",
+            metavar="VERSION",
+            help="The version that will be started, 3.3 to 4.3. Where it is not given, 4.1 is played, and compared with what older versions do.",
+            show_default=False,
+        ),
+    ] = None,
+    now: Annotated[
+        str | None,
+        typer.Option(
+            "--now",
+            metavar="TIME",
+            help="When it will be started, for the expiry of producers: ISO 8601 or milliseconds since 1970. This machine's clock where it is not given.",
+            show_default=False,
+        ),
+    ] = None,
+    without: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--without",
+            metavar="FILE",
+            help="Play the start as if this file or directory were not there, such as an index, the epoch file or .kafka_cleanshutdown; repeatable. Nothing is changed.",
+            show_default=False,
+            readable=False,
+        ),
+    ] = None,
+    topic: TopicsOption = None,
+    partition: PartitionsOption = None,
+    keep_going: KeepGoingOption = False,
+) -> None:
+    """Say what a broker will do to its logs when it is started: scanned, truncated, deleted, rebuilt, or refused, file by file.
+
+    Give the log directories of a stopped broker, or a copy of them, and those of the other brokers to learn who else holds
+    what would be discarded. Nothing is written. Starts are played one after the other until one succeeds or nothing changes.
+    Settings are Kafka's defaults.
+    """
+    output.check(paths)
+    import time
+
+    from kforensics.commands.predict import PredictRequest, run
+
+    request = PredictRequest(
+        paths=tuple(paths),
+        keep_going=keep_going,
+        kafka=kafka,
+        now_ms=time.time_ns() // 1_000_000 if now is None else parse_time(now, "--now"),
+        without=tuple(without or ()),
+        topics=frozenset(topic or ()),
+        partitions=frozenset(partition or ()),
+    )
+    output.finish(run(request))

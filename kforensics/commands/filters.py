@@ -1,0 +1,76 @@
+"""Names that were asked for and are nowhere in the inputs: an answer about the rest is no answer about them."""
+
+from collections.abc import Collection, Iterable, Iterator
+
+from kforensics.errors import UsageError, did_you_mean, nearest_names
+
+MOST_LISTED = 8
+"""Names that are listed where none is like the one that was asked for."""
+
+
+def check_wanted(
+    *,
+    topics: Collection[str],
+    known_topics: Collection[str],
+    partitions: Collection[int] = (),
+    known_partitions: Collection[int] = (),
+    leader: int | None = None,
+    known_brokers: Collection[int] = (),
+) -> None:
+    """Refuse filters that match nothing.
+
+    Args:
+        topics: that are wanted; all where there are none.
+        known_topics: topics that any input names.
+        partitions: numbers that are wanted; all where there are none.
+        known_partitions: those of the wanted topics.
+        leader: the broker that is to be taken as leader.
+        known_brokers: that hold a wanted partition.
+
+    Raises:
+        UsageError: a topic, a partition or the leader is not there; it names the nearest that are.
+    """
+    missing = missing_filters(
+        topics=topics,
+        known_topics=known_topics,
+        partitions=partitions,
+        known_partitions=known_partitions,
+        leader=leader,
+        known_brokers=known_brokers,
+    )
+    for words in missing:
+        raise UsageError(words)
+
+
+def missing_filters(
+    *,
+    topics: Collection[str],
+    known_topics: Collection[str],
+    partitions: Collection[int],
+    known_partitions: Collection[int],
+    leader: int | None,
+    known_brokers: Collection[int],
+) -> Iterator[str]:
+    """A sentence for each filter that matches nothing; arguments as for `check_wanted`."""
+    for topic in sorted(set(topics) - set(known_topics)):
+        yield _with_nearest(f"no partition of topic {topic} is among the inputs (--topic)", topic, known_topics)
+    for number in sorted(set(partitions) - set(known_partitions)):
+        words = f"no partition {number} of the wanted topics is among the inputs (--partition)"
+        yield _with_nearest(words, str(number), map(str, known_partitions))
+    if leader is not None and leader not in known_brokers:
+        words = f"broker {leader} holds no wanted partition among the inputs (--leader)"
+        yield _with_nearest(words, str(leader), map(str, known_brokers))
+
+
+def not_there(words: str, wanted: str, known: Iterable[str]) -> UsageError:
+    """The error about a name that nothing has, with the nearest names."""
+    return UsageError(_with_nearest(words, wanted, known))
+
+
+def _with_nearest(words: str, wanted: str, known: Iterable[str]) -> str:
+    names = sorted(set(known), key=lambda one: (len(one) if one.isdecimal() else 0, one))
+    hint = did_you_mean(() if wanted.isdecimal() else nearest_names(wanted, names))
+    if not hint and names:
+        more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+        hint = f"there is {', '.join(names[:MOST_LISTED])}{more}"
+    return f"{words}; {hint}" if hint else words

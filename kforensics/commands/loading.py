@@ -1,0 +1,74 @@
+"""The rules of loading asked of a partition directory on disk: what they need is read, and nothing else."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kforensics.errors import EvidenceError
+from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.evidence.replica.loader_values import Need
+from kforensics.protocol.loading.partition import load_partition
+from kforensics.protocol.loading.values import LoadedDirectory, LoadOutcome, LoadSettings, Unpredictable
+from kforensics.protocol.loading.versions import LoadingRules
+
+
+@dataclass(slots=True)
+class DirectoryOnDisk:
+    """A partition directory as it lies there, or as earlier starts left it; `after` gives the next."""
+
+    folder: Path
+    files: Mapping[str, int]
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Where a file is on disk under another name."""
+    written: Mapping[Need, object] = field(default_factory=dict)
+    """Content that earlier starts wrote."""
+    read: dict[Need, object] = field(default_factory=dict)
+    """What has been read, by the names on disk; later starts need not read it again."""
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """Files that could not be read, by the names on disk, with what was met."""
+
+    def load(
+        self,
+        *,
+        clean_shutdown: bool,
+        recovery_point: int,
+        log_start_offset: int,
+        settings: LoadSettings,
+        rules: LoadingRules,
+    ) -> LoadOutcome | Unpredictable:
+        """What loading makes of it; files are read as the rules ask for them."""
+        contents = dict(self.written)
+        missing: set[str] = set()
+        while True:
+            directory = LoadedDirectory(
+                name=self.folder.name, files=self.files, unreadable=frozenset(missing), contents=contents
+            )
+            outcome = load_partition(
+                directory,
+                clean_shutdown=clean_shutdown,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+                settings=settings,
+                rules=rules,
+            )
+            if not isinstance(outcome, Need):
+                return outcome
+            on_disk = outcome._replace(file=self.origins.get(outcome.file, outcome.file))
+            if on_disk not in self.read:
+                try:
+                    self.read[on_disk] = read_needed(self.folder, on_disk)
+                except EvidenceError as error:
+                    self.unreadable[on_disk.file] = error.problem
+                    missing.add(outcome.file)
+                    continue
+            contents[outcome] = self.read[on_disk]
+
+    def after(self, outcome: LoadOutcome) -> "DirectoryOnDisk":
+        """The directory as a load leaves it."""
+        origins = {name: self.origins.get(before, before) for name, before in outcome.origins.items()}
+        return DirectoryOnDisk(self.folder, outcome.tree, origins, outcome.written, self.read, self.unreadable)
+
+
+def bytes_scanned(outcome: LoadOutcome) -> int:
+    """Bytes of segments that a load reads through."""
+    return sum(one.length for one in outcome.scanned)

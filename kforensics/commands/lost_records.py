@@ -1,0 +1,166 @@
+"""The records that a load discards: read from the bytes that go, and looked for on the other replicas among the inputs."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from kforensics.commands.loading import DirectoryOnDisk
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.evidence.discovery.inputs import FoundInput, Inputs
+from kforensics.evidence.discovery.partition_dirs import checkpoint_value, read_log_dir_state
+from kforensics.evidence.model import Problem
+from kforensics.formats.log.batch_table import CONTROL_BIT
+from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.protocol.loading.names import DELETED, LOG
+from kforensics.protocol.loading.values import LARGEST_INT64, FileAction, LoadOutcome
+from kforensics.reconcile.logs.predicted_load import Holder, LostPiece, LostRecords
+from kforensics.source.naming import DirectoryState, PartitionDirectoryName, parse_partition_directory
+from kforensics.source.walk import join
+
+
+def lost_pieces(
+    outcome: LoadOutcome, disk: DirectoryOnDisk, *, log_start_offset: int | Absent, log_end_offset: int | Absent
+) -> tuple[LostPiece, ...]:
+    """Which bytes of its log files the broker will not read again once a load has ended.
+
+    Args:
+        outcome: of the load.
+        disk: the directory before.
+        log_start_offset: the log start before; records below it were deleted already.
+        log_end_offset: where the log ended before, by its last sound batch.
+    """
+    first = 0 if isinstance(log_start_offset, Absent) else log_start_offset
+    pieces = []
+    for change in outcome.changes:
+        if not change.name.endswith(LOG):
+            continue
+        on_disk = disk.origins.get(change.name, change.name)
+        gone = change.action is FileAction.DELETE or (
+            change.action is FileAction.RENAME and str(change.to_name).endswith(DELETED)
+        )
+        if gone and change.rule != "replaced-by-swap":
+            pieces.append(LostPiece(on_disk, 0, disk.files[change.name], first))
+        elif change.action is FileAction.TRUNCATE and isinstance(change.to_length, int):
+            pieces.append(LostPiece(on_disk, change.to_length, disk.files[change.name], first))
+    state = outcome.state
+    if (
+        not isinstance(state, Absent)
+        and not isinstance(log_end_offset, Absent)
+        and state.log_end_offset < log_end_offset
+    ):
+        # What lies above the new end in segments that are kept is not read either.
+        pieces += [
+            LostPiece(disk.origins.get(before, before), 0, outcome.tree[name], max(first, state.log_end_offset))
+            for name, before in outcome.origins.items()
+            if name.endswith(LOG)
+        ]
+    return tuple(sorted(pieces))
+
+
+class _Batch(NamedTuple):
+    base_offset: int
+    last_offset: int
+    crc: int
+    record_count: int
+
+
+def find_lost_records(inputs: Inputs, index: int, path: str, lost: LostRecords, problems: list[Problem]) -> LostRecords:
+    """Count the records in the bytes that go, and those of them that other replicas hold.
+
+    Args:
+        inputs: all.
+        index: the input that the directory is in.
+        path: of the directory, relative to it.
+        lost: which bytes go.
+        problems: what can't be read is added here.
+    """
+    one = inputs.found[index]
+    found: dict[tuple[int, int], _Batch] = {}
+    for piece in lost.pieces:
+        place = join(path, piece.file)
+        try:
+            found |= {
+                (batch.base_offset, batch.crc): batch
+                for batch in _batches(one, place, piece.position, piece.end)
+                if batch.last_offset >= piece.first_offset
+            }
+        except EvidenceError as error:
+            problems.append(Problem(input=index, path=place, message=error.problem))
+    if not found:
+        return lost
+    batches = list(found.values())
+    records = sum(batch.record_count for batch in batches)
+    watermark = _high_watermark(one, index, path)
+    certain = sum(batch.record_count for batch in batches if batch.last_offset < watermark)
+    held: set[tuple[int, int]] = set()
+    holders = []
+    for other_index, other in enumerate(inputs.found):
+        if other_index == index:
+            continue
+        here = found.keys() & _held(other, path.rpartition("/")[2])
+        if here:
+            held |= here
+            count = sum(found[key].record_count for key in here)
+            holders.append(Holder(other_index, other.described.broker_id, count))
+    return replace(
+        lost,
+        records=records,
+        certain=certain,
+        possible=records - certain,
+        held_by=tuple(holders),
+        only_here=sum(batch.record_count for key, batch in found.items() if key not in held),
+    )
+
+
+def _batches(one: FoundInput, path: str, position: int, end: int = LARGEST_INT64) -> Iterator[_Batch]:
+    """The batches of a log file between two positions, transaction markers apart; also those whose checksum fails, since a sound copy has the same."""
+    with one.open(path) as file:
+        if position >= file.size:
+            return
+        for window in walk_segment(file, level=Level.CRC, start=position):
+            rows = window.batches
+            for row in rows[((rows["attributes"] & CONTROL_BIT) == 0) & (rows["position"] < end)]:
+                base, last, count = int(row["base_offset"]), int(row["last_offset"]), int(row["count"])
+                if row["crc_valid"] or (0 <= base <= last and 0 < count <= last - base + 1):
+                    yield _Batch(base, last, int(row["crc"]), count)
+
+
+def _held(other: FoundInput, name: str) -> set[tuple[int, int]]:
+    """Base offset and checksum of every sound batch that another input holds of a partition."""
+    parsed = parse_partition_directory(name)
+    keys: set[tuple[int, int]] = set()
+    if not isinstance(parsed, PartitionDirectoryName):
+        return keys
+    for log_dir in other.log_dir_paths:
+        for entry in other.listings.of(log_dir).entries:
+            there = parse_partition_directory(entry.name) if entry.is_directory else None
+            if (
+                there is None
+                or there.topic_partition != parsed.topic_partition
+                or there.state is not DirectoryState.LIVE
+            ):
+                continue
+            folder = join(log_dir, entry.name)
+            for file in other.listings.of(folder).entries:
+                if file.name.endswith(LOG):
+                    try:
+                        keys |= {
+                            (batch.base_offset, batch.crc) for batch in _batches(other, join(folder, file.name), 0)
+                        }
+                    except EvidenceError:
+                        continue  # what can't be read there is not counted as held
+    return keys
+
+
+def _high_watermark(one: FoundInput, index: int, path: str) -> int:
+    """The high watermark that the broker checkpointed of a partition, 0 where there is none."""
+    folder, _, name = path.rpartition("/")
+    parsed = parse_partition_directory(name)
+    if not isinstance(parsed, PartitionDirectoryName):
+        return 0
+    state, _ = read_log_dir_state(
+        one.listings, input_index=index, log_dir=folder, broker_id=one.described.broker_id, clean_shutdown=False
+    )
+    value = checkpoint_value(state, "high_watermark", parsed.topic_partition)
+    return 0 if isinstance(value, Absent) else value.value

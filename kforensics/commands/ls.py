@@ -1,0 +1,78 @@
+"""The inventory: nodes, log directories, partitions with their offsets, every file by its kind."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kforensics.commands.result import Conclusion, Result
+from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_listed
+from kforensics.evidence.inventory import Inventory, take_inventory
+from kforensics.findings.answers.ls import ls_answer
+from kforensics.findings.inventory import inventory_findings
+from kforensics.source.walk import FoundFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LsRequest:
+    """The request to list inputs."""
+
+    paths: tuple[Path, ...]
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFile:
+    """One file below an input."""
+
+    input: int
+    path: str
+    kind: str
+    suffix: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """The inventory of the inputs, and every single file where it is asked for."""
+
+    inventory: Inventory
+    found: Inputs
+
+    def files(self) -> Iterator[ListedFile]:
+        """Every file of every input; a million of them are never held at once."""
+        for index, one in enumerate(self.found.found):
+            for file in one.walk():
+                if isinstance(file, FoundFile):
+                    yield ListedFile(
+                        input=index,
+                        path=file.path,
+                        kind=file.name.kind.value,
+                        suffix=file.name.suffix.value,
+                        bytes=file.length,
+                    )
+
+
+def run(request: LsRequest) -> Result[Listing]:
+    """List what is below the paths; of each log only the end is read.
+
+    Args:
+        request: the paths.
+
+    Returns:
+        The inventory, with what is odd about it as findings.
+
+    Raises:
+        EvidenceError: a path can't be used.
+    """
+    inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_listed, keep_going=request.keep_going)
+    inventory = take_inventory(inputs)
+    findings = inventory_findings(inventory)
+    return Result(
+        command="ls",
+        inputs=inputs.described,
+        body=Listing(inventory=inventory, found=inputs),
+        concluded=Conclusion(
+            answer=ls_answer(inventory, inputs.described), findings=findings, problems=tuple(inventory.problems)
+        ),
+    )

@@ -1,0 +1,153 @@
+"""The history of partitions, topics and brokers: every metadata log among the inputs read and compared, the newest one shown."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kforensics.commands.filters import not_there
+from kforensics.commands.result import Conclusion, Result
+from kforensics.damage import Absent, Damage, Gravity
+from kforensics.errors import EvidenceError, UsageError
+from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_checked
+from kforensics.evidence.event_kinds import EventKind
+from kforensics.evidence.metadata.compare import LogComparison, compare_metadata_logs
+from kforensics.evidence.metadata.events import EventSelection, MetadataEvent, change_events
+from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
+from kforensics.evidence.metadata.state import MetadataState
+from kforensics.evidence.model import Problem
+from kforensics.findings.answers.metadata import metadata_answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataRequest:
+    """The topic whose history is asked for; None means everything."""
+
+    paths: tuple[Path, ...] = ()
+    topic: str | None = None
+    partition: int | None = None
+    broker: int | None = None
+    at: int | None = None
+    """An offset of the metadata log."""
+    cluster: str | None = None
+    """The id of the cluster that is wanted, where the inputs are of several."""
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
+
+    def has(self, event: MetadataEvent) -> bool:
+        """Whether an event belongs to the answer."""
+        if self.at is not None and event.when.offset > self.at:
+            return False
+        if self.topic is not None:
+            return event.topic == self.topic and (
+                self.partition is None or isinstance(event.partition, Absent) or event.partition == self.partition
+            )
+        return self.broker is None or self.broker in brokers_of(event)
+
+
+def brokers_of(event: MetadataEvent) -> set[int]:
+    """The brokers that an event concerns."""
+    detail = event.detail
+    names = ("leader", "previous_leader")
+    found = {one for name in names if isinstance(one := detail.get(name), int)}
+    found |= {one for name in ("added", "removed") for one in detail.get(name, ())}
+    if event.kind is not EventKind.CONTROLLER_CHANGE and isinstance(event.broker_id, int):
+        found.add(event.broker_id)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataView:
+    """The newest metadata log, how the others compare with it, and what was asked of it."""
+
+    request: MetadataRequest
+    comparison: LogComparison
+    events: EventSelection
+    """The events: what changed, in order."""
+    state: MetadataState
+    """The state at the offset that was asked for, else at the end."""
+
+
+def run(request: MetadataRequest) -> Result[MetadataView]:
+    """Read and compare the metadata logs below the paths.
+
+    Args:
+        request: the paths, and whose history.
+
+    Returns:
+        Events and state of the newest log.
+
+    Raises:
+        EvidenceError: a path can't be used, or no metadata log is below them.
+        UsageError: the log does not know what was asked for.
+    """
+    if request.partition is not None and request.topic is None:
+        raise UsageError("--partition needs --topic")
+    inputs = find_inputs(
+        request.paths,
+        why_not=why_not_checked,
+        keep_going=request.keep_going,
+        one_cluster=True,
+        cluster=request.cluster,
+    )
+    histories = _read_logs(inputs)
+    comparison = compare_metadata_logs(histories)
+    if comparison is None:
+        raise EvidenceError(
+            str(request.paths[0]) if len(request.paths) == 1 else "the inputs",
+            "no KRaft metadata log is here",
+            ("a cluster that keeps its metadata in ZooKeeper has none", "the log is in another log directory"),
+        )
+    newest = comparison.newest
+    _check_question(request, newest)
+    problems = (*inputs.problems, *(problem for one in histories for problem in _problems(one)))
+    events = change_events(
+        newest, topic=request.topic, partition=request.partition, up_to=request.at, wants=request.has
+    )
+    return Result(
+        command="metadata",
+        inputs=inputs.described,
+        body=MetadataView(
+            request=request,
+            comparison=comparison,
+            events=events,
+            state=newest.at(request.at) if request.at is not None else newest.latest(),
+        ),
+        concluded=Conclusion(answer=metadata_answer(comparison, problems), problems=problems),
+    )
+
+
+def _read_logs(inputs: Inputs) -> list[MetadataHistory]:
+    """Return all metadata logs; the newest keeps its partitions, the others are only compared with it."""
+    histories: list[MetadataHistory] = []
+    for files in find_metadata_logs(inputs):
+        histories.append(read_metadata_log(files))
+        newest = newest_log(histories)
+        histories = [one if one is newest else one.without_partitions() for one in histories]
+    return histories
+
+
+def _check_question(question: MetadataRequest, history: MetadataHistory) -> None:
+    if question.topic is not None and not history.topics_named(question.topic):
+        raise not_there(f"the metadata log knows no topic {question.topic}", question.topic, history.topic_ids)
+    if question.topic is not None and question.partition is not None:
+        if not history.partition_states(question.topic, question.partition):
+            ids = {topic.topic_id for topic in history.topics_named(question.topic)}
+            known = {str(number) for topic_id, number in history.partitions if topic_id in ids}
+            words = f"topic {question.topic} has no partition {question.partition}"
+            raise not_there(words, str(question.partition), known)
+    elif question.broker is not None and question.broker not in history.brokers:
+        words = f"the metadata log knows no broker {question.broker}"
+        raise not_there(words, str(question.broker), map(str, history.brokers))
+    if question.at is not None and question.at >= history.end_offset:
+        raise UsageError(f"the metadata log ends at offset {history.end_offset - 1}, before {question.at}")
+
+
+def _problems(history: MetadataHistory) -> Iterator[Problem]:
+    yield from history.problems
+    for path, damage in history.damage:
+        if damage.gravity is Gravity.DAMAGE:
+            yield Problem(input=history.input, path=path, position=damage.span.position, message=_words(damage))
+
+
+def _words(damage: Damage) -> str:
+    return f"{damage.kind.value} at byte {damage.span.position}: expected {damage.expected}, found {damage.found}"

@@ -1,0 +1,125 @@
+"""The values that every command returns and takes: results, evidence by path, and how fast it may be read."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from kforensics.commands.processes import default_jobs
+from kforensics.evidence.model import Input, Problem
+from kforensics.findings.answers.inputs import with_inputs
+from kforensics.findings.answers.model import Answer, exit_code
+from kforensics.findings.model import Finding, Severity, by_gravity
+
+if TYPE_CHECKING:
+    from kforensics.commands.sealing.report import CheckedSeal
+
+Body = TypeVar("Body")
+
+
+class Progress(Protocol):
+    """The progress that a command reports."""
+
+    def expect(self, total: int) -> None:
+        """Say how many bytes there are to read."""
+
+    def __call__(self, count: int, found: int = 0) -> None:
+        """Say how many bytes were read since the last call, and how many findings there are so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """The conclusion of a command once all its evidence has been read."""
+
+    answer: Answer | None
+    """The answer; none where a command does not give one yet."""
+    findings: tuple[Finding, ...] = ()
+    """The gravest first."""
+    problems: tuple[Problem, ...] = ()
+    """The problems: what could not be read."""
+    is_empty: bool = False
+    """Whether there was nothing to conclude from."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Result(Generic[Body]):
+    """The result of a command: inputs, answer, findings and problems, and in `body` a value of its own.
+
+    The content of `dump`, of a manifest and of the check of a seal is read while it is written. Whoever asks for answer, findings or problems before that is
+    done has it read to its end.
+    """
+
+    command: str
+    """A key of `findings.answers.model.STATES`."""
+    inputs: tuple[Input, ...] = ()
+    body: Body
+    concluded: Conclusion | Callable[[], Conclusion]
+    """The conclusion, or a function that reads the rest of the content and gives it."""
+    shape: str = ""
+    """The kind of result of the command, where there are several; a name of `render.emit.WRITERS`."""
+    seal: "CheckedSeal | None" = None
+    """The seal that the inputs were checked against."""
+
+    def __post_init__(self) -> None:
+        self.shape = self.shape or self.command
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """Answer, findings and problems, those of the seal among them."""
+        found = self.concluded() if callable(self.concluded) else self.concluded
+        if found.answer is not None:
+            found = replace(found, answer=with_inputs(self.command, found.answer, self.inputs))
+        if self.seal is None:
+            return found
+        return replace(
+            found,
+            findings=by_gravity((*found.findings, *self.seal.findings)),
+            problems=(*found.problems, *self.seal.problems),
+        )
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer: what the command says first."""
+        return self.conclusion.answer
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings, the gravest first."""
+        return self.conclusion.findings
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The problems: what could not be read."""
+        return self.conclusion.problems
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command: it follows from the state of the answer."""
+        found = self.conclusion
+        if found.answer is not None:
+            return exit_code(self.command, found.answer, found.findings, found.problems)
+        if found.problems or found.is_empty:
+            return 3
+        return int(any(item.severity.rank >= Severity.WARNING.rank for item in found.findings))
+
+
+def check_seal_of(
+    manifest: Path | None, paths: Sequence[Path], inputs: Sequence[Input], jobs: int | None
+) -> "CheckedSeal | None":
+    """Check the inputs of a report against a manifest, where one is named.
+
+    Args:
+        manifest: as `kforensics seal` wrote it, or None.
+        paths: what the report is made of, as named.
+        inputs: the same as the report numbers them.
+        jobs: processes; one for each core where not given.
+
+    Raises:
+        UsageError: the paths are others than the sealed ones.
+        EvidenceError: the manifest can't be read.
+    """
+    if manifest is None:
+        return None
+    from kforensics.commands.sealing.report import check_sealed_inputs  # noqa: PLC0415 - few reports name a seal
+
+    return check_sealed_inputs(manifest, paths, inputs, jobs=jobs or default_jobs())

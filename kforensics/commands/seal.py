@@ -1,0 +1,234 @@
+"""Seals: evidence hashed now, and shown to be the same later."""
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kforensics import __version__
+from kforensics.commands.processes import default_jobs
+from kforensics.commands.result import Conclusion, Result
+from kforensics.commands.sealing.seal import SealCheck, check_seal, find_roots, read_envelope, seal_roots
+from kforensics.commands.sealing.signature import (
+    ENVELOPE_LIMIT,
+    CheckedSignature,
+    SignatureState,
+    check_signature,
+    load_private_key,
+    load_public_key,
+    sign,
+)
+from kforensics.damage import Absent
+from kforensics.errors import UsageError
+from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.seal.manifest import Envelope, ManifestHead, SealCounts, manifest_pieces
+from kforensics.evidence.seal.state import Change, Difference
+from kforensics.findings.answers.seal import check_answer, manifest_answer
+from kforensics.findings.seal import seal_findings
+from kforensics.source.mapped import open_evidence
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+SIGNATURE_SUFFIX = ".sig"
+MOST_KEY_LENGTH = 1 << 16
+SEALED_KIND = "sealed"
+"""Kind of an input of `seal`, which looks at no content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealRequest:
+    """The request to seal evidence."""
+
+    paths: tuple[Path, ...]
+    case_id: str | None = None
+    operator: str | None = None
+    sign_with: Path | None = None
+    """An Ed25519 private key (PEM)."""
+    passphrase: Callable[[], bytes] = bytes
+    """Asked where that key is encrypted."""
+    jobs: int | None = None
+    """Processes; one for each core where not given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealCheckRequest:
+    """The request to compare evidence with a manifest."""
+
+    manifest: Path
+    paths: tuple[Path, ...] = ()
+    """The paths in the order in which they were sealed, or none: then where they were sealed."""
+    public_key: Path | None = None
+    """An Ed25519 public key (PEM) that the signature must hold for."""
+    signature: Path | None = None
+    """Beside the manifest where not given."""
+    jobs: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class NewSeal:
+    """A manifest, made while it is written."""
+
+    pieces: Iterator[str]
+    """The manifest as JSON lines; it can be read once."""
+    counts: SealCounts
+    """Complete once the manifest has been read to its end, as is its hash."""
+    key: "Ed25519PrivateKey | None"
+    sha256: str = field(default="", init=False)
+
+    def signature(self, name: str) -> str:
+        """The signature over the manifest, stored under a name, as a DSSE envelope."""
+        assert self.key is not None
+        return sign(self.key, name=name, sha256=self.sha256, tool_version=__version__).decode()
+
+
+@dataclass(slots=True, kw_only=True)
+class CheckedManifest:
+    """A manifest compared with what is there now."""
+
+    check: SealCheck
+    differences: Iterator[Difference]
+    """Each difference, once, as it is met: a million of them need no memory."""
+    signature: CheckedSignature | None = field(default=None, init=False)
+    """Checked once the differences have been read to their end."""
+
+
+def run(request: SealRequest) -> Result[NewSeal]:
+    """Seal everything below the paths.
+
+    Args:
+        request: paths, and what the manifest says of itself.
+
+    Returns:
+        A manifest that is made while its pieces are read.
+
+    Raises:
+        EvidenceError: a path can't be looked at.
+        UsageError: no path, or a key that can't be used.
+    """
+    if not request.paths:
+        raise UsageError("nothing to seal: name directories or files")
+    key = load_private_key(_read_key(request.sign_with), request.passphrase) if request.sign_with else None
+    roots = find_roots(request.paths)
+    shown = tuple(str(path) for path in request.paths)
+    head = ManifestHead(tool_version=__version__, envelope=_envelope(request.case_id, request.operator), inputs=shown)
+    counts = SealCounts()
+
+    def pieces() -> Iterator[str]:
+        digest = hashlib.sha256()
+        for piece in manifest_pieces(head, seal_roots(roots, jobs=request.jobs or default_jobs()), counts):
+            digest.update(piece.encode())
+            yield piece
+        body.sha256 = digest.hexdigest()
+
+    body = NewSeal(pieces=pieces(), counts=counts, key=key)
+
+    def conclude() -> Conclusion:
+        for _ in body.pieces:
+            pass
+        return Conclusion(answer=manifest_answer(counts, sha256=body.sha256), problems=tuple(counts.problems))
+
+    return Result(command="seal", shape="seal manifest", inputs=_inputs(shown), body=body, concluded=conclude)
+
+
+def check(request: SealCheckRequest) -> Result[CheckedManifest]:
+    """Compare what is there now with a manifest.
+
+    Args:
+        request: manifest, paths and keys.
+
+    Returns:
+        The comparison, which is done while its differences are read.
+
+    Raises:
+        EvidenceError: manifest, signature or a path can't be read.
+        UsageError: other paths than those that were sealed, or a key that can't be used.
+    """
+    with ExitStack() as stack:
+        file = stack.enter_context(open_evidence(request.manifest))
+        found = check_seal(file, request.paths, jobs=request.jobs or default_jobs())
+        is_open = stack.pop_all()
+
+    def differences() -> Iterator[Difference]:
+        with is_open:
+            yield from found.differences()
+        body.signature = _check_signature(request, found.manifest_sha256)
+        _add_uncompared(found)
+
+    body = CheckedManifest(check=found, differences=differences())
+
+    def conclude() -> Conclusion:
+        for _ in body.differences:
+            pass
+        checked = body.signature
+        assert checked is not None
+        total = found.sealed.files + found.sealed.directories + found.sealed.others
+        return Conclusion(
+            answer=check_answer(
+                found.counts,
+                found.sealed,
+                held=found.held,
+                problems=len(found.problems),
+                is_signature_broken=checked.state is SignatureState.BROKEN,
+            ),
+            findings=seal_findings(found.counts, found.named, sealed=total, broken_signature=checked.reason),
+            problems=tuple(found.problems),
+        )
+
+    return Result(command="seal", shape="seal check", inputs=_inputs(found.shown), body=body, concluded=conclude)
+
+
+def _inputs(shown: tuple[str, ...]) -> tuple[Input, ...]:
+    return tuple(Input(path=path, kind=SEALED_KIND) for path in shown)
+
+
+def _add_uncompared(result: SealCheck) -> None:
+    """Entries without a hash on either side become problems: nothing was concluded about them."""
+    for change, words in (
+        (Change.UNREADABLE, "it can't be read"),
+        (Change.NOT_SEALED, "it was unreadable when it was sealed"),
+    ):
+        for one in result.named[change]:
+            side = one.found if change is Change.UNREADABLE else one.sealed
+            reason = Absent.UNKNOWN if isinstance(side, Absent) else side.problem
+            result.problems.append(
+                Problem(
+                    input=one.subject.input,
+                    path=one.subject.path,
+                    message=words if isinstance(reason, Absent) else reason,
+                )
+            )
+
+
+def _check_signature(request: SealCheckRequest, sha256: str) -> CheckedSignature:
+    path = request.signature or Path(f"{request.manifest}{SIGNATURE_SUFFIX}")
+    if request.public_key is None:
+        there = request.signature is not None or os.path.lexists(path)
+        return CheckedSignature(state=SignatureState.NOT_CHECKED if there else SignatureState.NONE)
+    key = load_public_key(_read_key(request.public_key))
+    return check_signature(read_envelope(path, ENVELOPE_LIMIT), key, sha256=sha256)
+
+
+def _envelope(case_id: str | None, operator: str | None) -> Envelope:
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now_ms = int(fixed) * 1000 if fixed.isdecimal() and len(fixed) < 12 else time.time_ns() // 1_000_000
+    moment = datetime.fromtimestamp(now_ms // 1000, UTC)
+    return Envelope(
+        sealed_ms=now_ms,
+        sealed_utc=f"{moment:%Y-%m-%dT%H:%M:%S}.{now_ms % 1000:03d}Z",
+        case_id=Absent.NOT_APPLICABLE if case_id is None else case_id,
+        operator=Absent.NOT_APPLICABLE if operator is None else operator,
+    )
+
+
+def _read_key(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_KEY_LENGTH)
+    except OSError as error:
+        raise UsageError(f"the key {path} can't be read: {error.strerror}") from error

@@ -1,0 +1,221 @@
+"""Replication simulated: scenarios replayed, models explored, histories written as data directories."""
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kforensics.commands.result import Conclusion, Result
+from kforensics.errors import UsageError
+from kforensics.findings.answers.simulate import exploration_answer, list_answer, replay_answer, written_answer
+from kforensics.protocol.outcome import ProtocolName
+from kforensics.simulation.explore import Exploration, Explorer, Invariant
+from kforensics.simulation.model_values import ModelSize
+from kforensics.simulation.scenario import Replay, Scenario, play, replay
+from kforensics.simulation.scenario_file import MAX_FILE_LENGTH, builtin_names, builtin_scenario, parse_scenario
+
+if TYPE_CHECKING:
+    from kforensics.simulation.cluster import SimulatedCluster
+
+PROTOCOLS = "hw, kip-101, kip-279, kip-595"
+MOST_RANDOM_PARTITIONS = 1_000
+MOST_RANDOM_BROKERS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListRequest:
+    """The built-in scenarios."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRequest:
+    """A scenario to replay."""
+
+    scenario: str
+    """A built-in name, else a file."""
+    protocol: str | None = None
+    """The one protocol to use; all where not given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExploreRequest:
+    """A model of which every state is visited."""
+
+    model: str
+    invariant: str | None = None
+    """The invariant that must hold in every state."""
+    replicas: int = 2
+    max_log: int = 2
+    max_records: int = 2
+    max_epoch: int = 1
+    max_states: int = 2_000_000
+    """The search stops after so many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRequest:
+    """Data directories to write: of a scenario, of a random history where there is a seed, of a fleet where there is a length."""
+
+    directory: Path
+    scenario: str | None = None
+    protocol: str | None = None
+    seed: int | None = None
+    brokers: int = 3
+    partitions: int = 2
+    racks: int = 0
+    """The number of racks of a random history; 0 for none."""
+    length: int | None = None
+    """Bytes of a fleet's segments."""
+    steps: int | None = None
+    """The number of steps of a scenario to play; all where not given."""
+    stops: bool = False
+    """Whether in the end all brokers run, and then stop cleanly."""
+    to_json: Callable[[object], str]
+    """Makes of the truth what `truth.json` holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replays:
+    """One scenario under one or more protocols."""
+
+    replays: tuple[Replay, ...]
+    is_one: bool
+    """Whether one protocol was asked for."""
+
+
+def run(
+    request: ListRequest | ReplayRequest | ExploreRequest | WriteRequest,
+) -> Result[Any]:
+    """Do one of the things that `simulate` does.
+
+    Args:
+        request: which of them.
+
+    Returns:
+        Scenarios, `Replays`, an `Exploration`, or what was written: a mapping of `directory`, `bytes` and `truth`.
+
+    Raises:
+        UsageError: no such scenario, protocol, model or invariant, or the directory can't be used.
+    """
+    match request:
+        case ListRequest():
+            scenarios = tuple(builtin_scenario(name) for name in builtin_names())
+            return _result("list", scenarios, Conclusion(answer=list_answer(len(scenarios))))
+        case ReplayRequest():
+            scenario = read_scenario(request.scenario)
+            played = tuple(replay(scenario, one) for one in _protocols(request.protocol))
+            body = Replays(replays=played, is_one=request.protocol is not None)
+            return _result("replay", body, Conclusion(answer=replay_answer(played)))
+        case ExploreRequest():
+            found = _explore(request)
+            return _result("explore", found, Conclusion(answer=exploration_answer(found)))
+    written = _write(request)
+    answer = written_answer(str(written["directory"]), int(written["bytes"]))
+    return _result("write", written, Conclusion(answer=answer))
+
+
+def _result(shape: str, body: Any, concluded: Conclusion) -> Result[Any]:
+    return Result(command="simulate", shape=f"simulate {shape}", body=body, concluded=concluded)
+
+
+def read_scenario(name: str) -> Scenario:
+    """A built-in scenario by its name, else the file of that name."""
+    if name in builtin_names():
+        return builtin_scenario(name)
+    path = Path(name)
+    if not path.is_file():
+        return builtin_scenario(name)
+    try:
+        with path.open("rb") as file:
+            text = file.read(4 * MAX_FILE_LENGTH + 1).decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise UsageError(f"{name}:{line}: expected UTF-8, found byte {error.object[error.start]:#04x}") from error
+    except OSError as error:
+        raise UsageError(f"{name} can't be read: {error.strerror}") from error
+    return parse_scenario(text, name)
+
+
+def _protocols(name: str | None) -> list[ProtocolName]:
+    if name is None:
+        return list(ProtocolName)
+    try:
+        return [ProtocolName(name)]
+    except ValueError:
+        raise UsageError(f"no protocol {name!r}: {PROTOCOLS}") from None
+
+
+def _explore(request: ExploreRequest) -> Exploration:
+    wanted = None
+    if request.invariant is not None:
+        try:
+            wanted = Invariant(request.invariant)
+        except ValueError:
+            raise UsageError(f"no invariant {request.invariant!r}: {', '.join(Invariant)}") from None
+    size = ModelSize(
+        replicas=request.replicas,
+        max_log=request.max_log,
+        max_records=request.max_records,
+        max_epoch=request.max_epoch,
+    )
+    return Explorer(request.model, size).explore(wanted, max_states=request.max_states)
+
+
+def _write(request: WriteRequest) -> Mapping[str, Any]:
+    """Write the directories and what is true of them, and say what was written."""
+    from kforensics.simulation.broker_files import write_cluster  # noqa: PLC0415 - writers that few runs need
+    from kforensics.simulation.broker_logs import write_broker_logs  # noqa: PLC0415
+    from kforensics.simulation.fleet_files import write_fleet  # noqa: PLC0415
+    from kforensics.simulation.truth import truth_of  # noqa: PLC0415
+
+    truth: object
+    if request.length is not None:
+        _require_room(request.directory, request.length)
+        fleet = write_fleet(
+            request.directory, brokers=request.brokers, partitions=request.partitions, total_length=request.length
+        )
+        truth, written = fleet, fleet.bytes
+    else:
+        cluster = _cluster(request, _protocols(request.protocol or ProtocolName.KIP_595.value)[0])
+        if request.stops:
+            cluster.stop_all()
+        written = write_cluster(cluster, request.directory)
+        write_broker_logs(cluster, request.directory)
+        truth = truth_of(cluster)
+    request.directory.joinpath("truth.json").write_text(request.to_json(truth), encoding="utf-8")
+    return {"directory": request.directory, "bytes": written, "truth": "truth.json"}
+
+
+def _require_room(directory: Path, length: int) -> None:
+    """Refuse a fleet that the disk can't hold; nothing is written then."""
+    there = next(folder for folder in (directory, *directory.absolute().parents) if folder.is_dir())
+    free = shutil.disk_usage(there).free
+    if length > free:
+        raise UsageError(f"{directory} has room for {free} bytes, --bytes asks for {length}")
+
+
+def _cluster(request: WriteRequest, protocol: ProtocolName) -> "SimulatedCluster":
+    from kforensics.simulation.cluster import SimulatedCluster  # noqa: PLC0415 - likewise
+    from kforensics.simulation.partition import SimulatedPartition  # noqa: PLC0415
+    from kforensics.simulation.random_history import random_cluster  # noqa: PLC0415
+
+    if request.scenario is None:
+        assert request.seed is not None
+        if request.partitions > MOST_RANDOM_PARTITIONS:
+            raise UsageError(f"a random history has at most {MOST_RANDOM_PARTITIONS} partitions; --bytes makes a fleet")
+        if request.brokers > MOST_RANDOM_BROKERS:
+            raise UsageError(f"a random history has at most {MOST_RANDOM_BROKERS} brokers; --bytes makes a fleet")
+        return random_cluster(
+            request.seed,
+            protocol=protocol,
+            brokers=request.brokers,
+            partitions=request.partitions,
+            racks=request.racks,
+        )
+    scenario = read_scenario(request.scenario)
+    if request.steps is not None:
+        scenario = replace(scenario, steps=scenario.steps[: request.steps])
+    partition = SimulatedPartition(scenario.brokers, protocol, scenario.settings)
+    play(scenario, partition)
+    return SimulatedCluster.of_partition(partition)

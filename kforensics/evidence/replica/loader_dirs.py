@@ -1,0 +1,97 @@
+"""Log directories as a broker's start finds them: marker, offset checkpoints, and every sub-directory with its plain files."""
+
+import stat
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from kforensics.errors import EvidenceError
+from kforensics.evidence.discovery.inputs import FoundInput
+from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.loader_text import read_offset_checkpoint
+from kforensics.evidence.replica.loader_values import LoadFailure
+from kforensics.source.walk import Listing, join
+from kforensics.units import TopicPartition
+
+MARKER = ".kafka_cleanshutdown"
+RECOVERY_POINTS, LOG_STARTS = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
+CHECKPOINT_LIMIT = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundDirectory:
+    """A sub-directory of a log directory, whatever its name."""
+
+    name: str
+    files: dict[str, int]
+    """Plain files with their sizes, links followed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundLogs:
+    """One log directory of an input."""
+
+    path: str
+    """Relative to the input."""
+    has_marker: bool
+    recovery_points: dict[TopicPartition, int] | LoadFailure
+    log_starts: dict[TopicPartition, int] | LoadFailure
+    directories: tuple[FoundDirectory, ...]
+
+
+def find_logs(
+    index: int, one: FoundInput, problems: list[Problem], without: Collection[str] = ()
+) -> tuple[FoundLogs, ...]:
+    """The log directories of an input; what can't be read goes to `problems`.
+
+    Args:
+        index: of the input.
+        one: the input.
+        problems: what can't be read is added here.
+        without: paths relative to the input, of files and directories that are taken as not there.
+    """
+    return tuple(_log_dir(index, one, log_dir, problems, without) for log_dir in one.log_dir_paths)
+
+
+def _left(listing: Listing, path: str, without: Collection[str]) -> Listing:
+    if not without:
+        return listing
+    return replace(listing, entries=tuple(one for one in listing.entries if join(path, one.name) not in without))
+
+
+def _log_dir(index: int, one: FoundInput, path: str, problems: list[Problem], without: Collection[str]) -> FoundLogs:
+    listing = _left(one.listings.of(path), path, without)
+    problems += [Problem(input=index, path=met.path, message=met.message) for met in listing.obstacles]
+    names = {entry.name for entry in listing.entries if not entry.is_directory}
+    return FoundLogs(
+        path=path,
+        has_marker=MARKER in names,
+        recovery_points=_checkpoint(index, one, join(path, RECOVERY_POINTS), names, problems),
+        log_starts=_checkpoint(index, one, join(path, LOG_STARTS), names, problems),
+        directories=tuple(
+            _directory(index, one, join(path, entry.name), entry.name, problems, without)
+            for entry in listing.entries
+            if entry.is_directory
+        ),
+    )
+
+
+def _checkpoint(
+    index: int, one: FoundInput, path: str, names: set[str], problems: list[Problem]
+) -> dict[TopicPartition, int] | LoadFailure:
+    if path.rpartition("/")[2] not in names:
+        return {}
+    try:
+        return read_offset_checkpoint(one.read_small(path, CHECKPOINT_LIMIT))
+    except EvidenceError as error:
+        problems.append(Problem(input=index, path=path, message=error.problem))
+        return LoadFailure("KafkaStorageException", error.problem, is_io=True)
+
+
+def _directory(
+    index: int, one: FoundInput, path: str, name: str, problems: list[Problem], without: Collection[str]
+) -> FoundDirectory:
+    listing = _left(one.listings.of(path), path, without)
+    problems += [Problem(input=index, path=met.path, message=met.message) for met in listing.obstacles]
+    return FoundDirectory(
+        name=name, files={entry.name: entry.length for entry in listing.entries if stat.S_ISREG(entry.mode)}
+    )

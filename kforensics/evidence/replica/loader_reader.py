@@ -1,0 +1,262 @@
+"""The files of a partition directory as Kafka's loader reads them: batches by their lengths alone, text files line by line.
+
+The readers of `formats` are made for evidence: they go on behind damage and say what it is. These stop where Kafka stops, and say what Kafka throws.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from struct import Struct
+
+import numpy as np
+
+from kforensics.damage import Absent
+from kforensics.errors import FormatError
+from kforensics.evidence.replica.loader_text import read_epoch_file, read_topic_id
+from kforensics.evidence.replica.loader_values import (
+    AbortedEntry,
+    Batches,
+    Content,
+    LoadedBatch,
+    LoadFailure,
+    Need,
+    ProducerState,
+    TransactionEnd,
+)
+from kforensics.formats.index.offset import OFFSET_INDEX_LAYOUT
+from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
+from kforensics.formats.index.txn import TXN_ENTRY_LENGTH, parse_txn_index
+from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT
+from kforensics.formats.log.message_set import iter_message_records
+from kforensics.formats.log.record_batch import (
+    BATCH_HEADER,
+    CRC_COVERED_POSITION,
+    LOG_OVERHEAD,
+    SMALLEST_BATCH_LENGTH,
+    iter_batch_records,
+)
+from kforensics.formats.messages.control import ControlType, parse_control_record
+from kforensics.formats.messages.schema import Decoded
+from kforensics.formats.primitives.checksum import crc32, crc32c
+from kforensics.source.mapped import EvidenceFile, open_evidence
+
+HEADER_UP_TO_MAGIC = 17
+SHORTEST_RECORD = 14
+"""`LegacyRecord.RECORD_OVERHEAD_V0`: a length below it is corrupt."""
+WINDOW_LENGTH = 1 << 20
+SMALL_FILE_LIMIT = 64 << 20
+
+_OFFSET_LENGTH_MAGIC = Struct(">qi4xb").unpack_from
+_LEGACY = Struct(">Ibbq").unpack_from
+"""CRC, magic, attributes and timestamp of a message of magic 1, which stand behind its length."""
+
+
+def read_needed(folder: Path, need: Need) -> object:
+    """The content that a rule asks for.
+
+    Args:
+        folder: the partition directory.
+        need: the file and what of it.
+
+    Returns:
+        A value of the type that `Content` names.
+
+    Raises:
+        EvidenceError: the file can't be read.
+    """
+    with open_evidence(folder / need.file) as file:
+        match need.content:
+            case Content.BATCHES | Content.CHECKED_BATCHES:
+                return read_batches(file, need.position, checked=need.content is Content.CHECKED_BATCHES)
+            case Content.OFFSET_INDEX:
+                data = file.read(0, file.size - file.size % OFFSET_INDEX_LAYOUT.length)
+                return _OffsetEntries(data)
+            case _:
+                return _SMALL[need.content](file.read_all(SMALL_FILE_LIMIT))
+
+
+class _OffsetEntries:
+    """The entries of an offset index, as they lie in the file: an active one has more than a million."""
+
+    def __init__(self, data: bytes) -> None:
+        self._words = np.frombuffer(data, dtype=">i4")
+
+    def __len__(self) -> int:
+        return len(self._words) // 2
+
+    def __getitem__(self, at: int) -> tuple[int, int]:
+        return int(self._words[2 * at]), int(self._words[2 * at + 1])
+
+
+class _Window:
+    """Bytes of a file around a position that moves forward."""
+
+    def __init__(self, file: EvidenceFile) -> None:
+        self._file, self._start, self._data = file, 0, b""
+
+    def at(self, position: int, length: int) -> memoryview:
+        """Bytes from a position on, fewer at the end of the file."""
+        if position < self._start or position + length > self._start + len(self._data):
+            self._start, self._data = position, self._file.read(position, max(length, WINDOW_LENGTH))
+        return memoryview(self._data)[position - self._start : position - self._start + length]
+
+
+def read_batches(file: EvidenceFile, start: int, *, checked: bool) -> Batches:
+    """The batches from a position on, as `FileLogInputStream.nextBatch` finds them.
+
+    Args:
+        file: a segment's log.
+        start: where the first one begins.
+        checked: compare checksums (`ensureValid`); the reader goes on behind one that fails, as Kafka's does.
+    """
+    window, position, size = _Window(file), start, file.size
+    found: list[LoadedBatch] = []
+    corrupt = False
+    while position < size - HEADER_UP_TO_MAGIC:
+        offset, length, magic = _OFFSET_LENGTH_MAGIC(window.at(position, HEADER_UP_TO_MAGIC))
+        if length < SHORTEST_RECORD:
+            corrupt = True
+            break
+        if position > size - LOG_OVERHEAD - length:
+            break
+        batch = _batch(window, position, offset, length, magic, checked=checked)
+        found.append(batch)
+        if checked and not batch.is_valid:
+            break
+        position += length + LOG_OVERHEAD
+    return Batches(batches=tuple(found), end=position, end_is_corrupt=corrupt)
+
+
+def _batch(window: _Window, position: int, offset: int, length: int, magic: int, *, checked: bool) -> LoadedBatch:
+    whole = length + LOG_OVERHEAD
+    if magic < 2:
+        return _legacy_batch(window, position, offset, whole, magic, checked=checked)
+    header = window.at(position, BATCH_HEADER.length)
+    if len(header) < BATCH_HEADER.length:
+        short = LoadFailure("KafkaException", f"Failed to load record batch at position {position}")
+        return _bare(position, offset, whole, magic, is_valid=False, header_failure=short)
+    _, _, epoch, _, crc, attributes, delta, _, latest, producer_id, producer_epoch, _, count = (
+        BATCH_HEADER.struct.unpack_from(header)
+    )
+    is_valid = True
+    if checked:
+        data = window.at(position, whole)
+        is_valid = length >= SMALLEST_BATCH_LENGTH and crc32c(data[CRC_COVERED_POSITION:]) == crc
+    is_control = bool(attributes & CONTROL_BIT)
+    end: TransactionEnd | LoadFailure | Absent = Absent.NOT_APPLICABLE
+    if is_control and is_valid and producer_id >= 0:
+        end = _transaction_end(window.at(position, whole), count)
+    return LoadedBatch(
+        position=position,
+        length=whole,
+        base_offset=offset,
+        last_offset=offset + delta,
+        magic=magic,
+        leader_epoch=epoch,
+        max_timestamp=latest,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        record_count=count,
+        is_transactional=bool(attributes & TRANSACTIONAL_BIT),
+        is_control=is_control,
+        is_valid=is_valid,
+        end=end,
+    )
+
+
+def _bare(
+    position: int,
+    offset: int,
+    length: int,
+    magic: int,
+    *,
+    is_valid: bool,
+    max_timestamp: int = -1,
+    header_failure: LoadFailure | Absent = Absent.NOT_APPLICABLE,
+) -> LoadedBatch:
+    """A batch that has no header of magic 2."""
+    return LoadedBatch(
+        position=position,
+        length=length,
+        base_offset=offset,
+        last_offset=offset,
+        magic=magic,
+        leader_epoch=-1,
+        max_timestamp=max_timestamp,
+        producer_id=-1,
+        producer_epoch=-1,
+        record_count=1,
+        is_transactional=False,
+        is_control=False,
+        is_valid=is_valid,
+        header_failure=header_failure,
+    )
+
+
+def _legacy_batch(window: _Window, position: int, offset: int, whole: int, magic: int, *, checked: bool) -> LoadedBatch:
+    """A message of magic 0 or 1, or bytes whose magic says so."""
+    data = window.at(position, whole)
+    crc, _, attributes, timestamp = _LEGACY(bytes(data[LOG_OVERHEAD : LOG_OVERHEAD + 14]).ljust(14, b"\0"))
+    is_valid = not checked or crc32(data[LOG_OVERHEAD + 4 :]) == crc
+    batch = _bare(position, offset, whole, magic, is_valid=is_valid, max_timestamp=-1 if magic == 0 else timestamp)
+    if not attributes & CODEC_MASK:
+        return batch
+    try:
+        first = None if checked else next(iter_message_records(bytes(data), position), None)
+    except FormatError:
+        first = None
+    return batch._replace(is_compressed_message=True) if first is None else batch._replace(base_offset=first.offset)
+
+
+def _transaction_end(data: memoryview, count: int) -> TransactionEnd | LoadFailure | Absent:
+    """What the marker of a control batch says."""
+    if count == 0:
+        return Absent.NOT_APPLICABLE
+    try:
+        record = next(iter(iter_batch_records(data, 0)))
+        control = parse_control_record(record.key, record.value)
+    except (FormatError, StopIteration) as error:
+        return LoadFailure("InvalidRecordException", str(error))
+    if control.type not in {ControlType.ABORT, ControlType.COMMIT}:
+        return LoadFailure("IllegalArgumentException", "Invalid control record type for end transaction marker")
+    if not isinstance(control.value, Decoded):
+        return LoadFailure("InvalidRecordException", "Invalid end transaction marker")
+    epoch = control.value.fields["coordinator_epoch"]
+    return TransactionEnd(control.type is ControlType.ABORT, int(epoch), record.timestamp_ms)
+
+
+def _snapshot(data: bytes) -> tuple[ProducerState, ...] | LoadFailure:
+    try:
+        parsed = parse_producer_snapshot(data)
+    except FormatError as error:
+        return LoadFailure("CorruptSnapshotException", str(error))
+    if parsed.damage:
+        return LoadFailure("CorruptSnapshotException", parsed.damage[0].expected)
+    return tuple(
+        ProducerState(
+            one.producer_id,
+            one.producer_epoch,
+            one.coordinator_epoch,
+            one.timestamp,
+            max(one.current_transaction_first_offset, -1),
+        )
+        for one in parsed.entries
+    )
+
+
+def _aborted(data: bytes) -> tuple[AbortedEntry, ...]:
+    """Version and last offset of each whole entry; Kafka reads one byte of the version (`AbortedTxn`)."""
+    first_bytes = data[::TXN_ENTRY_LENGTH]
+    entries = parse_txn_index(data).entries
+    return tuple(AbortedEntry(_signed(first_bytes[at]), one.last_offset) for at, one in enumerate(entries))
+
+
+def _signed(byte: int) -> int:
+    return byte - 256 if byte > 127 else byte
+
+
+_SMALL: dict[Content, Callable[[bytes], object]] = {
+    Content.SNAPSHOT: _snapshot,
+    Content.TXN_INDEX: _aborted,
+    Content.EPOCHS: read_epoch_file,
+    Content.PARTITION_METADATA: read_topic_id,
+}

@@ -1,0 +1,114 @@
+"""What a broker finds in the files of a partition directory when it loads them, as values: what the rules of loading are given.
+
+`evidence.replica.loader_reader` reads them from bytes, and `protocol.loading` acts on them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+
+
+class Content(StrEnum):
+    """What of a file a rule needs to know."""
+
+    BATCHES = "batches"
+    """The headers of the batches from a position on."""
+    CHECKED_BATCHES = "checked-batches"
+    """The same with their checksums: what a scan reads."""
+    OFFSET_INDEX = "offset-index"
+    TXN_INDEX = "txn-index"
+    SNAPSHOT = "snapshot"
+    EPOCHS = "epochs"
+    PARTITION_METADATA = "partition-metadata"
+
+
+class Need(NamedTuple):
+    """The content of one file, by the name that it has on disk; `position` counts for batches only."""
+
+    file: str
+    content: Content
+    position: int = 0
+
+
+class LoadFailure(NamedTuple):
+    """What loading throws."""
+
+    exception: str
+    """The simple name of the class."""
+    message: str
+    is_io: bool = False
+    """An IOException, or a KafkaStorageException around one: the log directory goes offline (3.2.1), the process goes on."""
+
+
+class TransactionEnd(NamedTuple):
+    """The marker in a control batch."""
+
+    is_abort: bool
+    coordinator_epoch: int
+    timestamp: int
+
+
+class LoadedBatch(NamedTuple):
+    """A batch as Kafka's reader sees it (`FileLogInputStream.nextBatch`)."""
+
+    position: int
+    length: int
+    """Bytes of the whole batch."""
+    base_offset: int
+    last_offset: int
+    magic: int
+    leader_epoch: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    record_count: int
+    """Records, as stored."""
+    is_transactional: bool
+    is_control: bool
+    is_valid: bool
+    """Length and checksum hold (`ensureValid`); true where they were not looked at."""
+    end: TransactionEnd | LoadFailure | Absent = Absent.NOT_APPLICABLE
+    """Of a control batch of a producer: what its marker says, or what reading it throws."""
+    is_compressed_message: bool = False
+    """A compressed message of magic 0 or 1, or bytes that say so, whose base offset is inside and was not read."""
+    header_failure: LoadFailure | Absent = Absent.NOT_APPLICABLE
+    """What reading more of it than its first 17 bytes throws."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batches:
+    """The batches from a position to where Kafka's reader ends."""
+
+    batches: Sequence[LoadedBatch]
+    end: int
+    """Position behind the last one."""
+    end_is_corrupt: bool = False
+    """There a length below 14 stands, at which the reader throws CorruptRecordException."""
+
+
+class ProducerState(NamedTuple):
+    """A producer in a snapshot, as far as loading acts on it."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    last_timestamp: int
+    transaction_start: int
+    """First offset of its open transaction; -1 for none."""
+
+
+class TopicIdFile(NamedTuple):
+    """What `partition.metadata` says."""
+
+    version: int
+    topic_id: str
+
+
+class AbortedEntry(NamedTuple):
+    """An entry of a transaction index."""
+
+    version: int
+    last_offset: int

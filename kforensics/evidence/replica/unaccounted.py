@@ -1,0 +1,151 @@
+"""Offsets that a partition directory refers to and holds no segment for: a log, or a part of it, that is missing.
+
+A broker deletes the indexes of a segment together with it, and lowers checkpoints when it truncates. So an index without its segment, a recovery point or
+high watermark above zero without any segment, and a hole between two segments of a log that no cleaner touched show segments that were taken away.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import pairwise
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import CheckpointValue, Replica
+from kforensics.source.naming import FileKind, FileName
+
+INDEX_KINDS = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TXN_INDEX})
+
+
+class Sign(StrEnum):
+    """The sign that a segment is missing."""
+
+    INDEX = "index"
+    """An index of that base offset is there."""
+    CHECKPOINT = "checkpoint"
+    """A recovery point or high watermark above zero, and no segment at all."""
+    HOLE = "hole"
+    """The segment before ends below the base offset of the one behind it."""
+    ABOVE_END = "above-end"
+    """A recovery point or high watermark above the log end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unaccounted:
+    """Offsets for which there is no segment."""
+
+    first: int
+    last: int | Absent
+    """Unknown where nothing says how far the missing segment reached."""
+    sign: Sign
+    path: str = ""
+    """The file that shows it, relative to the input; empty for checkpoints, which the caller knows."""
+
+    @property
+    def words(self) -> str:
+        """The offsets in words."""
+        if isinstance(self.last, Absent):
+            return f"offsets from {self.first} on"
+        return f"offset {self.first}" if self.first == self.last else f"offsets {self.first} to {self.last}"
+
+
+def orphan_indexes(files: Sequence[tuple[FileName, str]]) -> dict[int, str]:
+    """Return the indexes in use whose segment is not there under any name, by base offset.
+
+    Args:
+        files: names and paths of all files of a partition directory.
+    """
+    segments = {name.base_offset for name, _ in files if name.kind is FileKind.SEGMENT}
+    found: dict[int, str] = {}
+    for name, path in files:
+        base = name.base_offset
+        if name.kind in INDEX_KINDS and not name.is_transient and isinstance(base, int) and base not in segments:
+            found.setdefault(base, path)
+    return found
+
+
+def find_unaccounted(
+    segments: Sequence[tuple[int, int, str]],
+    orphans: Mapping[int, str],
+    *,
+    log_start: int | None,
+    reach: int | None,
+    explained: Collection[int] = (),
+    is_whole: bool = False,
+) -> Iterator[Unaccounted]:
+    """Yield what is unaccounted for, by offset.
+
+    Args:
+        segments: base offset, log end offset and path of each segment in use, by base offset.
+        orphans: indexes without their segment, by base offset.
+        log_start: where the log begins by its checkpoint.
+        reach: the higher of recovery point and high watermark.
+        explained: offsets of producer snapshots, which explain a log end above the last batch.
+        is_whole: no cleaner touched the log and its batches are sound, so that its segments follow one another.
+    """
+    bases = sorted({base for base, _, _ in segments} | set(orphans))
+    for base in sorted(orphans):
+        if any(start <= base < end for start, end, _ in segments):
+            continue  # left behind by a truncation: its offsets are in another segment
+        behind = next((other for other in bases if other > base), None)
+        if behind is None and reach is not None and reach > base:
+            behind = reach
+        if behind is not None and log_start is not None and log_start >= behind:
+            continue
+        last = Absent.UNKNOWN if behind is None else behind - 1
+        yield Unaccounted(first=max(base, log_start or 0), last=last, sign=Sign.INDEX, path=orphans[base])
+    if is_whole:
+        for (_, end, _), (base, _, path) in pairwise(segments):
+            if base > end and not any(end <= orphan < base for orphan in orphans):
+                yield Unaccounted(first=end, last=base - 1, sign=Sign.HOLE, path=path)
+    if reach is None or (orphans and max(orphans) >= max((base for base, _, _ in segments), default=0)):
+        return
+    end = max((end for _, end, _ in segments), default=log_start or 0)
+    if reach > end and not (segments and reach in explained):
+        yield Unaccounted(first=end, last=reach - 1, sign=Sign.ABOVE_END if segments else Sign.CHECKPOINT)
+
+
+def merged(found: Iterable[Unaccounted]) -> tuple[Unaccounted, ...]:
+    """The same offsets with those that follow one another as one range, shown by the first of their files."""
+    out: list[Unaccounted] = []
+    for one in found:
+        before = out[-1] if out else None
+        if before is not None and before.sign is one.sign and before.last == one.first - 1:
+            out[-1] = replace(before, last=one.last)
+        else:
+            out.append(one)
+    return tuple(out)
+
+
+def unaccounted_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
+    """The offsets of a replica for which there is no segment, none for what is deleted, moved or stray."""
+    if replica.state != "live" or not replica.is_read_whole:
+        return ()
+    ends = [
+        (one.base_offset, one.base_offset if isinstance(one.last_offset, Absent) else one.last_offset + 1, one.path)
+        for one in replica.segments
+    ]
+    is_cleaned = isinstance(replica.cleaner_point, CheckpointValue) or any(one.is_thinned for one in replica.segments)
+    has_checkpoints = isinstance(replica.high_watermark, CheckpointValue) or isinstance(
+        replica.recovery_point, CheckpointValue
+    )
+    is_sound = not any(one.damage or one.changed for one in replica.segments)
+    return merged(
+        find_unaccounted(
+            ends,
+            dict(replica.orphan_indexes),
+            log_start=value_of(replica.log_start),
+            reach=highest(replica.high_watermark, replica.recovery_point),
+            explained=replica.producer_snapshots,
+            is_whole=is_sound and has_checkpoints and not is_cleaned,
+        )
+    )
+
+
+def value_of(value: CheckpointValue | Absent) -> int | None:
+    """The number of a checkpoint, where there is one."""
+    return None if isinstance(value, Absent) else value.value
+
+
+def highest(*values: CheckpointValue | Absent) -> int | None:
+    """The highest number of some checkpoints, where there is any."""
+    return max((one.value for one in values if not isinstance(one, Absent)), default=None)

@@ -1,0 +1,401 @@
+"""The concerns that speak against the agreement of a partition's replicas, each with the state that it leads to.
+
+A partition agrees only where every assigned replica is given and nothing speaks against it. The worst concern is the state of the partition.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Problem, Replica
+from kforensics.findings.answers.model import State, worst_state
+from kforensics.reconcile.committed.judge import CommittedCounts
+from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.replicas.holders import SoleHolder
+from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
+from kforensics.units import TopicPartition
+
+
+class Kind(StrEnum):
+    """The subject of a concern; the order is that of the headlines of one state."""
+
+    EMPTIED = "emptied"
+    DISCARD = "discard"
+    SOLE = "sole"
+    PAST_END = "past-end"
+    RECOVERY = "recovery"
+    ELECTED = "elected"
+    OUTSIDE = "outside"
+    PROTOCOL = "protocol"
+    DIVERGENCE = "divergence"
+    MISSING = "missing"
+    ALONE = "alone"
+    TAIL = "tail"
+    LEADER = "leader"
+    COMPACTION = "compaction"
+    DAMAGE = "damage"
+    OTHER_TOPIC = "other-topic"
+    NO_REPLICA = "no-replica"
+    UNREAD = "unread"
+    ASSIGNMENT = "assignment"
+    COPIED_AGAIN = "copied-again"
+    UNCOMMITTED = "uncommitted"
+    BEHIND = "behind"
+
+
+ORDER = {kind: at for at, kind in enumerate(Kind)}
+"""The order of kinds: of two concerns of one state the first of these makes the headline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concern:
+    """One reason why a partition does not simply agree."""
+
+    state: State
+    kind: Kind
+    owners: tuple[str, ...] = ()
+    """The owners of the replicas that it is about, in words."""
+    inputs: tuple[int, ...] = ()
+    """The inputs of these replicas."""
+    certain: int = 0
+    """Records that were certainly committed, each counted once."""
+    possible: int = 0
+    records: int = 0
+    """The number of all records, where it matters."""
+    leader: str = ""
+    """The owner of the log that the others follow, in words."""
+    guess: str = ""
+    """Why that leader is only guessed; empty where it is known."""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedPartition:
+    """A partition with what it gives reason for; small, so that of an agreeing one nothing else has to be kept."""
+
+    partition: TopicPartition
+    concerns: tuple[Concern, ...]
+
+    @property
+    def state(self) -> State:
+        """The worst that any concern leads to."""
+        return worst_state("diff", (one.state for one in self.concerns)) or State.AGREE
+
+
+def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) -> JudgedPartition:
+    """The concerns about a partition.
+
+    Args:
+        report: of the partition.
+        problems: what could not be read of it.
+    """
+    concerns = tuple(_concerns(report))
+    if problems:
+        # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
+        hedged = (replace(c, state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
+        concerns = (*hedged, Concern(state=State.UNKNOWN, kind=Kind.UNREAD))
+    return JudgedPartition(partition=report.partition, concerns=concerns)
+
+
+def partition_state(report: PartitionReport, problems: Sequence[Problem] = ()) -> State:
+    """The state of one partition, by the words of the whole answer.
+
+    Args:
+        report: of the partition.
+        problems: what could not be read of it.
+    """
+    return judged_partition(report, problems).state
+
+
+def _concerns(report: PartitionReport) -> Iterator[Concern]:
+    if report.is_deleted:
+        # No replica is expected anywhere; of a topic created again under that name none is given.
+        if report.is_replaced:
+            yield _concern(report, State.UNKNOWN, Kind.OTHER_TOPIC, (one.view for one in report.replicas))
+        return
+    live = [one for one in report.replicas if _is_replica(one)]
+    if report.is_quorum and not isinstance(report.assigned, Absent):
+        # Observers copy the metadata log and have no part in what is committed.
+        live = [one for one in live if one.view.replica.broker_id in report.assigned]
+    yield from _emptied(report, live)
+    yield from _not_compared(report, live)
+    yield from _sole_holders(report, live)
+    yield from _truncations(report, live)
+    yield from _elections(report)
+    yield from _divergences(report, live)
+    yield from _missing_ends(report, live)
+    yield from _behind(report, live)
+
+
+def _is_replica(one: ReplicaReport) -> bool:
+    return one.view.replica.state == "live" and one.verdict not in {Verdict.DIFFERENT_TOPIC, Verdict.NOT_ASSIGNED}
+
+
+def _is_whole(report: PartitionReport) -> bool:
+    """Whether every assigned replica is given; one that is known to be nowhere counts as given."""
+    return not isinstance(report.assigned, Absent) and not report.missing_replicas
+
+
+def _guess(report: PartitionReport) -> str:
+    leader = report.leader
+    if leader is None or leader.is_known:
+        return ""
+    if leader.tied_with:
+        others = ", ".join(str(broker) for broker in leader.tied_with)
+        return f"guessed: its log and that of broker {others} speak for each as much"
+    return f"guessed: {leader.reason}"
+
+
+def _owner(report: PartitionReport, replica: Replica) -> str:
+    return replica.owner.replace("broker", "controller") if report.is_quorum else replica.owner
+
+
+def _leader_words(report: PartitionReport) -> str:
+    return _owner(report, report.leader.view.replica) if report.leader is not None else ""
+
+
+def _concern(
+    report: PartitionReport,
+    state: State,
+    kind: Kind,
+    views: Iterable[LoadedLog] = (),
+    counts: CommittedCounts | None = None,
+    *,
+    detail: str = "",
+    records: int = 0,
+) -> Concern:
+    replicas = [view.replica for view in views]
+    return Concern(
+        state=state,
+        kind=kind,
+        owners=tuple(dict.fromkeys(_owner(report, replica) for replica in replicas)),
+        inputs=tuple(dict.fromkeys(replica.input for replica in replicas)),
+        certain=counts.certain if counts else 0,
+        possible=counts.possible if counts else 0,
+        records=records or (counts.records if counts else 0),
+        leader=_leader_words(report),
+        guess=_guess(report),
+        detail=detail,
+    )
+
+
+def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
+    has_records = not live or any(one.view.log_end_offset > 0 for one in live)
+    for one in report.emptied:
+        detail = f"{one.reason} and {f'the ISR is [{one.broker_id}]' if one.is_sole else 'it can be elected'}"
+        if not live and not one.is_certain:
+            # A partition that was created after its brokers were copied has no directory anywhere.
+            continue
+        if one.is_electable and has_records:
+            state = State.AT_RISK if one.is_certain else State.MAYBE_AT_RISK
+            yield Concern(state=state, kind=Kind.EMPTIED, owners=(f"broker {one.broker_id}",), detail=detail)
+        elif has_records:
+            is_led = report.leader is not None and report.leader.is_known
+            state = State.BEHIND if is_led else State.UNKNOWN
+            yield Concern(state=state, kind=Kind.BEHIND if is_led else Kind.LEADER, owners=(f"broker {one.broker_id}",))
+
+
+def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
+    others = [one for one in report.replicas if one.verdict is Verdict.DIFFERENT_TOPIC]
+    if others and isinstance(report.assigned, Absent):
+        yield _concern(report, State.UNKNOWN, Kind.OTHER_TOPIC, (one.view for one in others))
+    if report.missing_replicas:
+        kind = "controller" if report.is_quorum else "broker"
+        names = tuple(f"{kind} {broker}" for broker in report.missing_replicas)
+        electable = () if isinstance(report.electable, Absent) else report.electable
+        needed = [broker for broker in report.missing_replicas if broker in electable]
+        detail = ", ".join(map(str, needed))
+        yield Concern(state=State.UNKNOWN, kind=Kind.MISSING, owners=names, detail=detail)
+    if not live:
+        if not report.emptied and not report.missing_replicas:
+            yield _concern(report, State.UNKNOWN, Kind.NO_REPLICA)
+        return
+    if isinstance(report.assigned, Absent):
+        kind = Kind.ALONE if len(live) == 1 else Kind.ASSIGNMENT
+        yield _concern(report, State.UNKNOWN, kind, (one.view for one in live))
+    elif len(live) == 1 and len(report.assigned) > 1 and not report.emptied and not report.missing_replicas:
+        yield _concern(report, State.UNKNOWN, Kind.ALONE, (one.view for one in live))
+    for one in live:
+        if one.view.damaged and len(live) == 1:
+            lost = one.view.damaged[0].offsets
+            detail = f"offsets {lost.first} to {lost.last}"
+            yield _concern(report, State.UNKNOWN, Kind.DAMAGE, (one.view,), detail=detail)
+
+
+def _report_of(live: Sequence[ReplicaReport], view: LoadedLog) -> ReplicaReport | None:
+    return next((one for one in live if one.view is view), None)
+
+
+def _sole_holders(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
+    is_led = report.leader is not None and report.leader.is_known
+    is_parted = any(one.verdict is Verdict.SILENT_DIVERGENCE for one in live)
+    for holder in report.sole_holders:
+        own = _report_of(live, holder.view)
+        if own is None or (is_led and own.truncation is not None) or (is_parted and holder.is_other_content):
+            # What it loses, or differs in, is reported as such.
+            continue
+        yield from _sole_holder(report, holder)
+    for holder in report.unassigned_holders:
+        if holder.counts.certain or holder.counts.possible:
+            yield _concern(report, State.MAYBE_AT_RISK, Kind.OUTSIDE, (holder.view,), holder.counts)
+
+
+def _sole_holder(report: PartitionReport, holder: SoleHolder) -> Iterator[Concern]:
+    views, counts = (holder.view,), holder.counts
+    if report.is_quorum:
+        # Above the end of the majority nothing is committed; a voter that lacks it is behind.
+        if counts.certain and not holder.is_tail_of_a_copy:
+            yield _concern(report, State.MAYBE_AT_RISK, Kind.SOLE, views, counts)
+        return
+    if counts.certain and holder.is_tail_of_a_copy:
+        yield _concern(report, State.MAYBE_AT_RISK, Kind.TAIL, views, counts)
+    elif counts.certain:
+        state = State.AT_RISK if _is_whole(report) else State.MAYBE_AT_RISK
+        yield _concern(report, state, Kind.SOLE, views, counts)
+    elif counts.possible and holder.is_tail_of_a_copy:
+        yield _concern(report, State.UNKNOWN, Kind.TAIL, views, counts)
+    elif counts.possible:
+        yield _concern(report, State.MAYBE_AT_RISK, Kind.SOLE, views, counts)
+
+
+def _truncations(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
+    leader = report.leader
+    if leader is None:
+        return
+    due = [one for one in live if one.truncation is not None]
+    losing = [one for one in due if one.truncation is not None and one.truncation.lost.records]
+    led = next((choice for choice in report.what_if if choice.leader is leader.view), None)
+    if losing and led is not None:
+        yield from _discarded(report, losing, led)
+    elsewhere = [one for one in live if one.by_other_protocols]
+    if elsewhere:
+        at_risk = any(one.truncation is not None or _is_parted(one) for one in elsewhere)
+        state = State.MAYBE_AT_RISK if at_risk else State.UNKNOWN
+        yield _concern(report, state, Kind.PROTOCOL, (one.view for one in elsewhere), detail=_by_protocol(elsewhere[0]))
+    harmless = [one for one in due if one not in losing]
+    if harmless:
+        again = [one for one in harmless if one.truncation is not None and one.truncation.counts.records]
+        kind = Kind.COPIED_AGAIN if again else Kind.UNCOMMITTED
+        yield _concern(report, State.UNCOMMITTED_ONLY, kind, (one.view for one in harmless))
+
+
+def _is_parted(one: ReplicaReport) -> bool:
+    return one.divergence is not None and not one.divergence.is_open
+
+
+def _by_protocol(one: ReplicaReport) -> str:
+    own = "nothing" if one.truncation is None else f"to {one.truncation.offset}"
+    name = "" if isinstance(one.protocol, Absent) else one.protocol.name
+    others = ", ".join(
+        f"{other} {'nothing' if isinstance(offset, Absent) else f'to {offset}'}"
+        for other, offset in one.by_other_protocols
+    )
+    return f"{name} truncates {own}, {others}"
+
+
+def _discarded(report: PartitionReport, losing: Sequence[ReplicaReport], led: WhatIf) -> Iterator[Concern]:
+    counts, views = led.discarded, [one.view for one in losing]
+    is_sure = report.leader is not None and report.leader.is_known and not any(o.by_other_protocols for o in losing)
+    is_tail = all(one.is_tail_of_a_copy for one in losing)
+    if counts.certain:
+        state = State.AT_RISK if is_sure and not is_tail else State.MAYBE_AT_RISK
+        yield _concern(report, state, Kind.TAIL if is_tail else Kind.DISCARD, views, counts)
+    elif is_tail and (counts.possible or report.is_quorum):
+        state = State.UNKNOWN if report.is_quorum else State.MAYBE_AT_RISK
+        yield _concern(report, state, Kind.TAIL, views, counts)
+    elif counts.possible:
+        yield _concern(report, State.MAYBE_AT_RISK, Kind.DISCARD, views, counts)
+    elif is_sure:
+        yield _concern(report, State.UNCOMMITTED_ONLY, Kind.UNCOMMITTED, views, counts)
+    else:
+        yield _concern(report, State.UNKNOWN, Kind.LEADER, views, counts)
+
+
+def _elections(report: PartitionReport) -> Iterator[Concern]:
+    leader = report.leader
+    if leader is None or report.is_quorum:
+        return
+    others = [one for one in report.what_if if not (leader.is_known and one.leader is leader.view)]
+    if isinstance(report.electable, Absent):
+        if leader.is_known:
+            return
+        costs = [one.discarded for one in report.what_if]
+        if min((cost.certain for cost in costs), default=0):
+            state = State.AT_RISK if _is_whole(report) else State.MAYBE_AT_RISK
+            best = min(report.what_if, key=lambda one: one.rank)
+            yield _concern(
+                report, state, Kind.ELECTED, (best.leader,), best.discarded, detail="whichever replica leads"
+            )
+        elif any(cost.certain or cost.possible for cost in costs):
+            yield _concern(report, State.UNKNOWN, Kind.LEADER, (leader.view,))
+        return
+    led = next((one.discarded for one in report.what_if if leader.is_known and one.leader is leader.view), None)
+    for choice in others:
+        cost = choice.discarded
+        is_no_worse = led is not None and cost.certain <= led.certain and cost.possible <= led.possible
+        if is_no_worse or choice.leader.replica.broker_id not in report.electable:
+            continue
+        if cost.certain:
+            state = State.MAYBE_AT_RISK if choice.is_tail_of_a_copy else State.AT_RISK
+            kind = Kind.TAIL if choice.is_tail_of_a_copy else Kind.ELECTED
+            yield _concern(report, state, kind, (choice.leader,), cost)
+        elif cost.possible:
+            state = State.UNKNOWN if choice.is_tail_of_a_copy else State.MAYBE_AT_RISK
+            kind = Kind.TAIL if choice.is_tail_of_a_copy else Kind.ELECTED
+            yield _concern(report, state, kind, (choice.leader,), cost)
+
+
+def _divergences(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
+    parted = [one for one in live if one.verdict is Verdict.SILENT_DIVERGENCE]
+    if parted:
+        yield _concern(report, State.DIVERGED, Kind.DIVERGENCE, (one.view for one in parted))
+    asked = [one for one in live if one.divergence is not None and one.divergence.is_open]
+    if asked:
+        yield _concern(report, State.UNKNOWN, Kind.COMPACTION, (one.view for one in asked))
+
+
+def _missing_ends(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
+    past = [one for one in live if one.past_end is not None]
+    if past:
+        end = max(one.view.log_end_offset for one in live)
+        highest = max(one.past_end.value for one in past if one.past_end is not None)
+        # A copy of a running broker, and a log after a power loss, end below a high watermark just so.
+        is_sure = any(one.view.replica.clean_shutdown for one in past) or report.is_stopped
+        state = State.AT_RISK if is_sure and _is_whole(report) else State.MAYBE_AT_RISK
+        yield _concern(report, state, Kind.PAST_END, (one.view for one in past), records=highest - end)
+    for one in live:
+        view = one.view
+        if view.truncated_by_recovery is None:
+            continue
+        before = view.replica.lineage.log_end_offset
+        held = max((other.view.log_end_offset for other in live if other is not one), default=0)
+        if before > max(held, view.log_end_offset):
+            records = before - max(held, view.log_end_offset)
+            yield _concern(report, State.MAYBE_AT_RISK, Kind.RECOVERY, (view,), records=records)
+
+
+def _behind(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
+    if len(live) < 2:
+        return
+    leader = report.leader
+    is_led = leader is not None and leader.is_known
+    best = leader.view if is_led and leader is not None else max((o.view for o in live), key=lambda v: v.log_end_offset)
+    alone = next((holder for holder in report.sole_holders if holder.view is best), None)
+    short = []
+    for one in live:
+        if one.view is best or one.view.log_end_offset >= best.log_end_offset:
+            continue
+        is_uncommitted = (
+            alone is not None
+            and alone.offsets.first <= one.view.log_end_offset
+            and not alone.counts.certain
+            and not alone.counts.possible
+            and not report.is_quorum
+        )
+        if not is_uncommitted:
+            short.append(one.view)
+    if short and (is_led or not isinstance(report.electable, Absent)):
+        yield _concern(report, State.BEHIND, Kind.BEHIND, short)
+    elif short:
+        yield _concern(report, State.UNKNOWN, Kind.LEADER, short)

@@ -1,0 +1,361 @@
+"""The answer of a comparison: the first lines over all partitions, from what each gives reason for.
+
+The worst partition decides the state. The headline is a sentence about the gravest kind of concern that leads to it.
+"""
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+
+from kforensics.evidence.model import Input, Problem
+from kforensics.findings.answers.concerns import (
+    ORDER,
+    Concern,
+    JudgedPartition,
+    Kind,
+    judged_partition,
+    partition_state,
+)
+from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.findings.model import Finding
+from kforensics.units import TopicPartition
+from kforensics.words import counted
+
+__all__ = ["Concern", "JudgedPartition", "Kind", "diff_answer", "judged_partition", "partition_state"]
+
+_MOST_NAMED = 5
+
+
+def diff_answer(
+    judged: Sequence[JudgedPartition],
+    *,
+    inputs: Sequence[Input],
+    findings: Sequence[Finding] = (),
+    problems: Sequence[Problem] = (),
+) -> Answer:
+    """The answer over all partitions that were compared.
+
+    Args:
+        judged: every partition with its concerns.
+        inputs: what the concerns' inputs are called.
+        findings: of the whole result; several clusters, or a broker given twice, make the comparison itself unknown.
+        problems: what could not be read.
+    """
+    mixed = next((one for one in findings if one.code in {"KF507", "KF508"}), None)
+    if mixed is not None:
+        headline = f"UNKNOWN: these inputs can't be compared as they are: {mixed.statement}."
+        return Answer(state=State.UNKNOWN, headline=headline, now=(mixed.advice,) if mixed.advice else ())
+    if not judged:
+        return Answer(state=State.UNKNOWN, headline="UNKNOWN: nothing to compare: no partition was found.")
+    state = worst_state("diff", (one.state for one in judged)) or State.UNKNOWN
+    if problems and state in {State.AGREE, State.BEHIND, State.SAME_ENDS}:
+        state = State.UNKNOWN
+    words = _Words(judged, state, inputs, problems)
+    return Answer(
+        state=state,
+        headline=words.headline() + (_incomplete(problems) if problems else ""),
+        now=tuple(words.now()),
+        tell=tuple(words.tell()),
+        later=tuple(words.later()),
+        unknown=tuple(words.unknown()),
+    )
+
+
+def _incomplete(problems: Sequence[Problem]) -> str:
+    return f" Incomplete: {counted(len(problems), 'thing')} could not be read."
+
+
+class _Words:
+    """The sentences of an answer."""
+
+    def __init__(
+        self, judged: Sequence[JudgedPartition], state: State, inputs: Sequence[Input], problems: Sequence[Problem]
+    ) -> None:
+        self.judged = judged
+        self.state = state
+        self.inputs = inputs
+        self.problems = problems
+        self.among = counted(len(judged), "partition")
+        self.by_kind: dict[tuple[State, Kind], list[tuple[TopicPartition, Concern]]] = {}
+        for one in judged:
+            for concern in one.concerns:
+                self.by_kind.setdefault((concern.state, concern.kind), []).append((one.partition, concern))
+
+    def of(self, kind: Kind, *states: State) -> list[tuple[TopicPartition, Concern]]:
+        return [item for state in states or (self.state,) for item in self.by_kind.get((state, kind), ())]
+
+    def by_owners(
+        self, items: Sequence[tuple[TopicPartition, Concern]]
+    ) -> list[tuple[str, list[tuple[TopicPartition, Concern]]]]:
+        """The concerns by whom they are about, those with most committed records first."""
+        groups: dict[str, list[tuple[TopicPartition, Concern]]] = {}
+        for item in items:
+            groups.setdefault(_and(item[1].owners), []).append(item)
+        return sorted(
+            groups.items(), key=lambda group: (-_sum(group[1], "certain"), -_sum(group[1], "possible"), group)
+        )
+
+    def headline(self) -> str:
+        kinds = sorted((kind for state, kind in self.by_kind if state is self.state), key=ORDER.__getitem__)
+        if self.state is State.AGREE or not kinds:
+            if self.state is State.AGREE:
+                return f"All replicas agree: {self.among} compared, every assigned replica given."
+            return f"UNKNOWN: {self.among} compared, and not all could be read."
+        items = self.of(kinds[0])
+        sentence: str = getattr(self, f"_{kinds[0].name.lower()}")(items)
+        prefix = {
+            State.MAYBE_AT_RISK: "MAYBE AT RISK: ",
+            State.UNKNOWN: "UNKNOWN: ",
+        }.get(self.state, "")
+        others = {tp for kind in kinds[1:] for tp, _ in self.of(kind)} - {tp for tp, _ in items}
+        more = (
+            f" {counted(len(others), 'other partition')} {'has' if len(others) == 1 else 'have'} other reasons."
+            if others
+            else ""
+        )
+        return prefix + sentence + more
+
+    # One sentence for each kind of concern, in the state that it decides.
+
+    def _emptied(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        owner, own = self.by_owners(items)[0]
+        count = _partitions(own)
+        if self.state is State.AT_RISK:
+            return f"STARTING {owner.upper()} DESTROYS {count.upper()}: {own[0][1].detail}."
+        return f"starting {owner} may destroy {count}: {own[0][1].detail}."
+
+    def _discard(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
+        certain, possible = _sum(items, "certain"), _sum(items, "possible")
+        guess = next((one for _, one in items if one.guess), None)
+        if guess is not None:
+            what = _what(certain, possible)
+            return f"if {guess.leader} leads ({guess.guess}), {owners} will discard {what} of {_partitions(items)}."
+        if self.state is State.AT_RISK:
+            also = f" (and {possible:,} that may have been committed)" if possible else ""
+            return f"DATA AT RISK: {owners} will discard {counted(certain, 'committed record')}{also} of {_partitions(items)} that the leader does not hold."
+        will = "may" if certain else "will"
+        return (
+            f"{owners} {will} discard {_what(certain, possible)} of {_partitions(items)} that the leader does not hold."
+        )
+
+    def _sole(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        groups = self.by_owners(items)
+        owner, own = groups[0]
+        certain, possible = _sum(own, "certain"), _sum(own, "possible")
+        rest = "".join(
+            f" Only {other} holds {_what(_sum(theirs, 'certain'), _sum(theirs, 'possible'))} of {_partitions(theirs)}."
+            for other, theirs in groups[1:3]
+        )
+        if self.state is State.AT_RISK:
+            return (
+                f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {_partitions(own)}.{rest}"
+                f" Start {owner} first; do not force an unclean election while it is down."
+            )
+        return f"only {owner}, of the replicas given, holds {_what(certain, possible)} of {_partitions(own)}.{rest}"
+
+    def _past_end(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
+        words = f"{owners} recorded high watermarks up to {counted(_sum(items, 'records'), 'offset')} past the end of every log, of {_partitions(items)}"
+        if self.state is State.AT_RISK:
+            return f"COMMITTED RECORDS ARE MISSING: {words}."
+        return f"{words}: copied while the broker ran, or after a power loss."
+
+    def _recovery(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
+        return f"recovery at the start of {owners} will discard {counted(_sum(items, 'records'), 'offset')} of {_partitions(items)} that no other log reaches."
+
+    def _elected(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        certain, possible = _sum(items, "certain"), _sum(items, "possible")
+        owners = _or(dict.fromkeys(owner for _, one in items for owner in one.owners))
+        if any(one.detail for _, one in items):
+            return f"whichever replica leads, {_what(certain, possible)} of {_partitions(items)} will be discarded."
+        lead = "DATA AT RISK: " if self.state is State.AT_RISK else ""
+        return f"{lead}if {owners} is elected, which can be without an unclean election, {_what(certain, possible)} of {_partitions(items)} will be discarded."
+
+    def _outside(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
+        what = _what(_sum(items, "certain"), _sum(items, "possible"))
+        is_one = " and " not in owners
+        return f"only {owners} {'holds' if is_one else 'hold'} {what} of {_partitions(items)}, and {'is' if is_one else 'are'} no replica any more."
+
+    def _protocol(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        partition, one = items[0]
+        return f"what {_and(one.owners)} truncates depends on the Kafka version, which no input shows: of {partition}, {one.detail}; {_partitions(items)} in all."
+
+    def _divergence(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        return f"REPLICAS DIFFER FOR GOOD: {_partitions(items)} of {len(self.judged)} hold different content at the same offset, and replication will not repair it."
+
+    def _missing(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
+        are = "are" if " and " in owners else "is"
+        return f"{owners} {are} not among the inputs and should hold {_partitions(items)}."
+
+    def _alone(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        return f"nothing was compared: of {_partitions(items)} one replica is given."
+
+    def _tail(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
+        records = max(one.records for _, one in items)
+        if _sum(items, "certain"):
+            held = _what(_sum(items, "certain"), _sum(items, "possible"))
+            return f"{owners} alone {'hold' if ' and ' in owners else 'holds'} {held} of {_partitions(items)}, or others were copied earlier while they ran."
+        ends = f"the last records of {_partitions(items)} on {owners}, up to {records:,} of one"
+        return f"copied while brokers ran, or after a power loss: {ends}, can't be judged."
+
+    def _leader(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        return f"replicas of {_partitions(items)} end differently, and no input shows which replica leads."
+
+    def _compaction(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        return f"compacted replicas of {_partitions(items)} differ by records for which no input holds a later one of the same key."
+
+    def _damage(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        partition, one = items[0]
+        return f"the only replica of {partition} given can't give {one.detail}: its bytes are damaged; {_partitions(items)} in all."
+
+    def _other_topic(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        return f"replicas of {_partitions(items)} belong to another topic of the same name and were not compared."
+
+    def _no_replica(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        return f"no live replica of {_partitions(items)} is among the inputs."
+
+    def _unread(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        return f"files of {_partitions(items)} could not be read."
+
+    def _assignment(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        due = self.of(Kind.COPIED_AGAIN, State.UNCOMMITTED_ONLY)
+        if {tp for tp, _ in due} & {tp for tp, _ in items}:
+            leaders = _and(dict.fromkeys(one.leader for _, one in due))
+            stay = f"{leaders} must stay up, if it leads, until what others truncate is copied again"
+            return f"no input shows the assignment of {_partitions(items)}; {stay}."
+        return f"the replicas given of {_partitions(items)} agree, and no input shows whether they are all."
+
+    def _copied_again(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        leaders = _and(dict.fromkeys(one.leader for _, one in items))
+        followers = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
+        return f"{followers} will truncate committed records of {_partitions(items)} and copy them again: {leaders} must stay up until then."
+
+    def _uncommitted(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
+        return f"Nothing committed is at risk: {owners} will truncate records of {_partitions(items)} that were never committed."
+
+    def _behind(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
+        return f"No replica will truncate; {owners} {'lack' if ' and ' in owners else 'lacks'} records of {_partitions(items)} of {len(self.judged)} that others hold."
+
+    def now(self) -> Iterator[str]:
+        for owner, items in self.by_owners(self.of(Kind.EMPTIED, State.AT_RISK, State.MAYBE_AT_RISK)):
+            yield f"Do not start {owner}: elected with an empty log, it makes the other replicas truncate theirs to 0. Give it its former disk back, or let a broker that holds the records lead first."
+            yield f"The partitions: {_names(items)}."
+        losing = self.of(Kind.DISCARD, State.AT_RISK, State.MAYBE_AT_RISK) + self.of(Kind.PROTOCOL, State.MAYBE_AT_RISK)
+        for owner, items in self.by_owners(losing):
+            yield f"Do not start {owner} before its directory is copied: {self._copy(items)}"
+        for owner, items in self.by_owners(self.of(Kind.SOLE, State.AT_RISK, State.MAYBE_AT_RISK)):
+            yield f"Start {owner} first, and do not force an unclean election while it is down; copy its directory before: {self._copy(items)}"
+        for owner, items in self.by_owners(self.of(Kind.TAIL, State.MAYBE_AT_RISK)):
+            yield f"Copy the directory of {owner} before anything is started: {self._copy(items)}"
+        for owner, items in self.by_owners(self.of(Kind.OUTSIDE, State.MAYBE_AT_RISK)):
+            yield f"Copy the directories of {owner} before it starts, which makes them -stray: {self._copy(items)}"
+        for owner, items in self.by_owners(self.of(Kind.ELECTED, State.AT_RISK, State.MAYBE_AT_RISK)):
+            yield f"Do not start {owner} before a broker that holds all of {_names(items)} leads."
+        for owner, items in self.by_owners(self.of(Kind.RECOVERY, State.MAYBE_AT_RISK)):
+            yield f"Copy the log of {owner} before it starts: {self._copy(items)}"
+        if self.of(Kind.PAST_END, State.AT_RISK, State.MAYBE_AT_RISK):
+            yield "Look for another replica or an earlier copy before anything is started."
+        if self.of(Kind.DIVERGENCE, State.DIVERGED):
+            yield "Find out which content is right before a leader changes: readers get one or the other. Delete nothing."
+        again = self.of(Kind.COPIED_AGAIN, State.UNCOMMITTED_ONLY)
+        for leader in dict.fromkeys(one.leader for _, one in again):
+            yield f"Keep {leader} up until its followers have caught up: what they truncate is on its disk alone meanwhile."
+
+    def _copy(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        paths = dict.fromkeys(self.inputs[at].path for _, one in items for at in one.inputs if at < len(self.inputs))
+        return "; ".join(f"cp -a {shlex.quote(path)} {shlex.quote(path.rstrip('/') + '.copy')}" for path in paths)
+
+    def tell(self) -> Iterator[str]:
+        risky = [
+            item
+            for kind in (Kind.EMPTIED, Kind.DISCARD, Kind.SOLE, Kind.ELECTED, Kind.PAST_END)
+            for item in self.of(kind, State.AT_RISK)
+        ]
+        if risky:
+            yield f"Producers and consumers of {_topics(risky)}: committed records can be lost at the next start."
+        parted = self.of(Kind.DIVERGENCE, State.DIVERGED)
+        if parted:
+            yield f"Consumers of {_topics(parted)}: what they read depends on which broker led."
+
+    def later(self) -> Iterator[str]:
+        if self.of(Kind.SOLE, State.AT_RISK) or self.of(Kind.DISCARD, State.AT_RISK):
+            yield "With min.insync.replicas of 2 or more and acks=all, no replica alone holds what was acknowledged."
+
+    def unknown(self) -> Iterator[str]:
+        missing = self.of(Kind.MISSING, State.UNKNOWN)
+        if missing:
+            whose = _and(dict.fromkeys(owner for _, one in missing for owner in one.owners))
+            needed = sorted({part for _, one in missing for part in one.detail.split(", ") if part})
+            last = f" ({', '.join(needed)} can be elected)" if needed else ""
+            yield f"What is on {whose}{last}, assigned {_names(missing)}: give its data directories too."
+        for kind in (Kind.ASSIGNMENT, Kind.ALONE):
+            items = [item for item in self.of(kind, State.UNKNOWN) if not any(one is item for one in missing)]
+            if items:
+                owners = dict.fromkeys(owner.removeprefix("broker ") for _, one in items for owner in one.owners)
+                stated = ",".join(owners) if all(owner.isdecimal() for owner in owners) else "1,2,3"
+                yield f"Which brokers are assigned {_names(items)}: give the cluster's metadata log or its controller.log and state-change.log, or state it, as with --replicas {stated}."
+        if self.of(Kind.LEADER, State.UNKNOWN) or any(
+            one.guess for judged in self.judged for one in judged.concerns if one.state is not State.BEHIND
+        ):
+            yield "Who leads: give the metadata log, controller.log or state-change.log, or state it with --leader."
+        if self.of(Kind.TAIL, State.UNKNOWN, State.MAYBE_AT_RISK) or self.of(Kind.PAST_END, State.MAYBE_AT_RISK):
+            yield "Whether brokers ran when they were copied: if none did, say --stopped, and the ends of logs are judged."
+        if self.of(Kind.PROTOCOL, State.UNKNOWN, State.MAYBE_AT_RISK):
+            yield "Which Kafka version the brokers run: give server.log, or state it with --protocol."
+        if self.of(Kind.COMPACTION, State.UNKNOWN):
+            yield "Whether a later record of the same key was there: give the other replicas or an earlier copy."
+        if self.problems:
+            yield f"What the {counted(len(self.problems), 'thing')} hold that could not be read (listed below)."
+
+
+def _sum(items: Sequence[tuple[TopicPartition, Concern]], name: str) -> int:
+    return sum(getattr(one, name) for _, one in items)
+
+
+def _what(certain: int, possible: int) -> str:
+    if certain and possible:
+        return f"{counted(certain, 'committed record')} and {possible:,} that may have been committed"
+    if certain:
+        return counted(certain, "committed record")
+    return f"{counted(possible, 'record')} that may have been committed"
+
+
+def _partitions(items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+    return counted(len({partition for partition, _ in items}), "partition")
+
+
+def _names(items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+    names = list(dict.fromkeys(str(partition) for partition, _ in items))
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
+def _topics(items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+    names = list(dict.fromkeys(partition.topic for partition, _ in items))
+    more = f" and {len(names) - _MOST_NAMED} more topics" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
+def _and(names: Iterable[str]) -> str:
+    return _joined(names, "and")
+
+
+def _or(names: Iterable[str]) -> str:
+    return _joined(names, "or")
+
+
+def _joined(names: Iterable[str], word: str) -> str:
+    """Names in a sentence, those of one kind together: `brokers 1 and 2 and controller 100`."""
+    every = sorted(dict.fromkeys(names), key=lambda name: (len(name), name))
+    parts = []
+    for kind in dict.fromkeys(name.rpartition(" ")[0] for name in every):
+        numbers = [name.rpartition(" ")[2] for name in every if name.rpartition(" ")[0] == kind]
+        several = f"{kind}s {', '.join(numbers[:-1])} {word} {numbers[-1]}"
+        parts.append(several if len(numbers) > 1 else f"{kind} {numbers[0]}".strip())
+    return f" {word} ".join(parts)

@@ -1,0 +1,32 @@
+"""The answer of `dump`: whether all content could be decoded."""
+
+from kforensics.findings.answers.model import Answer, State
+from kforensics.words import counted
+
+
+def dump_answer(*, files: int, damaged: int, unread: int) -> Answer:
+    """The answer to whether the content is whole.
+
+    Args:
+        files: that were read.
+        damaged: those among them with damage that recovery does not repair.
+        unread: things that could not be read.
+
+    Returns:
+        `damaged`, `unknown` or `complete`.
+    """
+    total = counted(files, "file")
+    missed = f"{counted(unread, 'thing')} could not be read" if unread else ""
+    if damaged:
+        holds = "holds" if damaged == 1 else "hold"
+        return Answer(
+            state=State.DAMAGED,
+            headline=f"{damaged:,} of {total} {holds} damage, which is shown in its place.",
+            now=(
+                "Run `kforensics verify` on the same paths: it names what is lost and which replica holds it intact.",
+            ),
+            unknown=(f"{missed}.",) if missed else (),
+        )
+    if missed:
+        return Answer(state=State.UNKNOWN, headline=f"Incomplete: {missed}; {total} decoded.")
+    return Answer(state=State.COMPLETE, headline=f"{total} decoded.")

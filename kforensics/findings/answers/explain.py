@@ -1,0 +1,254 @@
+"""The answer of `explain`: the state of each partition, and the whole in one headline.
+
+A partition is `nothing-lost` only by proof: no loss is shown, and nothing is in doubt (`reconcile.incident.doubts`). Whatever is neither shown nor excluded is
+`unknown`, and the answer names the input that would settle it.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from kforensics.evidence.model import Problem
+from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.incident.conclusion import CAUSE_WORDS, Words
+from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
+from kforensics.units import METADATA_TOPICS, TopicPartition
+
+MOST_NAMED = 4
+"""Partitions, and doubts, that are named one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The part of the evidence that the answer covers."""
+
+    not_given: Collection[TopicPartition] = ()
+    """Partitions that exist by the metadata and of which no directory is among the inputs."""
+    since: str = ""
+    """The beginning of the window, in words; empty where no input shows it."""
+    problems: Collection[Problem] = ()
+    """The problems: what could not be read."""
+
+
+def incident_state(incident: PartitionIncident) -> State:
+    """The state of one partition.
+
+    Args:
+        incident: all that is known of it.
+
+    Returns:
+        The worst that its losses, replicas and doubts come to.
+    """
+    states = [_loss_state(loss, incident) for loss in incident.losses]
+    if incident.past_end:
+        states.append(State.MAYBE_LOST if incident.is_leader_known else State.UNKNOWN)
+    if incident.residuals:
+        states.append(State.DIVERGED)
+    if incident.partition.topic not in METADATA_TOPICS and (incident.doubts or not incident.copies):
+        states.append(State.UNKNOWN)
+    return worst_state("explain", states) or State.NOTHING_LOST
+
+
+def _loss_state(loss: LossEntry, incident: PartitionIncident) -> State:
+    if loss.was_committed == "no":
+        return State.UNCOMMITTED_LOST
+    if (
+        loss.was_committed == "certain"
+        and not loss.in_use
+        and incident.is_leader_known
+        and not incident.missing_replicas
+    ):
+        return State.LOST
+    return State.MAYBE_LOST
+
+
+def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: Scope) -> Answer:
+    """Give the answer of `explain`.
+
+    Args:
+        incidents: of every partition that was asked for.
+        words: advice that follows from the same incidents.
+        scope: what the answer covers.
+
+    Returns:
+        The answer; its state is the worst of the partitions'.
+    """
+    asked = [one for one in incidents if one.partition.topic not in METADATA_TOPICS]
+    by_state: dict[State, list[PartitionIncident]] = {}
+    for one in asked:
+        by_state.setdefault(incident_state(one), []).append(one)
+    states = set(by_state)
+    if scope.problems or scope.not_given or not any(one.copies for one in asked):
+        states.add(State.UNKNOWN)
+    state = worst_state("explain", states) or State.UNKNOWN
+    return Answer(
+        state=state,
+        headline=_headline(state, asked, by_state, scope),
+        now=words.now,
+        tell=words.tell,
+        later=words.later,
+        unknown=_unknown(asked, scope),
+    )
+
+
+def _headline(
+    state: State,
+    asked: Sequence[PartitionIncident],
+    by_state: dict[State, list[PartitionIncident]],
+    scope: Scope,
+) -> str:
+    affected = by_state.get(state, [])
+    match state:
+        case State.LOST:
+            losses = [
+                loss for one in affected for loss in one.losses if loss.was_committed == "certain" and not loss.in_use
+            ]
+            return f"{_records(losses)} that {_were(losses)} committed {_are(losses)} lost from {_names(affected)}: {_causes(losses)}."
+        case State.MAYBE_LOST:
+            return _maybe_lost(affected)
+        case State.DIVERGED:
+            return f"Replicas of {_names(affected)} hold different content that replication does not repair; no committed record is known to be lost."
+        case State.UNKNOWN:
+            return _open_question(affected, asked, scope)
+        case State.UNCOMMITTED_LOST:
+            losses = [loss for one in affected for loss in one.losses]
+            return (
+                f"Nothing that was committed is lost{scope.since}; {_records(losses)} of {_names(affected)} that"
+                f" {_were(losses)} never committed {_are(losses)} lost, though a producer with acks=1 may have got an acknowledgement."
+            )
+        case _:
+            count = len(asked)
+            return f"Nothing that was committed is lost from {count} partition{'s' if count != 1 else ''}{scope.since}."
+
+
+def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
+    losses = [loss for one in affected for loss in one.losses if loss.was_committed != "no"]
+    guessed = sorted({str(one.leader) for one in affected if not one.is_leader_known and isinstance(one.leader, int)})
+    condition = f"If {_leads(guessed)} (guessed by leader epoch and length), " if guessed else ""
+    if not losses:
+        first = next(one for one in affected if one.past_end)
+        recorded = max(first.past_end, key=lambda one: one.high_watermark)
+        return (
+            f"Committed records of {_names(affected)} may be lost: {recorded.owner} recorded high watermark {recorded.high_watermark} of"
+            f" {first.partition}, and every log given ends at or below {recorded.log_end}."
+        )
+    held = [loss for loss in losses if loss.in_use]
+    if held and len(held) == len(losses):
+        brokers = sorted({str(holder.broker_id) for loss in held for holder in loss.in_use})
+        where = (
+            f"broker {brokers[0]}, which does not lead"
+            if len(brokers) == 1
+            else f"brokers {_list(brokers)}, which do not lead"
+        )
+        maybe = "" if all(loss.was_committed == "certain" for loss in held) else "possibly "
+        text = (
+            f"{_records(held)} of {_names(affected)} that {_were(held)} {maybe}committed {_are(held)} only on {where}."
+        )
+    else:
+        sure = all(loss.was_committed == "certain" for loss in losses)
+        verb = f"{_were(losses)} committed" if sure else "may have been committed"
+        text = f"{_records(losses)} of {_names(affected)} that {verb} {_are(losses)} lost: {_causes(losses)}."
+    return condition + text
+
+
+def _leads(brokers: Sequence[str]) -> str:
+    return f"broker {brokers[0]} leads" if len(brokers) == 1 else f"brokers {_list(brokers)} lead"
+
+
+def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[PartitionIncident], scope: Scope) -> str:
+    seen = [one for one in asked if one.copies]
+    if not seen:
+        return "Whether committed records are lost is unknown: no log of any partition is among the inputs."
+    if affected and affected[0].doubts:
+        first = affected[0]
+        of = f"{len(affected)} of {len(asked)} partitions" if len(asked) > 1 else str(first.partition)
+        return f"Whether committed records of {of} are lost is unknown: {_first_doubt(affected)}."
+    if scope.not_given:
+        names = _list([str(one) for one in sorted(scope.not_given)])
+        return f"Whether committed records are lost is unknown: no directory of {names} is among the inputs."
+    return "Whether committed records are lost is unknown: not everything could be read."
+
+
+def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
+    doubt = affected[0].doubts[0]
+    return f"the inputs do not show {doubt.words} ({affected[0].partition})"
+
+
+def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...]:
+    """The open questions, by the input that would settle them: the input that settles most comes first."""
+    by_words: dict[tuple[str, str], list[str]] = {}
+    for one in asked:
+        for doubt in one.doubts:
+            by_words.setdefault((doubt.settled_by, doubt.words), []).append(str(one.partition))
+    partitions: Counter[str] = Counter()
+    first: dict[str, tuple[str, list[str]]] = {}
+    for (settled_by, words), names in by_words.items():
+        partitions[settled_by] += len(names)
+        first.setdefault(settled_by, (words, names))
+    sentences = []
+    for settled_by, _ in partitions.most_common(MOST_NAMED):
+        words, names = first[settled_by]
+        sentences.append(f"{_upper(words)} ({_list(names, 2)}): {settled_by} would show it.")
+    if len(partitions) > MOST_NAMED:
+        sentences.append(f"{len(partitions) - MOST_NAMED} more open questions: --format json has them by partition.")
+    if scope.not_given:
+        sentences.append(
+            f"Partitions without any directory among the inputs: {_list([str(one) for one in sorted(scope.not_given)])}."
+        )
+    if scope.problems:
+        sentences.append(f"{len(scope.problems)} of the inputs' files could not be read: see the problems.")
+    return tuple(sentences)
+
+
+def _upper(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _records(losses: Sequence[LossEntry]) -> str:
+    count = sum(loss.records for loss in losses)
+    return f"{count:,} record{'s' if count != 1 else ''}"
+
+
+def _is_one(losses: Sequence[LossEntry]) -> bool:
+    return sum(loss.records for loss in losses) == 1
+
+
+def _were(losses: Sequence[LossEntry]) -> str:
+    return "was" if _is_one(losses) else "were"
+
+
+def _are(losses: Sequence[LossEntry]) -> str:
+    return "is" if _is_one(losses) else "are"
+
+
+def _causes(losses: Sequence[LossEntry]) -> str:
+    """Causes that are known; one that is only possible is not a cause here."""
+    known = Counter[CauseName]()
+    possible = Counter[CauseName]()
+    for loss in losses:
+        if loss.cause is not CauseName.UNKNOWN:
+            (possible if loss.confidence == "possible" else known)[loss.cause] += loss.records
+    if known:
+        return _list([CAUSE_WORDS[cause] for cause, _ in known.most_common(2)])
+    if possible:
+        return f"cause unknown, {_list([CAUSE_WORDS[cause] for cause, _ in possible.most_common(2)])} is possible"
+    return "cause unknown"
+
+
+def _names(incidents: Sequence[PartitionIncident]) -> str:
+    by_topic: dict[str, list[TopicPartition]] = {}
+    for one in incidents:
+        by_topic.setdefault(one.partition.topic, []).append(one.partition)
+    return _list(
+        [
+            str(parts[0]) if len(parts) == 1 else f"{topic} ({len(parts)} partitions)"
+            for topic, parts in sorted(by_topic.items())
+        ]
+    )
+
+
+def _list(names: Sequence[str], most: int = MOST_NAMED) -> str:
+    if len(names) > most:
+        return ", ".join(names[:most]) + f" and {len(names) - most} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,0 +1,71 @@
+"""The answer of `metadata`: which metadata log is the newest, and how the others compare with it."""
+
+from collections.abc import Iterator, Sequence
+
+from kforensics.damage import Absent
+from kforensics.evidence.metadata.compare import LogComparison
+from kforensics.evidence.model import Problem
+from kforensics.findings.answers.model import Answer, State
+from kforensics.words import counted, listed
+
+
+def metadata_answer(comparison: LogComparison, problems: Sequence[Problem]) -> Answer:
+    """The answer to what the metadata logs hold.
+
+    Args:
+        comparison: of all metadata logs among the inputs.
+        problems: damage in them, and what could not be read.
+
+    Returns:
+        `diverged` where a node holds records that the newest log does not and that a majority may have held, `unknown` where not all could be read, `behind` where a log is shorter or has a tail that no majority held, `agree`
+        where several are the same, `complete` for one alone.
+    """
+    unread = counted(len(problems), "problem") if problems else ""
+    return Answer(
+        state=_state(comparison, bool(problems)),
+        headline=f"Incomplete, with {unread}: {_newest(comparison)}" if unread else _newest(comparison),
+        unknown=(
+            *((f"What the metadata holds in the places of {unread} is not shown.",) if unread else ()),
+            *_uncommitted(comparison),
+        ),
+    )
+
+
+def _state(comparison: LogComparison, is_incomplete: bool) -> State:
+    tails = [log.tail for log in comparison.logs if not isinstance(log.tail, Absent)]
+    end = comparison.majority_end_offset
+    # What no majority holds was not committed: its node truncates it when it next fetches (KIP-595).
+    if any(isinstance(end, Absent) or tail.first_offset < end for tail in tails):
+        return State.DIVERGED
+    if is_incomplete:
+        return State.UNKNOWN
+    if tails or any(log.behind for log in comparison.logs):
+        return State.BEHIND
+    return State.AGREE if len(comparison.logs) > 1 else State.COMPLETE
+
+
+def _uncommitted(comparison: LogComparison) -> Iterator[str]:
+    """Yield the parts of the newest log that are not shown to be committed."""
+    newest, end, voters = comparison.newest, comparison.majority_end_offset, comparison.voters
+    if isinstance(end, Absent):
+        if len(voters) > 1:
+            yield f"How far the metadata is committed: the logs of most of the voters {listed(list(map(str, voters)))} would show it."
+    elif end < newest.end_offset:
+        given = {log.history.node_id for log in comparison.logs}
+        last = newest.end_offset - 1
+        if set(voters) <= given:
+            yield f"Offsets {end}..{last} were never committed by the logs given: no majority of the voters holds them."
+        else:
+            yield f"Whether offsets {end}..{last} are committed: no majority of the voters given holds them."
+
+
+def _newest(comparison: LogComparison) -> str:
+    newest = comparison.newest
+    node = "a node" if isinstance(newest.node_id, Absent) else f"node {newest.node_id}"
+    version = newest.metadata_version
+    feature = "" if isinstance(version, Absent) else f", metadata.version {version}"
+    logs = "" if len(comparison.logs) == 1 else f" (the newest of {len(comparison.logs)} logs)"
+    return (
+        f"Metadata log of {node}{logs}: offsets {newest.start_offset}..{newest.end_offset - 1}, "
+        f"leader epoch {newest.last_epoch}{feature}."
+    )

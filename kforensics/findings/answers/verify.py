@@ -1,0 +1,89 @@
+"""The answer of `verify`: which files are damaged, and what to do about it."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from kforensics.damage import Damage, DamageKind, Gravity
+from kforensics.evidence.checks.consistency import Verification
+from kforensics.evidence.checks.context import FileReport, FileState
+from kforensics.findings.answers.model import Answer, State
+from kforensics.findings.model import Finding, Severity
+from kforensics.formats.segment.walk import Level
+from kforensics.units import OffsetRange
+from kforensics.words import counted
+
+_DEPTHS = {
+    Level.HEADERS: "headers only",
+    Level.CRC: "checksums, not records",
+    Level.RECORDS: "every record looked at",
+}
+
+
+def verify_answer(verification: Verification, findings: Sequence[Finding], *, level: Level) -> Answer:
+    """The answer to whether files are damaged.
+
+    Args:
+        verification: all files, checked.
+        findings: about them, the gravest first.
+        level: how deep segments were looked into.
+
+    Returns:
+        The worst state of the files: `damaged`, `unknown`, `repairable` or `sound`.
+    """
+    files = verification.files
+    states = Counter(report.state for report in files)
+    total = counted(len(files), "file")
+    damaged = [report for report in files if report.state is FileState.DAMAGED]
+    unread = counted(len(verification.problems), "thing") if verification.problems else ""
+    if damaged:
+        worst = next((one for one in findings if one.severity.rank >= Severity.WARNING.rank), None)
+        return Answer(
+            state=State.DAMAGED,
+            headline=f"{len(damaged)} of {total} {'is' if len(damaged) == 1 else 'are'} damaged{_lost_words(damaged)}.",
+            now=(f"{worst.advice} {worst.meaning}",) if worst is not None else (),
+            unknown=(f"{unread} could not be read: see the end.",) if unread else (),
+        )
+    unchecked = states[FileState.UNCHECKED]
+    rest = f"; {counted(unchecked, 'file')} of other kinds not checked" if unchecked else ""
+    sound = states[FileState.INTACT] + states[FileState.TORN_TAIL]
+    if unread:
+        held = f"{counted(sound, 'file')} of {len(files):,} {'is' if sound == 1 else 'are'} sound{rest}"
+        return Answer(state=State.UNKNOWN, headline=f"Incomplete: {unread} could not be read; {held}.")
+    if not sound:
+        return Answer(
+            state=State.UNKNOWN, headline=f"Nothing was checked: {total}{' of other kinds' if files else ''}."
+        )
+    batches = sum(report.batches for report in files if isinstance(report.batches, int))
+    records = sum(report.records for report in files if isinstance(report.records, int))
+    contents = f"{counted(batches, 'batch', 'batches')} and {counted(records, 'record')}" if batches else "no batches"
+    torn = states[FileState.TORN_TAIL]
+    what = "Sound"
+    if torn:
+        what = f"Nothing is damaged, and {counted(torn, 'file')} would be repaired by a start of the broker"
+    return Answer(
+        state=State.REPAIRABLE if torn else State.SOUND,
+        headline=f"{what}: {total} with {contents} ({_DEPTHS[level]}){rest}.",
+    )
+
+
+def _lost_words(damaged: Sequence[FileReport]) -> str:
+    ranges = [
+        (report, place.offsets_lost)
+        for report in damaged
+        for place in report.damage
+        if _is_lost(place) and isinstance(place.offsets_lost, OffsetRange)
+    ]
+    if not ranges:
+        return ""
+    total = sum(lost.count for _, lost in ranges)
+    missing = [place.kind is DamageKind.MISSING for report in damaged for place in report.damage if _is_lost(place)]
+    what = "are missing" if all(missing) else "are missing or can't be read" if any(missing) else "can't be read"
+    if len(ranges) > 1:
+        return f": {total:,} offsets in {len(ranges)} places {what}"
+    report, lost = ranges[0]
+    of = report.path.rpartition("/")[0] or report.path
+    return f": {total:,} {'offset' if total == 1 else 'offsets'} ({lost.first}..{lost.last}) of {of} {what.replace('are', 'is') if total == 1 else what}"
+
+
+def _is_lost(place: Damage) -> bool:
+    return place.gravity is Gravity.DAMAGE and isinstance(place.offsets_lost, OffsetRange)

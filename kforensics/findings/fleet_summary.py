@@ -1,0 +1,161 @@
+"""The summary of an audit of a fleet, as values that a screen, a document or another audit can use."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Input, Problem
+from kforensics.findings.model import Finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerHealth:
+    """One node of the fleet."""
+
+    input: int
+    node_id: int | Absent
+    path: str
+    kind: str
+    rack: str | Absent
+    health: str
+    """`sound`, `findings`, `damaged` or `unreadable`, the worst that holds."""
+    replicas: int
+    segments: int
+    bytes: int
+    damaged_places: int
+    grave_findings: int
+    """The number of findings of severity `warning` and above."""
+    problems: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskDamage:
+    """A log directory with damaged places."""
+
+    input: int
+    node_id: int | Absent
+    path: str
+    log_dir: str
+    damaged_places: int
+    replicas: int
+    """The number of replicas that hold them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderShare:
+    """The share of the partitions of a cluster that each broker leads."""
+
+    cluster_id: str | Absent
+    most: int
+    fewest: int
+    mean: float
+    busiest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionLine:
+    """One partition that needs attention; `report` is its entry of the JSON document."""
+
+    cluster_id: str | Absent
+    topic: str
+    partition: int
+    verdict: str
+    lost_certain: int
+    lost_possible: int
+    report: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetSummary:
+    """The audit in numbers, the worst partitions and the gravest findings."""
+
+    inputs: tuple[Input, ...]
+    clusters: tuple[str, ...]
+    nodes: int
+    replicas: int
+    segments: int
+    bytes: int
+    partition_count: int
+    verdicts: Mapping[str, int]
+    brokers: tuple[BrokerHealth, ...]
+    damage_by_disk: tuple[DiskDamage, ...]
+    unclean_elections: int
+    stray_replicas: int
+    stray_bytes: int
+    deleted_replicas: int
+    deleted_bytes: int
+    missing_replicas: int
+    excess_replicas: int
+    under_replicated: int
+    offline: int
+    sharing_rack: int
+    leaders: tuple[LeaderShare, ...]
+    topics_checked: int
+    """Topics whose whole assignment is known."""
+    topics_by_rule: int
+    """The number of those topics that are placed by Kafka's rule."""
+    lost_certain: int
+    lost_possible: int
+    worst: tuple[PartitionLine, ...]
+    not_consistent: int
+    findings: tuple[Finding, ...]
+    finding_count: int
+    findings_by_severity: Mapping[str, int]
+    findings_by_code: Mapping[str, int]
+    problems: tuple[Problem, ...]
+    problem_count: int
+    tables: str
+    read_bytes: int
+    reused_segments: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingKey:
+    """The key by which a finding is the same in two audits: its code and subject, not its numbers."""
+
+    code: str
+    topic: str | Absent
+    partition: int | Absent
+    broker_id: int | Absent
+    statement: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictChange:
+    """A partition judged otherwise than before; absent where it was not there."""
+
+    topic: str
+    partition: int
+    before: str | Absent
+    after: str | Absent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditComparison:
+    """Findings that are new and findings that are no longer there since an earlier audit."""
+
+    earlier: str
+    later: str
+    new_findings: tuple[FindingKey, ...]
+    gone_findings: tuple[FindingKey, ...]
+    changes: tuple[VerdictChange, ...]
+    """The worst first."""
+    new_nodes: tuple[str, ...]
+    gone_nodes: tuple[str, ...]
+    problem_count: int
+    """The number of problems of the later audit: what it could not read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanResult:
+    """The counts of what `fleet scan` extracted of a broker's disks."""
+
+    inputs: tuple[Input, ...]
+    findings: tuple[Finding, ...]
+    problems: tuple[Problem, ...]
+    replicas: int
+    segments: int
+    read_bytes: int
+    reused_segments: int
+    evidence: str
+    evidence_bytes: int

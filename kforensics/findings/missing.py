@@ -1,0 +1,33 @@
+"""The finding about missing segments."""
+
+from dataclasses import replace
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.evidence.replica.unaccounted import Sign, Unaccounted
+from kforensics.findings.model import Finding, Severity, finding
+from kforensics.units import OffsetRange, TopicPartition
+
+SHOWN_BY = {
+    Sign.INDEX: "an index is there, and its segment is not",
+    Sign.CHECKPOINT: "the checkpoints refer to records, and no segment is there",
+    Sign.HOLE: "the segment before them ends too early",
+    Sign.ABOVE_END: "the broker stopped cleanly with checkpoints above the log end",
+}
+
+
+def missing_finding(
+    unaccounted: Unaccounted, partition: TopicPartition, directory: Citation, broker_id: int | Absent
+) -> Finding:
+    """The finding about offsets for which there is no segment."""
+    last = unaccounted.last
+    path = unaccounted.path
+    return finding(
+        "KF116",
+        severity=Severity.ERROR,
+        statement=f"{unaccounted.words} of {directory.path} are unaccounted for: {SHOWN_BY[unaccounted.sign]}",
+        topic_partition=partition,
+        broker_id=broker_id,
+        offsets=Absent.UNKNOWN if isinstance(last, Absent) else OffsetRange(unaccounted.first, last),
+        citations=(replace(directory, path=path) if path else directory,),
+    )

@@ -1,0 +1,202 @@
+"""The commands for fleets: what each takes and gives back, as those of `kforensics.commands` do for one machine."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kforensics.commands.diff import DiffOptions
+from kforensics.commands.result import Conclusion, Progress, Result
+from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer
+from kforensics.findings.fleet_summary import AuditComparison, FleetSummary, ScanResult
+from kforensics.findings.model import Severity
+from kforensics.fleet.session import open_session, require_spark
+from kforensics.fleet.storage import parse_location, require_pyarrow
+from kforensics.fleet.throttle import lower_priority
+from kforensics.protocol.truncation import ProtocolName
+
+if TYPE_CHECKING:
+    from kforensics.fleet.audit_tables import Filters
+    from kforensics.fleet.watch import Stage
+
+__all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "run_report", "run_scan"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRequest:
+    """The sources of an audit, and the directory that its tables are written to."""
+
+    sources: tuple[str, ...]
+    tables: str
+    since: str | None = None
+    """Tables of an earlier audit: what has not changed since is not read again."""
+    master: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """The settings of Spark."""
+    leader: int | None = None
+    protocol: str | None = None
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    most: int = 100
+    """Partitions that the summary shows."""
+    keep_going: bool = False
+    """A source that can't be used is a problem beside the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRequest:
+    """An audit, and which part of it is to be shown."""
+
+    tables: str
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    nodes: frozenset[int] = frozenset()
+    verdicts: frozenset[str] = frozenset()
+    codes: frozenset[str] = frozenset()
+    least_severity: str = Severity.NOTE.value
+    most: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRequest:
+    """Two audits."""
+
+    earlier: str
+    later: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanRequest:
+    """Data directories of one broker, and the directory that their evidence is written to."""
+
+    paths: tuple[Path, ...]
+    evidence: str
+    rate: int | None = None
+    """Most bytes to read in a second."""
+    digests_only: bool = False
+    normal_priority: bool = False
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
+
+
+def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" = None) -> Result[FleetSummary]:
+    """Judge every partition of the sources on Spark, and write tables.
+
+    Args:
+        request: sources, tables and options.
+        progress: called as stages go on.
+
+    Returns:
+        The summary of the tables.
+
+    Raises:
+        EvidenceError: a source can't be used.
+        UsageError: the tables can't be written where they are asked for.
+        MissingExtra: Spark is not installed.
+    """
+    from kforensics.fleet.audit import audit
+    from kforensics.fleet.sources import check_output, read_sources
+
+    found = read_sources(list(request.sources))
+    target = parse_location(request.tables)
+    check_output(target, found)
+    options = DiffOptions(
+        leader=request.leader,
+        protocol=ProtocolName(request.protocol) if request.protocol else None,
+        topics=request.topics,
+        partitions=request.partitions,
+    )
+    since = parse_location(request.since) if request.since else None
+    with open_session(request.master, dict(request.settings)) as session:
+        audit(
+            session,
+            found,
+            target,
+            options=options,
+            since=since,
+            keep_going=request.keep_going,
+            progress=progress,
+        )
+    return _summary("fleet audit", target, most=request.most)
+
+
+def run_report(request: ReportRequest) -> Result[FleetSummary]:
+    """Summarise tables of an audit, or a part of them.
+
+    Args:
+        request: the tables and filters.
+
+    Raises:
+        EvidenceError: they are no tables of a finished audit.
+    """
+    from kforensics.fleet.audit_tables import Filters
+
+    filters = Filters(
+        topics=request.topics,
+        partitions=request.partitions,
+        nodes=request.nodes,
+        verdicts=request.verdicts,
+        codes=request.codes,
+        least_severity=Severity(request.least_severity),
+    )
+    return _summary("fleet report", parse_location(request.tables), most=request.most, filters=filters)
+
+
+def run_comparison(request: ComparisonRequest) -> Result[AuditComparison]:
+    """Say what changed between two audits.
+
+    Args:
+        request: tables of both.
+
+    Raises:
+        EvidenceError: they are no tables of finished audits.
+    """
+    from kforensics.fleet.comparison import compare_audits
+
+    comparison = compare_audits(parse_location(request.earlier), parse_location(request.later))
+    return Result(
+        command="fleet comparison", body=comparison, concluded=Conclusion(answer=comparison_answer(comparison))
+    )
+
+
+def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[ScanResult]:
+    """Extract the evidence of a broker's own disks, behind the broker's back.
+
+    Args:
+        request: data directories, evidence and rate.
+        progress: called with bytes read and findings.
+
+    Raises:
+        EvidenceError: none of the paths can be used.
+        UsageError: the evidence can't be written where it is asked for.
+    """
+    from kforensics.fleet.local_scan import scan_node
+
+    if not request.normal_priority:
+        lower_priority()
+    found = scan_node(
+        request.paths,
+        parse_location(request.evidence),
+        rate=request.rate,
+        digests_only=request.digests_only,
+        keep_going=request.keep_going,
+        progress=progress,
+    )
+    return Result(
+        command="fleet scan",
+        inputs=found.inputs,
+        body=found,
+        concluded=Conclusion(answer=scan_answer(found), findings=found.findings, problems=found.problems),
+    )
+
+
+def _summary(command: str, tables: Path, *, most: int, filters: "Filters | None" = None) -> Result[FleetSummary]:
+    from kforensics.fleet.summary import summarise
+
+    summary = summarise(tables, most=most, filters=filters)
+    return Result(
+        command=command,
+        inputs=summary.inputs,
+        body=summary,
+        concluded=Conclusion(answer=fleet_answer(summary), findings=summary.findings, problems=summary.problems),
+    )

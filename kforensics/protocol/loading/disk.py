@@ -1,0 +1,134 @@
+"""The partition directory while the rules play on it: names and sizes, what was written, and by which rule each file changed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.evidence.replica.loader_values import Content, Need
+from kforensics.protocol.loading.values import FileAction, FileChange, LoadedDirectory, NeedError, thrown
+
+
+@dataclass(slots=True)
+class DiskFile:
+    """One file: which file of the evidence it was, its size, and its content where the rules wrote it."""
+
+    origin: str
+    """Its name in the evidence; empty for a file that the rules made."""
+    length: int
+    rule: str = ""
+    is_rewritten: bool = False
+
+
+class Disk:
+    """A working copy of a `LoadedDirectory`."""
+
+    def __init__(self, directory: LoadedDirectory) -> None:
+        self._given = directory
+        self.files = {name: DiskFile(name, length) for name, length in directory.files.items()}
+        self._written: dict[tuple[str, Content], object] = {}
+        self._removed: dict[str, str] = {}
+
+    def names(self) -> list[str]:
+        """The names, sorted as the loader sorts them."""
+        return sorted(self.files)
+
+    def length(self, name: str) -> int:
+        """Bytes of a file."""
+        return self.files[name].length
+
+    def is_unreadable(self, name: str) -> bool:
+        """Whether a file of the evidence can't be opened."""
+        return self.files[name].origin in self._given.unreadable
+
+    def content(self, name: str, content: Content, position: int = 0) -> object:
+        """What the rules wrote into a file, or what the evidence gave.
+
+        Raises:
+            LoadingError: IOException, where the file can't be read.
+            NeedError: it was not given yet.
+        """
+        if (name, content) in self._written:
+            return self._written[name, content]
+        if self.is_unreadable(name):
+            raise thrown("IOException", f"Could not read file {name}", is_io=True)
+        need = Need(self.files[name].origin, content, position)
+        if need not in self._given.contents:
+            raise NeedError(need)
+        return self._given.contents[need]
+
+    def create(self, name: str, length: int, rule: str) -> None:
+        """Make a file that was not there."""
+        self.files[name] = DiskFile("", length, rule, is_rewritten=True)
+        self._forget(name)
+
+    def write(self, name: str, length: int, rule: str, content: Content | None = None, value: object = None) -> None:
+        """Replace the content of a file, or make it."""
+        file = self.files.get(name)
+        if file is None:
+            self.create(name, length, rule)
+        else:
+            file.length, file.is_rewritten = length, True
+            file.rule = file.rule or rule
+        if content is not None:
+            self._written[name, content] = value
+
+    def resize(self, name: str, length: int, rule: str) -> None:
+        """Cut or extend a file, whose bytes up to the shorter length stay."""
+        file = self.files[name]
+        if file.length != length:
+            file.length = length
+            file.rule = file.rule or rule
+
+    def delete(self, name: str, rule: str) -> None:
+        """Remove a file."""
+        file = self.files.pop(name)
+        self._forget(name)
+        if file.origin:
+            self._removed[file.origin] = rule
+
+    def rename(self, name: str, to_name: str, rule: str) -> None:
+        """Move a file, over one that is there."""
+        if to_name in self.files:
+            self.delete(to_name, rule)
+        file = self.files.pop(name)
+        file.rule = rule
+        self.files[to_name] = file
+        for key in [key for key in self._written if key[0] == name]:
+            self._written[to_name, key[1]] = self._written.pop(key)
+
+    def _forget(self, name: str) -> None:
+        for key in [key for key in self._written if key[0] == name]:
+            del self._written[key]
+
+    def tree(self) -> dict[str, int]:
+        """Name and size of each file."""
+        return {name: self.files[name].length for name in self.names()}
+
+    def written(self) -> Mapping[Need, object]:
+        """The content of files that the rules wrote."""
+        return {Need(name, content): value for (name, content), value in self._written.items()}
+
+    def origins(self) -> dict[str, str]:
+        """Files that kept their bytes, or the first of them, by their names now, with the names they had."""
+        return {name: file.origin for name, file in self.files.items() if file.origin and not file.is_rewritten}
+
+    def changes(self) -> tuple[FileChange, ...]:
+        """What became of each file that is not as it was."""
+        out = [
+            FileChange(origin, FileAction.DELETE, Absent.NOT_APPLICABLE, Absent.NOT_APPLICABLE, rule)
+            for origin, rule in self._removed.items()
+            if origin not in self.files
+        ]
+        for name, file in self.files.items():
+            before = self._given.files.get(file.origin, 0)
+            if not file.origin:
+                action = FileAction.REBUILD if name in self._removed else FileAction.CREATE
+                out.append(FileChange(name, action, Absent.NOT_APPLICABLE, file.length, file.rule))
+            elif name != file.origin:
+                out.append(FileChange(file.origin, FileAction.RENAME, name, file.length, file.rule))
+            elif file.is_rewritten:
+                out.append(FileChange(name, FileAction.REBUILD, Absent.NOT_APPLICABLE, file.length, file.rule))
+            elif file.length != before:
+                action = FileAction.TRUNCATE if file.length < before else FileAction.EXTEND
+                out.append(FileChange(name, action, Absent.NOT_APPLICABLE, file.length, file.rule))
+        return tuple(sorted(out, key=lambda change: (change.name, change.action)))

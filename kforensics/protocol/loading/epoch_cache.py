@@ -1,0 +1,68 @@
+"""The leader epoch cache and its file while a log loads (`LeaderEpochFileCache`, 3.3 to 4.3)."""
+
+from typing import cast
+
+from kforensics.evidence.replica.loader_values import Content, LoadFailure
+from kforensics.protocol.epochs import Epochs, assign
+from kforensics.protocol.loading.disk import Disk
+from kforensics.protocol.loading.names import EPOCH_FILE, EPOCH_FILE_BEING_WRITTEN
+from kforensics.protocol.loading.values import LoadingError, thrown
+from kforensics.protocol.loading.versions import LoadingRules
+from kforensics.protocol.recovery import epochs_after_scan, repair_epochs_at_load
+from kforensics.units import EpochEntry
+
+
+class EpochCache:
+    """The cache of one log; entries that are added are written at once, removals once the load has ended."""
+
+    def __init__(self, disk: Disk, rules: LoadingRules) -> None:
+        self._disk, self._rules = disk, rules
+        self.epochs: Epochs = ()
+        self._is_stale = False
+        if EPOCH_FILE not in disk.files:
+            disk.write(EPOCH_FILE, 0, "epoch-file-created", Content.EPOCHS, ())
+            return
+        if disk.is_unreadable(EPOCH_FILE):
+            raise thrown("KafkaStorageException", f"Error while reading checkpoint file {EPOCH_FILE}", is_io=True)
+        read = disk.content(EPOCH_FILE, Content.EPOCHS)
+        if isinstance(read, LoadFailure):
+            raise LoadingError(read)
+        for entry in cast("Epochs", read):
+            if entry.leader_epoch < 0 or entry.start_offset < 0:
+                raise thrown("IllegalArgumentException", f"Received invalid partition leader epoch entry {entry}")
+            self.epochs = assign(self.epochs, entry.leader_epoch, entry.start_offset, rules.epochs)
+
+    def found(self, leader_epoch: int, base_offset: int) -> None:
+        """Take in a batch that recovery has read."""
+        if base_offset < 0 <= leader_epoch:
+            raise thrown("IllegalArgumentException", "Received invalid partition leader epoch entry")
+        after = epochs_after_scan(self.epochs, (EpochEntry(leader_epoch, base_offset),), rules=self._rules.epochs)
+        if after != self.epochs:
+            self.epochs = after
+            self._write("epoch-entered")
+
+    def clear(self) -> None:
+        """Forget all entries."""
+        self.epochs = ()
+        self._write("epochs-cleared")
+
+    def trim(self, log_start_offset: int, log_end_offset: int) -> None:
+        """Remove what starts at or behind the log end, and what lies below the checkpointed log start."""
+        after = repair_epochs_at_load(self.epochs, log_start_offset, log_end_offset)
+        # An entry at the log start itself counts as removed and is entered again: the file is written.
+        has_first = any(entry.start_offset <= log_start_offset for entry in after)
+        if after != self.epochs or has_first:
+            self.epochs, self._is_stale = after, True
+
+    def flush(self) -> None:
+        """Write what was removed, as a task does after the load, failed or not."""
+        if self._is_stale:
+            self._write("epochs-trimmed")
+
+    def _write(self, rule: str) -> None:
+        lines = ["0", str(len(self.epochs)), *(f"{epoch.leader_epoch} {epoch.start_offset}" for epoch in self.epochs)]
+        length = sum(len(line) + 1 for line in lines)
+        self._disk.write(EPOCH_FILE, length, rule, Content.EPOCHS, self.epochs)
+        if EPOCH_FILE_BEING_WRITTEN in self._disk.files:
+            self._disk.delete(EPOCH_FILE_BEING_WRITTEN, rule)
+        self._is_stale = False

@@ -1,0 +1,191 @@
+"""The three indexes of a segment while it loads (`AbstractIndex`, `OffsetIndex`, `TimeIndex`, `TransactionIndex`, 4.1.0; the same in 3.x)."""
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from kforensics.evidence.replica.loader_values import AbortedEntry, Content
+from kforensics.protocol.loading.disk import Disk
+from kforensics.protocol.loading.values import LARGEST_INT32, thrown
+
+OFFSET_ENTRY_LENGTH, TIME_ENTRY_LENGTH, TXN_ENTRY_LENGTH = 8, 12, 34
+WARM_LENGTH = 8_192
+"""Bytes at the end of an index that a lookup tries first (`AbstractIndex.warmEntries`)."""
+NO_TIMESTAMP = -1
+
+
+class OffsetIndex:
+    """`.index`: relative offset and position of one batch in so many bytes."""
+
+    def __init__(self, disk: Disk, name: str, base_offset: int, largest_length: int, rule: str) -> None:
+        self._disk, self._name, self._base, self._rule = disk, name, base_offset, rule
+        self._largest = largest_length // OFFSET_ENTRY_LENGTH * OFFSET_ENTRY_LENGTH
+        if name in disk.files:
+            self.count = disk.length(name) // OFFSET_ENTRY_LENGTH
+        else:
+            disk.write(name, self._largest, rule, Content.OFFSET_INDEX, ())
+            self.count = 0
+        self._own: list[tuple[int, int]] | None = None
+        """Entries since it was emptied; until then those of the file count."""
+
+    def entry(self, at: int) -> tuple[int, int]:
+        """Relative offset and position of an entry; zeros where the file was extended."""
+        entries = self._own
+        if entries is None:
+            entries = cast("list[tuple[int, int]]", self._disk.content(self._name, Content.OFFSET_INDEX))
+        return entries[at] if at < len(entries) else (0, 0)
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last entry; the base offset where there is none."""
+        return self._base + (self.entry(self.count - 1)[0] if self.count else 0)
+
+    def lookup(self, target: int) -> int:
+        """Where to look from for an offset: the position of the largest entry not above it, or 0."""
+        slot = self._slot(target)
+        return 0 if slot < 0 else self.entry(slot)[1]
+
+    def reset(self) -> None:
+        """Empty it and give it its full length (`AbstractIndex.reset`)."""
+        self._own, self.count = [], 0
+        self._disk.write(self._name, self._largest, self._rule, Content.OFFSET_INDEX, self._own)
+
+    def resize(self, length: int) -> None:
+        """Cut or extend the file (`AbstractIndex.resize`)."""
+        rounded = length // OFFSET_ENTRY_LENGTH * OFFSET_ENTRY_LENGTH
+        if self._disk.length(self._name) != rounded and self.count * OFFSET_ENTRY_LENGTH > rounded:
+            raise thrown("IllegalArgumentException", "newPosition > limit")
+        self._disk.resize(self._name, rounded, "active-index-extended")
+
+    def trim(self) -> None:
+        """Cut the file to its entries."""
+        self.resize(self.count * OFFSET_ENTRY_LENGTH)
+
+    def append(self, offset: int, position: int) -> None:
+        """Take an entry, which must be above the last one."""
+        assert self._own is not None
+        if self.count >= self._disk.length(self._name) // OFFSET_ENTRY_LENGTH:
+            raise thrown("IllegalArgumentException", f"Attempt to append to a full index (size = {self.count}).")
+        if self.count and offset <= self.last_offset:
+            raise thrown("InvalidOffsetException", f"Attempt to append an offset {offset} no larger than the last one")
+        self._own.append((offset - self._base, position))
+        self.count += 1
+
+    def truncate(self, offset: int) -> None:
+        """Remove the entries at and above an offset (`OffsetIndex.truncateTo`)."""
+        slot = self._slot(offset)
+        kept = 0
+        if slot >= 0:
+            kept = slot if self.entry(slot)[0] == offset - self._base else slot + 1
+        self._own = [self.entry(at) for at in range(kept)]
+        self.count = kept
+        self._disk.write(self._name, self._largest, self._rule, Content.OFFSET_INDEX, self._own)
+
+    def _slot(self, target: int) -> int:
+        return _lower_bound(lambda at: self._base + self.entry(at)[0], self.count, target, OFFSET_ENTRY_LENGTH)
+
+
+def _lower_bound(key: Callable[[int], int], count: int, target: int, entry_length: int) -> int:
+    """The slot of the largest entry not above a target, -1 for none (`AbstractIndex.largestLowerBoundSlotFor`, 2.3 and later)."""
+    if not count:
+        return -1
+    hot = max(0, count - 1 - WARM_LENGTH // entry_length)
+    if key(hot) < target:
+        low, high = hot, count - 1
+    elif key(0) > target:
+        return -1
+    else:
+        low, high = 0, hot
+    while low < high:
+        middle = (low + high + 1) // 2
+        found = key(middle)
+        if found == target:
+            return middle
+        low, high = (low, middle - 1) if found > target else (middle, high)
+    return low
+
+
+class TimeIndex:
+    """`.timeindex`; of one from disk only the length counts, of one that is rebuilt its last entry."""
+
+    def __init__(self, disk: Disk, name: str, base_offset: int, largest_length: int, rule: str) -> None:
+        self._disk, self._name, self._base, self._rule = disk, name, base_offset, rule
+        self._largest = largest_length // TIME_ENTRY_LENGTH * TIME_ENTRY_LENGTH
+        if name in disk.files:
+            self.count = disk.length(name) // TIME_ENTRY_LENGTH
+        else:
+            disk.create(name, self._largest, rule)
+            self.count = 0
+        self._last = (NO_TIMESTAMP, base_offset)
+
+    def reset(self) -> None:
+        """Empty it and give it its full length."""
+        self.count, self._last = 0, (NO_TIMESTAMP, self._base)
+        self._disk.write(self._name, self._largest, self._rule)
+
+    def resize(self, length: int) -> None:
+        """Cut or extend the file."""
+        rounded = length // TIME_ENTRY_LENGTH * TIME_ENTRY_LENGTH
+        if self._disk.length(self._name) != rounded and self.count * TIME_ENTRY_LENGTH > rounded:
+            raise thrown("IllegalArgumentException", "newPosition > limit")
+        self._disk.resize(self._name, rounded, "active-index-extended" if rounded else self._rule)
+
+    def trim(self) -> None:
+        """Cut the file to its entries."""
+        self.resize(self.count * TIME_ENTRY_LENGTH)
+
+    def append(self, timestamp: int, offset: int, *, skips_full_check: bool = False) -> None:
+        """Take an entry where its timestamp is above the last one's (`TimeIndex.maybeAppend`)."""
+        if not skips_full_check and self.count >= self._disk.length(self._name) // TIME_ENTRY_LENGTH - 1:
+            raise thrown("IllegalArgumentException", f"Attempt to append to a full time index (size = {self.count}).")
+        if self.count and offset < self._last[1]:
+            raise thrown("InvalidOffsetException", f"Attempt to append an offset ({offset}) below the last one")
+        if timestamp > self._last[0]:
+            self._last = (timestamp, offset)
+            self.count += 1
+
+
+class TxnIndex:
+    """`.txnindex`, which is there only where a transaction was aborted."""
+
+    def __init__(self, disk: Disk, name: str, base_offset: int) -> None:
+        self._disk, self._name, self._base = disk, name, base_offset
+        self._is_open = name in disk.files
+        self._own: list[AbortedEntry] | None = None
+
+    def is_corrupt(self) -> bool:
+        """Whether its sanity check fails (`TransactionIndex.sanityCheck`): an entry ends below the segment.
+
+        Raises:
+            LoadingError: a version that is not known.
+        """
+        if not self._is_open or self._disk.length(self._name) < TXN_ENTRY_LENGTH:
+            return False
+        for entry in cast("Sequence[AbortedEntry]", self._disk.content(self._name, Content.TXN_INDEX)):
+            if entry.version > 0:
+                raise thrown("KafkaException", f"Unexpected aborted transaction version {entry.version}")
+            if entry.last_offset < self._base:
+                return True
+        return False
+
+    def reset(self) -> None:
+        """Remove all entries."""
+        self._own = []
+        if self._is_open:
+            self._disk.write(self._name, 0, "index-rebuilt", Content.TXN_INDEX, self._own)
+
+    def append(self, last_offset: int) -> None:
+        """Take an aborted transaction; the file is made where it is the first."""
+        assert self._own is not None
+        if self._own and self._own[-1].last_offset >= last_offset:
+            raise thrown(
+                "IllegalArgumentException", "The last offset of appended transactions must increase sequentially"
+            )
+        self._own.append(AbortedEntry(0, last_offset))
+        self._is_open = True
+        length = len(self._own) * TXN_ENTRY_LENGTH
+        self._disk.write(self._name, length, "index-rebuilt", Content.TXN_INDEX, self._own)
+
+
+def can_be_relative(base_offset: int, offset: int) -> bool:
+    """Whether an index can hold an offset of a segment (`AbstractIndex.canAppendOffset`)."""
+    return 0 <= offset - base_offset <= LARGEST_INT32

@@ -1,0 +1,303 @@
+"""What loading makes of one partition directory (`LogLoader.load`, `UnifiedLog.create`, 4.1.0; in Scala from 3.3 to 3.9)."""
+
+from collections.abc import Iterator
+from typing import cast
+
+from kforensics.damage import Absent
+from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need, TopicIdFile
+from kforensics.protocol.loading.disk import Disk
+from kforensics.protocol.loading.epoch_cache import EpochCache
+from kforensics.protocol.loading.names import (
+    INDEXES,
+    LOG,
+    METADATA_FILE,
+    TIME_INDEX,
+    offset_of,
+    padded,
+    partition_of_directory,
+)
+from kforensics.protocol.loading.producers import Producers
+from kforensics.protocol.loading.segments import OVERFLOW, Segment
+from kforensics.protocol.loading.temporary import put_right
+from kforensics.protocol.loading.values import (
+    LARGEST_INT32,
+    LoadedDirectory,
+    LoadedState,
+    LoadingError,
+    LoadOutcome,
+    LoadSettings,
+    NeedError,
+    NotModelledError,
+    ScannedSegment,
+    Unpredictable,
+    thrown,
+)
+from kforensics.protocol.loading.versions import LoadingRules
+from kforensics.protocol.recovery import first_scanned, log_start_at_load, recovery_point_at_load
+
+
+def load_partition(
+    directory: LoadedDirectory,
+    *,
+    clean_shutdown: bool,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    settings: LoadSettings | None = None,
+    rules: LoadingRules | None = None,
+) -> LoadOutcome | Need | Unpredictable:
+    """Load one partition directory.
+
+    Args:
+        directory: its files, and what has been read of them.
+        clean_shutdown: whether the log directory holds `.kafka_cleanshutdown` when loading begins.
+        recovery_point: of `recovery-point-offset-checkpoint`; 0 where it has none.
+        log_start_offset: of `log-start-offset-checkpoint`; 0 where it has none.
+        settings: of topic and broker; Kafka's defaults where none are given.
+        rules: of the broker's version; those of 4.1 where none are given.
+
+    Returns:
+        What comes of it; or the content of a file that has to be read before that can be said; or why it can't be.
+    """
+    disk = Disk(directory)
+    loader = _Loader(
+        directory,
+        disk,
+        clean_shutdown,
+        recovery_point,
+        log_start_offset,
+        settings or LoadSettings(),
+        rules or LoadingRules(),
+    )
+    failure: LoadFailure | Absent = Absent.NOT_APPLICABLE
+    state: LoadedState | Absent = Absent.NOT_APPLICABLE
+    try:
+        state = loader.load()
+    except LoadingError as error:
+        failure = error.failure
+    except NeedError as error:
+        return error.need
+    except NotModelledError as error:
+        return Unpredictable(str(error))
+    if loader.cache is not None:
+        loader.cache.flush()
+    return LoadOutcome(
+        state=state,
+        failure=failure,
+        tree=disk.tree(),
+        changes=disk.changes(),
+        scanned=tuple(loader.scanned),
+        deleted_segments=tuple(loader.deleted),
+        written=disk.written(),
+        origins=disk.origins(),
+    )
+
+
+class _Loader:
+    """One load; the steps are those of `LogLoader.load`."""
+
+    def __init__(
+        self,
+        directory: LoadedDirectory,
+        disk: Disk,
+        clean_shutdown: bool,
+        recovery_point: int,
+        log_start_offset: int,
+        settings: LoadSettings,
+        rules: LoadingRules,
+    ) -> None:
+        self._directory, self._disk = directory, disk
+        self._clean, self._point, self._start = clean_shutdown, recovery_point, log_start_offset
+        self._settings, self._rules = settings, rules
+        self.cache: EpochCache | None = None
+        self._segments: dict[int, Segment] = {}
+        self.scanned: list[ScannedSegment] = []
+        self.deleted: list[int] = []
+
+    def load(self) -> LoadedState:
+        """Play the load through."""
+        if partition_of_directory(self._directory.name) is None:
+            raise thrown(
+                "KafkaException", f"Found directory '{self._directory.name}' is not in the form of topic-partition"
+            )
+        self.cache = EpochCache(self._disk, self._rules)
+        self._producers = Producers(self._disk, self._settings)
+        for name in self._disk.names():
+            if name in self._directory.unreadable:
+                raise thrown("IOException", f"Could not read file {name}", is_io=True)
+        put_right(self._disk, self._settings, self._rules)
+        self._load_segments()
+        if self._directory.name.endswith("-delete"):
+            self._open_if_none(0)
+            point = end = 0
+        else:
+            point, end = self._recover()
+            self._last().resize_indexes()
+        first_base = min(self._segments)
+        start = log_start_at_load(first_base, self._start)
+        self.cache.trim(self._start, end)
+        self._producers.remove_stray_snapshots(self._segments)
+        self._rebuild(self._producers, start, end, from_clean_shutdown=self._clean)
+        stable = self._last_stable_offset(start, end)
+        self._read_topic_id()
+        return LoadedState(
+            log_start_offset=start,
+            log_end_offset=end,
+            recovery_point=max(point, start),
+            last_stable_offset=stable,
+            epochs=self.cache.epochs,
+            producer_count=len(self._producers.by_id),
+        )
+
+    def _load_segments(self) -> None:
+        for name in self._disk.names():
+            if name.endswith(INDEXES):
+                if f"{padded(offset_of(name))}{LOG}" not in self._disk.files:
+                    self._disk.delete(name, "index-without-log")
+            elif name.endswith(LOG):
+                base = offset_of(name)
+                has_time_index = f"{padded(base)}{TIME_INDEX}" in self._disk.files
+                segment = Segment(self._disk, base, self._settings, self._rules)
+                if not segment.sanity_check(has_time_index=has_time_index):
+                    self._recover_segment(segment, "index-missing-or-corrupt")
+                self._segments[base] = segment
+
+    def _recover_segment(self, segment: Segment, reason: str) -> int:
+        producers = Producers(self._disk, self._settings)
+        self._rebuild(producers, self._start, segment.base_offset, from_clean_shutdown=False)
+        length = segment.length
+        assert self.cache is not None
+        try:
+            cut = segment.recover(producers, self.cache)
+        except LoadingError as error:
+            if error.failure.exception == OVERFLOW:
+                self._split(segment)
+            raise
+        finally:
+            self.scanned.append(
+                ScannedSegment(segment.base_offset, segment.log, length, segment.length, producers.map_end, reason)
+            )
+        producers.take_snapshot()
+        return cut
+
+    def _split(self, segment: Segment) -> None:
+        """A segment whose offsets overflow its index is split (2.0); one whose offsets lie below its name ends the start."""
+        after = segment.next_offset()
+        if after > segment.base_offset and after - 1 - segment.base_offset > LARGEST_INT32:
+            raise NotModelledError("a segment that spans more than 2^31 - 1 offsets, which is split")
+        raise thrown("IllegalArgumentException", "Split operation is only permitted for segments with overflow")
+
+    def _recover(self) -> tuple[int, int]:
+        """Recover the log after an unclean shutdown (`recoverLog`); recovery point and log end."""
+        if not self._clean:
+            bases = sorted(self._segments)
+            unflushed = bases[first_scanned(bases, self._point) :]
+            while unflushed:
+                segment = self._segments[unflushed.pop(0)]
+                if self._recover_unflushed(segment):
+                    segment.next_offset()
+                    self._mark_deleted(unflushed, "behind-corruption")
+                    break
+        end: int | None = None
+        if self._segments:
+            end = self._last().next_offset()
+            if end < self._start:
+                self._mark_deleted(sorted(self._segments), "log-start-above-log-end")
+                assert self.cache is not None
+                self.cache.clear()
+                self._producers.truncate_fully(self._start)
+                end = None
+        self._open_if_none(self._start)
+        is_clean = self._clean and end is not None
+        found = self._last().next_offset() if end is None else end
+        return recovery_point_at_load(self._point, found, clean_shutdown=is_clean), found
+
+    def _recover_unflushed(self, segment: Segment) -> int:
+        """Scan a segment; the bytes that were cut."""
+        try:
+            return self._recover_segment(segment, "above-recovery-point")
+        except LoadingError as error:
+            is_io = error.failure.is_io and self._rules.io_errors_empty_segments
+            if error.failure.exception != "InvalidOffsetException" and not is_io:
+                raise
+            return segment.truncate_to_base()
+
+    def _mark_deleted(self, bases: list[int], rule: str) -> None:
+        """Rename segments, to be removed later; snapshots at their bases lie behind what was scanned and have been deleted before that."""
+        for base in bases:
+            self._segments.pop(base).mark_deleted(rule)
+        self.deleted += bases
+
+    def _open_if_none(self, base_offset: int) -> None:
+        if not self._segments:
+            self._segments[base_offset] = Segment(self._disk, base_offset, self._settings, self._rules)
+
+    def _last(self) -> Segment:
+        return self._segments[max(self._segments)]
+
+    def _rebuild(self, producers: Producers, start: int, end: int, *, from_clean_shutdown: bool) -> None:
+        """Build the state of producers up to an offset (`UnifiedLog.rebuildProducerState`)."""
+        bases = sorted(self._segments)
+        snapshots = [*bases[-2:], end]
+        if producers.newest_snapshot is None and from_clean_shutdown:
+            for offset in snapshots:
+                producers.map_end = offset
+                producers.take_snapshot("snapshot-written-empty")
+            return
+        was_empty = producers.is_empty and producers.map_end >= end
+        producers.reload(start, end)
+        if end > producers.map_end and not was_empty:
+            holder = max((base for base in bases if base <= end), default=None)
+            for base in self._between(producers.map_end, end):
+                segment = self._segments[base]
+                first = max(base, producers.map_end, start)
+                producers.map_end = first
+                if base in snapshots:
+                    producers.take_snapshot()
+                limit = segment.length
+                if base == holder:
+                    position = segment.position_of(end)
+                    limit = segment.length if position is None else position
+                found = segment.read(first, limit)
+                if found is not None:
+                    producers.load(found)
+        producers.map_end = end
+        producers.take_snapshot()
+
+    def _between(self, first: int, end: int) -> Iterator[int]:
+        """Bases of the segments that hold offsets from `first` on and begin before `end` (`LogSegments.values`)."""
+        bases = sorted(self._segments)
+        for base in bases[first_scanned(bases, first) :] if bases else []:
+            if base < end:
+                yield base
+
+    def _offset_found(self, offset: int, end: int) -> int:
+        """The offset that a read at `offset` finds, the base of its batch (`LocalLog.convertToOffsetMetadataOrThrow`)."""
+        bases = sorted(self._segments)
+        for base in bases[first_scanned(bases, offset) :] if offset < end else []:
+            segment = self._segments[base]
+            position = segment.position_of(offset)
+            if position is not None:
+                return next(segment.batches(position)).base_offset if self._rules.stable_offset_is_of_batch else offset
+        if offset > end and not self._rules.accepts_unstable_offset_past_end:
+            raise thrown("OffsetOutOfRangeException", f"Received request for offset {offset}")
+        return max(offset, end)
+
+    def _last_stable_offset(self, start: int, end: int) -> int:
+        """The last stable offset at a high watermark of `end` (`UnifiedLog.maybeIncrementFirstUnstableOffset`)."""
+        unstable = self._producers.first_unstable()
+        if unstable is not None:
+            self._offset_found(max(unstable, start), end)
+        high_watermark = max(start, end)
+        self._producers.high_watermark_reached(high_watermark)
+        unstable = self._producers.first_unstable()
+        if unstable is None:
+            return high_watermark
+        return min(self._offset_found(max(unstable, start), end), high_watermark)
+
+    def _read_topic_id(self) -> None:
+        if METADATA_FILE in self._disk.files:
+            read = self._disk.content(METADATA_FILE, Content.PARTITION_METADATA)
+            if isinstance(read, LoadFailure):
+                raise LoadingError(read)
+            if cast("TopicIdFile", read).version and not self._rules.accepts_later_topic_id_files:
+                raise thrown("KafkaStorageException", "Unrecognized version of partition metadata file", is_io=True)

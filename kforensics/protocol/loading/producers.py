@@ -1,0 +1,222 @@
+"""What loading makes of producers and their snapshots (`ProducerStateManager`, `ProducerAppendInfo`, `UnifiedLog.rebuildProducerState`, 4.1.0; the same since 3.3)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import cast
+
+from kforensics.damage import Absent
+from kforensics.evidence.replica.loader_values import Content, LoadedBatch, LoadFailure, ProducerState, TransactionEnd
+from kforensics.protocol.loading.disk import Disk
+from kforensics.protocol.loading.names import SNAPSHOT, offset_of, padded
+from kforensics.protocol.loading.values import LoadingError, LoadSettings, thrown
+
+SNAPSHOT_HEADER_LENGTH, SNAPSHOT_ENTRY_LENGTH = 10, 46
+NO_PRODUCER = -1
+
+
+@dataclass(slots=True)
+class _Producer:
+    """A producer as it is while batches are taken in."""
+
+    epoch: int = -1
+    coordinator_epoch: int = -1
+    last_timestamp: int = -1
+    transaction_start: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Transaction:
+    producer_id: int
+    first_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedTransaction:
+    """A transaction whose marker has been read."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    is_aborted: bool
+
+
+class Producers:
+    """The producers of one log, and the snapshots that are known of it."""
+
+    def __init__(self, disk: Disk, settings: LoadSettings) -> None:
+        self._disk, self._settings = disk, settings
+        self.by_id: dict[int, _Producer] = {}
+        self._ongoing: dict[int, _Transaction] = {}
+        self._unreplicated: dict[int, CompletedTransaction] = {}
+        self.map_end = 0
+        self._snapshot_end = 0
+        self._snapshots = self._list()
+
+    def _list(self) -> dict[int, str]:
+        return {offset_of(name): name for name in self._disk.names() if name.endswith(SNAPSHOT)}
+
+    @property
+    def newest_snapshot(self) -> int | None:
+        """The offset of the newest snapshot."""
+        return max(self._snapshots, default=None)
+
+    @property
+    def is_empty(self) -> bool:
+        """No producer and no transaction is known."""
+        return not self.by_id and not self._unreplicated
+
+    def first_unstable(self) -> int | None:
+        """The first offset of the oldest transaction that is open, or whose marker is not known to be replicated."""
+        return min((*self._ongoing, *self._unreplicated), default=None)
+
+    def high_watermark_reached(self, offset: int) -> None:
+        """Forget completed transactions below the high watermark."""
+        self._unreplicated = {at: one for at, one in self._unreplicated.items() if one.last_offset >= offset}
+
+    def remove_stray_snapshots(self, base_offsets: Iterable[int]) -> None:
+        """Delete snapshots that are no segment's base, but the newest behind the last segment's base (`removeStraySnapshots`, 2.8)."""
+        bases = set(base_offsets)
+        self._snapshots = self._list()
+        strays = sorted(offset for offset in self._snapshots if offset not in bases)
+        kept = strays[-1] if strays and strays[-1] >= max(bases, default=strays[-1]) else None
+        for offset in strays:
+            if offset != kept:
+                self._delete(offset, "snapshot-of-no-segment")
+
+    def truncate_fully(self, offset: int) -> None:
+        """Forget all producers and delete all snapshots (`truncateFullyAndStartAt`)."""
+        self._clear()
+        for known in list(self._snapshots):
+            self._delete(known, "log-start-above-log-end")
+        self._snapshot_end, self.map_end = 0, offset
+
+    def reload(self, log_start_offset: int, log_end_offset: int) -> None:
+        """Delete snapshots outside of the log and start from the newest that can be read (`truncateAndReload`)."""
+        for offset in list(self._snapshots):
+            if offset > log_end_offset or offset <= log_start_offset:
+                self._delete(offset, "snapshot-outside-of-log")
+        if log_end_offset == self.map_end:
+            self.high_watermark_reached(log_start_offset)
+            self.map_end = max(self.map_end, log_start_offset)
+            newest = self.newest_snapshot
+            self._snapshot_end = log_start_offset if newest is None else newest
+            return
+        self._clear()
+        self._load(log_start_offset)
+
+    def _load(self, log_start_offset: int) -> None:
+        while (offset := self.newest_snapshot) is not None:
+            read = cast(
+                "tuple[ProducerState, ...] | LoadFailure", self._disk.content(self._snapshots[offset], Content.SNAPSHOT)
+            )
+            if isinstance(read, LoadFailure):
+                self._delete(offset, "snapshot-corrupt")
+                continue
+            for one in read:
+                if one.transaction_start < 0 and self._is_expired(one):
+                    continue
+                self.by_id[one.producer_id] = _Producer(
+                    one.producer_epoch, one.coordinator_epoch, one.last_timestamp, one.transaction_start
+                )
+                if one.transaction_start >= 0:
+                    self._ongoing[one.transaction_start] = _Transaction(one.producer_id, one.transaction_start)
+            self._snapshot_end = self.map_end = offset
+            return
+        self._snapshot_end = self.map_end = log_start_offset
+
+    def _is_expired(self, one: ProducerState) -> bool:
+        return self._settings.now_ms - one.last_timestamp >= self._settings.producer_expiration_ms
+
+    def take_in(self, batch: LoadedBatch) -> CompletedTransaction | None:
+        """Take in one batch of a scan; its completed transaction is still to be closed with `complete`."""
+        if batch.producer_id <= NO_PRODUCER:
+            return None
+        producer = self.by_id.get(batch.producer_id, _Producer())
+        completed, started = _append(producer, batch)
+        self.by_id[batch.producer_id] = producer
+        for first in started:
+            self._ongoing[first] = _Transaction(batch.producer_id, first)
+        return completed
+
+    def complete(self, one: CompletedTransaction) -> None:
+        """Close a transaction."""
+        if self._ongoing.pop(one.first_offset, None) is None:
+            raise thrown("IllegalArgumentException", "Attempted to complete transaction which was not started")
+        self._unreplicated[one.first_offset] = one
+
+    def load(self, batches: Iterable[LoadedBatch]) -> None:
+        """Take in batches below the log end together (`UnifiedLog.loadProducersFromRecords`)."""
+        changed: dict[int, _Producer] = {}
+        started: list[tuple[int, int]] = []
+        completed: list[CompletedTransaction] = []
+        for batch in batches:
+            if not isinstance(batch.header_failure, Absent):
+                raise LoadingError(batch.header_failure)
+            if batch.producer_id <= NO_PRODUCER:
+                continue
+            producer = changed.get(batch.producer_id)
+            if producer is None:
+                known = self.by_id.get(batch.producer_id, _Producer())
+                producer = _Producer(
+                    known.epoch, known.coordinator_epoch, known.last_timestamp, known.transaction_start
+                )
+                changed[batch.producer_id] = producer
+            ended, firsts = _append(producer, batch)
+            started += [(batch.producer_id, first) for first in firsts]
+            if ended is not None:
+                completed.append(ended)
+        self.by_id.update(changed)
+        for producer_id, first in started:
+            self._ongoing[first] = _Transaction(producer_id, first)
+        for one in completed:
+            self.complete(one)
+
+    def take_snapshot(self, rule: str = "snapshot-written") -> None:
+        """Write a snapshot at the end of what is known, unless one was taken there (`takeSnapshot`)."""
+        if self.map_end <= self._snapshot_end:
+            return
+        name = f"{padded(self.map_end)}{SNAPSHOT}"
+        length = SNAPSHOT_HEADER_LENGTH + SNAPSHOT_ENTRY_LENGTH * len(self.by_id)
+        states: object = tuple(
+            ProducerState(at, one.epoch, one.coordinator_epoch, one.last_timestamp, one.transaction_start)
+            for at, one in self.by_id.items()
+        )
+        if name in self._disk.files and self._disk.length(name) > length:
+            # The file is written over and not cut: what is left of a longer one breaks its checksum.
+            length, states = self._disk.length(name), LoadFailure("CorruptSnapshotException", "Snapshot is corrupt")
+        self._disk.write(name, length, rule, Content.SNAPSHOT, states)
+        self._snapshots[self.map_end] = name
+        self._snapshot_end = self.map_end
+
+    def _delete(self, offset: int, rule: str) -> None:
+        name = self._snapshots.pop(offset)
+        if name in self._disk.files:
+            self._disk.delete(name, rule)
+
+    def _clear(self) -> None:
+        self.by_id.clear()
+        self._ongoing.clear()
+        self._unreplicated.clear()
+
+
+def _append(producer: _Producer, batch: LoadedBatch) -> tuple[CompletedTransaction | None, list[int]]:
+    """Change a producer by a batch; the transaction that it ends, and the first offsets of those that it begins (`ProducerAppendInfo.append`)."""
+    if batch.is_control:
+        end = batch.end
+        if isinstance(end, LoadFailure):
+            raise LoadingError(end)
+        if not isinstance(end, TransactionEnd):
+            return None, []  # the records of the marker's batch were removed by compaction
+        ended = None
+        if producer.transaction_start >= 0:
+            ended = CompletedTransaction(batch.producer_id, producer.transaction_start, batch.base_offset, end.is_abort)
+        producer.epoch, producer.coordinator_epoch = batch.producer_epoch, end.coordinator_epoch
+        producer.last_timestamp, producer.transaction_start = end.timestamp, -1
+        return ended, []
+    producer.epoch, producer.last_timestamp = batch.producer_epoch, batch.max_timestamp
+    if producer.transaction_start >= 0 and not batch.is_transactional:
+        raise thrown("InvalidTxnStateException", f"Expected transactional write from producer {batch.producer_id}")
+    if producer.transaction_start < 0 and batch.is_transactional:
+        producer.transaction_start = batch.base_offset
+        return None, [batch.base_offset]
+    return None, []

@@ -1,0 +1,223 @@
+"""One segment while it loads: its files, what is found in them, and how it is recovered (`LogSegment`, 4.1.0; the same in 3.x but where said)."""
+
+from collections.abc import Iterator
+from typing import cast
+
+from kforensics.damage import Absent
+from kforensics.evidence.replica.loader_values import Batches, Content, LoadedBatch
+from kforensics.protocol.loading.disk import Disk
+from kforensics.protocol.loading.epoch_cache import EpochCache
+from kforensics.protocol.loading.indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex, TxnIndex, can_be_relative
+from kforensics.protocol.loading.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX, padded
+from kforensics.protocol.loading.producers import Producers
+from kforensics.protocol.loading.values import LoadingError, LoadSettings, NotModelledError, thrown
+from kforensics.protocol.loading.versions import LoadingRules
+
+HEADER_LENGTH = 17
+"""Bytes up to the magic: the reader ends where no more than these are left (`Records.HEADER_SIZE_UP_TO_MAGIC`)."""
+REBUILT, CREATED = "index-rebuilt", "index-created"
+NEWEST_MAGIC = 2
+OVERFLOW = "LogSegmentOffsetOverflowException"
+ENDS_OF_SCAN = frozenset({"CorruptRecordException", "InvalidRecordException"})
+
+
+class Segment:
+    """A segment that the loader has opened."""
+
+    def __init__(
+        self, disk: Disk, base_offset: int, settings: LoadSettings, rules: LoadingRules, *, suffix: str = ""
+    ) -> None:
+        self.base_offset, self._disk, self._settings, self._rules = base_offset, disk, settings, rules
+        stem = padded(base_offset)
+        self.names = {ending: f"{stem}{ending}{suffix}" for ending in (LOG, INDEX, TIME_INDEX, TXN_INDEX)}
+        if self.log not in disk.files:
+            disk.create(self.log, 0, "segment-created")
+        self.txn_index = TxnIndex(disk, self.names[TXN_INDEX], base_offset)
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+
+    @property
+    def log(self) -> str:
+        """The name of its log file."""
+        return self.names[LOG]
+
+    @property
+    def length(self) -> int:
+        """Bytes of its log file."""
+        return self._disk.length(self.log)
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """Opened, and made where it is missing, when it is first used (`LazyIndex`)."""
+        if self._offset_index is None:
+            name = self.names[INDEX]
+            self._offset_index = OffsetIndex(
+                self._disk, name, self.base_offset, self._settings.index_length, self._rule(name)
+            )
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """Opened, and made where it is missing, when it is first used."""
+        if self._time_index is None:
+            name = self.names[TIME_INDEX]
+            self._time_index = TimeIndex(
+                self._disk, name, self.base_offset, self._settings.index_length, self._rule(name)
+            )
+        return self._time_index
+
+    def _rule(self, name: str) -> str:
+        return REBUILT if name in self._disk.files else CREATED
+
+    def batches(self, start: int, end: int | None = None, *, checked: bool = False) -> Iterator[LoadedBatch]:
+        """The batches between two positions, as `FileLogInputStream` reads them.
+
+        Raises:
+            LoadingError: CorruptRecordException at a length below 14.
+        """
+        end = self.length if end is None else min(end, self.length)
+        if start >= end - HEADER_LENGTH:
+            return
+        content = Content.CHECKED_BATCHES if checked else Content.BATCHES
+        found = cast("Batches", self._disk.content(self.log, content, start))
+        for batch in found.batches:
+            if batch.position >= end - HEADER_LENGTH or batch.position + batch.length > end:
+                return
+            yield batch
+        if found.end_is_corrupt and found.end < end - HEADER_LENGTH:
+            raise thrown("CorruptRecordException", "Found record size smaller than minimum record overhead (14)")
+
+    def position_of(self, offset: int) -> int | None:
+        """Where the batch with an offset begins (`translateOffset`), none where the segment ends below it."""
+        start = self.offset_index.lookup(offset)
+        if start < 0:
+            raise NotModelledError("an index with a negative position")
+        before: LoadedBatch | None = None
+        for batch in self.batches(start):
+            if not self._rules.finds_by_base_offset:
+                if last_offset_of(batch) >= offset:
+                    return batch.position
+                continue
+            if batch.is_compressed_message:
+                raise NotModelledError("the base offset of a compressed message of magic 0 or 1")
+            if batch.base_offset == offset:
+                return batch.position
+            if batch.base_offset > offset:
+                holds = before is not None and last_offset_of(before) >= offset
+                return before.position if holds and before is not None else batch.position
+            before = batch
+        if before is not None and last_offset_of(before) >= offset:
+            return before.position
+        return None
+
+    def read(self, offset: int, position_limit: int) -> Iterator[LoadedBatch] | None:
+        """The batches from an offset on and before a position; none where the segment ends below it (`LogSegment.read`)."""
+        start = self.position_of(offset)
+        if start is None:
+            return None
+        if position_limit < start:
+            raise thrown("IllegalArgumentException", f"Invalid size: {position_limit - start}")
+        return self.batches(start, position_limit)
+
+    def next_offset(self) -> int:
+        """Behind its last batch, read from the last index entry on, unchecked (`readNextOffset`)."""
+        found = self.read(self.offset_index.last_offset, self.length)
+        last: LoadedBatch | None = None
+        for batch in found or ():
+            last = batch
+        return self.base_offset if last is None else last_offset_of(last) + 1
+
+    def recover(self, producers: Producers, epochs: EpochCache) -> int:
+        """Scan it, cut it at the first batch that fails, and rebuild its indexes (`LogSegment.recover`).
+
+        Args:
+            producers: their state below it, which takes in its batches.
+            epochs: the epoch cache, which takes in theirs.
+
+        Returns:
+            The bytes that were cut.
+
+        Raises:
+            LoadingError: anything but CorruptRecordException and InvalidRecordException, which end the scan; the files stay as they were then.
+        """
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.txn_index.reset()
+        valid = last_entry = 0
+        largest = (NO_TIMESTAMP, self.base_offset)
+        try:
+            for batch in self.batches(0, checked=True):
+                if not batch.is_valid:
+                    break
+                if not can_be_relative(self.base_offset, batch.last_offset):
+                    raise thrown(OVERFLOW, f"Detected offset overflow at offset {batch.last_offset}")
+                if batch.max_timestamp > largest[0]:
+                    largest = (batch.max_timestamp, batch.last_offset)
+                if valid - last_entry > self._settings.index_interval:
+                    self.offset_index.append(batch.last_offset, valid)
+                    self.time_index.append(*largest)
+                    last_entry = valid
+                valid += batch.length
+                if batch.magic >= NEWEST_MAGIC:
+                    epochs.found(batch.leader_epoch, batch.base_offset)
+                    self._take_in(producers, batch)
+        except LoadingError as error:
+            if error.failure.exception not in ENDS_OF_SCAN:
+                raise
+        cut = self.length - valid
+        self._disk.resize(self.log, valid, "corruption-found")
+        self.offset_index.trim()
+        self.time_index.append(*largest, skips_full_check=True)
+        self.time_index.trim()
+        return cut
+
+    def _take_in(self, producers: Producers, batch: LoadedBatch) -> None:
+        ended = producers.take_in(batch)
+        if ended is not None:
+            if ended.is_aborted:
+                self.txn_index.append(ended.last_offset)
+            producers.complete(ended)
+        producers.map_end = batch.last_offset + 1
+
+    def truncate_to_base(self) -> int:
+        """Cut it to its base offset (`LogSegment.truncateTo`); the bytes that were cut."""
+        position = self.position_of(self.base_offset)
+        self.offset_index.truncate(self.base_offset)
+        self.time_index.reset()
+        self.txn_index.reset()
+        if position is None:
+            return 0
+        cut = self.length - position
+        self._disk.resize(self.log, position, "invalid-offset-found")
+        return cut
+
+    def resize_indexes(self) -> None:
+        """Extend its indexes to their full length: it takes new records (`resizeIndexes`)."""
+        self.offset_index.resize(self._settings.index_length)
+        self.time_index.resize(self._settings.index_length)
+
+    def sanity_check(self, *, has_time_index: bool) -> bool:
+        """Whether it has to be scanned for want of an index, or for a transaction index that contradicts it (`sanityCheck`, 2.3 and later)."""
+        if self.names[INDEX] not in self._disk.files:
+            return False
+        if not has_time_index:
+            self.time_index.resize(0)
+        return not self.txn_index.is_corrupt()
+
+    def mark_deleted(self, rule: str) -> None:
+        """Rename its files, to be deleted later (`changeFileSuffixes`)."""
+        for ending, name in self.names.items():
+            if name in self._disk.files:
+                self._disk.rename(name, name + DELETED, rule)
+                self.names[ending] = name + DELETED
+
+
+def last_offset_of(batch: LoadedBatch) -> int:
+    """The last offset of a batch, for which its header is read.
+
+    Raises:
+        LoadingError: the file ends within the header.
+    """
+    if not isinstance(batch.header_failure, Absent):
+        raise LoadingError(batch.header_failure)
+    return batch.last_offset

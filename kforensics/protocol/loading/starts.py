@@ -1,0 +1,122 @@
+"""What becomes of a node when the logs of its log directories load (`LogManager.loadLogs`, `LogManager.handleLogDirFailure`, 3.3 to 4.3)."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.evidence.replica.loader_values import LoadFailure
+from kforensics.protocol.loading.names import partition_of_directory
+from kforensics.protocol.loading.values import LoadOutcome, Unpredictable
+
+METADATA_TOPIC = "__cluster_metadata"
+REMOTE_INDEX_CACHE = "remote-log-index-cache"
+
+
+class StartResult(StrEnum):
+    """How a start ends."""
+
+    STARTS = "starts"
+    EXITS = "exits"
+    DIRECTORY_OFFLINE = "dir-offline"
+
+
+class LoadedLogDir(NamedTuple):
+    """One log directory as its logs begin to load."""
+
+    path: str
+    clean: bool
+    """Whether it holds `.kafka_cleanshutdown`; loading removes it before the first log (2.8, KAFKA-10471)."""
+    malformed_checkpoint: LoadFailure | Absent = Absent.NOT_APPLICABLE
+    """What reading an offset checkpoint throws where its lines are malformed: offsets are 0, and the directory goes offline once its logs are loaded."""
+
+
+class LogLoad(NamedTuple):
+    """The load of one directory."""
+
+    log_dir: str
+    name: str
+    outcome: LoadOutcome | Unpredictable
+
+
+class Start(NamedTuple):
+    """How one start ends."""
+
+    result: StartResult
+    exception: str | Absent
+    reason: str
+    offline: tuple[str, ...] = ()
+    """Paths of the log directories that go offline."""
+
+
+def is_loaded(name: str) -> bool:
+    """Whether loading looks at a directory: not at the metadata log's, nor at the index cache of remote storage (3.5).
+
+    A name that does not parse ends the start, so it is looked at.
+    """
+    partition = partition_of_directory(name)
+    return name != REMOTE_INDEX_CACHE and (partition is None or partition[0] != METADATA_TOPIC)
+
+
+def start_of(log_dirs: Sequence[LoadedLogDir], loads: Sequence[LogLoad]) -> Start | Unpredictable:
+    """How a start ends, from how each log loads.
+
+    Args:
+        log_dirs: of the node.
+        loads: of every directory that `is_loaded` names.
+
+    Returns:
+        The start; what an unpredictable load could change is unpredictable.
+    """
+    offline: dict[str, LoadFailure] = {}
+    unknown: Unpredictable | None = None
+    for load in loads:
+        if isinstance(load.outcome, Unpredictable):
+            unknown = unknown or load.outcome
+            continue
+        failure = load.outcome.failure
+        if isinstance(failure, Absent):
+            continue
+        if not failure.is_io:
+            return Start(StartResult.EXITS, failure.exception, f"{load.name}: {failure.message}")
+        offline.setdefault(load.log_dir, failure)
+    for log_dir in log_dirs:
+        failure = log_dir.malformed_checkpoint
+        if not isinstance(failure, Absent):
+            reader = next(
+                (load.name for load in loads if load.log_dir == log_dir.path and _has_open_transaction(load)), None
+            )
+            if reader is not None:
+                return Start(StartResult.EXITS, failure.exception, f"{reader}: the log directory is already offline")
+            offline.setdefault(log_dir.path, failure)
+    if unknown is not None:
+        return unknown
+    twice = _duplicate(loads, offline)
+    if twice is not None:
+        return Start(StartResult.EXITS, "IllegalStateException", f"Duplicate log directories for {twice}")
+    if not offline:
+        return Start(StartResult.STARTS, Absent.NOT_APPLICABLE, "")
+    first = next(iter(offline.values()))
+    result = StartResult.EXITS if len(offline) == len(log_dirs) else StartResult.DIRECTORY_OFFLINE
+    reason = "all log directories have failed" if result is StartResult.EXITS else "a log directory has failed"
+    return Start(result, first.exception, f"{reason}: {first.message}", tuple(offline))
+
+
+def _has_open_transaction(load: LogLoad) -> bool:
+    """Whether loading looks up a first unstable offset, which a directory that is offline refuses."""
+    outcome = load.outcome
+    if isinstance(outcome, Unpredictable) or isinstance(outcome.state, Absent):
+        return False
+    return outcome.state.last_stable_offset != outcome.state.log_end_offset
+
+
+def _duplicate(loads: Sequence[LogLoad], offline: dict[str, LoadFailure]) -> str | None:
+    """A partition with two live directories."""
+    seen: set[str] = set()
+    for load in loads:
+        if load.log_dir in offline or load.name.endswith(("-delete", "-future", "-stray")):
+            continue
+        if load.name in seen:
+            return load.name
+        seen.add(load.name)
+    return None

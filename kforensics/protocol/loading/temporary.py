@@ -1,0 +1,60 @@
+"""Files that an interrupted deletion, cleaning or split has left (`LogLoader.removeTempFilesAndCollectSwapFiles` and the passes behind it, 3.3 to 4.3)."""
+
+from kforensics.protocol.loading.disk import Disk
+from kforensics.protocol.loading.names import CLEANED, DELETED, LOG, QUORUM_SNAPSHOT_DELETED, SWAP, offset_of
+from kforensics.protocol.loading.segments import Segment
+from kforensics.protocol.loading.values import LoadingError, LoadSettings
+from kforensics.protocol.loading.versions import LoadingRules
+
+
+def put_right(disk: Disk, settings: LoadSettings, rules: LoadingRules) -> None:
+    """Delete what is left of deletions and cleanings, and put swapped files in place (KAFKA-6264, KAFKA-12520).
+
+    Where the name of a `.cleaned` file holds no number, loading ends there; which `.deleted` files it has removed by then depends on the order in which
+    the file system lists them. Here it is by name.
+    """
+    swapped = _remove_temporary(disk)
+    bounds: list[tuple[int, int]] = []
+    for name in swapped:
+        if name.removesuffix(SWAP).endswith(LOG):
+            segment = Segment(disk, offset_of(name), settings, rules, suffix=SWAP)
+            bounds.append((segment.base_offset, segment.next_offset()))
+    if bounds:
+        lowest, end = min(base for base, _ in bounds), max(after for _, after in bounds)
+        for name in disk.names():
+            offset = None if name.endswith(SWAP) else _offset_or_none(name)
+            if offset is not None and lowest <= offset < end:
+                disk.delete(name, "replaced-by-swap")
+    for name in disk.names():
+        if name.endswith(SWAP):
+            disk.rename(name, name.removesuffix(SWAP), "swap-completed")
+
+
+def _remove_temporary(disk: Disk) -> list[str]:
+    cleaned: list[str] = []
+    swapped: list[str] = []
+    lowest: int | None = None
+    for name in disk.names():
+        if name.endswith(DELETED) and not name.endswith(QUORUM_SNAPSHOT_DELETED):
+            disk.delete(name, "deleted-suffix")
+        elif name.endswith(CLEANED):
+            offset = offset_of(name)
+            lowest = offset if lowest is None else min(lowest, offset)
+            cleaned.append(name)
+        elif name.endswith(SWAP):
+            swapped.append(name)
+    invalid = [name for name in swapped if lowest is not None and offset_of(name) >= lowest]
+    for name in swapped:
+        offset_of(name)
+    for name in (*invalid, *cleaned):
+        disk.delete(name, "cleaning-not-finished")
+    return [name for name in swapped if name not in invalid]
+
+
+def _offset_or_none(name: str) -> int | None:
+    if "." not in name:
+        return None
+    try:
+        return offset_of(name)
+    except LoadingError:
+        return None

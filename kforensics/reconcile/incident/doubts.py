@@ -1,0 +1,301 @@
+"""What keeps a partition from being proven whole: each doubt names what is unknown, and the input that would show it."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.reconcile.history.log_copies import LogCopy
+from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
+
+
+class DoubtKind(StrEnum):
+    """Why a partition can't be called whole."""
+
+    LEADER = "leader"
+    ACCOUNT = "account"
+    REPLICA = "replica"
+    DISK = "disk"
+    ELECTION = "election"
+    TRUNCATION = "truncation"
+    DAMAGE = "damage"
+    UNREADABLE = "unreadable"
+
+
+class Doubt(NamedTuple):
+    """One thing that is unknown of a partition."""
+
+    kind: DoubtKind
+    words: str
+    """What is unknown, as a part of a sentence."""
+    settled_by: str
+    """The input that would show it."""
+
+
+class WholeReturn(NamedTuple):
+    """A follower that came back, and whose leader held all that it held: nothing was truncated."""
+
+    broker_id: int
+    log_end_offset: int
+    time_ms: int | Absent
+
+
+class Silence(NamedTuple):
+    """A broker whose session ended: it had stopped before."""
+
+    recorded_at: int
+    """The metadata offset of its fencing."""
+    since_ms: int
+    """The latest time at which it can have run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """The moments at which the inputs were taken, by what their metadata logs had reached."""
+
+    metadata_ends: Mapping[int, int] = field(default_factory=dict)
+    """The end offset of the longest metadata log of a snapshot, by its rank."""
+    metadata_times: Mapping[int, int] = field(default_factory=dict)
+    """The time of the last record of that metadata log, by rank of the snapshot; milliseconds UTC."""
+    silences: Mapping[int, tuple[Silence, ...]] = field(default_factory=dict)
+    """The silences by broker."""
+    logs_held: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """The number of logs that a node held, by rank of the snapshot and node."""
+    quorum_starts: frozenset[int] = frozenset()
+    """Offsets in the metadata log at which a new controller took over: the one before had written nothing more."""
+    brokers: frozenset[int] = frozenset()
+    """Nodes whose directories as they are now are among the inputs."""
+    shortened: frozenset[tuple[int, int]] = frozenset()
+    """Rank and node of copies that show the loss of a tail in some log."""
+
+
+def doubts_of(
+    account: LeadershipAccount,
+    leader: LogCopy | None,
+    copies: Sequence[LogCopy],
+    moments: Moments,
+    *,
+    is_leader_known: bool,
+    whole_returns: Sequence[WholeReturn] = (),
+    with_earlier_topic: Collection[int | Absent] = (),
+) -> tuple[Doubt, ...]:
+    """Everything that keeps the partition from being proven whole.
+
+    Args:
+        account: who led.
+        leader: the log of the final leader, or of the one that takes its place.
+        copies: every copy of the partition's log.
+        moments: when the copies were taken.
+        is_leader_known: the leader is on record, not guessed.
+        whole_returns: followers that truncated nothing when they came back.
+        with_earlier_topic: brokers that hold a directory of an earlier topic of the name instead, so their disks are where they were.
+    """
+    return tuple(
+        dict.fromkeys(
+            (
+                *_of_leader(account, leader, is_known=is_leader_known),
+                *_of_account(account),
+                *_of_replicas(account, copies, moments, with_earlier_topic),
+                *_of_elections(account, copies, moments, whole_returns),
+                *_of_damage(leader, copies),
+            )
+        )
+    )
+
+
+def _of_leader(account: LeadershipAccount, leader: LogCopy | None, *, is_known: bool) -> Iterator[Doubt]:
+    if leader is None:
+        yield Doubt(DoubtKind.LEADER, "what the leader holds", "the directory of its leader")
+        return
+    if is_known:
+        return
+    last = account.last_leader
+    if isinstance(last, int) and last != leader.broker_id:
+        settled = f"the directory of broker {last}"
+    else:
+        settled = next(
+            (gap.settled_by for gap in account.gaps), "the metadata log, or state-change.log and controller.log"
+        )
+    yield Doubt(DoubtKind.LEADER, "which replica leads", settled)
+
+
+def _of_account(account: LeadershipAccount) -> Iterator[Doubt]:
+    for gap in account.gaps:
+        yield Doubt(DoubtKind.ACCOUNT, gap.words, gap.settled_by)
+
+
+def _of_replicas(
+    account: LeadershipAccount,
+    copies: Sequence[LogCopy],
+    moments: Moments,
+    with_earlier_topic: Collection[int | Absent],
+) -> Iterator[Doubt]:
+    held = {
+        copy.broker_id
+        for copy in copies
+        if copy.is_final and not copy.is_remnant and copy.view.replica.state in {"live", "future"}
+    }
+    if isinstance(account.assigned, Absent):
+        if len(held) < 2:
+            yield Doubt(
+                DoubtKind.REPLICA,
+                "what other replicas hold",
+                "the metadata log, or the directories of the other replicas",
+            )
+        return
+    for broker in sorted(account.assigned - {one for one in held if isinstance(one, int)}):
+        if broker in with_earlier_topic:
+            continue
+        if broker in moments.brokers:
+            yield Doubt(
+                DoubtKind.DISK,
+                f"where the replica of broker {broker} is, whose directories are there and hold none",
+                f"an earlier copy of the disks of broker {broker}",
+            )
+        else:
+            yield Doubt(
+                DoubtKind.REPLICA, f"what broker {broker} holds, a replica of it", f"the directory of broker {broker}"
+            )
+
+
+_RISK_WORDS = {
+    Risk.UNCLEAN: "became leader in an unclean election",
+    Risk.UNCLEAN_RESTART: "led again after an unclean shutdown",
+    Risk.OTHER_DISK: "led again with another disk",
+    Risk.HIGH_WATERMARK: "took over by the protocol that truncates to the high watermark",
+}
+
+
+def _of_elections(
+    account: LeadershipAccount,
+    copies: Sequence[LogCopy],
+    moments: Moments,
+    whole_returns: Sequence[WholeReturn],
+) -> Iterator[Doubt]:
+    for election in account.risky:
+        if _has_witness(election, account, copies, moments) or _returned_whole(election, copies, whole_returns):
+            continue
+        assert election.risk is not None
+        state = election.state
+        who = election.previous if isinstance(election.previous, int) else state.leader
+        yield Doubt(
+            DoubtKind.ELECTION,
+            f"whether anything was lost when broker {state.leader} {_RISK_WORDS[election.risk]} in leader epoch {state.leader_epoch}",
+            f"a copy of the disks of broker {who} from before leader epoch {state.leader_epoch}",
+        )
+
+
+def _has_witness(election: Election, account: LeadershipAccount, copies: Sequence[LogCopy], moments: Moments) -> bool:
+    """Whether a copy shows the log of the leader before as it was when that broker had stopped; an older copy of it shows that it had kept its tail.
+
+    What the copy holds and the final leader does not is among the losses then.
+    """
+    previous = election.previous if isinstance(election.previous, int) else election.state.leader
+    own = [
+        copy
+        for copy in copies
+        if copy.broker_id == previous and not copy.is_remnant and copy.view.replica.state == "live"
+    ]
+    for copy in own:
+        node = copy.broker_id
+        if not isinstance(node, int) or (copy.rank, node) in moments.shortened:
+            continue
+        if not _was_stopped(node, copy.rank, election, account, moments):
+            continue
+        if any(other.rank < copy.rank for other in own) or _is_younger(account, copy, moments):
+            return True
+    return not _has_earlier(own, moments) and _had_none(previous, election, account, moments)
+
+
+def _has_earlier(own: Sequence[LogCopy], moments: Moments) -> bool:
+    """Whether any earlier snapshot holds a log of the replica."""
+    return any(copy.rank in moments.metadata_ends for copy in own)
+
+
+def _had_none(node: int | Absent, election: Election, account: LeadershipAccount, moments: Moments) -> bool:
+    """The broker had stopped, its disk was as full as before, and it held no log of the partition: nothing had been written to it."""
+    if not isinstance(node, int) or election.risk is Risk.OTHER_DISK:
+        return False
+    for (rank, holder), count in moments.logs_held.items():
+        earlier = [held for (other, who), held in moments.logs_held.items() if who == holder and other < rank]
+        is_as_full = holder == node and bool(earlier) and count >= max(earlier) > 0
+        if is_as_full and _was_stopped(node, rank, election, account, moments):
+            return True
+    return False
+
+
+def _is_younger(account: LeadershipAccount, copy: LogCopy, moments: Moments) -> bool:
+    """The partition was created after an earlier snapshot, so no older copy of its log can be."""
+    created = account.states[0].recorded_at
+    earlier = [end for rank, end in moments.metadata_ends.items() if rank < copy.rank]
+    return isinstance(created, int) and bool(earlier) and max(earlier) <= created
+
+
+def _returned_whole(election: Election, copies: Sequence[LogCopy], whole_returns: Sequence[WholeReturn]) -> bool:
+    """The leader before came back with the log that an earlier copy of it shows, and the new leader held all of it."""
+    if election.risk is not Risk.UNCLEAN_RESTART or election.previous == election.state.leader:
+        return False
+    ends = {
+        copy.view.log_end_offset
+        for copy in copies
+        if copy.broker_id == election.previous and not copy.is_final and not copy.is_remnant
+    }
+    return any(
+        one.broker_id == election.previous
+        and one.log_end_offset in ends
+        and isinstance(one.time_ms, int)
+        and isinstance(election.state.time_ms, int)
+        and one.time_ms >= election.state.time_ms
+        for one in whole_returns
+    )
+
+
+def _was_stopped(node: int, rank: int, election: Election, account: LeadershipAccount, moments: Moments) -> bool:
+    """The snapshot was taken after the leader before had stopped for good, and before it came back."""
+    end = moments.metadata_ends.get(rank)
+    state = election.state
+    if end is None or not isinstance(state.recorded_at, int):
+        return False
+    since = _lost_leader_at(election, account)
+    if since is None or any(
+        isinstance(one.recorded_at, int) and since < one.recorded_at < end for one in account.restarts.get(node, ())
+    ):
+        return False
+    if since < end or _was_silent(node, rank, state.recorded_at, moments):
+        return True
+    # Nothing was recorded between the copy and the next controller: the node that wrote the metadata log had stopped.
+    return end in moments.quorum_starts and end <= since
+
+
+def _was_silent(broker: int, rank: int, elected: int, moments: Moments) -> bool:
+    """The session of the broker ended so soon after the copy that it had sent no heartbeat any more when the copy was taken."""
+    taken = moments.metadata_times.get(rank)
+    return taken is not None and any(
+        moments.metadata_ends[rank] <= one.recorded_at < elected and one.since_ms <= taken
+        for one in moments.silences.get(broker, ())
+    )
+
+
+def _lost_leader_at(election: Election, account: LeadershipAccount) -> int | None:
+    """The metadata offset from which on the partition had no leader before the election; of the election where there was no such time."""
+    at = account.states.index(election.state)
+    since = election.state.recorded_at
+    for state in reversed(account.states[:at]):
+        if isinstance(state.leader, int):
+            break
+        since = state.recorded_at
+    return since if isinstance(since, int) else None
+
+
+def _of_damage(leader: LogCopy | None, copies: Sequence[LogCopy]) -> Iterator[Doubt]:
+    for copy in copies:
+        if not copy.is_final or copy.is_remnant or copy.view.replica.state != "live":
+            continue
+        damaged = copy.view.damaged
+        if damaged and copy is leader:
+            yield Doubt(
+                DoubtKind.DAMAGE,
+                f"what damaged offsets {damaged[0].offsets.first} to {damaged[0].offsets.last} of {copy.view.replica.owner} held",
+                "a sound copy of them",
+            )

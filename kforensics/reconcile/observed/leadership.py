@@ -1,0 +1,278 @@
+"""The account of leadership of a partition: who led from when to when, how each leader came to lead, and where the account has gaps.
+
+An election is safe where the elected replica held all that was committed. The record of a clean election alone does not show that: a replica stays in the ISR,
+or eligible, while it is down, and what it holds when it comes back may be less than what it held before (an unclean stop, another disk), or it may have
+truncated its log to its high watermark (before KIP-101).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, Restart
+from kforensics.units import TopicPartition
+
+
+class Risk(StrEnum):
+    """Why an election may have lost committed records."""
+
+    UNCLEAN = "unclean"
+    UNCLEAN_RESTART = "unclean-restart"
+    OTHER_DISK = "other-disk"
+    HIGH_WATERMARK = "high-watermark"
+
+
+class Election(NamedTuple):
+    """A replica began to lead."""
+
+    before: Leadership | None
+    """The state that it followed, none where the account begins with it."""
+    state: Leadership
+    risk: Risk | None
+    """The risk of the election; none where the elected replica held all that was committed, as far as the account shows."""
+    previous: int | Absent
+    """Who led before."""
+    restart: Restart | None = None
+    """The restart that the risk comes from."""
+
+
+class GapKind(StrEnum):
+    """What an account does not show."""
+
+    NO_SOURCE = "no-source"
+    EPOCHS = "epochs"
+    END = "end"
+    METADATA = "metadata"
+    BROKER = "broker"
+
+
+class Gap(NamedTuple):
+    """A part of the account that no input shows."""
+
+    kind: GapKind
+    words: str
+    """What is unknown, as a part of a sentence."""
+    settled_by: str
+    """The input that would show it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeadershipAccount:
+    """The states of one partition, its elections and what is unknown of them."""
+
+    partition: TopicPartition
+    states: tuple[Leadership, ...]
+    elections: tuple[Election, ...]
+    gaps: tuple[Gap, ...]
+    source: str
+    """`metadata-log`, `log-lines` or `none`."""
+    assigned: frozenset[int] | Absent
+    """Replicas by the newest assignment."""
+    restarts: Mapping[int, tuple[Restart, ...]] = field(default_factory=dict)
+
+    @property
+    def last_leader(self) -> int | Absent:
+        """The newest leader on record; a cluster that was stopped ends without one."""
+        return next((s.leader for s in reversed(self.states) if isinstance(s.leader, int)), Absent.UNKNOWN)
+
+    @property
+    def replicas(self) -> frozenset[int]:
+        """Every broker that may hold a replica: those assigned, else all that led or were in sync."""
+        by_metadata = self.source == "metadata-log" and isinstance(self.assigned, frozenset)
+        return self.assigned if by_metadata and isinstance(self.assigned, frozenset) else _named(self.states)
+
+    @property
+    def risky(self) -> tuple[Election, ...]:
+        """Elections that may have lost committed records."""
+        return tuple(one for one in self.elections if one.risk is not None)
+
+    @property
+    def reaches_now(self) -> bool:
+        """Whether no input is missing that could show a later leader."""
+        return bool(self.states) and not any(gap.kind in {GapKind.END, GapKind.NO_SOURCE} for gap in self.gaps)
+
+
+def account_of(
+    partition: TopicPartition,
+    topic_id: str | Absent,
+    facts: ClusterFacts,
+    *,
+    newest_epoch: int | Absent = Absent.UNKNOWN,
+    given: frozenset[int] = frozenset(),
+    by_high_watermark: bool = False,
+) -> LeadershipAccount:
+    """Put the account of one partition together.
+
+    Args:
+        partition: whose leaders.
+        topic_id: of its topic, where known.
+        facts: the metadata log, else log lines.
+        newest_epoch: the highest leader epoch that any log of the partition names.
+        given: brokers whose directories as they are now are among the inputs.
+        by_high_watermark: followers truncate to their high watermark when the leader changes (before KIP-101, or magic 0 and 1).
+    """
+    states = facts.leaderships(partition, topic_id)
+    restarts = {broker: facts.restarts(broker) for broker in _named(states)}
+    return LeadershipAccount(
+        partition=partition,
+        states=states,
+        elections=tuple(_elections(states, restarts, by_high_watermark=by_high_watermark)),
+        gaps=tuple(_gaps(states, facts, newest_epoch, given)),
+        source="none" if not states else "metadata-log" if isinstance(states[-1].recorded_at, int) else "log-lines",
+        assigned=_assigned(states),
+        restarts=restarts,
+    )
+
+
+def _named(states: Iterable[Leadership]) -> frozenset[int]:
+    """Every broker that led, was in sync or is assigned."""
+    named: set[int] = set()
+    for state in states:
+        named |= {state.leader} if isinstance(state.leader, int) else set()
+        named |= state.isr if isinstance(state.isr, frozenset) else set()
+        named |= state.eligible | (frozenset() if isinstance(state.replicas, Absent) else frozenset(state.replicas))
+    return frozenset(named)
+
+
+def _assigned(states: Sequence[Leadership]) -> frozenset[int] | Absent:
+    if not states:
+        return Absent.UNKNOWN
+    if isinstance(states[-1].replicas, tuple):
+        return frozenset(states[-1].replicas)
+    # Lines of brokers name the ISR only.
+    return next((s.isr for s in reversed(states) if isinstance(s.isr, frozenset) and s.isr), Absent.UNKNOWN)
+
+
+def _elections(
+    states: Sequence[Leadership], restarts: Mapping[int, Sequence[Restart]], *, by_high_watermark: bool
+) -> Iterable[Election]:
+    previous: int | Absent = Absent.UNKNOWN
+    for at, state in enumerate(states):
+        before = states[at - 1] if at else None
+        is_new = before is None or state.leader_epoch != before.leader_epoch or state.leader != before.leader
+        if not isinstance(state.leader, int) or not is_new:
+            continue
+        risk, restart = None, None
+        if before is not None:
+            risk, restart = _risk(states[: at + 1], restarts.get(state.leader, ()), previous, by_hw=by_high_watermark)
+        yield Election(before, state, risk, previous, restart)
+        previous = state.leader
+    yield from _led_on(states, restarts)
+
+
+def _led_on(states: Sequence[Leadership], restarts: Mapping[int, Sequence[Restart]]) -> Iterable[Election]:
+    """The newest leader came back from an unclean stop and no new election is on record: a lone broker keeps its leader epoch (ZooKeeper)."""
+    newest = next((state for state in reversed(states) if isinstance(state.leader, int)), None)
+    if newest is None or not isinstance(newest.leader, int):
+        return
+    later = [one for one in restarts.get(newest.leader, ()) if not is_before(one, states[-1], unknown=False)]
+    if later and isinstance(later[-1].time_ms, int) and isinstance(newest.time_ms, int):
+        unclean = next((one for one in later if not one.is_clean or one.other_disk), None)
+        if unclean is not None:
+            risk = Risk.OTHER_DISK if unclean.other_disk else Risk.UNCLEAN_RESTART
+            yield Election(newest, newest, risk, newest.leader, unclean)
+
+
+def _risk(
+    states: Sequence[Leadership], restarts: Sequence[Restart], previous: int | Absent, *, by_hw: bool
+) -> tuple[Risk | None, Restart | None]:
+    """The risk of the election that the last of the states records."""
+    state = states[-1]
+    came_back = [one for one in restarts if unproven_after(one, states, int(str(state.leader)))]
+    exchanged = next((one for one in came_back if one.other_disk), None)
+    if exchanged is not None:
+        return Risk.OTHER_DISK, exchanged
+    unclean = next((one for one in came_back if not one.is_clean), None)
+    if state.unclean:
+        return Risk.UNCLEAN, unclean
+    if unclean is not None:
+        return Risk.UNCLEAN_RESTART, unclean
+    if by_hw and previous != state.leader:
+        return Risk.HIGH_WATERMARK, None
+    return None, None
+
+
+def unproven_after(restart: Restart, states: Sequence[Leadership], broker: int) -> bool:
+    """Whether a broker led after a restart without having joined the ISR again: nothing shows that its log was still whole.
+
+    Args:
+        restart: of the broker.
+        states: of the partition up to the election, which the last one records.
+        broker: who was elected.
+
+    Returns:
+        False where the restart is older than the first state or younger than the election, or where the broker joined the ISR in between.
+    """
+    if not is_before(restart, states[-1]) or is_before(restart, states[0], unknown=False):
+        return False
+    if not restart.other_disk and len(states) > 1 and broker in states[-2].eligible:
+        # A controller removes a broker that comes back from an unclean stop from the eligible replicas (KIP-966).
+        return False
+    for before, state in pairwise(states[:-1]):
+        if not is_before(restart, state, unknown=False):
+            continue
+        joined = isinstance(state.isr, frozenset) and broker in state.isr
+        was_in = isinstance(before.isr, frozenset) and broker in before.isr
+        if joined and not was_in and state.leader != broker:
+            return False
+    return True
+
+
+def is_before(restart: Restart, state: Leadership, *, unknown: bool = True) -> bool:
+    """Whether the restart came before the state; `unknown` where nothing shows their order."""
+    if isinstance(restart.recorded_at, int) and isinstance(state.recorded_at, int):
+        return restart.recorded_at <= state.recorded_at
+    if isinstance(restart.time_ms, int) and isinstance(state.time_ms, int):
+        return restart.time_ms <= state.time_ms
+    return unknown
+
+
+def _gaps(
+    states: Sequence[Leadership], facts: ClusterFacts, newest_epoch: int | Absent, given: frozenset[int]
+) -> Iterable[Gap]:
+    if not states:
+        yield Gap(
+            GapKind.NO_SOURCE,
+            "who led and who was in sync",
+            "the metadata log of a controller, or state-change.log and controller.log of every broker",
+        )
+        return
+    by_metadata = isinstance(states[-1].recorded_at, int)
+    for before, state in pairwise(states):
+        if state.leader_epoch > before.leader_epoch + 1:
+            first, last = before.leader_epoch + 1, state.leader_epoch - 1
+            epochs = f"leader epoch {first}" if first == last else f"leader epochs {first} to {last}"
+            where = "older segments of the metadata log" if by_metadata else "the log files of every broker"
+            yield Gap(GapKind.EPOCHS, f"who led in {epochs}", where)
+    if isinstance(newest_epoch, int) and newest_epoch > states[-1].leader_epoch:
+        yield Gap(
+            GapKind.END,
+            f"who led after leader epoch {states[-1].leader_epoch}, though a log is in epoch {newest_epoch}",
+            "a newer metadata log" if by_metadata else "later log files",
+        )
+    elif by_metadata and not facts.is_newest_metadata():
+        missing = sorted(_named(states[-1:]) - given)
+        if missing:
+            names = ", ".join(map(str, missing))
+            yield Gap(
+                GapKind.END,
+                "whether a later leader was elected",
+                f"a controller's metadata log, or the directories of broker {names}",
+            )
+    if by_metadata:
+        yield from (Gap(GapKind.METADATA, words, "the whole metadata log") for words in facts.metadata_gaps())
+        return
+    heard = facts.heard_brokers()
+    silent = sorted(facts.named_brokers() - heard)
+    if silent:
+        names = ", ".join(map(str, silent))
+        yield Gap(GapKind.END, f"what broker {names} logged", f"the log files of broker {names}")
+
+
+def cited(election: Election) -> Citation:
+    """Return the place where the election is on record."""
+    return election.state.citation

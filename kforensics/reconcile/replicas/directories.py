@@ -1,0 +1,68 @@
+"""A broker that is given and holds no directory of a partition: not among its log directories, or its disk was emptied or exchanged."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
+
+Holding = Literal["elsewhere", "emptied", "maybe-emptied"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenBroker:
+    """A broker whose log directories are among the inputs."""
+
+    broker_id: int
+    directory_ids: frozenset[str]
+    """The directory ids of `meta.properties`, since 3.7; empty before."""
+    is_empty: bool
+    """Whether none of its log directories holds a partition other than the metadata log."""
+    is_stopped: bool
+    """Whether all of its log directories hold the marker of a clean shutdown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmptiedReplica:
+    """A replica that should be on a broker that is given, and is not."""
+
+    broker_id: int
+    is_certain: bool
+    reason: str
+    is_electable: bool
+    """Its broker is in the ISR or an eligible leader replica: it can lead with an empty log."""
+    is_sole: bool
+    """It is the whole ISR."""
+
+
+def where_is(broker: GivenBroker, state: Leadership, facts: ClusterFacts) -> tuple[Holding, str]:
+    """Return what it means that a broker of the assignment holds no directory of the partition.
+
+    Args:
+        broker: as it was given.
+        state: the newest recorded state of the partition.
+        facts: what the metadata says of the broker.
+
+    Returns:
+        `elsewhere` where a log directory of it is not among the inputs, `emptied` where a disk was exchanged or emptied, and why.
+    """
+    registered = facts.registered_directories(broker.broker_id)
+    here = broker.directory_ids
+    if isinstance(registered, frozenset) and registered and here:
+        if here - registered:
+            is_empty = "its disk is empty, " if broker.is_empty else ""
+            return "emptied", f"{is_empty}its directory.id is not the registered one"
+        if dict(state.directories).get(broker.broker_id) in here:
+            return "maybe-emptied", "the log directory that is to hold it is there and does not"
+        if registered - here:
+            return "elsewhere", "one of its log directories is not among the inputs"
+    if broker.is_empty:
+        # A running broker without a partition can be copied before its first one is created.
+        return "emptied" if not (isinstance(registered, frozenset) and here) else "maybe-emptied", "its disk is empty"
+    return "maybe-emptied", "its log directories hold no directory of it"
+
+
+Given = Mapping[int, GivenBroker]
+"""Brokers by id."""
+
+NONE_GIVEN: Given = {}

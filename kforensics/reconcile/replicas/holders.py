@@ -1,0 +1,76 @@
+"""Who holds what alone: records of which one replica is the only holder, and distinct records that a change of leader loses."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from kforensics.evidence.model import BatchReader
+from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
+from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.units import OffsetRange
+
+Until = Callable[[LoadedLog, LoadedLog], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoleHolder:
+    """A replica that alone, among those given, holds the records of its log from an offset on."""
+
+    view: LoadedLog
+    offsets: OffsetRange
+    runs: tuple[CommittedRun, ...]
+    counts: CommittedCounts
+    is_tail_of_a_copy: bool
+    """The others may hold them too: a replica that the record calls in sync was copied while it ran, or lost power."""
+    is_other_content: bool
+    """Another replica holds other content at these offsets, at least at the first of them."""
+
+
+def sole_runs(
+    view: LoadedLog, others: Sequence[LoadedLog], *, held_until: Until, judge: CommitJudge, reader: BatchReader
+) -> tuple[OffsetRange, tuple[CommittedRun, ...]] | None:
+    """The end of a log that no other log holds, in runs of one certainty; none where there is no such end.
+
+    Args:
+        view: the log.
+        others: all other logs that count.
+        held_until: for a log and another, the offset below which the other holds all of it.
+        judge: says what was committed.
+        reader: gives the batches to count.
+    """
+    first = max([view.content_start_offset, *(held_until(view, other) for other in others)])
+    if first >= view.log_end_offset:
+        return None
+    offsets = OffsetRange(first, view.log_end_offset - 1)
+    return offsets, count_runs(judge.runs(view, offsets), view, reader)
+
+
+def distinct_counts(
+    losses: Iterable[tuple[LoadedLog, int]], *, agree_until: Until, judge: CommitJudge, reader: BatchReader
+) -> CommittedCounts:
+    """Records from an offset on in several logs, each counted once by offset and content.
+
+    Logs that agree up to an offset hold the same records below it, so what the one has been counted for is left out of the other.
+
+    Args:
+        losses: logs, each with the offset from which on it is counted.
+        agree_until: for two logs, the offset up to which they hold the same.
+        judge: says what was committed.
+        reader: gives the batches to count.
+    """
+    certain = possible = no = markers = 0
+    counted: list[tuple[LoadedLog, int]] = []
+    for view, first in sorted(losses, key=lambda item: (item[1] - item[0].log_end_offset, str(item[0].replica.path))):
+        shared = sorted((other_first, agree_until(view, other)) for other, other_first in counted)
+        start = first
+        # In order of where each begins, one pass finds how far what was counted reaches without a gap.
+        for other_first, same_until in shared:
+            if other_first <= start < same_until:
+                start = same_until
+        if start >= view.log_end_offset:
+            continue
+        offsets = OffsetRange(start, view.log_end_offset - 1)
+        counts = CommittedCounts.of(count_runs(judge.runs(view, offsets), view, reader))
+        counted.append((view, first))
+        certain, possible = certain + counts.certain, possible + counts.possible
+        no, markers = no + counts.no, markers + counts.markers
+    return CommittedCounts(certain=certain, possible=possible, no=no, markers=markers)

@@ -1,0 +1,112 @@
+"""The report on a partition's replicas: verdicts, expected truncations, what each possible leader would lose, and which replica alone holds what."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import CheckpointValue, Replica
+from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
+from kforensics.reconcile.committed.judge import CommittedCounts
+from kforensics.reconcile.logs.divergence import Divergence
+from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.replicas.directories import EmptiedReplica
+from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
+from kforensics.reconcile.replicas.holders import SoleHolder
+from kforensics.reconcile.replicas.leader import LeaderChoice, ProtocolChoice
+from kforensics.units import TopicPartition
+
+
+class Verdict(StrEnum):
+    """The verdict on a replica against the leader; of a partition, the worst of its replicas."""
+
+    LEADER = "leader"
+    CONSISTENT = "consistent"
+    BEHIND = "behind"
+    DIFFERENT_TOPIC = "different-topic"
+    NOT_ASSIGNED = "not-assigned"
+    UNREADABLE = "unreadable"
+    WILL_TRUNCATE = "will-truncate"
+    LOST = "lost"
+    SILENT_DIVERGENCE = "silent-divergence"
+
+
+WORST = {verdict: rank for rank, verdict in enumerate(Verdict)}
+"""The rank of each verdict, the worst highest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaReport:
+    """One replica judged."""
+
+    view: LoadedLog
+    verdict: Verdict
+    protocol: ProtocolChoice | Absent
+    truncation: ExpectedTruncation | None
+    divergence: Divergence | None
+    outcome: TruncationOutcome | None
+    compared_with: LoadedLog | None
+    without_file: TruncationOutcome | None = None
+    """The truncation by a broker that finds no epoch checkpoint, where `outcome` rests on epochs rebuilt from batches."""
+    past_end: CheckpointValue | None = None
+    """A high watermark on record that lies past every log end."""
+    by_other_protocols: tuple[tuple[ProtocolName, int | Absent], ...] = ()
+    """The other protocols that it can be, by which it truncates elsewhere or not at all, where the protocol is assumed."""
+    is_tail_of_a_copy: bool = False
+    """Whether what it would truncate is more of what the leader holds: the leader may have been copied earlier while it ran, or have lost power."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """The truncations of every other replica if one replica led."""
+
+    leader: LoadedLog
+    truncations: tuple[tuple[LoadedLog, ExpectedTruncation], ...]
+    discarded: CommittedCounts
+    """Distinct records that truncations discard and this leader does not hold."""
+    lost_certain: int
+    lost_possible: int
+    """Distinct records that this leader does not hold, also those that stay on a divergent replica: readers get them no more."""
+    kept_divergent: int
+    """Replicas that would keep content that differs from this leader's."""
+    is_tail_of_a_copy: bool = False
+    """It lacks only the end of what others hold, and may have been copied earlier while it ran, or have lost power."""
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Least loss first: certainly committed records, possibly committed ones, replicas that stay divergent."""
+        return (self.lost_certain, self.lost_possible, self.kept_divergent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionReport:
+    """One partition judged."""
+
+    partition: TopicPartition
+    topic_id: str | Absent
+    leader: LeaderChoice | None
+    verdict: Verdict
+    replicas: tuple[ReplicaReport, ...]
+    what_if: tuple[WhatIf, ...]
+    missing_replicas: tuple[int, ...]
+    """Brokers that the partition is assigned to, of which no live directory of it is among the inputs."""
+    set_aside: tuple[Replica, ...] = ()
+    """Directories of the partition that are no replica of it any more: deleted and stray ones."""
+    assigned: tuple[int, ...] | Absent = Absent.UNKNOWN
+    """Brokers that the partition is assigned to; of the metadata log, its voters."""
+    isr: frozenset[int] | Absent = Absent.UNKNOWN
+    """The ISR by the newest record, where no log is newer than it."""
+    electable: frozenset[int] | Absent = Absent.UNKNOWN
+    """Brokers that can be elected cleanly: the ISR and the eligible leader replicas, or the voters that can win."""
+    sole_holders: tuple[SoleHolder, ...] = ()
+    """Replicas that hold the end of their log alone among those given."""
+    unassigned_holders: tuple[SoleHolder, ...] = ()
+    """Directories outside of the assignment that hold records which no replica holds."""
+    emptied: tuple[EmptiedReplica, ...] = ()
+    """Assigned brokers that are given and hold no directory of the partition."""
+    is_deleted: bool = False
+    """The metadata records that the topic was deleted, so that no directory here is a replica any more."""
+    is_replaced: bool = False
+    """A topic of that name was created again, and no directory here is of it."""
+    is_quorum: bool = False
+    is_stopped: bool = False
+    """It was said that no broker ran when the directories were copied."""

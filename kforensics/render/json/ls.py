@@ -1,0 +1,43 @@
+"""`ls` as a document and as lines: nodes, partitions, directories and files as `docs/json.md` promises them."""
+
+import json
+from collections.abc import Iterable, Iterator
+
+from kforensics.commands.ls import Listing
+from kforensics.commands.result import Result
+from kforensics.render.json.answer import plain_answer
+from kforensics.render.json.document import DocumentBody, document, to_plain, typed_lines
+from kforensics.render.view import View
+
+
+def write(result: Result[Listing], view: View) -> Iterator[str]:
+    """The document, piece by piece: rows of a million files are too much to hold."""
+    inventory = result.body.inventory
+    lists: dict[str, Iterable[object]] = {
+        "partitions": inventory.partitions,
+        "directories": inventory.directories,
+        "file_counts": inventory.files,
+        "unknown_files": inventory.unknown,
+    }
+    if view.files:
+        lists["files"] = result.body.files()
+    streams = {name: (json.dumps(to_plain(value)) for value in values) for name, values in lists.items()}
+    return document(result, DocumentBody(name="ls", fields={"nodes": inventory.nodes}, streams=streams))
+
+
+def write_lines(result: Result[Listing], view: View) -> Iterator[str]:
+    """An object a line, each with its type."""
+    inventory = result.body.inventory
+    assert result.answer is not None
+    return typed_lines(
+        ("answer", (plain_answer(result.answer),)),
+        ("input", result.inputs),
+        ("node", inventory.nodes),
+        ("partition", inventory.partitions),
+        ("directory", inventory.directories),
+        ("file-count", inventory.files),
+        ("unknown-file", inventory.unknown),
+        ("file", result.body.files() if view.files else ()),
+        ("finding", result.findings),
+        ("problem", result.problems),
+    )

@@ -1,0 +1,78 @@
+"""The document of `predict`: `kforensics/predict/1`."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from kforensics.commands.predict import Prediction
+from kforensics.commands.result import Result
+from kforensics.damage import Absent
+from kforensics.reconcile.logs.predicted_load import LogState, PredictedLog
+from kforensics.render.json.document import DocumentBody, document, to_plain
+from kforensics.render.view import View
+
+
+def write(result: Result[Prediction], _view: View) -> Iterator[str]:
+    """The fields that `docs/json.md` promises."""
+    body = result.body
+    fields = {
+        "kafka": body.kafka,
+        "kafka_source": body.kafka_source,
+        "starts": [
+            {
+                "number": start.number,
+                "input": start.input,
+                "outcome": start.result,
+                "exception": start.exception,
+                "reason": start.reason,
+                "clean": start.clean,
+                "bytes_scanned": start.bytes_scanned,
+                "logs_scanned": start.logs_scanned,
+            }
+            for start in body.starts
+        ],
+    }
+    logs = (json.dumps(to_plain(_log(log))) for log in body.logs)
+    return document(result, DocumentBody(name="predict", fields=fields, streams={"logs": logs}))
+
+
+def _log(log: PredictedLog) -> dict[str, Any]:
+    return {
+        "start": log.start,
+        "input": log.input,
+        "path": log.path,
+        "topic": log.topic,
+        "partition": log.partition,
+        "outcome": log.outcome,
+        "exception": log.exception,
+        "message": log.message,
+        "before": _state(log.before),
+        "after": log.after if isinstance(log.after, Absent) else _state(log.after),
+        "files": [
+            {
+                "name": change.name,
+                "action": change.action,
+                "to_name": change.to_name,
+                "to_bytes": change.to_length,
+                "rule": change.rule,
+            }
+            for change in log.files
+        ],
+        "records_lost": log.lost.records,
+        "committed": {"certain": log.lost.certain, "possible": log.lost.possible},
+        "held_by": [
+            {"input": holder.input, "broker_id": holder.broker_id, "records": holder.records}
+            for holder in log.lost.held_by
+        ],
+    }
+
+
+def _state(state: LogState) -> dict[str, Any]:
+    return {
+        "log_start_offset": state.log_start_offset,
+        "log_end_offset": state.log_end_offset,
+        "recovery_point": state.recovery_point,
+        "last_stable_offset": state.last_stable_offset,
+        "epochs": state.epochs,
+        "segments": [list(segment) for segment in state.segments],
+    }

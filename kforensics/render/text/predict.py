@@ -1,0 +1,109 @@
+"""The screen of `kforensics predict`: the answer, then each start, then the logs that change."""
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from kforensics.commands.predict import Prediction
+from kforensics.commands.result import Result
+from kforensics.damage import Absent
+from kforensics.evidence.model import Input
+from kforensics.reconcile.logs.predicted_load import LogState, PredictedLog, PredictedStart
+from kforensics.render.escape import escape_text
+from kforensics.render.text.screen import INDENT, Style, wrapped
+from kforensics.render.text.whole import whole_screen
+from kforensics.render.view import View
+from kforensics.words import byte_count, counted
+
+MOST_LOGS = 20
+"""Changed logs of a start that are shown without -v."""
+RESULTS = {"starts": "starts", "exits": "does not start", "dir-offline": "starts, a log directory goes offline"}
+
+
+def write(result: Result[Prediction], view: View) -> Iterator[str]:
+    """The answer, each start, and the logs that change; -v lists the others too, and every file."""
+    return whole_screen(result, view, _lines(result, view))
+
+
+def _lines(result: Result[Prediction], view: View) -> Iterator[Text | str]:
+    width, verbose = view.width, view.verbose
+    for start in result.body.starts:
+        yield Text()
+        yield from wrapped(_start_line(start, result.inputs[start.input]), width=width, style=Style.HEADING)
+        if start.reason:
+            yield from wrapped(escape_text(start.reason), width=width, indent=INDENT)
+        logs = [log for log in result.body.logs if (log.input, log.start) == (start.input, start.number)]
+        shown = [log for log in logs if verbose or log.is_changed or log.outcome != "loads"]
+        shown.sort(key=_gravity)
+        for log in shown if verbose else shown[:MOST_LOGS]:
+            yield from _log_lines(log, result.inputs, width=width, verbose=verbose)
+        if len(shown) > MOST_LOGS and not verbose:
+            yield Text(f"{INDENT}and {len(shown) - MOST_LOGS} more (-v lists them)")
+        quiet = len(logs) - len(shown)
+        if quiet:
+            yield Text(f"{INDENT}{counted(quiet, 'log')} loaded as they are", style=Style.QUIET)
+    for problem in result.problems:
+        place = f"{result.inputs[problem.input].path}/{problem.path}"
+        yield from wrapped(f"could not be read: {escape_text(place)}: {escape_text(problem.message)}", width=width)
+
+
+def _gravity(log: PredictedLog) -> tuple[bool, bool, int, str]:
+    return (log.outcome == "loads", log.outcome == "unknown", -log.lost.records, log.path)
+
+
+def _start_line(start: PredictedStart, one: Input) -> str:
+    who = escape_text(one.path) if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
+    told = "can't be told" if isinstance(start.result, Absent) else RESULTS[start.result.value]
+    if not isinstance(start.exception, Absent):
+        told += f" ({start.exception})"
+    how = "clean-shutdown marker there" if start.clean else "no clean-shutdown marker"
+    scanned = f"{byte_count(start.bytes_scanned)} scanned in {counted(start.logs_scanned, 'log')}"
+    return f"{who}, start {start.number}: {told} · {how}, {scanned}"
+
+
+def _log_lines(log: PredictedLog, inputs: tuple[Input, ...], *, width: int, verbose: bool) -> Iterator[Text]:
+    words = f"{escape_text(log.path)}: {_told(log)}"
+    yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
+    if log.lost.records:
+        held = [f"{holder.records} on {_name(inputs[holder.input])}" for holder in log.lost.held_by]
+        where = f"; {', '.join(held)}" if held else "; on no other replica given"
+        lost = f"{log.lost.records} records go ({log.lost.certain} certainly committed){where}"
+        yield from wrapped(lost, width=width, indent=INDENT * 2, style=Style.ANSWER_BAD)
+    for base, before, after in log.scanned:
+        if after < before:
+            cut = f"segment {base} is cut at byte {after} of {before}"
+            yield from wrapped(cut, width=width, indent=INDENT * 2)
+    for change in log.files if verbose else ():
+        target = "" if isinstance(change.to_name, Absent) else f" to {escape_text(change.to_name)}"
+        size = "" if isinstance(change.to_length, Absent) else f", {change.to_length} bytes"
+        line = f"{change.action} {escape_text(change.name)}{target}{size} ({change.rule})"
+        yield from wrapped(line, width=width, indent=INDENT * 3, first=INDENT * 2, style=Style.QUIET)
+
+
+def _told(log: PredictedLog) -> str:
+    if log.outcome == "fails":
+        return f"{log.exception}: {escape_text(log.message)}"
+    if log.outcome == "unknown" or not isinstance(log.after, LogState):
+        return f"can't be told: {escape_text(log.message)}"
+    before, after = log.before, log.after
+    parts = [f"log end {after.log_end_offset}"]
+    if before.log_end_offset != after.log_end_offset and not isinstance(before.log_end_offset, Absent):
+        parts = [f"log end {before.log_end_offset} becomes {after.log_end_offset}"]
+    if before.epochs != after.epochs:
+        parts.append(f"leader epochs become {_epochs(after)}")
+    scanned = sum(length for _, length, _ in log.scanned)
+    if log.scanned:
+        parts.append(f"{byte_count(scanned)} scanned")
+    parts.append(f"{counted(len(log.files), 'file')} changed")
+    return ", ".join(parts)
+
+
+def _epochs(state: LogState) -> str:
+    if isinstance(state.epochs, Absent) or not state.epochs:
+        return "none"
+    shown = ", ".join(f"{epoch.leader_epoch} from {epoch.start_offset}" for epoch in state.epochs[-3:])
+    return f"… {shown}" if len(state.epochs) > 3 else shown
+
+
+def _name(one: Input) -> str:
+    return escape_text(one.path) if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"

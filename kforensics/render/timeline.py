@@ -1,0 +1,85 @@
+"""Which entries of a timeline a reader needs, alike on a screen and on a page."""
+
+from collections.abc import Iterator, Sequence
+
+from kforensics.damage import Absent
+from kforensics.reconcile.incident.model import PartitionIncident
+from kforensics.reconcile.timeline.events import TimelineEntry
+from kforensics.render.events import GRAVE
+
+# What a person has to know to follow an incident; the rest is shown with -v.
+_TOLD = frozenset(
+    {
+        "broker-start",
+        "broker-stop",
+        "broker-halted",
+        "broker-fenced",
+        "recovery",
+        "unclean-election",
+        "isr-shrink",
+        "leader-lost",
+        "log-dir-failed",
+        "truncation-refused",
+        "segments-deleted",
+        "topic-deleted",
+    }
+)
+
+AFTERMATH_MS = 1_000
+"""How long after the last grave event the timeline continues."""
+
+
+def shown_entries(
+    timeline: Sequence[TimelineEntry], incidents: Sequence[PartitionIncident], *, verbose: bool
+) -> list[TimelineEntry]:
+    """What a person has to know to follow the incident: nothing where nothing happened, all where `verbose`."""
+    if verbose:
+        return list(timeline)
+    eventful = {incident.partition for incident in incidents if incident.truncations or incident.losses}
+    if not eventful:
+        return []
+    about = [
+        entry
+        for entry in timeline
+        if not entry.is_quiet
+        and entry.kind in _TOLD
+        and (isinstance(entry.topic_partition, Absent) or entry.topic_partition in eventful)
+    ]
+    times = [
+        truncation.time_ms
+        for incident in incidents
+        for truncation in incident.truncations
+        if isinstance(truncation.time_ms, int)
+    ]
+    times += [entry.time_ms for entry in about if entry.kind in GRAVE and isinstance(entry.time_ms, int)]
+    end = max(times, default=None)
+    begin = _first_creation(incidents)
+    return [entry for entry in _restarts_only(about) if _is_within(entry, begin, end)]
+
+
+def _is_within(entry: TimelineEntry, begin: int, end: int | None) -> bool:
+    if not isinstance(entry.time_ms, int):
+        return True
+    return begin <= entry.time_ms and (end is None or entry.time_ms <= end + AFTERMATH_MS)
+
+
+def _first_creation(incidents: Sequence[PartitionIncident]) -> int:
+    """When the first of the partitions that something happened to was made, 0 where that is not known: before, the cluster came up."""
+    first = [
+        incident.leaderships[0]
+        for incident in incidents
+        if (incident.truncations or incident.losses) and incident.leaderships
+    ]
+    made = [state.time_ms for state in first if state.leader_epoch == 0 and isinstance(state.time_ms, int)]
+    return min(made) if len(made) == len(first) and made else 0
+
+
+def _restarts_only(entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
+    """The entries without the first start of each broker: how the cluster first started explains nothing."""
+    seen: set[int | Absent] = set()
+    for entry in entries:
+        if entry.kind == "broker-start" and entry.broker_id not in seen:
+            seen.add(entry.broker_id)
+            continue
+        seen.add(entry.broker_id)
+        yield entry

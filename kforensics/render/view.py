@@ -1,0 +1,42 @@
+"""In which formats results can be written, and what of them is shown."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class OutputFormat(StrEnum):
+    """How a result can be written; each command has some of these."""
+
+    TEXT = "text"
+    JSON = "json"
+    JSONL = "jsonl"
+    HTML = "html"
+    SARIF = "sarif"
+    BRIEF = "brief"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What of a result is shown, and for which terminal; nothing here changes a conclusion."""
+
+    width: int = 80
+    """Columns."""
+    unicode: bool = False
+    """Whether lines and marks beyond ASCII can be shown."""
+    colour: bool = False
+    verbose: bool = False
+    """Also what is fine."""
+    files: bool = False
+    """Every single file, in a listing."""
+    only_findings: bool = False
+    """One line a finding, without the blocks."""
+    steps: bool = False
+    """Each request and answer of a protocol."""
+    show_records: bool = False
+    show_payload: bool = False
+    """Keys, values and headers."""
+    as_text: bool = False
+    """Payloads as text where they are UTF-8."""
+    descriptor: Callable[[], int] | None = None
+    """Gives an open file that bytes may go to past the pieces that are written, once those before are written."""

@@ -1,0 +1,27 @@
+"""Numbers and lists as people read them, the same in a headline, on a screen and on a page."""
+
+from collections.abc import Sequence
+
+
+def counted(count: int, singular: str, plural: str | None = None) -> str:
+    """A count with its noun: `1 record`, `43 records`, `1,204 batches`."""
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
+
+
+def byte_count(count: int) -> str:
+    """Bytes for people, in units of 1024: `0 B`, `1.5 KB`, `10 MB`."""
+    size = float(count)
+    for unit in ("B", "KB", "MB", "GB", "TB"):
+        if size < 1024 or unit == "TB":
+            return f"{count} B" if unit == "B" else f"{size:.1f} {unit}" if size < 10 else f"{size:.0f} {unit}"
+        size /= 1024
+    raise AssertionError
+
+
+def listed(items: Sequence[str], *, most: int = 5) -> str:
+    """Items in a sentence: `1, 2 and 3`; those above `most` are only counted."""
+    if len(items) > most:
+        return ", ".join(items[:most]) + f" and {len(items) - most} more"
+    if len(items) < 2:
+        return "".join(items)
+    return ", ".join(items[:-1]) + " and " + items[-1]

@@ -1,0 +1,101 @@
+"""Brokers taken away from the recordings: `diff` of what is left is unsure, never calm, and more evidence only refines it."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from kforensics.commands.diff import DiffOptions, compare
+from kforensics.damage import Absent
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.findings.answers.model import State
+from kforensics.protocol.truncation import ProtocolName
+
+RECORDINGS = sorted(
+    p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz")
+)
+SUBSETS = 2
+CALM = frozenset({State.AGREE, State.SAME_ENDS, State.BEHIND})
+
+
+def look(nodes, check):
+    options = check.get("options", [])
+    protocol = ProtocolName(options[options.index("--protocol") + 1]) if "--protocol" in options else None
+    return compare(find_inputs(nodes), DiffOptions(protocol=protocol), jobs=1, keep_quiet=True)
+
+
+def ends_of(result):
+    """By partition and broker, where the live logs end."""
+    return {
+        one.partition: {
+            r.view.replica.broker_id: r.view.log_end_offset
+            for r in one.report.replicas
+            if r.view.replica.state == "live"
+        }
+        for one in result.partitions
+        if one.report is not None
+    }
+
+
+def check_one(context, result, whole, lost):
+    everything = {one.partition: one for one in whole.partitions}
+    ends = ends_of(result)
+    for one in result.partitions:
+        where = (context, str(one.partition), one.state.value)
+        full = everything[one.partition]
+        here = set(ends.get(one.partition, ()))
+        assigned = full.report.assigned
+        if full.state is State.AT_RISK and one.state is State.AGREE:
+            pytest.fail(f"{where}: agrees, and with every broker it is at risk")
+        if not isinstance(assigned, Absent) and not full.report.is_quorum and set(assigned) - here:
+            is_known = not isinstance(one.report.assigned, Absent)
+            emptied = {gone.broker_id for gone in one.report.emptied}
+            assert one.state not in CALM or (is_known and set(assigned) <= here | emptied), where
+        offsets = lost.get(tuple(one.partition), set())
+        if not offsets:
+            continue
+        reaching = {broker for broker, end in ends[one.partition].items() if end > min(offsets)}
+        if len(here) > 1 and len(reaching) == 1 and max(ends[one.partition].values()) > min(offsets) + 1:
+            assert one.state not in CALM, where
+
+
+def check_truncations(context, result, check):
+    """What the brokers did is foretold, or what is foretold is called unsure."""
+    reports = {tuple(one.partition): one for one in result.partitions}
+    for expected in check.get("truncations", []):
+        one = reports.get((expected["topic"], expected["partition"]))
+        if one is None or one.report is None:
+            continue
+        choice = next((w for w in one.report.what_if if w.leader.replica.broker_id == expected["leader"]), None)
+        replica = next((r for r in one.report.replicas if r.view.replica.broker_id == expected["broker_id"]), None)
+        if choice is None or replica is None:
+            continue
+        found = {view.replica.broker_id: truncation.offset for view, truncation in choice.truncations}
+        is_assumed = not isinstance(replica.protocol, Absent) and replica.protocol.is_assumed
+        is_unsure = is_assumed and one.state in {State.UNKNOWN, State.MAYBE_AT_RISK}
+        assert found.get(expected["broker_id"]) == expected["offset"] or is_unsure, (context, expected)
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_with_brokers_taken_away_nothing_is_calm_without_proof(name, incident):
+    root = incident(name)
+    checks = json.loads((root / "checks.json").read_text())
+    lost = {
+        (loss["topic"], loss["partition"]): set(loss["offsets"])
+        for loss in (checks.get("explain") or {}).get("lost", [])
+    }
+    choice = random.Random(name)
+    for check in checks["diff"]:
+        nodes = sorted((root / "snapshots" / check["snapshot"]).iterdir())
+        whole = look(nodes, check)
+        check_one(f"{name} {check['snapshot']}", whole, whole, lost)
+        for _ in range(SUBSETS):
+            some = [node for node in nodes if choice.random() < 0.7]
+            if not some:
+                continue
+            result = look(some, check)
+            context = f"{name} {check['snapshot']} of {[node.name for node in some]}"
+            check_one(context, result, whole, lost)
+            check_truncations(context, result, check)
+            assert result.answer.state is not State.AGREE or whole.answer.state is not State.AT_RISK, context

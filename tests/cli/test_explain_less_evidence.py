@@ -1,0 +1,89 @@
+"""Inputs taken away from the recordings: `explain` of what is left is unsure, never calm, denies no loss, and more evidence only refines it."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from kforensics.commands.explain import ExplainOptions, explain
+from kforensics.commands.snapshots import gather_evidence
+from kforensics.findings.answers.explain import incident_state
+from kforensics.findings.answers.model import State
+
+RECORDINGS = sorted(
+    p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz")
+)
+SUBSETS = 1
+
+
+def look(now, before):
+    return explain(gather_evidence(now, before), ExplainOptions(), jobs=1)
+
+
+def offsets_of(result, certainty, field="committed"):
+    return {
+        (one.topic_partition.topic, one.topic_partition.partition, offset)
+        for incident in result.incidents
+        for one in incident.losses
+        if getattr(one, field) == certainty
+        for offset in range(one.offsets.first, one.offsets.last + 1)
+    }
+
+
+def check_promises(context, result, lost, kept):
+    assert not (lost and result.answer.state in {State.NOTHING_LOST, State.UNCOMMITTED_LOST}), context
+    assert set() == offsets_of(result, "no", "was_committed") & lost - kept, context
+    assert set() == offsets_of(result, "certain") & kept - lost, context
+    # The whole is never calmer than a part of it.
+    if result.answer.state is State.NOTHING_LOST:
+        assert {State.NOTHING_LOST} >= {
+            incident_state(one) for one in result.incidents if not one.partition.topic.startswith(("__cluster", "@"))
+        }
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_with_less_evidence_explain_is_unsure_and_never_calm(name, incident):
+    root = incident(name)
+    check = json.loads((root / "checks.json").read_text())["explain"]
+    lost = {(one["topic"], one["partition"], offset) for one in check["lost"] for offset in one["offsets"]}
+    kept = {
+        (one["topic"], one["partition"], offset)
+        for one in check["not_lost"]
+        for first, last in one["runs"]
+        for offset in range(first, last + 1)
+    }
+    final = sorted((root / "snapshots" / check["snapshot"]).iterdir())
+    logs = sorted((root / "logs").iterdir())
+    before = [root / "snapshots" / one for one in check["before"]]
+
+    whole = look([*final, *logs], before)
+    check_promises("everything", whole, lost, kept)
+    assert State.UNKNOWN is not whole.answer.state
+
+    rng = random.Random(name)
+    plans = [(final, []), (final, before[:1])]
+    for _ in range(SUBSETS):
+        nodes = [one for one in final if rng.random() < 0.6] or final[:1]
+        lines = [one for one in logs if rng.random() < 0.6]
+        plans.append(([*nodes, *lines], [one for one in before if rng.random() < 0.4]))
+    for now, earlier in plans:
+        context = [str(one.relative_to(root)) for one in (*now, *earlier)]
+        check_promises(context, look(now, earlier), lost, kept)
+
+
+@pytest.mark.parametrize("name", ["unclean-election-4.x", "power-loss-4.x", "benign-rolling-restart-4.x"])
+def test_along_growing_evidence_calm_never_turns_into_a_loss(name, incident):
+    root = incident(name)
+    check = json.loads((root / "checks.json").read_text())["explain"]
+    final = sorted((root / "snapshots" / check["snapshot"]).iterdir())
+    rest = [*sorted((root / "logs").iterdir()), *(root / "snapshots" / one for one in check["before"])]
+    random.Random(name).shuffle(rest)
+
+    now, before, calm = list(final), list[Path](), False
+    for step in (None, *rest):
+        if step is not None:
+            (now if step.parent.name == "logs" else before).append(step)
+        state = look(now, before).answer.state
+        assert not (calm and state in {State.LOST, State.MAYBE_LOST}), (name, str(step))
+        calm = calm or state is State.NOTHING_LOST

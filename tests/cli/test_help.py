@@ -1,0 +1,85 @@
+"""Help on topics and findings, colour, quiet and brief."""
+
+import pytest
+
+from kforensics.cli.app import COMMANDS, run
+from kforensics.cli.examples import EXAMPLES
+from kforensics.cli.fleet import fleet
+from kforensics.cli.help import topic_names, topic_text
+from kforensics.errors import UsageError
+from kforensics.findings.answers.model import STATES
+from kforensics.findings.catalogue import CATALOGUE
+from kforensics.render.emit import WRITERS
+
+
+def test_the_topics_are_listed(capsys):
+    assert run(["help"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"  {name} " in out for name in topic_names())
+    assert {"formats", "exit-codes", "paths", "redaction"} <= set(topic_names())
+
+
+@pytest.mark.parametrize("name", topic_names())
+def test_a_topic_fits_a_page(name, capsys):
+    assert run(["help", name]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == ""
+    assert max(map(len, lines)) <= 160
+
+
+def test_every_finding_has_help(capsys):
+    for code, kind in CATALOGUE.items():
+        assert topic_text(code).startswith(f"{code}: {kind.title}\n")
+    assert run(["help", "kf201"]) == 0
+    assert "What to do: " in capsys.readouterr().out
+
+
+def test_topics_that_are_made_of_tables_name_all_of_them():
+    assert all(f"  {shape} " in topic_text("formats") for shape, _ in WRITERS)
+    codes = " ".join(topic_text("exit-codes").split())
+    assert all(f"{command}: {next(iter(states))}" in codes for command, states in STATES.items())
+
+
+def test_a_command_has_help_there_too(capsys):
+    assert run(["help", "verify"]) == 0
+    assert "Usage: kforensics verify" in capsys.readouterr().out
+
+
+def test_no_such_topic_names_the_nearest(capsys):
+    assert run(["help", "exit-code"]) == 2
+    assert "did you mean exit-codes?" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="the topics are"):
+        topic_text("zzz")
+
+
+def test_every_command_has_examples_of_itself():
+    names = {command.__name__ for command in COMMANDS} | {"help"}
+    names |= {f"fleet {one.callback.__name__}" for one in fleet.registered_commands if one.callback}
+    assert names == set(EXAMPLES)
+    assert all(line.startswith(f"kforensics {name}") for name, some in EXAMPLES.items() for _, line in some)
+
+
+@pytest.mark.parametrize("arguments", [["--color", "always", "ls"], ["ls", "--color", "always"]])
+def test_colour_can_be_asked_for_before_and_after_the_command(arguments, fixtures, capsys):
+    node = str(fixtures / "unclean-election" / "broker-2")
+    run([*arguments, node])
+    assert "\x1b[1m" in capsys.readouterr().out
+    run([*arguments, node, "--color", "never"])
+    assert "\x1b" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["ls", "verify", "metadata", "dump"])
+def test_quiet_is_the_headline_alone(name, fixtures, capsys):
+    node = str(fixtures / "unclean-election" / "broker-2")
+    code = run([name, node])
+    capsys.readouterr()
+    assert run([name, "-q", node]) == code
+    out, err = capsys.readouterr()
+    assert (out.count("\n"), err) == (1, "")
+    assert run([name, "-q", node, "--format", "json"]) == 2
+    assert "--quiet writes one line of text" in capsys.readouterr().err
+
+
+def test_completion_is_offered(capsys):
+    assert run(["--help"]) == 0
+    assert "--install-completion" in capsys.readouterr().out

@@ -1,0 +1,206 @@
+"""`kforensics predict` on made and recorded log directories: what it says, what it exits with, and what it was not asked to say."""
+
+import json
+import shutil
+
+import pytest
+
+from kforensics.cli.app import run
+
+RECORDED = "unclean-election"
+LOG = "00000000000000000000.log"
+
+
+@pytest.fixture
+def cluster(fixtures, tmp_path):
+    """A copy of three brokers that were killed, to be edited."""
+    copy = tmp_path / "cluster"
+    shutil.copytree(fixtures / RECORDED, copy)
+    for path in copy.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return copy
+
+
+def predict(capsys, *arguments, code):
+    assert run(["predict", *map(str, arguments), "--kafka", "4.1.0", "--format", "json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def mark_clean(broker):
+    (broker / ".kafka_cleanshutdown").write_text("")
+
+
+def log_of(document, path, start=1):
+    return next(log for log in document["logs"] if (log["path"], log["start"]) == (path, start))
+
+
+def test_a_killed_broker_starts_and_loses_nothing(cluster, capsys):
+    document = predict(capsys, cluster / "broker-1", code=0)
+
+    assert document["answer"]["state"] == "starts-and-repairs"
+    assert "no record is discarded" in document["answer"]["headline"]
+    (start,) = document["starts"]
+    assert (start["outcome"], start["clean"], start["logs_scanned"]) == ("starts", False, 6)
+    orders = log_of(document, "orders-0")
+    assert (orders["outcome"], orders["records_lost"], orders["after"]["log_end_offset"]) == ("loads", 0, 103)
+    assert {change["name"]: change["action"] for change in orders["files"]}["00000000000000000103.snapshot"] == "create"
+    assert "__cluster_metadata-0" not in {log["path"] for log in document["logs"]}
+
+
+def test_a_clean_log_directory_loads_unscanned(cluster, capsys):
+    mark_clean(cluster / "broker-1")
+
+    document = predict(capsys, cluster / "broker-1", code=0)
+
+    assert document["starts"][0]["bytes_scanned"] == 0
+    assert "as after a crash" not in document["answer"]["headline"]
+
+
+def test_zeros_behind_a_clean_log_end_the_first_start_and_not_the_second(cluster, capsys):
+    mark_clean(cluster / "broker-1")
+    with (cluster / "broker-1" / "orders-0" / LOG).open("ab") as log:
+        log.write(bytes(100))
+
+    document = predict(capsys, cluster / "broker-1", code=1)
+
+    assert [(start["outcome"], start["clean"]) for start in document["starts"]] == [("exits", True), ("starts", False)]
+    assert document["answer"]["state"] == "will-not-start"
+    assert "Start 2 succeeds" in document["answer"]["headline"]
+    assert log_of(document, "orders-0")["exception"] == "CorruptRecordException"
+    again = log_of(document, "orders-0", start=2)
+    assert (again["outcome"], again["records_lost"], again["after"]["log_end_offset"]) == ("loads", 0, 103)
+    assert {
+        "name": LOG,
+        "action": "truncate",
+        "to_name": {"absent": "not-applicable"},
+        "to_bytes": 23418,
+        "rule": "corruption-found",
+    } in again["files"]
+
+
+def test_a_flipped_bit_in_what_is_scanned_discards_what_others_hold(cluster, capsys):
+    log = cluster / "broker-2" / "orders-1" / LOG
+    data = bytearray(log.read_bytes())
+    data[9000] ^= 4
+    log.write_bytes(data)
+
+    document = predict(capsys, cluster, code=1)
+
+    assert document["answer"]["state"] == "loses"
+    lost = next(log for log in document["logs"] if log["records_lost"])
+    assert (lost["path"], lost["records_lost"], lost["committed"]) == ("orders-1", 62, {"certain": 26, "possible": 36})
+    assert {holder["broker_id"]: holder["records"] for holder in lost["held_by"]} == {1: 32, 3: 62}
+    assert "Keep broker 3, which holds what orders-1 of broker 2 discards." in document["answer"]["now"]
+    alone = predict(capsys, cluster / "broker-2", code=1)
+    assert next(log for log in alone["logs"] if log["records_lost"])["held_by"] == []
+    assert "62 are on no other replica given" in alone["answer"]["headline"]
+
+
+def test_a_directory_that_is_no_partition_ends_every_start(cluster, capsys):
+    (cluster / "broker-1" / "lost+found").mkdir()
+
+    document = predict(capsys, cluster / "broker-1", code=1)
+
+    assert {start["outcome"] for start in document["starts"]} == {"exits"}
+    assert log_of(document, "lost+found")["exception"] == "KafkaException"
+    assert log_of(document, "lost+found")["topic"] == {"absent": "not-applicable"}
+    assert "does not start later either" in document["answer"]["headline"]
+
+
+def test_a_malformed_epoch_file_takes_the_only_log_directory_and_the_broker(cluster, capsys):
+    (cluster / "broker-1" / "orders-0" / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n")
+
+    document = predict(capsys, cluster / "broker-1", code=1)
+
+    assert (document["starts"][0]["outcome"], document["starts"][0]["exception"]) == ("exits", "KafkaStorageException")
+    assert "all log directories have failed" in document["starts"][0]["reason"]
+
+
+def test_a_malformed_recovery_checkpoint_takes_the_directory_once_all_is_loaded(cluster, capsys):
+    (cluster / "broker-1" / "recovery-point-offset-checkpoint").write_text("0\n3\norders 0 5\n")
+
+    document = predict(capsys, cluster / "broker-1", code=1)
+
+    assert document["starts"][0]["outcome"] == "exits"
+    assert {log["outcome"] for log in document["logs"]} == {"loads"}
+
+
+def test_the_version_is_compared_where_it_is_not_given(cluster, capsys):
+    assert run(["predict", str(cluster / "broker-1"), "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["kafka"], document["kafka_source"]) == ("4.1.0", "assumed")
+    assert "assumed" in document["answer"]["headline"]
+
+    topic_id = cluster / "broker-1" / "orders-1" / "partition.metadata"
+    topic_id.write_text(topic_id.read_text().replace("version: 0", "version: 1"))
+    (cluster / "broker-1" / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=M\n")
+
+    assert run(["predict", str(cluster / "broker-1"), "--format", "json"]) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert document["answer"]["state"] == "unknown"
+    assert any("give the version with --kafka" in line for line in document["answer"]["unknown"])
+
+
+@pytest.mark.parametrize("version", ["2.8.1", "5.0.0", "newest"])
+def test_versions_that_are_not_modelled_are_refused(cluster, capsys, version):
+    assert run(["predict", str(cluster / "broker-1"), "--kafka", version]) == 2
+    assert version in capsys.readouterr().err
+
+
+def test_a_partition_directory_alone_is_refused(cluster, capsys):
+    assert run(["predict", str(cluster / "broker-1" / "orders-0"), "--kafka", "4.1.0"]) == 2
+    assert "whole log directories" in capsys.readouterr().err
+
+
+def test_only_the_partitions_asked_for_are_played(cluster, capsys):
+    document = predict(capsys, cluster / "broker-1", "--topic", "orders", "--partition", "2", code=0)
+
+    assert [log["path"] for log in document["logs"]] == ["orders-2"]
+
+
+def test_the_screen_says_the_answer_first_and_nothing_is_written(cluster, capsys):
+    before = {path: path.stat().st_mtime_ns for path in cluster.rglob("*")}
+
+    assert run(["predict", str(cluster / "broker-1"), "--kafka", "4.1.0", "-v"]) == 0
+
+    out = capsys.readouterr().out
+    assert out.startswith("By Kafka 4.1.0 all 6 logs load and no record is discarded")
+    assert "broker 1, start 1: starts" in out
+    assert "rebuild 00000000000000000000.index" in out
+    assert {path: path.stat().st_mtime_ns for path in cluster.rglob("*")} == before
+
+
+def test_a_file_can_be_taken_as_not_there(cluster, capsys):
+    broker = cluster / "broker-1"
+    mark_clean(broker)
+    with (broker / "orders-0" / LOG).open("ab") as log:
+        log.write(bytes(100))
+
+    document = predict(capsys, broker, "--without", broker / ".kafka_cleanshutdown", code=0)
+
+    assert [start["outcome"] for start in document["starts"]] == ["starts"]
+    assert document["answer"]["headline"].startswith("As if ")
+    document = predict(capsys, broker, "--without", broker / "orders-0", code=0)
+    assert "orders-0" not in {log["path"] for log in document["logs"]}
+    index = broker / "orders-1" / "00000000000000000000.index"
+    document = predict(capsys, broker, "--without", index, "--without", broker / "orders-0", code=0)
+    assert document["starts"][0]["logs_scanned"] == 1
+    assert (broker / ".kafka_cleanshutdown").exists()
+
+
+def test_a_file_that_is_in_no_log_directory_can_not_be_left_out(cluster, capsys):
+    assert run(["predict", str(cluster / "broker-1"), "--without", str(cluster / "broker-2" / "orders-0")]) == 2
+    assert "--without" in capsys.readouterr().err
+
+
+def test_the_second_start_of_a_broker_with_zookeeper_is_not_played(cluster, capsys):
+    broker = cluster / "broker-1"
+    shutil.rmtree(broker / "__cluster_metadata-0", ignore_errors=True)
+    (broker / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=M\n")
+    (broker / "lost+found").mkdir()
+
+    assert run(["predict", str(broker), "--kafka", "3.9.1", "--format", "json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+
+    assert [start["outcome"] for start in document["starts"]] == ["exits"]
+    assert "a second start" in document["answer"]["unknown"][0]

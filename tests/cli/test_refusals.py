@@ -1,0 +1,213 @@
+"""Named inputs that can't be used, or do not belong together, stop every command before anything is said."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from kforensics.cli.app import run
+
+COMMANDS = {
+    "ls": ("ls",),
+    "dump": ("dump",),
+    "diff": ("diff",),
+    "explain": ("explain",),
+    "explain --before": ("explain",),
+    "verify": ("verify",),
+    "metadata": ("metadata",),
+    "fleet scan": ("fleet", "scan"),
+}
+JUDGED_TOGETHER = ("diff", "explain", "explain --before", "metadata")
+
+
+@pytest.fixture(scope="module")
+def broker(incident, tmp_path_factory):
+    """A broker's directory, by itself."""
+    source = incident("unclean-election-4.x") / "snapshots" / "99-final" / "broker-1"
+    target = tmp_path_factory.mktemp("given") / "broker-1"
+    shutil.copytree(source, target)
+    return target
+
+
+@pytest.fixture(scope="module")
+def stranger(incident):
+    return incident("power-loss-4.x") / "snapshots" / "99-final" / "broker-1"
+
+
+def arguments(name, good, bad, tmp_path):
+    """A command line with a good path and a bad one."""
+    more = ["--out", str(tmp_path / "evidence")] if name == "fleet scan" else []
+    between = ["--before"] if name == "explain --before" else []
+    return [*COMMANDS[name], str(good), *between, str(bad), *more]
+
+
+def refused(capsys, words):
+    """The document and the words of a command line that must be refused, in text and in JSON."""
+    assert 3 == run(words)
+    text = capsys.readouterr()
+    assert "" == text.out
+    assert 3 == run([*words, "--format", "json"])
+    written = capsys.readouterr()
+    document = json.loads(written.out)
+    assert written.err == text.err
+    assert "kforensics/refusal/1" == document["schema"]
+    assert "unknown" == document["answer"]["state"]
+    assert 3 == document["exit_code"]
+    assert document["problems"]
+    return document, text.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_mistyped_path_stops_every_command_and_names_the_nearest(name, broker, tmp_path, capsys):
+    bad = broker.parent / "brokr-1"
+    document, words = refused(capsys, arguments(name, broker, bad, tmp_path))
+
+    assert f"{bad}: there is no such file or directory" in words
+    assert f"did you mean {broker}?" in words
+    assert [str(bad)] == [one["path"] for one in document["inputs"]]
+    assert not (tmp_path / "evidence" / "evidence.json").exists()
+
+
+def bad_inputs(folder):
+    (folder / "empty").mkdir()
+    (folder / "notes.txt").write_text("the cluster was slow on Monday\n")
+    (folder / "deaf").mkdir()
+    (folder / "deaf" / "meta.properties").write_text("version=1\n")
+    return {
+        "empty directory": folder / "empty",
+        "text": folder / "notes.txt",
+        "device": "/dev/null",
+        "permission": folder / "deaf",
+    }
+
+
+SAID = {
+    "empty directory": "an empty directory",
+    "text": "",
+    "device": "neither a file nor a directory",
+    "permission": "Permission denied",
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("bad", SAID)
+def test_a_path_that_can_be_no_evidence_stops_every_command(name, bad, broker, tmp_path, capsys, monkeypatch):
+    path = bad_inputs(tmp_path)[bad]
+    real = os.scandir
+
+    def deny(folder):
+        if str(folder).rstrip("/") == str(tmp_path / "deaf"):
+            raise PermissionError(13, "Permission denied")
+        return real(folder)
+
+    monkeypatch.setattr("kforensics.source.walk.os.scandir", deny)
+
+    document, words = refused(capsys, arguments(name, broker, path, tmp_path))
+
+    assert str(path) in words
+    assert SAID[bad] in words
+    assert [str(path)] == [one["path"] for one in document["inputs"]]
+
+
+@pytest.mark.parametrize("name", JUDGED_TOGETHER)
+def test_directories_of_two_clusters_are_refused_with_whose_is_which(name, broker, stranger, tmp_path, capsys):
+    document, words = refused(capsys, arguments(name, broker, stranger, tmp_path))
+
+    ids = {one.partition(" is of cluster ")[2] or one for one in (str(p["message"]) for p in document["problems"])}
+    assert {str(broker), str(stranger)} == {one["path"] for one in document["inputs"]}
+    assert 2 == len(ids)
+    assert "--cluster ID" in words
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(JUDGED_TOGETHER) - {"fleet scan"}))
+def test_commands_that_look_at_one_directory_after_the_other_take_several_clusters(
+    name, broker, stranger, tmp_path, capsys
+):
+    code = run([*arguments(name, broker, stranger, tmp_path), "--format", "json"])
+
+    assert code in {0, 1}
+    assert "refusal" not in json.loads(capsys.readouterr().out)["schema"]
+
+
+@pytest.mark.parametrize("name", ["diff", "explain", "metadata"])
+def test_the_cluster_that_is_wanted_can_be_chosen(name, incident, stranger, capsys):
+    own = incident("unclean-election-4.x")
+    nodes = sorted(map(str, (own / "snapshots" / "99-final").iterdir()))
+    logs = [] if name == "metadata" else [str(own / "logs")]
+    assert run([name, *nodes, *logs, "--format", "json"]) in {0, 1}
+    alone = json.loads(capsys.readouterr().out)
+    cluster = next(one["cluster_id"] for one in alone["inputs"] if isinstance(one["cluster_id"], str))
+
+    run([name, str(stranger), *nodes, *logs, "--cluster", cluster, "--format", "json"])
+
+    assert alone == json.loads(capsys.readouterr().out)
+    assert 2 == run([name, *nodes, "--cluster", cluster.swapcase()])
+    assert "no data directory among the inputs is of cluster" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["diff", "explain"])
+def test_log_files_whose_lines_name_another_cluster_are_refused(name, broker, incident, capsys):
+    logs = incident("power-loss-4.x") / "logs"
+
+    document, words = refused(capsys, [name, str(broker), str(logs)])
+
+    assert any(str(logs) in one["path"] and ", line " in one["path"] for one in document["inputs"])
+    assert "the inputs are of 2 clusters" in words
+
+
+def test_log_files_of_another_cluster_are_left_out_where_one_is_chosen(incident, capsys):
+    own, other = incident("hw-loss-0.10"), incident("unclean-election-2.8")
+    nodes = [str(own / "snapshots" / "99-final"), str(own / "logs")]
+    run(["explain", *nodes, "--format", "json"])
+    alone = json.loads(capsys.readouterr().out)
+    log = next((own / "logs").rglob("server.log")).read_text()
+    cluster = log.partition("Cluster ID = ")[2].split()[0]
+
+    assert 3 == run(["explain", *nodes, str(other / "logs")])
+    run(["explain", *nodes, str(other / "logs"), "--cluster", cluster, "--format", "json"])
+    chosen = json.loads(capsys.readouterr().out)
+
+    assert alone["truncations"] == chosen["truncations"]
+    assert alone["timeline"] == chosen["timeline"]
+
+
+def test_one_broker_twice_is_refused_where_no_disk_names_its_cluster(incident, tmp_path, capsys):
+    snapshots = sorted((incident("hw-loss-0.10") / "snapshots").iterdir())
+    first, last = (
+        next(one for one in sorted(folder.iterdir()) if "1" in one.name) for folder in snapshots[:: len(snapshots) - 1]
+    )
+
+    document, words = refused(capsys, ["diff", str(first), str(last)])
+
+    assert "one broker holds a partition twice" in words
+    assert {str(first), str(last)} == {one["path"] for one in document["inputs"]}
+    assert run(["explain", str(last), "--before", str(first)]) != 2
+    assert "holds a partition twice" not in capsys.readouterr().err
+
+
+def test_the_rest_is_analysed_where_that_is_asked_for(broker, tmp_path, capsys):
+    code = run(["diff", str(broker), str(tmp_path / "gone"), "--keep-going", "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+
+    assert 3 == code
+    assert ["there is no such file or directory"] == [one["message"].partition(";")[0] for one in document["problems"]]
+    assert 3 == run(["diff", str(tmp_path / "gone"), str(tmp_path / "gone too"), "--keep-going"])
+    assert "--keep-going" not in capsys.readouterr().err
+
+
+def test_a_seal_is_of_all_that_was_named(broker, tmp_path, capsys):
+    code = run(["seal", str(broker), str(broker.parent / "brokr-1"), "--out", str(tmp_path / "seal.json")])
+
+    assert 3 == code
+    assert f"did you mean {broker}?" in capsys.readouterr().err
+    assert not (tmp_path / "seal.json").exists()
+
+
+def test_a_directory_of_logs_under_other_names_is_taken_by_what_they_hold(incident, tmp_path, capsys):
+    root = incident("unclean-election-2.8")
+    source = next((root / "logs").rglob("server.log"))
+    shutil.copy(source, tmp_path / "first.broker")
+
+    assert 1 == run(["explain", str(root / "snapshots" / "99-final"), str(tmp_path), "--format", "json"])
+    assert "log-files" in {one["kind"] for one in json.loads(capsys.readouterr().out)["inputs"]}

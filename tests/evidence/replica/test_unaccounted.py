@@ -1,0 +1,127 @@
+"""Logs that are gone, and logs that were copied while their broker ran."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from kforensics.cli.app import run
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT, find_places
+from kforensics.evidence.replica.collect import collect_replica
+from kforensics.evidence.replica.copied import Stop, copy_moments
+from kforensics.evidence.replica.unaccounted import Sign, find_unaccounted, unaccounted_offsets
+
+SEGMENTS = [(0, 20, "0.log"), (20, 40, "20.log"), (40, 60, "40.log")]
+
+
+@pytest.fixture
+def broker(incident, tmp_path):
+    """A broker that stopped cleanly; each partition has several segments."""
+    target = tmp_path / "broker-1"
+    shutil.copytree(incident("benign-rolling-restart-4.x") / "snapshots" / "99-final" / "broker-1", target)
+    return target
+
+
+def replicas(path):
+    places = find_places(find_inputs([path]))
+    return {str(tp): collect_replica(place).replica for tp, group in places.by_partition.items() for place in group}
+
+
+def found(segments, orphans=None, **options):
+    given = {"log_start": None, "reach": 60, "is_whole": True} | options
+    return [(one.first, one.last, one.sign) for one in find_unaccounted(segments, orphans or {}, **given)]
+
+
+def test_a_whole_log_accounts_for_all_offsets():
+    assert [] == found(SEGMENTS)
+
+
+def test_a_missing_segment_is_shown_by_its_index_and_by_the_hole_once():
+    without = [SEGMENTS[0], SEGMENTS[2]]
+
+    assert [(20, 39, Sign.HOLE)] == found(without)
+    assert [(20, 39, Sign.INDEX)] == found(without, {20: "20.index"})
+    assert [] == found(without, is_whole=False)  # a cleaner may have been there
+
+
+def test_the_last_segment_reaches_as_far_as_the_checkpoints_say():
+    without = SEGMENTS[:2]
+
+    assert [(40, 59, Sign.INDEX)] == found(without, {40: "40.index"})
+    assert "unknown" == found(without, {40: "40.index"}, reach=None)[0][1].value
+    assert [(40, 59, Sign.ABOVE_END)] == found(without)
+    assert [] == found(without, explained={60})
+
+
+def test_what_is_below_the_log_start_or_in_another_segment_is_not_missing():
+    assert [] == found(SEGMENTS[1:], {0: "0.index"}, log_start=20)
+    assert [(5, 19, Sign.INDEX)] == found(SEGMENTS[1:], {0: "0.index"}, log_start=5)
+    assert [] == found([(0, 60, "0.log")], {20: "20.index"})
+    assert [] == found([], log_start=60)
+    assert [(0, 59, Sign.CHECKPOINT)] == found([])
+    assert [] == found([], reach=0)
+
+
+def test_no_recorded_log_has_unaccounted_offsets(broker):
+    assert {} == {name: one for name, replica in replicas(broker).items() if (one := unaccounted_offsets(replica))}
+
+
+def test_a_segment_that_was_deleted_by_hand_is_damage_for_verify_diff_and_ls(broker, incident, capsys):
+    (broker / "orders-ok-0" / f"{20:020d}.log").unlink()
+    other = incident("benign-rolling-restart-4.x") / "snapshots" / "99-final" / "broker-2"
+
+    for arguments in (["verify", str(broker)], ["ls", str(broker)], ["diff", str(broker), str(other)]):
+        code = run([*arguments, "--format", "json"])
+        document = json.loads(capsys.readouterr().out)
+        gone = [one for one in document["findings"] if one["code"] == "KF116"]
+        assert 1 == code, arguments
+        assert [{"first": 20, "last": 39}] == [one["offsets"] for one in gone], arguments
+        assert gone[0]["citations"]
+    assert 1 == run(["verify", str(broker)])
+    assert "20 offsets (20..39) of orders-ok-0 are missing" in capsys.readouterr().out
+
+
+def test_a_partition_without_any_segment_is_damage(broker, capsys):
+    for path in (broker / "orders-ok-0").iterdir():
+        if path.suffix in {".log", ".index", ".timeindex"}:
+            path.unlink()
+
+    assert 1 == run(["verify", str(broker), "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+
+    (gone,) = [one for one in document["findings"] if one["code"] == "KF116"]
+    assert {"first": 0, "last": 139} == gone["offsets"]
+    assert "checkpoint" in gone["citations"][0]["path"]
+
+
+def test_a_copy_that_left_all_logs_out_is_one_line(broker, capsys):
+    for path in broker.rglob("*.log"):
+        path.unlink()
+
+    for name in ("verify", "ls", "diff", "explain"):
+        code = run([name, str(broker), "--format", "json"])
+        document = json.loads(capsys.readouterr().out)
+        assert 3 == code, name
+        assert 1 == sum(one["message"] == LOGS_LEFT_OUT for one in document["problems"]), name
+        assert not [one for one in document["findings"] if one["code"] == "KF116"]
+
+
+def test_a_clean_stop_and_a_copy_of_a_running_broker_are_told_apart(broker):
+    (stopped,) = copy_moments(replicas(broker).values())
+    assert (Stop.CLEAN, ()) == (stopped.stop, stopped.unsettled)
+
+    (broker / ".kafka_cleanshutdown").unlink()
+    for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
+        path = broker / name
+        path.write_text(path.read_text().replace("orders-ok 0 140", "orders-ok 0 142"))
+    (running,) = copy_moments(replicas(broker).values())
+    assert Stop.NOT_SHOWN is running.stop
+    assert {("orders-ok-0", 2)} == {(str(one.topic_partition), one.count) for one in running.unsettled}
+    assert running.may_be_copied_while_running
+
+    for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
+        os.utime(broker / name, (1, 1))
+    (lost,) = copy_moments(replicas(broker).values())
+    assert not lost.may_be_copied_while_running  # written before the log's last change

@@ -1,0 +1,296 @@
+"""The state of a partition and the first line over all of them, each rule by replicas made for it."""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Input, Problem
+from kforensics.findings.answers.concerns import Kind, judged_partition
+from kforensics.findings.answers.diff import diff_answer, partition_state
+from kforensics.findings.answers.model import State
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.observed.facts import Leadership, NoFacts
+from kforensics.reconcile.replicas.directories import GivenBroker
+from kforensics.reconcile.replicas.partition import reconcile_partition
+from tests.builders.logs import HERE, MemoryReader, batch, record, replica
+
+INPUTS = tuple(Input(path=f"disks/broker-{at}", kind="broker", broker_id=at) for at in range(5))
+
+
+@dataclass(frozen=True)
+class Facts(NoFacts):
+    states: tuple = ()
+    directories: dict = field(default_factory=dict)
+    deleted: bool = False
+    minimum: int = 1
+
+    def leaderships(self, partition, topic_id):
+        return self.states
+
+    def registered_directories(self, broker_id):
+        return self.directories.get(broker_id, Absent.UNKNOWN)
+
+    def is_deleted(self, topic, topic_id):
+        return self.deleted
+
+    def needed_in_sync(self, topic):
+        return self.minimum
+
+
+def led(leader, isr, *, epoch=0, replicas=(1, 2, 3), eligible=()):
+    return Facts(
+        states=(
+            Leadership(
+                leader=leader,
+                leader_epoch=epoch,
+                isr=frozenset(isr),
+                eligible=frozenset(eligible),
+                replicas=replicas,
+                unclean=False,
+                recorded_at=1,
+                time_ms=1,
+                citation=HERE,
+            ),
+        )
+    )
+
+
+def judged(*replicas, facts=None, records=None, **options):
+    reader = MemoryReader(records or {})
+    return reconcile_partition(replicas, reader=reader, facts=facts or NoFacts(), **options)
+
+
+def answer(*reports, problems=()):
+    parts = [judged_partition(one) for one in reports]
+    return diff_answer(parts, inputs=INPUTS, problems=problems)
+
+
+def log(broker, end, *, epoch=0, **options):
+    rows = [batch(first, min(first + 9, end - 1), epoch) for first in range(0, end, 10)]
+    return replica(broker, rows, **options)
+
+
+def test_all_assigned_replicas_that_hold_the_same_agree():
+    report = judged(log(1, 60), log(2, 60), log(3, 60), facts=led(1, {1, 2, 3}))
+
+    assert (State.AGREE, "All replicas agree: 1 partition compared, every assigned replica given.") == (
+        answer(report).state,
+        answer(report).headline,
+    )
+
+
+@pytest.mark.parametrize("given", [(1, 2), (1, 3), (2,)])
+def test_a_replica_that_is_not_given_is_named_and_nothing_is_said_to_agree(given):
+    report = judged(*(log(broker, 60) for broker in given), facts=led(1, {1, 2, 3}))
+    missing = sorted({1, 2, 3} - set(given))
+    said = answer(report)
+
+    assert State.UNKNOWN is said.state
+    assert all(str(broker) in said.headline for broker in missing)
+    assert "agree" not in said.headline
+    assert "give its data directories too" in said.unknown[0]
+
+
+def test_without_an_assignment_replicas_that_agree_are_unknown_until_it_is_stated():
+    replicas = (log(1, 60), log(2, 60))
+
+    assert State.UNKNOWN is partition_state(judged(*replicas))
+    assert "--replicas 1,2" in " ".join(answer(judged(*replicas)).unknown)
+    assert State.AGREE is partition_state(judged(*replicas, stated_replicas=(1, 2)))
+    assert State.UNKNOWN is partition_state(judged(*replicas, stated_replicas=(1, 2, 3)))
+    assert State.UNKNOWN is partition_state(judged(log(1, 60)))
+
+
+def test_one_that_alone_holds_committed_records_is_the_headline():
+    report = judged(log(1, 60, high_watermark=60), log(2, 48), log(3, 40), facts=led(1, {1}))
+    said = answer(report)
+
+    assert State.AT_RISK is said.state
+    assert said.headline == (
+        "ONLY BROKER 1 HOLDS 12 committed records of 1 partition. "
+        "Start broker 1 first; do not force an unclean election while it is down."
+    )
+    assert "cp -a disks/broker-1 disks/broker-1.copy" in " ".join(said.now)
+
+
+def test_with_a_replica_missing_that_is_only_perhaps_so():
+    report = judged(log(1, 60, high_watermark=60), log(2, 48), facts=led(1, {1}))
+
+    assert State.MAYBE_AT_RISK is partition_state(report)
+    assert "of the replicas given" in answer(report).headline
+
+
+def test_a_longer_log_that_ran_while_it_was_copied_can_not_be_judged():
+    running = (log(1, 60, high_watermark=40, clean=False), log(2, 50, clean=False))
+    facts = led(1, {1, 2}, replicas=(1, 2))
+
+    assert State.UNKNOWN is partition_state(judged(*running, facts=facts))
+    assert "copied while brokers ran, or after a power loss" in answer(judged(*running, facts=facts)).headline
+    assert State.MAYBE_AT_RISK is partition_state(judged(*running, facts=facts, is_stopped=True))
+
+
+def test_a_follower_that_lacks_what_two_others_hold_is_behind():
+    report = judged(log(1, 60), log(2, 60), log(3, 40), facts=led(1, {1, 2}))
+
+    assert State.BEHIND is partition_state(report)
+    assert "broker 3 lacks records" in answer(report).headline
+
+
+def test_an_emptied_disk_of_the_isr_is_an_alarm():
+    facts = replace(led(1, {1}), directories={1: frozenset({"old"})})
+    emptied = GivenBroker(broker_id=1, directory_ids=frozenset({"new"}), is_empty=True, is_stopped=False)
+    options = {"facts": facts, "given": {1: emptied}}
+    said = answer(judged(log(2, 60), log(3, 60), **options))
+
+    assert State.AT_RISK is said.state
+    assert said.headline.startswith("STARTING BROKER 1 DESTROYS 1 PARTITION: its disk is empty")
+    assert said.headline.endswith("the ISR is [1].")
+    assert "Do not start broker 1" in said.now[0]
+    fenced = replace(facts, states=(replace(facts.states[0], leader=2, isr=frozenset({2, 3})),))
+    assert State.BEHIND is partition_state(judged(log(2, 60), log(3, 60), facts=fenced, given={1: emptied}))
+
+
+def test_a_log_directory_that_is_not_given_is_no_emptied_disk():
+    facts = replace(led(1, {1}), directories={1: frozenset({"one", "two"})})
+    half = GivenBroker(broker_id=1, directory_ids=frozenset({"one"}), is_empty=True, is_stopped=True)
+    report = judged(log(2, 60), log(3, 60), facts=facts, given={1: half})
+
+    assert State.UNKNOWN is partition_state(report)
+    assert (1,) == report.missing_replicas
+    assert () == report.emptied
+
+
+def test_a_guessed_leader_makes_nothing_certain():
+    old = replica(1, [batch(0, 59, 0), batch(60, 102, 0, 7)], high_watermark=103)
+    new = replica(2, [batch(0, 59, 0), batch(60, 84, 1, 8)], high_watermark=85)
+    guessed = judged(old, new, stated_replicas=(1, 2))
+
+    assert not guessed.leader.is_known
+    assert State.AT_RISK is partition_state(guessed)  # whichever replica leads, the other discards what was committed
+    assert "whichever replica leads" in answer(guessed).headline or "ONLY BROKER" in answer(guessed).headline
+    open_ended = judged(old, new)
+    assert State.MAYBE_AT_RISK is partition_state(open_ended)
+    assert "if broker 2 leads (guessed" in answer(open_ended).headline
+
+
+def test_a_tie_is_not_broken():
+    one, two = replica(1, [batch(0, 59, 0, 7)]), replica(2, [batch(0, 59, 0, 8)])
+    report = judged(one, two, stated_replicas=(1, 2))
+
+    assert ((2,), False) == (report.leader.tied_with, report.leader.is_known)
+
+
+def test_metadata_older_than_the_logs_names_no_leader():
+    report = judged(log(1, 60, epoch=4), log(2, 60, epoch=4), facts=led(1, {1}, epoch=3, replicas=(1, 2)))
+
+    assert ("inferred", False) == (report.leader.source, report.leader.is_known)
+    assert Absent.UNKNOWN is report.isr
+
+
+def test_an_assumed_protocol_that_matters_is_said():
+    old = replica(1, [batch(0, 9, 0), batch(10, 14, 1)], high_watermark=10)
+    new = replica(2, [batch(0, 9, 0), batch(10, 11, 0), batch(12, 19, 2)])
+    both = (ProtocolName.KIP_279, ProtocolName.KIP_101)
+    unsure = judged(old, new, wanted_leader=2, stated_replicas=(1, 2), possible_protocols={1: both, 2: both})
+    follower = next(one for one in unsure.replicas if one.view.replica.broker_id == 1)
+
+    assert ((ProtocolName.KIP_101, 12),) == follower.by_other_protocols
+    assert State.MAYBE_AT_RISK is partition_state(unsure)
+    told = judged(old, new, wanted_leader=2, stated_replicas=(1, 2), wanted_protocol=ProtocolName.KIP_279)
+    assert () == next(one for one in told.replicas if one.view.replica.broker_id == 1).by_other_protocols
+
+
+def test_what_the_leader_holds_is_copied_again_if_it_stays_up():
+    leader = log(2, 60, high_watermark=60)
+    follower = log(1, 60, high_watermark=45)
+    report = judged(follower, leader, facts=led(2, {1, 2}, replicas=(1, 2)), wanted_protocol=ProtocolName.HW)
+    said = answer(report)
+
+    assert State.UNCOMMITTED_ONLY is said.state
+    assert "broker 2 must stay up until then" in said.headline
+    assert "Keep broker 2 up" in said.now[0]
+
+
+def test_a_replica_of_no_assignment_is_not_judged_but_may_be_the_last_full_copy():
+    full = log(4, 60, high_watermark=60)
+    report = judged(log(1, 40), log(2, 40), full, facts=led(1, {1, 2}, replicas=(1, 2)))
+    outside = next(one for one in report.replicas if one.view.replica.broker_id == 4)
+
+    assert ("not-assigned", None) == (outside.verdict.value, outside.truncation)
+    assert {1, 2} == {choice.leader.replica.broker_id for choice in report.what_if}
+    assert State.MAYBE_AT_RISK is partition_state(report)
+    assert "is no replica any more" in answer(report).headline
+
+
+def test_silent_divergence_counts_as_loss_of_either_leader():
+    one = replica(1, [batch(0, 9, 0), batch(10, 19, 0, 7)], high_watermark=20)
+    two = replica(2, [batch(0, 9, 0), batch(10, 19, 0, 8)], high_watermark=20)
+    report = judged(one, two, facts=led(1, {1, 2}, replicas=(1, 2)))
+
+    assert State.DIVERGED is partition_state(report)
+    assert {1: 10, 2: 10} == {choice.leader.replica.broker_id: choice.lost_certain for choice in report.what_if}
+    assert {0} == {choice.discarded.certain for choice in report.what_if}
+
+
+def test_the_same_records_on_two_followers_are_counted_once():
+    tail = [batch(0, 59, 0), batch(60, 79, 0)]
+    report = judged(
+        replica(1, [batch(0, 59, 0)]),
+        replica(2, tail, high_watermark=80),
+        replica(3, tail, high_watermark=80),
+        facts=led(1, {1}, epoch=1),
+    )
+    chosen = next(choice for choice in report.what_if if choice.leader.replica.broker_id == 1)
+
+    assert (20, 20) == (chosen.discarded.certain, chosen.lost_certain)
+    assert "discard 20 committed records of 1 partition" in answer(report).headline
+
+
+def test_a_deleted_topic_expects_no_replica():
+    report = judged(log(1, 60), facts=replace(led(1, {1, 2}), deleted=True))
+
+    assert State.AGREE is partition_state(report)
+    assert () == report.missing_replicas
+
+
+def test_compaction_is_explained_by_any_replica_and_else_a_question():
+    def cleaned(broker, kept):
+        rows = [batch(0, 9, 0, 40 + broker, count=kept), batch(10, 19, 0)]
+        return replica(broker, rows[:1], rows[1:], cleaned=10)
+
+    lacking, holding, third = cleaned(1, 0), cleaned(2, 1), cleaned(3, 1)
+    records = {"b2/t-0": [record(4, b"a"), record(12, b"z")], "b1/t-0": [record(12, b"z")]}
+    facts = led(1, {1, 2}, replicas=(1, 2))
+    question = judged(lacking, holding, facts=facts, records=records)
+    successor = {**records, "b3/t-0": [record(4, b"a"), record(7, b"a", None), record(12, b"z")]}
+    explained = judged(lacking, holding, third, facts=led(1, {1, 2, 3}), records=successor)
+
+    assert State.UNKNOWN is partition_state(question)
+    assert [Kind.COMPACTION] == [one.kind for one in judged_partition(question).concerns]
+    assert Kind.COMPACTION not in {one.kind for one in judged_partition(explained).concerns}
+    assert Kind.DIVERGENCE not in {one.kind for one in judged_partition(explained).concerns}
+
+
+def test_a_wrapper_that_holds_the_offset_is_dropped_whole():
+    old = replica(1, [batch(0, 9, -1, 5, magic=0), batch(10, 19, -1, 6, magic=0)], high_watermark=15)
+    new = replica(2, [batch(0, 9, -1, 5, magic=0), batch(10, 19, -1, 6, magic=0)], high_watermark=20)
+    report = judged(old, new, wanted_leader=2, stated_replicas=(1, 2))
+    truncation = next(one for one in report.replicas if one.view.replica.broker_id == 1).truncation
+
+    assert (10, 15, (10, 19)) == (
+        truncation.offset,
+        truncation.target_offset,
+        (truncation.dropped.first, truncation.dropped.last),
+    )
+
+
+def test_what_could_not_be_read_makes_nothing_certain():
+    report = judged(log(1, 60, high_watermark=60), log(2, 48), facts=led(1, {1}, replicas=(1, 2)))
+    unread = (Problem(input=1, path="t-0", message="torn"),)
+
+    assert State.AT_RISK is partition_state(report)
+    assert State.MAYBE_AT_RISK is partition_state(report, unread)
+    agreeing = judged(log(1, 60), log(2, 60), facts=led(1, {1, 2}, replicas=(1, 2)))
+    assert State.UNKNOWN is partition_state(agreeing, unread)
+    assert State.UNKNOWN is answer(agreeing, problems=unread).state

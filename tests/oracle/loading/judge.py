@@ -1,0 +1,183 @@
+"""Cases through Kafka's loader and through the rules, and how the two differ.
+
+Run by hand: `python -m tests.oracle.loading.judge --kafka 4.1.0 --cases 2000 --seed 1` (Java 17, Maven or `--jars`).
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import Any, Self
+
+from kforensics.commands.loading import DirectoryOnDisk
+from kforensics.damage import Absent
+from kforensics.protocol.loading.values import LoadSettings, Unpredictable
+from kforensics.protocol.loading.versions import loading_rules
+from kforensics.protocol.versions import parse_version
+from tests.oracle.loading.made import NOW_MS, Case, edited_files, random_case, targeted_cases, write_files
+
+HERE = Path(__file__).parent
+OPEN_MODULES = [
+    argument
+    for package in ("java.lang", "java.nio", "sun.nio.ch", "jdk.internal.ref")
+    for argument in ("--add-opens", f"java.base/{package}=ALL-UNNAMED")
+]
+COMPARED = ("exception", "start", "end", "recovery_point", "last_stable_offset", "epochs", "tree", "active_producers")
+
+
+class Judge:
+    """One JVM with Kafka's loader."""
+
+    def __init__(self, kafka: str, jars: str) -> None:
+        source = "Loader.java" if parse_version(kafka) >= (4, 0) else "Loader39.java"
+        command = ["nice", "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g"]
+        command += [
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
+            *OPEN_MODULES,
+            "-cp",
+            jars,
+            str(HERE / source),
+            f"now={NOW_MS}",
+        ]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def load(self, folder: Path, case: Case) -> dict[str, Any]:
+        """What the loader makes of a directory, which changes."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        fields = (str(folder), str(case.log_start), str(case.recovery_point), str(case.clean).lower())
+        self._process.stdin.write("\t".join(fields) + "\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+
+def predicted(folder: Path, case: Case, kafka: str) -> dict[str, Any]:
+    """The same fields by the rules."""
+    rules = loading_rules(parse_version(kafka))
+    settings = LoadSettings(now_ms=NOW_MS, producer_expiration_ms=rules.default_producer_expiration_ms)
+    outcome = DirectoryOnDisk(folder, {path.name: path.stat().st_size for path in folder.iterdir()}).load(
+        clean_shutdown=case.clean,
+        recovery_point=case.recovery_point,
+        log_start_offset=case.log_start,
+        settings=settings,
+        rules=rules,
+    )
+    if isinstance(outcome, Unpredictable):
+        return {"unpredictable": outcome.reason}
+    state = outcome.state
+    told: dict[str, Any] = dict.fromkeys(COMPARED)
+    told["tree"] = dict(outcome.tree)
+    if not isinstance(outcome.failure, Absent):
+        told["exception"] = outcome.failure.exception
+    if not isinstance(state, Absent):
+        told |= {
+            "start": state.log_start_offset,
+            "end": state.log_end_offset,
+            "recovery_point": state.recovery_point,
+            "last_stable_offset": state.last_stable_offset,
+            "epochs": [list(entry) for entry in state.epochs],
+            "active_producers": state.producer_count,
+        }
+    return told
+
+
+def differences(told: dict[str, Any], judged: dict[str, Any]) -> dict[str, Any]:
+    """Fields in which the rules and the loader differ."""
+    out: dict[str, Any] = {}
+    for key in COMPARED:
+        if key == "tree":
+            ours, theirs = told["tree"], judged["tree"]
+            if judged["exception"] == "NumberFormatException":
+                # Which files marked as deleted are gone before a bad name is met depends on the order of the file system.
+                ours, theirs = (
+                    {at: size for at, size in tree.items() if not at.endswith(".deleted")} for tree in (ours, theirs)
+                )
+            odd = {
+                name: (ours.get(name), theirs.get(name))
+                for name in {*ours, *theirs}
+                if ours.get(name) != theirs.get(name)
+            }
+            if odd:
+                out["tree"] = odd
+        elif told[key] != judged[key]:
+            out[key] = (told[key], judged[key])
+    return out
+
+
+def judge_case(judge: Judge, case: Case, kafka: str, work: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the rules say and what the loader does."""
+    folder = work / case.name
+    shutil.rmtree(folder, ignore_errors=True)
+    write_files(edited_files(case), folder)
+    told = predicted(folder, case, kafka)
+    judged = judge.load(folder, case)
+    shutil.rmtree(folder)
+    return told, judged
+
+
+def main() -> None:
+    """Compare many cases and print how they differ."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kafka", default="4.1.0")
+    parser.add_argument("--jars", default=None)
+    parser.add_argument("--cases", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--show", type=int, default=5)
+    parser.add_argument("--targeted", action="store_true")
+    parser.add_argument("--write", default=None)
+    given = parser.parse_args()
+    jars = given.jars or str(Path.home() / ".cache/kforensics-oracle" / given.kafka)
+    counts: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    kept = []
+    with (
+        tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as work,
+        Judge(given.kafka, f"{jars}/*") as judge,
+    ):
+        seeds = range(given.seed, given.seed + given.cases)
+        cases = enumerate(targeted_cases()) if given.targeted else ((seed, random_case(Random(seed))) for seed in seeds)
+        for seed, case in cases:
+            told, judged = judge_case(judge, case, given.kafka, Path(work))
+            if "unpredictable" in told:
+                counts["unpredictable"] += 1
+                print(seed, told, judged["exception"])
+                continue
+            differs = differences(told, judged)
+            counts["differ" if differs else "same"] += 1
+            counts["failed" if judged["exception"] else "loaded"] += 1
+            kinds[str(judged["exception"])] += 1
+            if given.write:
+                kept.append(
+                    {"kafka": given.kafka, "case": case.plain(), "loaded": {key: judged[key] for key in COMPARED}}
+                )
+            if differs and counts["differ"] <= given.show:
+                plain = case.plain()
+                plain["edits"] = [
+                    [part if len(str(part)) < 120 else str(part)[:60] + "…" for part in edit] for edit in plain["edits"]
+                ]
+                print(seed, json.dumps(plain), "\n   ", differs, judged.get("message"))
+    print(dict(counts), dict(kinds))
+    if given.write:
+        Path(given.write).write_text("".join(json.dumps(one) + "\n" for one in kept))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,400 @@
+"""Rules of loading on values alone: what a made directory on disk does not bring about, and how a node's start ends."""
+
+import pytest
+
+from kforensics.damage import Absent
+from kforensics.evidence.replica.loader_values import (
+    AbortedEntry,
+    Batches,
+    Content,
+    LoadedBatch,
+    LoadFailure,
+    Need,
+    ProducerState,
+    TopicIdFile,
+    TransactionEnd,
+)
+from kforensics.protocol.loading.disk import Disk
+from kforensics.protocol.loading.epoch_cache import EpochCache
+from kforensics.protocol.loading.indexes import OffsetIndex, TimeIndex, TxnIndex
+from kforensics.protocol.loading.names import offset_of, padded, partition_of_directory
+from kforensics.protocol.loading.partition import load_partition
+from kforensics.protocol.loading.producers import CompletedTransaction, Producers
+from kforensics.protocol.loading.segments import Segment
+from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
+from kforensics.protocol.loading.values import (
+    FileAction,
+    LoadedDirectory,
+    LoadedState,
+    LoadingError,
+    LoadOutcome,
+    LoadSettings,
+    NotModelledError,
+    Unpredictable,
+)
+from kforensics.protocol.loading.versions import LoadingRules, distinct_rules, loading_rules
+from kforensics.protocol.versions import KafkaVersion
+from kforensics.units import EpochEntry
+
+LOG, INDEX = f"{0:020d}.log", f"{0:020d}.index"
+EPOCHS = "leader-epoch-checkpoint"
+
+
+def batch(position=0, base=0, last=None, **given):
+    return LoadedBatch(
+        **{
+            "position": position,
+            "length": 100,
+            "base_offset": base,
+            "last_offset": base if last is None else last,
+            "magic": 2,
+            "leader_epoch": 0,
+            "max_timestamp": 5,
+            "producer_id": -1,
+            "producer_epoch": -1,
+            "record_count": 1,
+            "is_transactional": False,
+            "is_control": False,
+            "is_valid": True,
+            **given,
+        }
+    )
+
+
+def directory(files, contents=(), **given):
+    return LoadedDirectory(name=given.pop("name", "orders-0"), files=files, contents=dict(contents), **given)
+
+
+def log_of(*batches, content=Content.BATCHES, end=None, corrupt=False):
+    found = Batches(batches=batches, end=100 * len(batches) if end is None else end, end_is_corrupt=corrupt)
+    return {Need(LOG, content): found}
+
+
+def loaded(files, contents, *, clean=True, rules=None, **given):
+    contents = {Need(EPOCHS, Content.EPOCHS): (), Need(INDEX, Content.OFFSET_INDEX): ()} | contents
+    return load_partition(
+        directory({EPOCHS: 0} | files, contents, **given), clean_shutdown=clean, rules=rules or LoadingRules()
+    )
+
+
+def test_what_a_rule_was_not_given_it_asks_for_and_no_more():
+    files = {LOG: 100, INDEX: 0}
+
+    assert load_partition(directory(files), clean_shutdown=True) == Need(LOG, Content.BATCHES)
+    assert load_partition(directory(files), clean_shutdown=False) == Need(LOG, Content.CHECKED_BATCHES)
+    assert isinstance(loaded(files, log_of(batch())), LoadOutcome)
+
+
+def test_a_file_that_can_not_be_read_is_an_io_exception():
+    outcome = loaded({LOG: 100, INDEX: 0}, {}, unreadable=frozenset({LOG}))
+    assert isinstance(outcome, LoadOutcome)
+    assert outcome.failure == LoadFailure("IOException", f"Could not read file {LOG}", is_io=True)
+    assert outcome.changes == ()
+
+    outcome = loaded({LOG: 100, INDEX: 0}, {}, unreadable=frozenset({EPOCHS}))
+    assert isinstance(outcome, LoadOutcome)
+    assert isinstance(outcome.failure, LoadFailure)
+    assert outcome.failure.exception == "KafkaStorageException"
+    disk = Disk(directory({LOG: 5}, unreadable=frozenset({LOG})))
+    with pytest.raises(LoadingError, match="IOException"):
+        disk.content(LOG, Content.BATCHES)
+
+
+def test_an_io_error_in_recovery_empties_the_segment_since_4_0_and_ends_the_load_before():
+    marker = batch(producer_id=7, is_control=True, end=LoadFailure("IOException", "no space left", is_io=True))
+    contents = log_of(marker, content=Content.CHECKED_BATCHES) | log_of(marker)
+
+    emptied = loaded({LOG: 100, INDEX: 0}, contents, clean=False)
+    ended = loaded({LOG: 100, INDEX: 0}, contents, clean=False, rules=loading_rules(KafkaVersion(3, 9, 1)))
+
+    assert (emptied.failure, emptied.state.log_end_offset, emptied.tree[LOG]) == (Absent.NOT_APPLICABLE, 0, 0)
+    assert (ended.failure.exception, ended.tree[LOG]) == ("IOException", 100)
+
+
+def test_a_segment_that_spans_too_many_offsets_is_not_modelled_and_one_with_lower_offsets_ends_the_start():
+    far = batch(base=1 << 40)
+    contents = log_of(far) | log_of(far, content=Content.CHECKED_BATCHES)
+    assert isinstance(loaded({LOG: 100, INDEX: 0}, contents, clean=False), Unpredictable)
+
+    below = batch(base=-5)
+    contents = log_of(below) | log_of(below, content=Content.CHECKED_BATCHES)
+    outcome = loaded({LOG: 100, INDEX: 0}, contents, clean=False)
+    assert outcome.failure.exception == "IllegalArgumentException"
+
+
+def test_indexes_and_messages_that_lead_nowhere_are_not_modelled():
+    entry = {Need(INDEX, Content.OFFSET_INDEX): ((0, -8),)}
+    assert isinstance(loaded({LOG: 100, INDEX: 8}, entry), Unpredictable)
+    compressed = batch(magic=1, is_compressed_message=True)
+    assert isinstance(loaded({LOG: 100, INDEX: 0}, log_of(compressed)), Unpredictable)
+
+
+def test_a_header_that_the_file_ends_in_is_thrown_where_it_is_read():
+    short = batch(header_failure=LoadFailure("KafkaException", "Failed to load record batch"))
+
+    assert loaded({LOG: 100, INDEX: 0}, log_of(short)).failure.exception == "KafkaException"
+    disk = Disk(directory({}))
+    with pytest.raises(LoadingError, match="KafkaException"):
+        Producers(disk, LoadSettings()).load([short])
+
+
+def test_a_version_of_the_topic_id_file_above_0_is_refused_up_to_3_6():
+    files = {LOG: 0, INDEX: 0, "partition.metadata": 40}
+    contents = {Need("partition.metadata", Content.PARTITION_METADATA): TopicIdFile(1, "A")}
+
+    assert loaded(files, contents).failure is Absent.NOT_APPLICABLE
+    before = loaded(files, contents, rules=loading_rules(KafkaVersion(3, 6, 2)))
+    assert before.failure.exception == "KafkaStorageException"
+
+
+def test_an_open_transaction_past_the_log_end_is_refused_up_to_3_7():
+    snapshot = f"{1:020d}.snapshot"
+    files = {LOG: 100, INDEX: 0, snapshot: 56}
+    contents = log_of(batch()) | {Need(snapshot, Content.SNAPSHOT): (ProducerState(7, 0, -1, 0, 900),)}
+
+    assert loaded(files, contents).state.last_stable_offset == 1
+    before = loaded(files, contents, rules=loading_rules(KafkaVersion(3, 7, 1)))
+    assert before.failure.exception == "OffsetOutOfRangeException"
+
+
+def test_an_index_that_is_longer_than_its_largest_length_ends_the_start():
+    disk = Disk(directory({"a": 80, "b": 120}))
+
+    for index in (OffsetIndex(disk, "a", 0, 40, "r"), TimeIndex(disk, "b", 0, 40, "r")):
+        with pytest.raises(LoadingError, match="IllegalArgumentException"):
+            index.resize(40)
+
+
+def test_a_full_index_takes_no_entry():
+    disk = Disk(directory({}))
+    offsets, times = OffsetIndex(disk, "a", 0, 8, "r"), TimeIndex(disk, "b", 0, 24, "r")
+    offsets.reset()
+    offsets.append(3, 5)
+    times.append(5, 9)
+
+    with pytest.raises(LoadingError, match="IllegalArgumentException"):
+        offsets.append(4, 9)
+    with pytest.raises(LoadingError, match="IllegalArgumentException"):
+        times.append(6, 10)
+    with pytest.raises(LoadingError, match="InvalidOffsetException"):
+        times.append(6, 1, skips_full_check=True)
+    assert (offsets.count, times.count) == (1, 1)
+
+
+def test_an_offset_index_is_truncated_at_an_offset():
+    given = directory({"a": 24}, {Need("a", Content.OFFSET_INDEX): ((2, 10), (4, 20), (6, 30))})
+
+    for offset, kept in ((4, 1), (5, 2), (1, 0), (9, 3)):
+        index = OffsetIndex(Disk(given), "a", 0, 80, "r")
+        index.truncate(offset)
+        assert index.count == kept, offset
+
+
+def test_lookups_look_in_the_warm_end_first():
+    entries = tuple((at * 2, at * 10) for at in range(3000))
+    disk = Disk(directory({"a": 24_000}, {Need("a", Content.OFFSET_INDEX): entries}))
+    index = OffsetIndex(disk, "a", 0, 24_000, "r")
+
+    assert [index.lookup(at) for at in (-1, 0, 1, 7, 4000, 5999, 99_999)] == [0, 0, 0, 30, 20_000, 29_990, 29_990]
+
+
+def test_a_segment_without_batches_has_nothing_to_truncate_and_no_read_ends_before_it_begins():
+    empty = Segment(Disk(directory({LOG: 0, INDEX: 0})), 0, LoadSettings(), LoadingRules())
+    assert empty.truncate_to_base() == 0
+    contents = log_of(batch(), batch(100, 1)) | {Need(INDEX, Content.OFFSET_INDEX): ()}
+    two = Segment(Disk(directory({LOG: 200, INDEX: 0}, contents)), 0, LoadSettings(), LoadingRules())
+    with pytest.raises(LoadingError, match="IllegalArgumentException"):
+        two.read(1, 0)
+
+
+def test_messages_of_magic_1_bring_no_epoch():
+    contents = log_of(batch(magic=1), content=Content.CHECKED_BATCHES) | log_of(batch(magic=1))
+
+    assert loaded({LOG: 100, INDEX: 0}, contents, clean=False).state.epochs == ()
+
+
+def test_an_open_transaction_in_a_gap_is_found_in_the_next_segment():
+    later, snapshot = f"{8:020d}", f"{9:020d}.snapshot"
+    files = {LOG: 100, INDEX: 0, f"{later}.log": 100, f"{later}.index": 0, snapshot: 56}
+    contents = log_of(batch()) | {
+        Need(f"{later}.log", Content.BATCHES): Batches(batches=(batch(base=8),), end=100),
+        Need(f"{later}.index", Content.OFFSET_INDEX): (),
+        Need(snapshot, Content.SNAPSHOT): (ProducerState(7, 0, -1, 0, 4),),
+    }
+
+    assert loaded(files, contents).state.last_stable_offset == 8
+
+
+def test_aborted_transactions_must_rise():
+    index = TxnIndex(Disk(directory({})), "t", 0)
+    index.reset()
+    index.append(5)
+
+    with pytest.raises(LoadingError, match="IllegalArgumentException"):
+        index.append(5)
+    known = TxnIndex(Disk(directory({"t": 34}, {Need("t", Content.TXN_INDEX): (AbortedEntry(0, 9),)})), "t", 10)
+    assert known.is_corrupt()
+
+
+def test_producers_refuse_what_their_log_can_not_hold():
+    producers = Producers(Disk(directory({})), LoadSettings())
+    with pytest.raises(LoadingError, match="IllegalArgumentException"):
+        producers.complete(CompletedTransaction(7, 0, 1, is_aborted=True))
+    marker = {"producer_id": 7, "is_control": True}
+    with pytest.raises(LoadingError, match="InvalidRecordException"):
+        producers.take_in(batch(**marker, end=LoadFailure("InvalidRecordException", "no marker")))
+    assert producers.take_in(batch(**marker)) is None
+    assert (
+        producers.take_in(batch(**marker, end=TransactionEnd(is_abort=True, coordinator_epoch=3, timestamp=9))) is None
+    )
+    assert producers.by_id[7].coordinator_epoch == 3
+
+
+def test_a_snapshot_over_a_longer_file_breaks_its_checksum():
+    disk = Disk(
+        directory(
+            {"5.snapshot": 10, f"{5:020d}.snapshot": 400}, {Need("5.snapshot", Content.SNAPSHOT): LoadFailure("C", "c")}
+        )
+    )
+    producers = Producers(disk, LoadSettings())
+    producers.reload(0, 9)
+    producers.map_end = 5
+    producers.take_snapshot()
+
+    assert disk.length(f"{5:020d}.snapshot") == 400
+    assert isinstance(disk.content(f"{5:020d}.snapshot", Content.SNAPSHOT), LoadFailure)
+
+
+def test_epoch_entries_can_not_be_negative():
+    cache = EpochCache(Disk(directory({})), LoadingRules())
+    cache.found(-1, -5)
+    with pytest.raises(LoadingError, match="IllegalArgumentException"):
+        cache.found(0, -5)
+    cache.found(2, 7)
+    assert cache.epochs == (EpochEntry(2, 7),)
+
+
+def test_what_happened_to_a_file_that_went_and_came_back():
+    disk = Disk(directory({"a": 5, "b": 6}))
+    disk.delete("a", "gone")
+    disk.create("a", 7, "again")
+    disk.rename("b", "c", "moved")
+    disk.rename("a", "c", "over it")
+
+    told = {(change.name, change.action, change.to_name) for change in disk.changes()}
+    assert told == {
+        ("a", FileAction.DELETE, Absent.NOT_APPLICABLE),
+        ("b", FileAction.DELETE, Absent.NOT_APPLICABLE),
+        ("c", FileAction.CREATE, Absent.NOT_APPLICABLE),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "partition"),
+    [
+        ("orders-0", ("orders", 0)),
+        ("a-b-12", ("a-b", 12)),
+        ("orders-1.0a-delete", ("orders", 1)),
+        ("orders-1-delete", None),
+        ("lost+found", None),
+        ("-1", None),
+        ("orders-", None),
+        ("orders-99999999999", None),
+    ],
+)
+def test_names_of_directories(name, partition):
+    assert partition_of_directory(name) == partition
+
+
+def test_names_of_files():
+    assert (padded(5), padded(-5)) == (f"{5:020d}", f"-{5:020d}")
+    assert (offset_of("+7.log"), offset_of("0008.index")) == (7, 8)
+    for wrong in ("x.log", ".log", "9223372036854775808.log"):
+        with pytest.raises(LoadingError, match="NumberFormatException"):
+            offset_of(wrong)
+
+
+def test_versions_that_are_not_modelled_are_refused():
+    for version in (KafkaVersion(2, 8), KafkaVersion(3, 2, 3), KafkaVersion(4, 4)):
+        with pytest.raises(ValueError, match="not modelled"):
+            loading_rules(version)
+    assert len({loading_rules(version) for version in distinct_rules()}) == len(distinct_rules())
+
+
+STATE = LoadedState(log_start_offset=0, log_end_offset=9, recovery_point=9, last_stable_offset=9, epochs=())
+OPEN = LoadedState(log_start_offset=0, log_end_offset=9, recovery_point=9, last_stable_offset=4, epochs=())
+STORAGE = LoadFailure("KafkaStorageException", "malformed", is_io=True)
+CORRUPT = LoadFailure("CorruptRecordException", "record size 0")
+
+
+def load(name, *, log_dir="a", state=STATE, failure=Absent.NOT_APPLICABLE):
+    outcome = LoadOutcome(
+        state=state if failure is Absent.NOT_APPLICABLE else Absent.NOT_APPLICABLE,
+        failure=failure,
+        tree={},
+        changes=(),
+        scanned=(),
+        deleted_segments=(),
+        written={},
+        origins={},
+    )
+    return LogLoad(log_dir, name, outcome)
+
+
+DIRS = (LoadedLogDir("a", clean=True), LoadedLogDir("b", clean=True))
+MALFORMED = (LoadedLogDir("a", clean=True, malformed_checkpoint=STORAGE), LoadedLogDir("b", clean=True))
+
+
+@pytest.mark.parametrize(
+    ("log_dirs", "loads", "result", "exception", "offline"),
+    [
+        (DIRS, [load("t-0"), load("t-1", log_dir="b")], StartResult.STARTS, Absent.NOT_APPLICABLE, ()),
+        (DIRS, [load("t-0", failure=CORRUPT)], StartResult.EXITS, "CorruptRecordException", ()),
+        (DIRS, [load("t-0", failure=STORAGE)], StartResult.DIRECTORY_OFFLINE, "KafkaStorageException", ("a",)),
+        (DIRS[:1], [load("t-0", failure=STORAGE)], StartResult.EXITS, "KafkaStorageException", ("a",)),
+        (DIRS, [load("t-0"), load("t-0", log_dir="b")], StartResult.EXITS, "IllegalStateException", ()),
+        (DIRS, [load("t-0"), load("t-0.x-future", log_dir="b")], StartResult.STARTS, Absent.NOT_APPLICABLE, ()),
+        (MALFORMED, [load("t-0")], StartResult.DIRECTORY_OFFLINE, "KafkaStorageException", ("a",)),
+        (MALFORMED, [load("t-0", state=OPEN)], StartResult.EXITS, "KafkaStorageException", ()),
+        (MALFORMED, [load("t-0", failure=STORAGE)], StartResult.DIRECTORY_OFFLINE, "KafkaStorageException", ("a",)),
+        (
+            MALFORMED,
+            [load("t-0", log_dir="b", state=OPEN)],
+            StartResult.DIRECTORY_OFFLINE,
+            "KafkaStorageException",
+            ("a",),
+        ),
+    ],
+)
+def test_how_a_start_ends(log_dirs, loads, result, exception, offline):
+    start = start_of(log_dirs, loads)
+
+    assert isinstance(start, Start)
+    assert (start.result, start.exception, start.offline) == (result, exception, offline)
+
+
+def test_what_can_not_be_told_of_one_log_can_not_be_told_of_the_start_but_an_exit_is_certain():
+    unknown = LogLoad("a", "t-1", Unpredictable("split"))
+
+    assert start_of(DIRS, [unknown, load("t-0")]) == Unpredictable("split")
+    certain = start_of(DIRS, [unknown, load("t-0", failure=CORRUPT)])
+    assert isinstance(certain, Start)
+    assert certain.result is StartResult.EXITS
+    assert start_of(MALFORMED, [unknown]) == Unpredictable("split")
+
+
+def test_which_directories_are_loaded():
+    assert [
+        is_loaded(name)
+        for name in ("t-0", "t-0.x-delete", "lost+found", "__cluster_metadata-0", "remote-log-index-cache")
+    ] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_not_modelled_is_no_exception_of_kafka():
+    assert not issubclass(NotModelledError, LoadingError)

@@ -1,0 +1,16 @@
+"""The top of a page claims no more than the state of its answer."""
+
+import pytest
+
+from kforensics.findings.answers.model import CALM, STATES, Answer, State
+from kforensics.render.html.verdict import verdict_of
+
+PAGES = ("explain", "fleet audit", "fleet report")
+
+
+@pytest.mark.parametrize("state", sorted({state for command in PAGES for state in STATES[command]}))
+def test_only_calm_states_have_a_tick(state):
+    verdict = verdict_of(Answer(state=State(state), headline="It is so."))
+
+    assert (verdict.tone == "good") == (verdict.mark == "✓") == (state in CALM)
+    assert verdict.words

@@ -1,0 +1,105 @@
+"""Every result of every command can be written in the formats that the table names, and in no other."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+import kforensics
+from kforensics.cli.app import COMMANDS, app
+from kforensics.cli.fleet import fleet
+from kforensics.commands import simulate
+from kforensics.errors import UsageError
+from kforensics.findings.answers.model import STATES
+from kforensics.render.emit import CONTENT, WRITERS, emit, flattener, formats_of, require_format, shapes_of, writer_of
+from kforensics.render.view import OutputFormat, View
+
+NAMES = sorted(
+    {command.__name__ for command in COMMANDS}
+    | {f"fleet {one.callback.__name__}" for one in fleet.registered_commands if one.callback}
+)
+SHAPES = sorted({shape for name in NAMES for shape in shapes_of(name)})
+
+
+def results(fixtures: Path, tmp_path: Path) -> dict[str, Callable[[], Any]]:
+    """A result of each shape that needs no Spark."""
+    node = fixtures / "unclean-election" / "broker-2"
+    manifest = tmp_path / "manifest"
+    manifest.write_text("".join(kforensics.seal(node, jobs=1).body.pieces))
+    explored = simulate.ExploreRequest(model="hw")
+    return {
+        "ls": lambda: kforensics.ls(node),
+        "dump": lambda: kforensics.dump(node / "orders-0"),
+        "diff": lambda: kforensics.diff(node, jobs=1),
+        "explain": lambda: kforensics.explain(node, jobs=1),
+        "verify": lambda: kforensics.verify(node, jobs=1),
+        "metadata": lambda: kforensics.metadata(node),
+        "seal manifest": lambda: kforensics.seal(node, jobs=1),
+        "seal check": lambda: kforensics.check_seal(manifest, node, jobs=1),
+        "simulate list": lambda: simulate.run(simulate.ListRequest()),
+        "simulate replay": lambda: simulate.run(simulate.ReplayRequest(scenario="hw-loss")),
+        "simulate explore": lambda: simulate.run(explored),
+        "simulate write": lambda: simulate.run(
+            simulate.WriteRequest(directory=tmp_path / "written", scenario="hw-loss", to_json=repr)
+        ),
+    }
+
+
+def test_every_command_has_writers_for_people_and_for_programs():
+    assert {shape for shape, _ in WRITERS} == set(SHAPES)
+    for shape in SHAPES:
+        assert {OutputFormat.TEXT, OutputFormat.JSON} <= set(formats_of(shape))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("chosen", OutputFormat)
+def test_every_command_and_format_has_a_writer_or_a_refusal(shape, chosen):
+    if (shape, chosen) in WRITERS:
+        assert callable(writer_of(shape, chosen))
+    else:
+        with pytest.raises(UsageError, match=f"--format {chosen} is not offered by this command; it has text, json"):
+            writer_of(shape, chosen)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_help_names_the_formats_of_the_table(name):
+    command: Any = get_command(app)
+    for word in name.split():
+        command = command.commands[word]
+    option = next(one for one in command.params if one.name == "output_format")
+    assert option.metavar == "|".join(formats_of(*shapes_of(name)))
+
+
+def test_every_shape_is_written_in_every_format_and_ends_with_the_code_of_its_state(fixtures, tmp_path):
+    made = results(fixtures, tmp_path)
+    assert set(SHAPES) - set(made) == {"fleet audit", "fleet report", "fleet comparison", "fleet scan"}
+    for shape, make in made.items():
+        for chosen in formats_of(shape):
+            if shape == "simulate write" and (tmp_path / "written").exists():
+                continue
+            result = make()
+            if chosen is OutputFormat.BRIEF and result.answer is None:
+                continue
+            text = "".join(emit(result, chosen, View(width=80)))
+            assert result.shape == shape
+            assert text.endswith("\n") or not text
+            assert result.exit_code in {0, 1, 3}
+            if result.answer is None:
+                continue
+            assert result.answer.state in STATES[result.command]
+            if chosen is OutputFormat.TEXT and shape not in CONTENT:
+                assert " ".join(text.split()).startswith(" ".join(result.answer.headline.split()))
+            if chosen is OutputFormat.JSON and shape not in CONTENT:
+                assert f'"state": "{result.answer.state}"' in text
+
+
+def test_a_format_of_one_shape_is_refused_for_another():
+    require_format(OutputFormat.HTML, *shapes_of("simulate"))
+    with pytest.raises(UsageError, match="--format html"):
+        require_format(OutputFormat.HTML, "simulate list")
+
+
+def test_only_documents_and_lines_keep_flat_reports():
+    assert [one for one in OutputFormat if flattener(one)] == [OutputFormat.JSON, OutputFormat.JSONL]

@@ -1,0 +1,97 @@
+"""Whole screens of each command at 80 columns, held against the ones in `__snapshots__`.
+
+`pytest tests/screens --snapshot-update` renews them after a change of words; the change of each screen is then part of the review.
+"""
+
+import re
+import shlex
+
+import pytest
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+
+from kforensics.cli.app import run
+
+SEGMENT = f"{0:020d}.log"
+UNCLEAN, CALM, DAMAGED = "unclean-election-4.x", "benign-rolling-restart-4.x", "power-cut-2.8"
+LOSS, QUORUM = "hw-loss-0.10", "kraft-quorum-3x"
+FINAL = "snapshots/99-final"
+KILLED = "snapshots/02-old-leader-killed/broker-1"
+"""The leader of all records, which the election left behind."""
+
+SCREENS = {
+    "ls": [(UNCLEAN, f"ls {FINAL}"), (LOSS, f"ls {FINAL}"), (DAMAGED, "ls snapshots/02-after-power-loss")],
+    "diff": [
+        (UNCLEAN, f"diff {KILLED} {FINAL}/broker-2 {FINAL}/broker-3 {FINAL}/controller-100"),
+        (CALM, f"diff {FINAL}"),
+        (LOSS, "diff snapshots/01-a-killed-live"),
+    ],
+    "explain": [
+        (UNCLEAN, f"explain {FINAL} logs --before snapshots/02-old-leader-killed"),
+        (CALM, f"explain {FINAL} logs"),
+        (LOSS, f"explain {FINAL} --before snapshots/01-a-killed-live"),
+    ],
+    "verify": [
+        (UNCLEAN, f"verify {FINAL}"),
+        (DAMAGED, "verify snapshots/02-after-power-loss"),
+        ("silent-divergence-4.x", "verify snapshots/03-follower-tampered"),
+    ],
+    "metadata": [
+        (UNCLEAN, f"metadata {FINAL} --topic orders --partition 0"),
+        (CALM, f"metadata {FINAL} --broker 2"),
+        (QUORUM, f"metadata {FINAL}/controller-101 --at 20"),
+    ],
+    "dump": [
+        (UNCLEAN, f"dump {FINAL}/broker-2/orders-0/{SEGMENT} --from-offset 55 --to-offset 65"),
+        (LOSS, f"dump {FINAL}/broker-1/kafka-logs/replication-offset-checkpoint"),
+        (QUORUM, f"dump {FINAL}/controller-101/__cluster_metadata-0/leader-epoch-checkpoint"),
+    ],
+    "seal": [
+        (UNCLEAN, f"seal {FINAL}/broker-2 -o manifest.json"),
+        (CALM, f"seal {FINAL} -o manifest.json"),
+        (DAMAGED, "seal logs -o manifest.json"),
+    ],
+    "simulate": [
+        (UNCLEAN, "simulate --list"),
+        (UNCLEAN, "simulate hw-loss --protocol hw"),
+        (UNCLEAN, "simulate --explore kip-101 --invariant WeakIsr"),
+    ],
+    "fleet": [(name, f"fleet scan {FINAL} --normal-priority -o facts") for name in (UNCLEAN, CALM, LOSS)],
+}
+
+
+class Screen(SingleFileSnapshotExtension):
+    """One readable file for each screen."""
+
+    file_extension = "txt"
+    _write_mode = WriteMode.TEXT
+
+
+@pytest.fixture
+def screen(snapshot):
+    return snapshot.use_extension(Screen)
+
+
+@pytest.mark.parametrize(
+    ("recording", "line"),
+    [
+        pytest.param(recording, line, id=f"{command}-{number}-{recording}")
+        for command, screens in SCREENS.items()
+        for number, (recording, line) in enumerate(screens, 1)
+    ],
+)
+def test_screen(screen, incident, recording, line, tmp_path, monkeypatch, capsys):
+    for name in ("snapshots", "logs"):
+        (tmp_path / name).symlink_to(incident(recording) / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    code = run(shlex.split(line))
+
+    printed = capsys.readouterr()
+    shown = f"$ kforensics {line}\n{printed.out}{printed.err}exit code {code}\n"
+    assert _without_what_differs_each_time(shown) == screen
+
+
+def _without_what_differs_each_time(shown: str) -> str:
+    """A manifest names times and inodes of the unpacked files, so its hash is another one each time."""
+    return re.sub(r"\b[0-9a-f]{64}\b", "<sha256>", shown)

@@ -1,0 +1,30 @@
+"""Evidence taken away from random histories of all four protocols: `diff` becomes unsure, never calm.
+
+More of them, as KFORENSICS_SEEDS=10000 pytest tests/simulation/test_less_evidence.py -n auto; one again, as KFORENSICS_SEED=4711.
+"""
+
+import os
+import shutil
+
+import pytest
+
+from kforensics.protocol.outcome import ProtocolName
+from kforensics.simulation.random_history import random_cluster
+from tests.simulation.less_evidence import diff_with_less
+
+SEEDS = int(os.environ.get("KFORENSICS_SEEDS", "100"))
+ONE_SEED = os.environ.get("KFORENSICS_SEED")
+SHARES = 4
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("protocol", list(ProtocolName))
+def test_diff_is_not_calm_without_proof(protocol, share, tmp_path):
+    seeds = range(share, SEEDS // len(ProtocolName), SHARES)
+    for seed in ([int(ONE_SEED)] if share == 0 else []) if ONE_SEED else seeds:
+        directory = tmp_path / f"{seed}"
+        wrong = diff_with_less(
+            random_cluster(seed, protocol=protocol), directory, seed, protocol_is_told=bool(seed % 2)
+        )
+        assert not wrong, f"seed {seed} under {protocol}: {wrong[:5]}"
+        shutil.rmtree(directory)

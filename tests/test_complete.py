@@ -1,0 +1,224 @@
+"""Every kind of a thing has what every kind needs: a row, words, a rule, a line in the docs, a caller, a recording."""
+
+import ast
+import os
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import kforensics
+from kforensics import schema
+from kforensics.damage import Absent
+from kforensics.evidence.event_kinds import LOGGED_EVENTS, EventKind, words_of
+from kforensics.findings.catalogue import CATALOGUE
+from kforensics.formats.log_lines.event import DECISIVE, FOLDED, LogEventKind
+from kforensics.formats.log_lines.message import SHAPES
+from kforensics.protocol.versions import METADATA_VERSION_LEVELS
+from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
+from kforensics.reconcile.timeline.events import TimelineEntry
+from kforensics.render.events import sentence
+from kforensics.source.naming import FileKind
+from kforensics.units import TopicPartition
+from tests.conftest import ROOT
+
+PACKAGE = ROOT / "kforensics"
+JSON_DOCS = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+SCHEMA = PACKAGE / "schema" / "common.json"
+
+RECORDED_CAUSES = {
+    CauseName.UNCLEAN_ELECTION: "unclean-election-2.8",
+    CauseName.POWER_LOSS: "power-cut-2.8",
+    CauseName.HIGH_WATERMARK: "hw-loss-0.10",
+    CauseName.UNCOMMITTED_TAIL: "acks1-tail-1.1",
+    CauseName.LAST_REPLICA_STANDING: "last-standing-3.3",
+    CauseName.DAMAGE: "damaged-leader-2.8",
+    CauseName.RECREATED_TOPIC: "reassignment-jbod-2.8",
+}
+MADE_CAUSES = {CauseName.RECOVERY, CauseName.DISK_REPLACED, CauseName.UNKNOWN}
+"""Of which no recording is known; `tests/reconcile/history/test_causes.py` makes them."""
+
+IN_METADATA_ONLY = {
+    EventKind.PARTITION_CREATED,
+    EventKind.LEADER_EPOCH_BUMP,
+    EventKind.ELR_CHANGE,
+    EventKind.DIRECTORY_CHANGE,
+    EventKind.BROKER_CONTROLLED_SHUTDOWN,
+    EventKind.BROKER_LOG_DIRS,
+    EventKind.CONTROLLER_REGISTERED,
+    EventKind.FEATURE_CHANGE,
+    EventKind.SNAPSHOT,
+    EventKind.TRANSACTION_ABORTED,
+}
+"""Events that no timeline has; `metadata` shows each with its fields."""
+
+WITHOUT_AN_ENTRY = {
+    LogEventKind.CLUSTER_NAMED,
+    LogEventKind.CONFIGURATION,
+    LogEventKind.EPOCH_ASSIGNED,
+    LogEventKind.FETCH_OFFSET_RESET,
+    LogEventKind.FOLLOWER_START,
+    LogEventKind.FULL_TRUNCATION,
+    LogEventKind.HIGH_WATERMARK_LOADED,
+    LogEventKind.HIGH_WATERMARK_MISSING,
+    LogEventKind.ISR_EXPAND,
+    LogEventKind.ISR_SHRINK,
+    LogEventKind.ISR_UPDATED,
+    LogEventKind.LEADER_AND_ISR,
+    LogEventKind.LEADER_SELECTED,
+    LogEventKind.LEADER_START,
+    LogEventKind.LOG_LOADED,
+    LogEventKind.METADATA_TRUNCATION,
+    LogEventKind.PARTITION_CHANGE,
+    LogEventKind.PARTITION_ONLINE,
+    LogEventKind.REASSIGNMENT,
+    LogEventKind.RECOVERY_TRUNCATION,
+    LogEventKind.REPLICAS_ASSIGNED,
+    LogEventKind.SEGMENTS_TRUNCATED,
+    LogEventKind.SEGMENT_RECOVERY,
+    LogEventKind.TOPIC_DELETED,
+    LogEventKind.TRUNCATION,
+    LogEventKind.TRUNCATION_BELOW_HIGH_WATERMARK,
+    LogEventKind.TRUNCATION_DECISION,
+    LogEventKind.TRUNCATION_WITHOUT_EFFECT,
+    LogEventKind.UNCLEAN_ELECTION,
+    LogEventKind.VERSION,
+}
+"""Lines that are read together with others: leaderships, truncations, topics, moves, versions, settings."""
+
+
+@pytest.mark.parametrize("event", [event for event in EventKind if event not in IN_METADATA_ONLY])
+def test_every_event_of_a_timeline_has_a_sentence(event):
+    entry = TimelineEntry(kind=event, time_ms=0, broker_id=1, topic_partition=TopicPartition("orders", 0))
+    names = "orders-0"
+    plain = f"broker 1: {event.replace('-', ' ')} of orders-0"
+
+    assert sentence(entry, names) != plain
+
+
+def test_a_field_that_a_line_lacks_takes_its_words_along():
+    entry = TimelineEntry(kind=EventKind.INVALID_RECORDS, time_ms=0, broker_id=1, detail={"position": 7})
+
+    assert sentence(entry, "") == "broker 1 finds invalid records at byte 7"
+    assert sentence(entry, "t-0") == "broker 1 finds invalid records of t-0 at byte 7"
+
+
+def test_words_name_only_what_their_lines_may_have():
+    for kind, row in LOGGED_EVENTS.items():
+        assert set(re.findall(r"\{(\w+)\}", row.words)) <= {"broker", "names", *row.fields}, kind
+        assert row.words in {"", words_of(row.event)}
+
+
+def test_every_kind_of_line_has_a_text_and_a_use():
+    assert {shape.kind for shape in SHAPES} == set(LogEventKind)
+    assert WITHOUT_AN_ENTRY | set(LOGGED_EVENTS) == set(LogEventKind)
+    assert WITHOUT_AN_ENTRY & set(LOGGED_EVENTS) == set()
+    assert set(LogEventKind) >= FOLDED | DECISIVE
+
+
+@pytest.mark.parametrize("kind", sorted(WITHOUT_AN_ENTRY))
+def test_every_kind_of_line_without_an_entry_is_asked_for(kind):
+    name = LogEventKind(kind).name
+    users = [path for path in PACKAGE.rglob("*.py") if "log_lines" not in path.parts]
+
+    assert [path for path in users if re.search(rf"\bKind\.{name}\b|\bLogEventKind\.{name}\b", path.read_text())]
+
+
+@pytest.mark.parametrize("event", EventKind)
+def test_every_event_is_in_the_docs(event):
+    assert f"| `{event}` |" in JSON_DOCS
+
+
+def test_the_schemas_list_every_kind():
+    lists = {"event-kind": EventKind, "file-kind": FileKind}
+    if os.environ.get("RENEW_SCHEMA"):
+        _renew(lists)
+    definitions = schema.load("common")["$defs"]
+
+    assert {name: definitions[name]["enum"] for name in lists} == {name: list(kinds) for name, kinds in lists.items()}
+
+
+def _renew(lists) -> None:
+    text = SCHEMA.read_text(encoding="utf-8")
+    for name, kinds in lists.items():
+        words = textwrap.fill(", ".join(f'"{kind}"' for kind in kinds), 112, break_on_hyphens=False)
+        block = textwrap.indent(words, " " * 8)
+        text = re.sub(rf'("{name}": {{[^}}]*?"enum": \[\n).*?(\n      \])', rf"\1{block}\2", text, flags=re.DOTALL)
+    SCHEMA.write_text(text, encoding="utf-8")
+
+
+def test_every_cause_has_words_and_stands_in_the_docs():
+    assert set(CAUSE_WORDS) == set(CauseName)
+    assert {cause for cause in CauseName if f"`{cause}`" not in JSON_DOCS} == set()
+    assert {*RECORDED_CAUSES, *MADE_CAUSES} == set(CauseName)
+
+
+@pytest.mark.parametrize("cause", sorted(RECORDED_CAUSES))
+def test_every_cause_is_that_of_a_recording(incident, cause):
+    root = incident(RECORDED_CAUSES[CauseName(cause)])
+    *before, final = sorted((root / "snapshots").iterdir())
+    result = kforensics.explain([final, root / "logs"], before=before, jobs=1)
+
+    assert cause in _causes(result.body)
+
+
+def _causes(explanation) -> set[CauseName]:
+    incidents = explanation.incidents
+    return {one.cause.name for incident in incidents for one in incident.truncations} | {
+        one.cause for incident in incidents for one in incident.losses
+    }
+
+
+def test_the_newest_recording_has_a_known_metadata_version(incident):
+    highest = 0
+    for name in ("benign-rolling-restart-4.x", "min-isr-4.1", "unclean-election-4.x"):
+        result = kforensics.metadata([incident(name) / "snapshots" / "99-final"])
+        level = result.body.state.metadata_version
+        assert not isinstance(level, Absent)
+        assert level in METADATA_VERSION_LEVELS
+        highest = max(highest, level)
+
+    assert highest >= 30
+
+
+def test_every_finding_is_made_somewhere():
+    catalogue = PACKAGE / "findings" / "catalogue.py"
+    made = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py") if path != catalogue)
+
+    assert {code for code in CATALOGUE if f'"{code}"' not in made} == set()
+
+
+def public_functions(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
+
+
+def test_every_rule_of_the_protocol_is_asked_by_who_reconciles_or_simulates():
+    """From the callers outside of `protocol/` through what its own functions use."""
+    rules = {name: path for path in (PACKAGE / "protocol").glob("*.py") for name in public_functions(path)}
+    uses = {
+        node.name: _names(node)
+        for path in (PACKAGE / "protocol").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+    }
+    outside = [path for path in PACKAGE.rglob("*.py") if "protocol" not in path.parts]
+    reached = {
+        name for path in outside for name in _names(ast.parse(path.read_text(encoding="utf-8"))) if name in rules
+    }
+    left = list(reached)
+    while left:
+        for name in uses.get(left.pop(), ()):
+            if name in uses and name not in reached:
+                reached.add(name)
+                left.append(name)
+
+    assert set(rules) - reached == set()
+
+
+def _names(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | {
+        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)
+    }
