@@ -35,7 +35,7 @@ def predict_answer(
         kafka_source: `given` or `assumed`.
         differing: versions that the evidence allows too and that end otherwise on these files.
         without: paths that were taken as not there.
-        has_zookeeper_node: some node is a broker with ZooKeeper, or can't be told to be none.
+        has_zookeeper_node: some node is a broker with ZooKeeper, or is not known to be none.
         left_out: inputs that are a partition directory alone, which can't be played.
         has_problems: something could not be read.
         has_metadata_log: some node holds the log of a metadata quorum.
@@ -92,18 +92,18 @@ def _headline(
 ) -> str:
     version = f"Kafka {kafka}" if kafka_source == "given" else f"Kafka {kafka}, which is assumed"
     lost = _lost(logs)
-    told = {
+    sentences = {
         State.WILL_NOT_START: lambda: _not_starting(starts, inputs, version) + (f" {lost}" if lost else ""),
         State.LOSES: lambda: f"By {version} all logs load. {lost}",
         State.UNKNOWN: lambda: (
-            f"What {version} makes of these logs can't be told for all of them." + (f" {lost}" if lost else "")
+            f"What {version} makes of these logs is not known for all of them." + (f" {lost}" if lost else "")
         ),
         State.STARTS_AND_REPAIRS: lambda: (
             f"By {version} all {_count(logs)} load and no record is discarded; files of {_changed(logs)} change."
         ),
         State.STARTS_UNCHANGED: lambda: f"By {version} all {_count(logs)} load as they are.",
     }
-    words = told[state]()
+    words = sentences[state]()
     if not all(start.clean for start in starts if start.number == 1):
         words += " No clean stop: the logs are recovered, as after a crash now."
     return words
@@ -141,7 +141,7 @@ def _lost(logs: Sequence[PredictedLog]) -> str:
 
 
 def _last_losing(logs: Sequence[PredictedLog]) -> list[PredictedLog]:
-    """The logs that lose records, each once: a later start that cuts the same log again counts what it cuts."""
+    """The logs that lose records, each once: a later start that truncates the same log again counts what it truncates."""
     return [log for log in logs if log.lost.records]
 
 
