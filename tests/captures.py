@@ -15,6 +15,7 @@ from typing import Any
 from kforensics.cli.app import run
 from kforensics.commands.capture import CaptureRequest
 from kforensics.commands.capture import run as capture
+from kforensics.source.capture import split_at_capture
 
 
 def take(paths: Sequence[Path], out: Path, **options: Any) -> Path:
@@ -31,8 +32,10 @@ def document(command: str, paths: Sequence[Path | str], *options: str) -> tuple[
     if not out.getvalue():
         return {"error": errors.getvalue()}, code
     found = json.loads(out.getvalue())
-    given = {str(one) for one in (*paths, *options)}
-    names = sorted({one["path"] for one in found.get("inputs", ())} | given, key=len, reverse=True)
+    given = {str(one) for one in (*paths, *options)} | {one["path"] for one in found.get("inputs", ())}
+    captured = [one.place() for name in given if (one := split_at_capture(Path(name))) is not None]
+    given |= {capture.origin(inner) for capture, inner in captured if inner}
+    names = sorted(given, key=len, reverse=True)
     text = json.dumps(found, sort_keys=True)
     for name in (name for name in names if "/" in name):
         text = text.replace(json.dumps(name)[1:-1], "INPUT")

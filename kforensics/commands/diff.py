@@ -299,7 +299,7 @@ def compare(
     judged = [result.judged for result in results]
     return DiffResult(
         inputs=inputs.described,
-        answer=diff_answer(judged, inputs=inputs.described, findings=findings, problems=problems),
+        answer=diff_answer(judged, paths=_paths_on_brokers(inputs), findings=findings, problems=problems),
         partitions=tuple(results),
         findings=findings,
         problems=problems,
@@ -515,6 +515,15 @@ def records_left_behind(result: DiffResult, inputs: Inputs) -> Iterator[Problem]
                 where = capture.where(f"{inner}/{directory.path}")
                 words = f"the capture does not hold the records that would be truncated: read {where}"
                 yield Problem(input=directory.input, path=directory.path, message=words)
+
+
+def _paths_on_brokers(inputs: Inputs) -> tuple[str, ...]:
+    """The path of each input; of what was captured, that on its broker, where it can be copied."""
+    places = (one.root.place() if isinstance(one.root, CapturePath) else None for one in inputs.found)
+    return tuple(
+        one.described.path if place is None else place[0].origin(place[1])
+        for one, place in zip(inputs.found, places, strict=True)
+    )
 
 
 def _is_captured(found: FoundInput) -> bool:

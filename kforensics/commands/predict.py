@@ -8,8 +8,8 @@ from kforensics.commands.loading import DirectoryOnDisk, bytes_scanned
 from kforensics.commands.lost_records import find_lost_records, lost_pieces
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, EvidenceUnreadable, InputsRefused, UsageError
-from kforensics.evidence.discovery.inputs import FoundInput, Inputs, find_inputs, why_not_compared
+from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
+from kforensics.evidence.discovery.inputs import FoundInput, Inputs, find_inputs, refuse, why_not_compared
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need
@@ -70,7 +70,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
         The starts of each node, what each log comes to, and the answer.
 
     Raises:
-        InputsRefused: a capture among the inputs.
+        EvidenceError: a capture among the inputs.
         UsageError: a version that is not modelled, or no log directory among the inputs.
     """
     inputs = find_inputs(request.paths, why_not=why_not_compared, keep_going=request.keep_going, one_cluster=True)
@@ -115,14 +115,13 @@ def run(request: PredictRequest) -> Result[Prediction]:
 
 def _refuse_captures(inputs: Inputs) -> None:
     """Refuse captures: a start reads every batch and every index, which they do not hold."""
-    errors = []
+    errors: list[EvidenceError] = []
     for one in inputs.found:
         if isinstance(one.root, CapturePath):
             capture, inner = one.root.place()
             words = f"a capture does not hold the segments and indexes that a start reads: name {capture.where(inner)}"
             errors.append(EvidenceUnreadable(one.described.path, words))
-    if errors:
-        raise InputsRefused("predict reads the log directories themselves, not captures of them", tuple(errors))
+    refuse(errors, named=len(inputs.found))
 
 
 def _without(request: PredictRequest, inputs: Inputs) -> dict[int, frozenset[str]]:

@@ -243,6 +243,12 @@ class Capture:
 
     def where(self, inner: str) -> str:
         """What a path in the capture was on the broker, and whose broker it was."""
+        node = self.manifest.get("node")
+        node_id = node.get("node_id") if isinstance(node, dict) else None
+        return f"{self.origin(inner)} of {'its broker' if node_id is None else f'broker {node_id}'}"
+
+    def origin(self, inner: str) -> str:
+        """What a path in the capture was on the broker."""
         name, _, rest = inner.partition("/")
         roots = self.manifest.get("roots")
         known = (
@@ -253,10 +259,7 @@ class Capture:
             if isinstance(roots, list)
             else {}
         )
-        path = str(known.get("path", name)) + (f"/{rest}" if rest else "")
-        node = self.manifest.get("node")
-        node_id = node.get("node_id") if isinstance(node, dict) else None
-        return f"{path} of {'its broker' if node_id is None else f'broker {node_id}'}"
+        return str(known.get("path", name)) + (f"/{rest}" if rest else "")
 
     def folder(self, inner: str) -> Mapping[str, CapturedEntry]:
         """What a directory holds, by name.

@@ -10,7 +10,7 @@ from typer.main import get_command
 import kforensics
 from kforensics.cli.app import COMMANDS, app
 from kforensics.cli.fleet import fleet
-from kforensics.commands import predict, simulate
+from kforensics.commands import capture, predict, simulate
 from kforensics.errors import UsageError
 from kforensics.findings.answers.model import STATES
 from kforensics.render.emit import CONTENT, WRITERS, emit, flattener, formats_of, require_format, shapes_of, writer_of
@@ -36,6 +36,7 @@ def results(fixtures: Path, tmp_path: Path) -> dict[str, Callable[[], Any]]:
         "explain": lambda: kforensics.explain(node, jobs=1),
         "verify": lambda: kforensics.verify(node, jobs=1),
         "metadata": lambda: kforensics.metadata(node),
+        "capture": lambda: capture.run(capture.CaptureRequest(paths=(node,), out=None)),
         "predict": lambda: predict.run(predict.PredictRequest(paths=(node,))),
         "seal manifest": lambda: kforensics.seal(node, jobs=1),
         "seal check": lambda: kforensics.check_seal(manifest, node, jobs=1),

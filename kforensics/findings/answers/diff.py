@@ -6,7 +6,7 @@ The worst partition decides the state. The headline is a sentence about the grav
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.model import Problem
 from kforensics.findings.answers.concerns import (
     ORDER,
     Concern,
@@ -28,7 +28,7 @@ _MOST_NAMED = 5
 def diff_answer(
     judged: Sequence[JudgedPartition],
     *,
-    inputs: Sequence[Input],
+    paths: Sequence[str],
     findings: Sequence[Finding] = (),
     problems: Sequence[Problem] = (),
 ) -> Answer:
@@ -36,7 +36,7 @@ def diff_answer(
 
     Args:
         judged: every partition with its concerns.
-        inputs: what the concerns' inputs are called.
+        paths: of the inputs, where their directories can be copied.
         findings: of the whole result; several clusters, or a broker given twice, make the comparison itself unknown.
         problems: what could not be read.
     """
@@ -49,7 +49,7 @@ def diff_answer(
     state = worst_state("diff", (one.state for one in judged)) or State.UNKNOWN
     if problems and state in {State.AGREE, State.BEHIND, State.SAME_ENDS}:
         state = State.UNKNOWN
-    words = _Words(judged, state, inputs, problems)
+    words = _Words(judged, state, paths, problems)
     return Answer(
         state=state,
         headline=words.headline() + (_incomplete(problems) if problems else ""),
@@ -68,11 +68,11 @@ class _Words:
     """The sentences of an answer."""
 
     def __init__(
-        self, judged: Sequence[JudgedPartition], state: State, inputs: Sequence[Input], problems: Sequence[Problem]
+        self, judged: Sequence[JudgedPartition], state: State, paths: Sequence[str], problems: Sequence[Problem]
     ) -> None:
         self.judged = judged
         self.state = state
-        self.inputs = inputs
+        self.paths = paths
         self.problems = problems
         self.among = counted(len(judged), "partition")
         self.by_kind: dict[tuple[State, Kind], list[tuple[TopicPartition, Concern]]] = {}
@@ -268,7 +268,7 @@ class _Words:
             yield f"Keep {leader} up until its followers have caught up: what they truncate is on its disk alone meanwhile."
 
     def _copy(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        paths = dict.fromkeys(self.inputs[at].path for _, one in items for at in one.inputs if at < len(self.inputs))
+        paths = dict.fromkeys(self.paths[at] for _, one in items for at in one.inputs if at < len(self.paths))
         return "; ".join(f"cp -a {shlex.quote(path)} {shlex.quote(path.rstrip('/') + '.copy')}" for path in paths)
 
     def tell(self) -> Iterator[str]:

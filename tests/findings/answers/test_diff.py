@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.model import Problem
 from kforensics.findings.answers.concerns import Kind, judged_partition
 from kforensics.findings.answers.diff import diff_answer, partition_state
 from kforensics.findings.answers.model import State
@@ -15,7 +15,7 @@ from kforensics.reconcile.replicas.directories import GivenBroker
 from kforensics.reconcile.replicas.partition import reconcile_partition
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
 
-INPUTS = tuple(Input(path=f"disks/broker-{at}", kind="broker", broker_id=at) for at in range(5))
+PATHS = tuple(f"disks/broker-{at}" for at in range(5))
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def judged(*replicas, facts=None, records=None, **options):
 
 def answer(*reports, problems=()):
     parts = [judged_partition(one) for one in reports]
-    return diff_answer(parts, inputs=INPUTS, problems=problems)
+    return diff_answer(parts, paths=PATHS, problems=problems)
 
 
 def log(broker, end, *, epoch=0, **options):
