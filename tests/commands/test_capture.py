@@ -29,8 +29,17 @@ from tests.captures import compare_recording, document, take
 from tests.conftest import FIXTURES, ROOT, tree_state
 
 RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "incidents").glob("*.tar.xz"))
-QUICK = frozenset({"hw-loss-0.10", "power-loss-4.x", "silent-divergence-4.x", "tiered-3.9", "unclean-election-4.x"})
-"""Recordings that are compared by default: each protocol, both kinds of cluster, damage, and tiered storage."""
+QUICK = frozenset(
+    {
+        "hw-loss-0.10",
+        "kip101-saves-0.11",
+        "late-return-2.4",
+        "damaged-leader-2.8",
+        "silent-divergence-4.x",
+        "tiered-3.9",
+    }
+)
+"""Recordings that are compared by default: each protocol, with and without ZooKeeper, damage, and tiered storage."""
 BROKER = FIXTURES / "unclean-election" / "broker-1"
 
 
