@@ -67,6 +67,33 @@ def test_captures_and_directories_are_mixed_freely(tmp_path):
     assert document("explain", nodes) == document("explain", mixed)
 
 
+@pytest.mark.parametrize("lost", ["*.log", "00000000000000000000.log"])
+def test_segments_that_are_missing_are_missing_of_a_capture_too(lost, tmp_path):
+    nodes = []
+    for node in sorted(one for one in (FIXTURES / "unclean-election").iterdir() if one.is_dir()):
+        nodes.append(tmp_path / node.name)
+        shutil.copytree(node, nodes[-1])
+    for log in (nodes[0] / "orders-0").glob(lost):
+        log.unlink()
+    captures = [take([node], tmp_path / f"{node.name}.kfc") for node in nodes]
+
+    there = document("diff", nodes)
+    assert "KF116" in {one["code"] for one in there[0]["findings"]}
+    assert there == document("diff", captures)
+    (whole, code), (captured, its_code) = (document("verify", [one]) for one in (nodes[0], captures[0]))
+    missing = [
+        [
+            (file["path"], damage["found"])
+            for file in found["files"]
+            for damage in file["damage"]
+            if damage["kind"] == "missing"
+        ]
+        for found in (whole, captured)
+    ]
+    assert missing[0] == missing[1] != []
+    assert 1 == code == its_code
+
+
 def test_nothing_below_the_input_changes_and_nothing_else_is_left(tmp_path):
     source = tmp_path / "broker-1"
     shutil.copytree(BROKER, source)

@@ -191,7 +191,7 @@ class _PartitionCheck:
             elif kind is FileKind.LOCK:
                 self._found.add(file.path, lock_damage(file.length))
         except MissingBytes:
-            self._found.missing.add(file.path)  # told once for all files of a capture
+            self._found.missing.add(file.path)  # named once for all files of a capture
         except EvidenceError as error:
             if not file.name.is_transient:
                 self._found.fail(file.path, error)
@@ -355,7 +355,7 @@ class _PartitionCheck:
         damage = tuple(sorted(self._found.damage.get(path, ()), key=lambda place: place.span))
         if path in self._found.unreadable:
             state = FileState.UNREADABLE
-        elif self._is_checked(path, kind):
+        elif damage or self._is_checked(path, kind):
             state = state_of(damage)
         else:
             state = FileState.UNCHECKED
