@@ -63,6 +63,8 @@ class ClusterKnowledge:
 
     facts: ClusterFacts
     protocol_hints: Mapping[int, ProtocolName]
+    possible_protocols: Mapping[int, Sequence[ProtocolName]]
+    """By broker, what the files of its log directories leave possible."""
     racks: Mapping[int, str]
 
 
@@ -149,6 +151,7 @@ class _Rows:
             leader=options.leader,
             protocol=options.protocol,
             protocol_hints={**knowledge.protocol_hints, **options.protocol_hints},
+            possible_protocols=knowledge.possible_protocols,
         )
         report, findings = judge_partition(
             [replica for _, replica in replicas], reader=reader, facts=knowledge.facts, options=hinted

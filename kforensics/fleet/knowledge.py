@@ -113,7 +113,12 @@ def gather_knowledge(
                 and not isinstance(broker := one.found.described.broker_id, Absent)
             },
         }
-        out[cluster] = ClusterKnowledge(facts=gathered.facts, protocol_hints=dict(gathered.protocol_hints), racks=racks)
+        out[cluster] = ClusterKnowledge(
+            facts=gathered.facts,
+            protocol_hints=dict(gathered.protocol_hints),
+            possible_protocols=gathered.possible_protocols,
+            racks=racks,
+        )
     return out, tuple(problems)
 
 

@@ -122,8 +122,11 @@ def _look(source: Source) -> "list[PlannedInput] | EvidenceError":
 
 
 def light(found: FoundInput) -> FoundInput:
-    """The input without the names of its partitions, which are listed where they lie."""
-    return replace(found, log_dirs=tuple(replace(one, partitions=frozenset()) for one in found.log_dirs))
+    """The input with the name of one partition of each log directory, to show that there are some; all are listed where they lie."""
+    return replace(
+        found,
+        log_dirs=tuple(replace(one, partitions=frozenset(sorted(one.partitions)[:1])) for one in found.log_dirs),
+    )
 
 
 def source_key(found: FoundInput, log_dir: str) -> str:

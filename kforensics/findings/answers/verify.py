@@ -57,7 +57,16 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
     records = sum(report.records for report in files if isinstance(report.records, int))
     contents = f"{counted(batches, 'batch', 'batches')} and {counted(records, 'record')}" if batches else "no batches"
     torn = states[FileState.TORN_TAIL]
+    grave = [one for one in findings if one.severity.rank >= Severity.WARNING.rank]
     what = "Sound"
+    if grave:
+        also = f", and {counted(torn, 'file')} would be repaired by a start" if torn else ""
+        needs = f"{counted(len(grave), 'finding')} {'needs' if len(grave) == 1 else 'need'} a look{also}"
+        return Answer(
+            state=State.REPAIRABLE if torn else State.SOUND,
+            headline=f"No file is damaged, but {needs}: {grave[0].statement}.",
+            now=tuple(dict.fromkeys(one.advice for one in grave if one.advice)),
+        )
     if torn:
         what = f"Nothing is damaged, and {counted(torn, 'file')} would be repaired by a start of the broker"
     return Answer(
