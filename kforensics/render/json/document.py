@@ -59,7 +59,7 @@ def document(result: Result[Any], body: DocumentBody) -> Iterator[str]:
     found = result.conclusion
     tail = {
         **body.after(),
-        **({} if found.answer is None else {"answer": plain_answer(found.answer)}),
+        "answer": plain_answer(found.answer),
         "findings": found.findings,
         "problems": found.problems,
         "exit_code": result.exit_code,
