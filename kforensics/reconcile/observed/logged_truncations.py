@@ -5,7 +5,7 @@ fetch reset and by the load of the log; at least by any earlier one, since a log
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
@@ -72,7 +72,6 @@ class _LogState:
     leader: int | Absent = Absent.UNKNOWN
     leader_epoch: int | Absent = Absent.UNKNOWN
     decision: LoggedEvent | None = None
-    supporting: list[Citation] = field(default_factory=list)
 
     def know_end(self, item: LoggedEvent, end: int | Absent, *, is_exact: bool) -> None:
         if isinstance(end, int):
