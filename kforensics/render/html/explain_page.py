@@ -13,7 +13,6 @@ from kforensics.findings.answers.model import Answer
 from kforensics.findings.model import by_gravity
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry
-from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.render.html.happenings import Happening, happenings, rows_within
 from kforensics.render.html.lanes import draw_figure
 from kforensics.render.html.pages import fill_page
@@ -22,6 +21,7 @@ from kforensics.render.html.verdict import verdict_of
 from kforensics.render.timeline import shown_entries
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
+from kforensics.units import METADATA_TOPICS
 
 MOST_LOSSES = 500
 MOST_TRUNCATIONS = 200
