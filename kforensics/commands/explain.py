@@ -255,7 +255,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         deleted_topics=deleted_topics(logged_operations(events)),
     )
     results = _explain_all(shared, jobs or default_jobs())
-    incidents = tuple(incident for incident, _ in results)
+    incidents = tuple(_with_returned_doubts([incident for incident, _ in results]))
     stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
     leaderships = {
         **_recorded(gathered, options),
@@ -307,6 +307,14 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     )
 
 
+def _with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
+    """The incidents with the doubts back that relied on copies of nodes of which any log shows that they had lost the end of their logs."""
+    shortened = frozenset(key for incident in incidents for key in incident.shortened)
+    for incident in incidents:
+        back = [one.doubt for one in incident.dispelled if not one.holds(shortened)]
+        yield replace(incident, doubts=tuple(dict.fromkeys((*incident.doubts, *back)))) if back else incident
+
+
 SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS = 9_000, 2_000
 """Defaults of `broker.session.timeout.ms` and `broker.heartbeat.interval.ms` (KafkaRaftConfig, KIP-631)."""
 
@@ -331,6 +339,7 @@ def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moment
             for broker, states in newest.brokers.items()
         },
         logs_held=evidence.logs_held,
+        unchanged=evidence.unchanged,
         quorum_starts=frozenset(entry.start_offset for entry in newest.epochs),
         brokers=brokers,
     )

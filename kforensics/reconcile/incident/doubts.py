@@ -66,8 +66,37 @@ class Moments:
     """Offsets in the metadata log at which a new controller took over: the one before had written nothing more."""
     brokers: frozenset[int] = frozenset()
     """Nodes whose directories as they are now are among the inputs."""
-    shortened: frozenset[tuple[int, int]] = frozenset()
-    """Rank and node of copies that show the loss of a tail in some log."""
+    unchanged: frozenset[tuple[int, int, int]] = frozenset()
+    """An earlier rank, a later one and a node that had written nothing to any log in between."""
+    is_stopped: bool = False
+    """The user says that no broker ran when the directories as they are now were copied."""
+
+
+CopyKey = tuple[int, int]
+"""The rank and node of a copy of a node's directories."""
+
+
+class Reliance(NamedTuple):
+    """A doubt that copies dispel, as long as their nodes have not lost the end of any log."""
+
+    doubt: Doubt
+    witnesses: tuple[frozenset[CopyKey], ...]
+    """The copies, each set enough for itself."""
+
+    def holds(self, shortened: Collection[CopyKey]) -> bool:
+        """Whether a set of copies is left of which none shows that its node lost the end of a log."""
+        return any(not one & frozenset(shortened) for one in self.witnesses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubts:
+    """The doubts about a partition."""
+
+    open: tuple[Doubt, ...] = ()
+    dispelled: tuple[Reliance, ...] = ()
+    """Doubts that copies of other logs of the same nodes may bring back."""
+    shortened: frozenset[CopyKey] = frozenset()
+    """Copies in which the log of this partition shows that its node lost the end of it."""
 
 
 def doubts_of(
@@ -77,9 +106,10 @@ def doubts_of(
     moments: Moments,
     *,
     is_leader_known: bool,
+    needed_in_sync: int | Absent = Absent.UNKNOWN,
     whole_returns: Sequence[WholeReturn] = (),
     with_earlier_topic: Collection[int | Absent] = (),
-) -> tuple[Doubt, ...]:
+) -> Doubts:
     """Everything that keeps the partition from being proven whole.
 
     Args:
@@ -88,20 +118,45 @@ def doubts_of(
         copies: every copy of the partition's log.
         moments: when the copies were taken.
         is_leader_known: the leader is on record, not guessed.
+        needed_in_sync: how many replicas had to be in sync before anything was committed.
         whole_returns: followers that truncated nothing when they came back.
         with_earlier_topic: brokers that hold a directory of an earlier topic of the name instead, so their disks are where they were.
     """
-    return tuple(
-        dict.fromkeys(
-            (
-                *_of_leader(account, leader, is_known=is_leader_known),
-                *_of_account(account),
-                *_of_replicas(account, copies, moments, with_earlier_topic),
-                *_of_elections(account, copies, moments, whole_returns),
-                *_of_damage(leader, copies),
+    elections = tuple(_of_elections(account, copies, moments, whole_returns, needed_in_sync))
+    return Doubts(
+        open=tuple(
+            dict.fromkeys(
+                (
+                    *_of_leader(account, leader, is_known=is_leader_known),
+                    *_of_account(account),
+                    *_of_replicas(account, copies, moments, with_earlier_topic),
+                    *(one.doubt for one in elections if not one.witnesses),
+                    *_of_damage(leader, copies),
+                )
             )
-        )
+        ),
+        dispelled=tuple(one for one in elections if one.witnesses),
+        shortened=frozenset(_shortened(copies)),
     )
+
+
+def _shortened(copies: Sequence[LogCopy]) -> Iterator[CopyKey]:
+    """Earlier copies in which the log ends below what its node had written down of it, or in a part that can't be read."""
+    for copy in copies:
+        replica = copy.view.replica
+        node = copy.broker_id
+        if copy.is_final or copy.is_remnant or replica.state != "live" or not isinstance(node, int):
+            continue
+        if replica.clean_shutdown:
+            continue
+        end = replica.lineage.log_end_offset
+        claimed = () if isinstance(replica.checkpoint_epochs, Absent) else replica.checkpoint_epochs
+        named = [*replica.producer_snapshots, *(entry.start_offset for entry in claimed)]
+        named += [one.value for one in (replica.high_watermark, replica.recovery_point) if not isinstance(one, Absent)]
+        last = replica.segments[-1] if replica.segments else None
+        is_torn = last is not None and last.valid_length < last.length
+        if is_torn or any(offset > end for offset in named):
+            yield copy.rank, node
 
 
 def _of_leader(account: LeadershipAccount, leader: LogCopy | None, *, is_known: bool) -> Iterator[Doubt]:
@@ -172,24 +227,37 @@ def _of_elections(
     copies: Sequence[LogCopy],
     moments: Moments,
     whole_returns: Sequence[WholeReturn],
-) -> Iterator[Doubt]:
+    needed_in_sync: int | Absent,
+) -> Iterator[Reliance]:
+    """The elections that may have lost something, with the copies that show that they did not."""
     for election in account.risky:
-        if _has_witness(election, account, copies, moments) or _returned_whole(election, copies, whole_returns):
+        if _returned_whole(election, copies, whole_returns):
             continue
         assert election.risk is not None
         state = election.state
         who = election.previous if isinstance(election.previous, int) else state.leader
-        yield Doubt(
-            DoubtKind.ELECTION,
-            f"whether anything was lost when broker {state.leader} {_RISK_WORDS[election.risk]} in leader epoch {state.leader_epoch}",
-            f"a copy of the disks of broker {who} from before leader epoch {state.leader_epoch}",
+        yield Reliance(
+            Doubt(
+                DoubtKind.ELECTION,
+                f"whether anything was lost when broker {state.leader} {_RISK_WORDS[election.risk]} in leader epoch {state.leader_epoch}",
+                f"a copy of the disks of broker {who} from before leader epoch {state.leader_epoch}",
+            ),
+            tuple(_witnesses(election, account, copies, moments, needed_in_sync)),
         )
 
 
-def _has_witness(election: Election, account: LeadershipAccount, copies: Sequence[LogCopy], moments: Moments) -> bool:
-    """Whether a copy shows the log of the leader before as it was when that broker had stopped; an older copy of it shows that it had kept its tail.
+def _witnesses(
+    election: Election,
+    account: LeadershipAccount,
+    copies: Sequence[LogCopy],
+    moments: Moments,
+    needed_in_sync: int | Absent,
+) -> Iterator[frozenset[CopyKey]]:
+    """Copies that show the log of the leader before as it was when that broker had stopped, with all that it had committed.
 
-    What the copy holds and the final leader does not is among the losses then.
+    What such a copy holds and the final leader does not is among the losses then. A power loss takes the end of a log and may leave no sign, so a copy counts only where the
+    broker had stopped cleanly, where its logs had not changed since an earlier copy, or where others in sync had to hold the same before anything was committed, and
+    copies show their logs too.
     """
     previous = election.previous if isinstance(election.previous, int) else election.state.leader
     own = [
@@ -199,13 +267,36 @@ def _has_witness(election: Election, account: LeadershipAccount, copies: Sequenc
     ]
     for copy in own:
         node = copy.broker_id
-        if not isinstance(node, int) or (copy.rank, node) in moments.shortened:
+        if not isinstance(node, int) or not _was_stopped(node, copy.rank, election, account, moments):
             continue
-        if not _was_stopped(node, copy.rank, election, account, moments):
-            continue
-        if any(other.rank < copy.rank for other in own) or _is_younger(account, copy, moments):
-            return True
-    return not _has_earlier(own, moments) and _had_none(previous, election, account, moments)
+        if copy.view.replica.clean_shutdown or any(
+            (other.rank, copy.rank, node) in moments.unchanged for other in own if other.rank < copy.rank
+        ):
+            yield frozenset({(copy.rank, node)})
+        elif others := _others_in_sync(election, account, node, needed_in_sync):
+            held = {one.broker_id for one in copies if one.rank == copy.rank and not one.is_remnant}
+            if others <= held:
+                yield frozenset((copy.rank, one) for one in (node, *others))
+    if not _has_earlier(own, moments) and _had_none(previous, election, account, moments):
+        yield frozenset()
+
+
+def _others_in_sync(
+    election: Election, account: LeadershipAccount, node: int, needed_in_sync: int | Absent
+) -> frozenset[int]:
+    """Replicas other than the leader before that held all that was committed in its term; empty where it could commit alone, or may have been able to."""
+    if not isinstance(needed_in_sync, int):
+        return frozenset()
+    at = account.states.index(election.state)
+    others: frozenset[int] | None = None
+    for state in reversed(account.states[:at]):
+        if isinstance(state.leader, int) and state.leader != node:
+            break
+        if isinstance(state.isr, Absent):
+            return frozenset()
+        if state.leader == node and len(state.isr) >= needed_in_sync:
+            others = state.isr - {node} if others is None else others & state.isr
+    return others or frozenset()
 
 
 def _has_earlier(own: Sequence[LogCopy], moments: Moments) -> bool:

@@ -1,6 +1,6 @@
 """The entries of the ledger: each loss with its cause and the replicas that still hold it, and what only log lines say was truncated."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from kforensics.damage import Absent
@@ -65,6 +65,7 @@ def logged_loss_entries(
     *,
     needed_in_sync: int | Absent,
     judge: CommitJudge | None = None,
+    doubted: Collection[int] = (),
 ) -> list[LossEntry]:
     """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed."""
     if partition.topic in METADATA_TOPICS:
@@ -77,6 +78,7 @@ def logged_loss_entries(
         needed_in_sync=needed_in_sync,
         leader_epochs=leader.view.epochs or leader.view.batch_epochs,
         judge=judge,
+        doubted=doubted,
     )
     return [
         LossEntry(
@@ -85,7 +87,7 @@ def logged_loss_entries(
             records=run.offsets.count,
             markers=0,
             committed=run.committed,
-            was_committed=run.committed,
+            was_committed=run.was_committed,
             is_replaced=run.is_replaced,
             leader_epoch=run.leader_epoch,
             reason=run.reason,

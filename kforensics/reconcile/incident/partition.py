@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import BatchReader, Replica
+from kforensics.evidence.model import BatchReader, CheckpointValue, Replica
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import BrokerVersions, BugTrace, TraceEvidence
 from kforensics.reconcile.bugs.log_signs import Sign
 from kforensics.reconcile.bugs.traces import bug_traces, doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
+from kforensics.reconcile.committed.proofs import LoggedHighWatermark
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.log_copies import (
     Agreement,
@@ -27,7 +28,7 @@ from kforensics.reconcile.history.residual_divergence import Residual, residuals
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.history.torn_transactions import TornTransactions, find_torn_transactions
 from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
-from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Moments, WholeReturn, doubts_of
+from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Doubts, Moments, WholeReturn, doubts_of
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
@@ -111,10 +112,19 @@ class _Teller:
         self.ordinary = self._ordinary_truncations()
         doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)
         self.judge = (
-            CommitJudge(logs, self.agreement.until, evidence.facts, reader, doubted=doubted, weakened=self._weakened())
+            CommitJudge(
+                logs,
+                self.agreement.until,
+                evidence.facts,
+                reader,
+                doubted=doubted,
+                weakened=self._weakened(),
+                logged=self._logged_high_watermarks(doubted),
+            )
             if logs
             else None
         )
+        self.doubted = doubted
         self.account = account_of(
             partition,
             found.topic_id,
@@ -146,6 +156,15 @@ class _Teller:
             and (truncation.rule in {"recovery", "high-watermark"} or not truncation.is_logged)
         )
 
+    def _logged_high_watermarks(self, doubted: Mapping[int, int]) -> list[LoggedHighWatermark]:
+        """High watermarks that lines state of logs before a truncation, where a copy shows that log."""
+        return [
+            LoggedHighWatermark(one.before.view, one.high_watermark.value, one.high_watermark.citation)
+            for one in self.observed
+            if one.before is not None and one.before in self.copies and isinstance(one.high_watermark, CheckpointValue)
+            if one.broker_id not in doubted
+        ]
+
     def _ordinary_truncations(self) -> frozenset[int]:
         """Targets of truncations that an unclean election or a leader's own loss explains."""
         lost = {
@@ -176,6 +195,7 @@ class _Teller:
             replace(truncation, bugs=tuple(bug for bug in bugs if _explains(bug, truncation)))
             for truncation in truncations
         )
+        doubts = self._doubts(truncations, losses)
         view = self.leader.view if self.leader is not None else None
         at_risk = groups_at_risk(self.evidence.commits, losses, log_end=view.log_end_offset) if view is not None else ()
         return PartitionIncident(
@@ -199,37 +219,41 @@ class _Teller:
             account=self.account,
             is_leader_known=self.is_leader_known,
             missing_replicas=self.missing_replicas,
-            doubts=self._doubts(truncations),
+            doubts=doubts.open,
+            dispelled=doubts.dispelled,
+            shortened=doubts.shortened,
         )
 
-    def _doubts(self, truncations: Sequence[ExplainedTruncation]) -> tuple[Doubt, ...]:
+    def _doubts(self, truncations: Sequence[ExplainedTruncation], losses: Sequence[LossEntry]) -> Doubts:
         if self.partition.topic in METADATA_TOPICS or self._is_deleted():
-            return ()
+            return Doubts()
         found = doubts_of(
             self.account,
             self.leader,
             self.copies,
             self.evidence.moments,
             is_leader_known=self.is_leader_known,
+            needed_in_sync=self.evidence.facts.needed_in_sync(self.partition.topic),
             whole_returns=self.evidence.whole_returns,
             with_earlier_topic={copy.broker_id for copy in self.others if copy.is_final},
         )
+        denied = [loss.offsets for loss in losses if loss.was_committed == "no" and not loss.held_by]
         without_copy = [
             observed
             for observed, one in zip(self.observed, truncations, strict=True)
             if observed.before is None and one.cause.name is not CauseName.RECREATED_TOPIC
+            # Where every record of it is proven not to have been committed, what they held does not matter.
+            and not _covers(denied, OffsetRange(observed.to_offset, observed.from_offset - 1))
         ]
-        return (
-            *found,
-            *(
-                Doubt(
-                    DoubtKind.TRUNCATION,
-                    f"what offsets {observed.to_offset} to {observed.from_offset - 1} held that broker {observed.broker_id} truncated",
-                    f"a copy of the disks of broker {observed.broker_id} from before",
-                )
-                for observed in without_copy
-            ),
+        untold = (
+            Doubt(
+                DoubtKind.TRUNCATION,
+                f"what offsets {observed.to_offset} to {observed.from_offset - 1} held that broker {observed.broker_id} truncated",
+                f"a copy of the disks of broker {observed.broker_id} from before",
+            )
+            for observed in without_copy
         )
+        return replace(found, open=(*found.open, *untold))
 
     def _is_deleted(self) -> bool:
         """The topic was deleted: only directories that wait for their removal are left, and the metadata does not know it any more."""
@@ -381,13 +405,26 @@ class _Teller:
         every = (
             *losses,
             *logged_loss_entries(
-                self.partition, causes_found, losses, causes, self.leader, needed_in_sync=needed, judge=self.judge
+                self.partition,
+                causes_found,
+                losses,
+                causes,
+                self.leader,
+                needed_in_sync=needed,
+                judge=self.judge,
+                doubted=self.doubted,
             ),
         )
         if self.is_leader_known and not self.missing_replicas:
             return every
         # Nothing is certainly lost on a guess, nor while a replica that may hold it is not among the inputs.
         return tuple(replace(one, committed="possible") if one.committed == "certain" else one for one in every)
+
+
+def _covers(runs: Sequence[OffsetRange], offsets: OffsetRange) -> bool:
+    """Whether the runs, of which no two overlap, hold every one of the offsets."""
+    inside = (min(run.last, offsets.last) - max(run.first, offsets.first) + 1 for run in runs)
+    return sum(count for count in inside if count > 0) == offsets.count
 
 
 def _is_by_recovery(truncation: ObservedTruncation, cause: Cause) -> bool:
