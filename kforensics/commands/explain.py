@@ -315,16 +315,13 @@ def _with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[Pa
         yield replace(incident, doubts=tuple(dict.fromkeys((*incident.doubts, *back)))) if back else incident
 
 
-SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS = 9_000, 2_000
-"""Defaults of `broker.session.timeout.ms` and `broker.heartbeat.interval.ms` (KafkaRaftConfig, KIP-631)."""
-
-
 def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moments:
     newest = newest_log(histories)
     brokers = evidence.nodes_by_rank().get(evidence.final_rank, frozenset())
     if newest is None:
         return Moments(metadata_ends=evidence.metadata_ends, brokers=brokers)
-    timeout_ms = max((SESSION_TIMEOUT_MS, *read_settings(evidence.inputs, "broker.session.timeout.ms")))
+    # Without the setting nothing shows how long before its fencing a broker had sent its last heartbeat.
+    timeout_ms = min(read_settings(evidence.inputs, "broker.session.timeout.ms"), default=0)
     return Moments(
         metadata_ends=evidence.metadata_ends,
         metadata_times={
@@ -332,7 +329,7 @@ def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moment
         },
         silences={
             broker: tuple(
-                Silence(state.when.offset, state.when.timestamp_ms - timeout_ms + HEARTBEAT_INTERVAL_MS)
+                Silence(state.when.offset, state.when.timestamp_ms - timeout_ms)
                 for before, state in pairwise(states)
                 if state.is_fenced and not before.is_fenced and not before.is_in_controlled_shutdown
             )

@@ -24,6 +24,7 @@ Record = tuple[int, str]
 CALM = frozenset({State.NOTHING_LOST, State.UNCOMMITTED_LOST})
 """States that say that nothing that was committed is lost."""
 ALARM = frozenset({State.LOST, State.MAYBE_LOST})
+COPIED_S = 1_800_000_000
 COPIES = 0.06
 """How likely the directories are copied after a step."""
 
@@ -63,7 +64,7 @@ def write_history(seed: int, protocol: ProtocolName, directory: Path) -> History
         if dice.random() < COPIES and len(history.snapshots) < 3:
             path = directory / f"before-{len(history.snapshots)}"
             write_cluster(cluster, path, segment_length=700)
-            _set_times(path, cluster, with_times=with_times)
+            _set_times(path, cluster, with_times=with_times, turn=len(history.snapshots))
             history.snapshots.append(path)
 
     history.cluster = random_cluster(seed, protocol=protocol, after_step=after_step)
@@ -71,7 +72,7 @@ def write_history(seed: int, protocol: ProtocolName, directory: Path) -> History
         _return(history.cluster)
     history.note(history.cluster)
     write_cluster(history.cluster, directory / "now", segment_length=700)
-    _set_times(directory / "now", history.cluster, with_times=with_times)
+    _set_times(directory / "now", history.cluster, with_times=with_times, turn=len(history.snapshots))
     write_broker_logs(history.cluster, directory)
     return history
 
@@ -86,9 +87,11 @@ def _return(cluster: SimulatedCluster) -> None:
             cluster.fetch(partition, broker)
 
 
-def _set_times(directory: Path, cluster: SimulatedCluster, *, with_times: bool) -> None:
-    """Give every file the time at which it was last written, as a copy that keeps times has it; checkpoints the time of the copy."""
+def _set_times(directory: Path, cluster: SimulatedCluster, *, with_times: bool, turn: int) -> None:
+    """Give every file the time at which it was last written, as a copy that keeps times has it; else that of copying, an hour after the other."""
     if not with_times:
+        for path in directory.rglob("*"):
+            os.utime(path, (COPIED_S + 3_600 * turn, COPIED_S + 3_600 * turn))
         return
     newest = {
         (broker, str(partition)): max((one.timestamp_ms for one in replica.log), default=cluster.settings.start_time_ms)

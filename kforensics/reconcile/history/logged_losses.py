@@ -163,7 +163,9 @@ def _committed(
         now = epoch_at(tuple(leader_epochs), offsets.first)
         if isinstance(now, Absent) or isinstance(truncation.leader_epoch, Absent) or now < truncation.leader_epoch:
             return None
-    reason = f"below high watermark {high_watermark.value}, with which the replica had taken up its role before it truncated"
+    reason = (
+        f"below high watermark {high_watermark.value}, with which the replica had taken up its role before it truncated"
+    )
     return "certain", Bound(offset=high_watermark.value, reason=reason, citations=(high_watermark.citation,))
 
 

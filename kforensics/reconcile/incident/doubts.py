@@ -47,7 +47,7 @@ class Silence(NamedTuple):
     recorded_at: int
     """The metadata offset of its fencing."""
     since_ms: int
-    """The latest time at which it can have run."""
+    """The latest time at which it can have sent a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +265,7 @@ def _witnesses(
         for copy in copies
         if copy.broker_id == previous and not copy.is_remnant and copy.view.replica.state == "live"
     ]
+    members = _last_to_commit(election, account, needed_in_sync)
     for copy in own:
         node = copy.broker_id
         if not isinstance(node, int) or not _was_stopped(node, copy.rank, election, account, moments):
@@ -273,30 +274,24 @@ def _witnesses(
             (other.rank, copy.rank, node) in moments.unchanged for other in own if other.rank < copy.rank
         ):
             yield frozenset({(copy.rank, node)})
-        elif others := _others_in_sync(election, account, node, needed_in_sync):
+        elif len(members) > 1:
             held = {one.broker_id for one in copies if one.rank == copy.rank and not one.is_remnant}
-            if others <= held:
-                yield frozenset((copy.rank, one) for one in (node, *others))
+            if members <= held:
+                yield frozenset((copy.rank, one) for one in members)
     if not _has_earlier(own, moments) and _had_none(previous, election, account, moments):
         yield frozenset()
 
 
-def _others_in_sync(
-    election: Election, account: LeadershipAccount, node: int, needed_in_sync: int | Absent
-) -> frozenset[int]:
-    """Replicas other than the leader before that held all that was committed in its term; empty where it could commit alone, or may have been able to."""
+def _last_to_commit(election: Election, account: LeadershipAccount, needed_in_sync: int | Absent) -> frozenset[int]:
+    """The ISR that was the last one large enough to commit anything: each of its members held all that was committed. Empty where that is not known."""
     if not isinstance(needed_in_sync, int):
         return frozenset()
-    at = account.states.index(election.state)
-    others: frozenset[int] | None = None
-    for state in reversed(account.states[:at]):
-        if isinstance(state.leader, int) and state.leader != node:
-            break
+    for state in reversed(account.states[: account.states.index(election.state)]):
         if isinstance(state.isr, Absent):
-            return frozenset()
-        if state.leader == node and len(state.isr) >= needed_in_sync:
-            others = state.isr - {node} if others is None else others & state.isr
-    return others or frozenset()
+            break
+        if isinstance(state.leader, int) and len(state.isr) >= needed_in_sync:
+            return state.isr
+    return frozenset()
 
 
 def _has_earlier(own: Sequence[LogCopy], moments: Moments) -> bool:
@@ -353,18 +348,33 @@ def _was_stopped(node: int, rank: int, election: Election, account: LeadershipAc
         isinstance(one.recorded_at, int) and since < one.recorded_at < end for one in account.restarts.get(node, ())
     ):
         return False
-    if since < end or _was_silent(node, rank, state.recorded_at, moments):
+    if since < end or _was_silent(node, rank, (since, state.recorded_at), account, moments):
         return True
-    # Nothing was recorded between the copy and the next controller: the node that wrote the metadata log had stopped.
-    return end in moments.quorum_starts and end <= since
+    # Nothing was recorded between the copy and the last controller before: the node that wrote the metadata log had stopped.
+    begun = max((start for start in moments.quorum_starts if start <= since), default=None)
+    return end == begun and len(_restarts(account, node, end, since)) <= 1
 
 
-def _was_silent(broker: int, rank: int, elected: int, moments: Moments) -> bool:
-    """The session of the broker ended so soon after the copy that it had sent no heartbeat any more when the copy was taken."""
-    taken = moments.metadata_times.get(rank)
+def _restarts(account: LeadershipAccount, node: int, first: int, last: int) -> list[int]:
+    """The metadata offsets of the node's restarts from one offset to another."""
+    found = (one.recorded_at for one in account.restarts.get(node, ()))
+    return [offset for offset in found if isinstance(offset, int) and first <= offset <= last]
+
+
+def _was_silent(
+    node: int, rank: int, without_leader: tuple[int, int], account: LeadershipAccount, moments: Moments
+) -> bool:
+    """The session of the broker ended so soon after the copy that it had sent no heartbeat any more when the copy was taken, and it did not come back before.
+
+    The metadata offsets are those from which on the partition had no leader, and of the election.
+    """
+    taken, end = moments.metadata_times.get(rank), moments.metadata_ends[rank]
+    since, elected = without_leader
     return taken is not None and any(
-        moments.metadata_ends[rank] <= one.recorded_at < elected and one.since_ms <= taken
-        for one in moments.silences.get(broker, ())
+        end <= one.recorded_at < elected
+        and one.since_ms <= taken
+        and not _restarts(account, node, end, max(since, one.recorded_at))
+        for one in moments.silences.get(node, ())
     )
 
 

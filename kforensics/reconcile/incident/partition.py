@@ -241,7 +241,8 @@ class _Teller:
         without_copy = [
             observed
             for observed, one in zip(self.observed, truncations, strict=True)
-            if observed.before is None and one.cause.name is not CauseName.RECREATED_TOPIC
+            if observed.before is None
+            and one.cause.name is not CauseName.RECREATED_TOPIC
             # Where every record of it is proven not to have been committed, what they held does not matter.
             and not _covers(denied, OffsetRange(observed.to_offset, observed.from_offset - 1))
         ]

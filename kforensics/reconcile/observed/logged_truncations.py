@@ -84,7 +84,9 @@ class _LogState:
 
     def take_role(self, item: LoggedEvent) -> None:
         value = item.event.number("high_watermark")
-        self.high_watermark = value if isinstance(value, Absent) else CheckpointValue(value=value, citation=item.citation)
+        self.high_watermark = (
+            value if isinstance(value, Absent) else CheckpointValue(value=value, citation=item.citation)
+        )
 
 
 def logged_truncations(events: Iterable[LoggedEvent]) -> tuple[LoggedTruncation, ...]:
