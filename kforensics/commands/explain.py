@@ -250,7 +250,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         signs_of_brokers=broker_signs(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
         commits=_final_commits(places, evidence, options),
-        moments=_moments(evidence, gathered.histories),
+        moments=replace(_moments(evidence, gathered.histories), is_stopped=options.is_stopped),
         whole_returns=_whole_returns(events),
         deleted_topics=deleted_topics(logged_operations(events)),
     )

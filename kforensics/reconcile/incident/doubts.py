@@ -19,6 +19,7 @@ class DoubtKind(StrEnum):
     DISK = "disk"
     ELECTION = "election"
     TRUNCATION = "truncation"
+    COPY = "copy"
     DAMAGE = "damage"
     UNREADABLE = "unreadable"
 

@@ -128,5 +128,7 @@ class PartitionIncident:
     """Doubts that copies dispel, unless another log shows that the node of such a copy had lost the end of its logs."""
     shortened: frozenset[CopyKey] = frozenset()
     """Copies in which the log of this partition shows such a loss."""
+    tails_of_copies: tuple[LossEntry, ...] = ()
+    """Losses that copying the replicas at different moments, while they ran, explains as well."""
     state: str = ""
     """One of the states of `explain`, once it has been judged."""

@@ -222,6 +222,7 @@ class _Teller:
             doubts=doubts.open,
             dispelled=doubts.dispelled,
             shortened=doubts.shortened,
+            tails_of_copies=self._tails_of_copies(losses),
         )
 
     def _doubts(self, truncations: Sequence[ExplainedTruncation], losses: Sequence[LossEntry]) -> Doubts:
@@ -254,7 +255,15 @@ class _Teller:
             )
             for observed in without_copy
         )
-        return replace(found, open=(*found.open, *untold))
+        tails = (
+            Doubt(
+                DoubtKind.COPY,
+                f"whether offsets {loss.offsets.first} to {loss.offsets.last} were lost, which the leader's copy lacks: it was made while the broker ran, or after a power loss",
+                "a copy that was made while no broker ran (--stopped says so)",
+            )
+            for loss in self._tails_of_copies(losses)
+        )
+        return replace(found, open=(*found.open, *untold, *tails))
 
     def _is_deleted(self) -> bool:
         """The topic was deleted: only directories that wait for their removal are left, and the metadata does not know it any more."""
@@ -272,7 +281,23 @@ class _Teller:
         # A checkpoint keeps the line of a deleted topic until it is written again.
         if self.partition.topic in METADATA_TOPICS or self._of_other_topics():
             return ()
-        return high_watermarks_past_end(self.copies, (loss.offsets for loss in losses))
+        return high_watermarks_past_end(
+            self.copies, (loss.offsets for loss in losses), is_stopped=self.evidence.moments.is_stopped
+        )
+
+    def _tails_of_copies(self, losses: Sequence[LossEntry]) -> tuple[LossEntry, ...]:
+        """Losses that copying at different moments explains: a replica in use goes on where the leader's log ends, in the same leader epoch."""
+        if self.leader is None or self.evidence.moments.is_stopped or not self.is_leader_known:
+            return ()
+        view = self.leader.view
+        newest = view.batch_epochs[-1].leader_epoch if view.batch_epochs else Absent.UNKNOWN
+        if view.replica.clean_shutdown or not isinstance(newest, int):
+            return ()
+        return tuple(
+            loss
+            for loss in losses
+            if loss.in_use and loss.offsets.first >= view.log_end_offset and loss.leader_epoch == newest
+        )
 
     def _of_other_topics(self) -> list[Replica]:
         """Directories that ids, lines or their content show to be of an earlier topic of the name."""
