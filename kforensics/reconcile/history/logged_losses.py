@@ -49,6 +49,7 @@ def find_logged_losses(
     leader_epochs: Sequence[EpochEntry] = (),
     judge: CommitJudge | None = None,
     doubted: Collection[int] = (),
+    whole: Bound | None = None,
 ) -> tuple[LoggedLoss, ...]:
     """What logged truncations discarded and no copy shows, by offset.
 
@@ -61,6 +62,7 @@ def find_logged_losses(
         leader_epochs: of the final leader's log.
         judge: knows which elections prove that records were not committed.
         doubted: brokers whose high watermarks prove nothing.
+        whole: the account of leadership, where it proves that each leader held all that was committed.
     """
     taken = list(shown)
     out: list[LoggedLoss] = []
@@ -84,7 +86,8 @@ def find_logged_losses(
                     leaderships,
                     needed_in_sync,
                     _committed(truncation, offsets, leader_end, leader_epochs, proven)
-                    or _never(truncation, offsets, leaderships, leader_epochs, judge),
+                    or _never(truncation, offsets, leaderships, leader_epochs, judge)
+                    or (("no", whole) if whole is not None and by_epoch else None),
                 )
                 for offsets in runs
             )

@@ -219,6 +219,7 @@ _RISK_WORDS = {
     Risk.UNCLEAN: "became leader in an unclean election",
     Risk.UNCLEAN_RESTART: "led again after an unclean shutdown",
     Risk.OTHER_DISK: "led again with another disk",
+    Risk.RESTART: "led again after a restart, the only one in sync",
     Risk.HIGH_WATERMARK: "took over by the protocol that truncates to the high watermark",
 }
 

@@ -7,6 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
+from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import CauseEvidence, CauseName
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.logged_losses import find_logged_losses
@@ -66,6 +67,7 @@ def logged_loss_entries(
     needed_in_sync: int | Absent,
     judge: CommitJudge | None = None,
     doubted: Collection[int] = (),
+    whole: Bound | None = None,
 ) -> list[LossEntry]:
     """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed."""
     if partition.topic in METADATA_TOPICS:
@@ -79,6 +81,7 @@ def logged_loss_entries(
         leader_epochs=leader.view.epochs or leader.view.batch_epochs,
         judge=judge,
         doubted=doubted,
+        whole=whole,
     )
     return [
         LossEntry(

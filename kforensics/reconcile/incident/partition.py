@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import BatchReader, CheckpointValue, Replica
+from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import BrokerVersions, BugTrace, TraceEvidence
 from kforensics.reconcile.bugs.log_signs import Sign
 from kforensics.reconcile.bugs.traces import bug_traces, doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
-from kforensics.reconcile.committed.proofs import LoggedHighWatermark
+from kforensics.reconcile.committed.proofs import Bound, LoggedHighWatermark
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.log_copies import (
     Agreement,
@@ -158,12 +158,26 @@ class _Teller:
 
     def _logged_high_watermarks(self, doubted: Mapping[int, int]) -> list[LoggedHighWatermark]:
         """High watermarks that lines state of logs before a truncation, where a copy shows that log."""
-        return [
-            LoggedHighWatermark(one.before.view, one.high_watermark.value, one.high_watermark.citation)
-            for one in self.observed
-            if one.before is not None and one.before in self.copies and isinstance(one.high_watermark, CheckpointValue)
-            if one.broker_id not in doubted
-        ]
+        found = []
+        for one in self.observed:
+            before, known = one.before, one.high_watermark
+            if before is None or before not in self.copies or isinstance(known, Absent) or one.broker_id in doubted:
+                continue
+            # Without its time a copy may be of before an earlier truncation, and hold other records at these offsets.
+            if before.view.log_end_offset == one.from_offset and isinstance(before.taken_ms, int):
+                found.append(LoggedHighWatermark(before.view, known.value, known.citation))
+        return found
+
+    def _whole_account(self) -> Bound | None:
+        """The account of leadership as a proof that nothing that was committed was truncated by leader epoch since the partition was created."""
+        states = self.account.states
+        if not self.account.is_whole or not self.is_leader_known or states[0].leader_epoch:
+            return None
+        return Bound(
+            offset=0,
+            reason=f"every leader up to leader epoch {states[-1].leader_epoch} was in sync when it was elected, and so held all that was committed",
+            citations=(states[-1].citation,),
+        )
 
     def _ordinary_truncations(self) -> frozenset[int]:
         """Targets of truncations that an unclean election or a leader's own loss explains."""
@@ -439,6 +453,7 @@ class _Teller:
                 needed_in_sync=needed,
                 judge=self.judge,
                 doubted=self.doubted,
+                whole=self._whole_account(),
             ),
         )
         if self.is_leader_known and not self.missing_replicas:
