@@ -222,8 +222,9 @@ def _risk(
         return Risk.UNCLEAN_RESTART, unclean
     if by_hw and previous != state.leader:
         return Risk.HIGH_WATERMARK, None
-    if came_back and not are_stops_verified and len(_named(states)) > 1:
-        return Risk.RESTART, came_back[-1]
+    registered = [one for one in came_back if isinstance(one.recorded_at, int)]
+    if registered and not are_stops_verified and len(_named(states)) > 1:
+        return Risk.RESTART, registered[-1]
     return None, None
 
 
