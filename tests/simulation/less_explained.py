@@ -1,5 +1,6 @@
 """Evidence taken away from simulated histories: what `explain` then says is held against what the simulator knows."""
 
+import copy
 import os
 import random
 import shutil
@@ -18,6 +19,7 @@ from kforensics.simulation.broker_logs import write_broker_logs
 from kforensics.simulation.cluster import SimulatedCluster
 from kforensics.simulation.partition import SimulatedPartition
 from kforensics.simulation.random_history import random_cluster
+from kforensics.simulation.replica import SimulatedReplica
 from kforensics.units import TopicPartition
 
 Record = tuple[int, str]
@@ -59,8 +61,11 @@ def write_history(seed: int, protocol: ProtocolName, directory: Path) -> History
     history = History(cluster=None)  # type: ignore[arg-type]
     with_times = dice.random() < 0.5
 
+    disks = _Disks(random.Random(f"disks {seed}"), is_used=seed % 3 == 0)
+
     def after_step(cluster: SimulatedCluster) -> None:
         history.note(cluster)
+        disks.restore_some(cluster)
         if dice.random() < COPIES and len(history.snapshots) < 3:
             path = directory / f"before-{len(history.snapshots)}"
             write_cluster(cluster, path, segment_length=700)
@@ -75,6 +80,31 @@ def write_history(seed: int, protocol: ProtocolName, directory: Path) -> History
     _set_times(directory / "now", history.cluster, with_times=with_times, turn=len(history.snapshots))
     write_broker_logs(history.cluster, directory)
     return history
+
+
+class _Disks:
+    """Copies of brokers' disks, which are put back now and then while the broker is down."""
+
+    def __init__(self, dice: random.Random, *, is_used: bool) -> None:
+        self.dice = dice
+        self.is_used = is_used
+        self.saved: dict[int, dict[TopicPartition, SimulatedReplica]] = {}
+
+    def restore_some(self, cluster: SimulatedCluster) -> None:
+        """Save a disk, or put back one that was saved."""
+        if not self.is_used:
+            return
+        broker = self.dice.choice(cluster.brokers)
+        if broker in self.saved and not cluster.is_running(broker) and self.dice.random() < 0.3:
+            for partition, replica in self.saved.pop(broker).items():
+                replica.is_running = False
+                cluster.partitions[partition].replicas[broker] = replica
+        elif self.dice.random() < 0.1:
+            self.saved[broker] = {
+                partition: copy.deepcopy(one.replicas[broker])
+                for partition, one in cluster.partitions.items()
+                if broker in one.replicas
+            }
 
 
 def _return(cluster: SimulatedCluster) -> None:
