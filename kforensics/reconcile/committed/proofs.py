@@ -278,12 +278,12 @@ class CommitProofs:
                 continue
             was_leader = leader in led
             led.add(leader)
-            if state.leader_epoch <= last_epoch or was_leader or leader == holder or leader in self.weakened:
-                continue
+            is_in_sync = isinstance(before.isr, frozenset) and leader in before.isr | before.eligible
+            if not is_in_sync or leader in self.weakened or not self._is_whole(leader, terms[: at + 1]):
+                # It may have lost what was committed until then, and every later leader follows it.
+                break
             successor = by_broker.get(leader)
-            if successor is None or isinstance(before.isr, Absent) or leader not in before.isr | before.eligible:
-                continue
-            if not self._is_whole(leader, terms[: at + 1]):
+            if state.leader_epoch <= last_epoch or was_leader or leader == holder or successor is None:
                 continue
             start = next((e.start_offset for e in successor.epochs if e.leader_epoch == state.leader_epoch), None)
             if start is None:
