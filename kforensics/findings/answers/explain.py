@@ -40,7 +40,7 @@ def incident_state(incident: PartitionIncident) -> State:
     """
     states = [_loss_state(loss, incident) for loss in incident.losses]
     if incident.past_end:
-        states.append(State.MAYBE_LOST if incident.is_leader_known else State.UNKNOWN)
+        states.append(_past_end_state(incident))
     if incident.residuals:
         states.append(State.DIVERGED)
     if incident.partition.topic not in METADATA_TOPICS and (incident.doubts or not incident.copies):
@@ -48,9 +48,18 @@ def incident_state(incident: PartitionIncident) -> State:
     return worst_state("explain", states) or State.NOTHING_LOST
 
 
+def _past_end_state(incident: PartitionIncident) -> State:
+    if not incident.is_leader_known:
+        return State.UNKNOWN
+    is_sure = any(one.is_sure for one in incident.past_end) and not incident.missing_replicas
+    return State.LOST if is_sure else State.MAYBE_LOST
+
+
 def _loss_state(loss: LossEntry, incident: PartitionIncident) -> State:
     if loss.was_committed == "no":
         return State.UNCOMMITTED_LOST
+    if loss in incident.tails_of_copies and loss.was_committed != "certain":
+        return State.UNKNOWN
     if (
         loss.was_committed == "certain"
         and not loss.in_use
@@ -102,7 +111,7 @@ def _headline(
             losses = [
                 loss for one in affected for loss in one.losses if loss.was_committed == "certain" and not loss.in_use
             ]
-            return f"{records_lost(losses)} that {were(losses)} committed {are(losses)} lost from {_names(affected)}: {_causes(losses)}."
+            return _lost(affected, losses)
         case State.MAYBE_LOST:
             return _maybe_lost(affected)
         case State.DIVERGED:
@@ -120,6 +129,17 @@ def _headline(
             return f"Nothing that was committed is lost from {count} partition{'s' if count != 1 else ''}{scope.since}."
 
 
+def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) -> str:
+    if losses:
+        return f"{records_lost(losses)} that {were(losses)} committed {are(losses)} lost from {_names(affected)}: {_causes(losses)}."
+    first = affected[0]
+    recorded = max(first.past_end, key=lambda one: one.high_watermark)
+    return (
+        f"Committed records of {_names(affected)} are lost: {recorded.owner} recorded high watermark {recorded.high_watermark} of {first.partition},"
+        f" and every log of it ends at or below {recorded.log_end}."
+    )
+
+
 def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
     losses = [loss for one in affected for loss in one.losses if loss.was_committed != "no"]
     guessed = sorted({str(one.leader) for one in affected if not one.is_leader_known and isinstance(one.leader, int)})
@@ -129,7 +149,7 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         recorded = max(first.past_end, key=lambda one: one.high_watermark)
         return (
             f"Committed records of {_names(affected)} may be lost: {recorded.owner} recorded high watermark {recorded.high_watermark} of"
-            f" {first.partition}, and every log given ends at or below {recorded.log_end}."
+            f" {first.partition}, and every log given ends at or below {recorded.log_end}{'' if recorded.is_sure else ' (copied while it ran, or after a power loss)'}."
         )
     held = [loss for loss in losses if loss.in_use]
     if held and len(held) == len(losses):
