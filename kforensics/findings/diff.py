@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent, DamageKind
-from kforensics.evidence.model import Input, Node, Replica
-from kforensics.evidence.replica.unaccounted import Sign, unaccounted_offsets
-from kforensics.findings.missing import missing_finding
+from kforensics.evidence.model import Input, Node
+from kforensics.evidence.replica.unaccounted import Sign, missing_offsets
+from kforensics.findings.missing import lost_directory_finding, missing_finding
 from kforensics.findings.model import Confidence, Finding, Severity, finding
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
@@ -16,7 +16,8 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
     """The findings of one partition."""
     for replica in report.replicas:
         yield from _replica_findings(report, replica)
-        yield from _missing_findings(report, replica.view.replica)
+        yield from _missing_findings(report, replica)
+    yield from _lost_directories(report)
     for directory in report.set_aside:
         yield finding(
             "KF505" if directory.state == "stray" else "KF214",
@@ -37,11 +38,18 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
         )
 
 
-def _missing_findings(report: PartitionReport, directory: Replica) -> Iterator[Finding]:
-    """Offsets for which there is no segment; those above a log end have findings of their own."""
-    for one in unaccounted_offsets(directory):
-        if one.sign is not Sign.ABOVE_END:
+def _missing_findings(report: PartitionReport, replica: ReplicaReport) -> Iterator[Finding]:
+    """Offsets for which there is no segment; those above every log end have a finding of their own."""
+    directory = replica.view.replica
+    for one in missing_offsets(directory):
+        if one.sign is not Sign.ABOVE_END or replica.past_end is None:
             yield missing_finding(one, report.partition, directory.cite(), directory.broker_id)
+
+
+def _lost_directories(report: PartitionReport) -> Iterator[Finding]:
+    for one in report.emptied:
+        if one.named is not None:
+            yield lost_directory_finding(report.partition, one.named, one.broker_id)
 
 
 def missing_isr_findings(

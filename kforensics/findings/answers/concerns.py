@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem, Replica
+from kforensics.evidence.replica.unaccounted import is_empty, missing_offsets
 from kforensics.findings.answers.model import State, worst_state
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
@@ -21,6 +22,7 @@ class Kind(StrEnum):
     """The subject of a concern; the order is that of the headlines of one state."""
 
     EMPTIED = "emptied"
+    GONE = "gone"
     DISCARD = "discard"
     SOLE = "sole"
     PAST_END = "past-end"
@@ -68,6 +70,8 @@ class Concern:
     guess: str = ""
     """Why that leader is only guessed; empty where it is known."""
     detail: str = ""
+    is_sole: bool = False
+    """It is about the only member of the ISR."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +123,7 @@ def _concerns(report: PartitionReport) -> Iterator[Concern]:
         # Observers copy the metadata log and have no part in what is committed.
         live = [one for one in live if one.view.replica.broker_id in report.assigned]
     yield from _emptied(report, live)
+    yield from _gone(report, live)
     yield from _not_compared(report, live)
     yield from _sole_holders(report, live)
     yield from _truncations(report, live)
@@ -182,18 +187,47 @@ def _concern(
 
 def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
     has_records = not live or any(one.view.log_end_offset > 0 for one in live)
+    end = max((one.view.log_end_offset for one in live), default=0)
     for one in report.emptied:
+        if one.named is not None and (one.named.value > end or not one.is_electable):
+            # What every assigned broker lacks is not there to be destroyed any more.
+            is_lost = one.named.value > end and _is_whole(report)
+            state = State.MAYBE_AT_RISK if is_lost else State.UNKNOWN
+            yield Concern(state=state, kind=Kind.GONE, owners=(f"broker {one.broker_id}",), detail=one.reason)
+            if not live or not one.is_electable:
+                continue
         detail = f"{one.reason} and {f'the ISR is [{one.broker_id}]' if one.is_sole else 'it can be elected'}"
         if not live and not one.is_certain:
             # A partition that was created after its brokers were copied has no directory anywhere.
             continue
         if one.is_electable and has_records:
             state = State.AT_RISK if one.is_certain else State.MAYBE_AT_RISK
-            yield Concern(state=state, kind=Kind.EMPTIED, owners=(f"broker {one.broker_id}",), detail=detail)
+            owners = (f"broker {one.broker_id}",)
+            yield Concern(state=state, kind=Kind.EMPTIED, owners=owners, detail=detail, is_sole=one.is_sole)
         elif has_records:
             is_led = report.leader is not None and report.leader.is_known
             state = State.BEHIND if is_led else State.UNKNOWN
-            yield Concern(state=state, kind=Kind.BEHIND if is_led else Kind.LEADER, owners=(f"broker {one.broker_id}",))
+            kind = Kind.BEHIND if is_led else Kind.GONE
+            yield Concern(state=state, kind=kind, owners=(f"broker {one.broker_id}",), detail=one.reason)
+
+
+def _gone(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
+    """Replicas whose own files name offsets that their log does not hold: what they lack was not copied too late, it is missing."""
+    electable = frozenset() if isinstance(report.electable, Absent) else report.electable
+    for one in live:
+        replica = one.view.replica
+        lacks = missing_offsets(replica)
+        if not lacks:
+            continue
+        words = f"{lacks[0].words} are unaccounted for by its own files"
+        others = any(other.view.log_end_offset > one.view.log_end_offset for other in live)
+        if is_empty(replica) and others and replica.broker_id in electable:
+            is_sole = isinstance(report.isr, frozenset) and report.isr == {replica.broker_id}
+            isr = f"the ISR is [{replica.broker_id}]" if is_sole else "it can be elected"
+            detail = f"its log is empty, {words}, and {isr}"
+            yield replace(_concern(report, State.AT_RISK, Kind.EMPTIED, (one.view,), detail=detail), is_sole=is_sole)
+        else:
+            yield _concern(report, State.UNKNOWN, Kind.GONE, (one.view,), detail=words)
 
 
 def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:

@@ -82,19 +82,22 @@ def reconcile_partition(
 
 
 def partition_without_replicas(
-    partition: TopicPartition, state: Leadership, *, facts: ClusterFacts, given: Given, is_stopped: bool = False
+    partition: TopicPartition, state: Leadership | None, *, facts: ClusterFacts, given: Given, is_stopped: bool = False
 ) -> PartitionReport:
-    """A partition that the metadata knows and of which no directory is among the inputs.
+    """A partition that the metadata or a checkpoint names and of which no directory is among the inputs.
 
     Args:
         partition: which.
-        state: its newest recorded state.
+        state: its newest recorded state, where there is one.
         facts: what the metadata says of brokers.
         given: brokers whose log directories are among the inputs.
         is_stopped: no broker ran when the directories were copied.
     """
-    assigned = state.replicas
-    emptied, elsewhere = _directories_of(state, frozenset(), given, facts)
+    emptied: tuple[EmptiedReplica, ...] = _named_alone(partition, frozenset(), given)
+    elsewhere: tuple[int, ...] = ()
+    if state is not None:
+        emptied, elsewhere = _directories_of(partition, state, frozenset(), given, facts)
+    isr = Absent.UNKNOWN if state is None else state.isr
     return PartitionReport(
         partition=partition,
         topic_id=Absent.UNKNOWN,
@@ -103,16 +106,16 @@ def partition_without_replicas(
         replicas=(),
         what_if=(),
         missing_replicas=elsewhere,
-        assigned=assigned,
-        isr=state.isr,
-        electable=state.isr if isinstance(state.isr, Absent) else state.isr | state.eligible,
+        assigned=Absent.UNKNOWN if state is None else state.replicas,
+        isr=isr,
+        electable=isr if isinstance(isr, Absent) or state is None else isr | state.eligible,
         emptied=emptied,
         is_stopped=is_stopped,
     )
 
 
 def _directories_of(
-    state: Leadership, holders: Collection[int | Absent], given: Given, facts: ClusterFacts
+    partition: TopicPartition, state: Leadership, holders: Collection[int | Absent], given: Given, facts: ClusterFacts
 ) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
     """Return the assigned brokers that hold no directory though they are given, and those whose directory is not among the inputs."""
     emptied: list[EmptiedReplica] = []
@@ -122,7 +125,7 @@ def _directories_of(
         if broker in holders:
             continue
         one = given.get(broker)
-        where, reason = ("elsewhere", "") if one is None else where_is(one, state, facts)
+        where, reason = ("elsewhere", "") if one is None else where_is(one, partition, state, facts)
         if one is None or where == "elsewhere":
             elsewhere.append(broker)
             continue
@@ -133,9 +136,28 @@ def _directories_of(
                 reason=reason,
                 is_electable=broker in electable,
                 is_sole=isinstance(state.isr, frozenset) and state.isr == {broker},
+                named=one.named.get(partition),
             )
         )
     return tuple(emptied), tuple(sorted(elsewhere))
+
+
+def _named_alone(
+    partition: TopicPartition, holders: Collection[int | Absent], given: Given
+) -> tuple[EmptiedReplica, ...]:
+    """The brokers whose checkpoints name a partition of which they hold no directory, where no assignment is known."""
+    return tuple(
+        EmptiedReplica(
+            broker_id=broker,
+            is_certain=True,
+            reason=f"its checkpoints name it up to offset {named.value} and it holds no directory of it",
+            is_electable=False,
+            is_sole=False,
+            named=named,
+        )
+        for broker, one in sorted(given.items())
+        if broker not in holders and (named := one.named.get(partition)) is not None
+    )
 
 
 class _Session:
@@ -304,12 +326,24 @@ class _Session:
 
     def _directories(self) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
         """Assigned brokers that are given and hold nothing of it, and those of which no directory of it is given."""
-        if isinstance(self.assigned, Absent):
-            return (), ()
-        holders = {v.replica.broker_id for v in (*self.live, *self.future)}
-        if self.is_quorum or self.current is None:
-            return (), tuple(sorted(set(self.assigned) - holders))
-        return _directories_of(self.current, holders, self.given, self.facts)
+        holders = {v.replica.broker_id for v in (*self.live, *self.outside)}
+        if self.is_quorum:
+            # Observers may hold a copy, and need not.
+            return (), () if isinstance(self.assigned, Absent) else tuple(sorted(set(self.assigned) - holders))
+        if self.current is None:
+            emptied = () if self.is_deleted else _named_alone(self.partition, holders, self.given)
+            missing = set(() if isinstance(self.assigned, Absent) else self.assigned) - holders
+            return emptied, tuple(sorted(missing - {one.broker_id for one in emptied}))
+        emptied, elsewhere = _directories_of(self.partition, self.current, holders, self.given, self.facts)
+        return tuple(map(self._with_what_is_left, emptied)), elsewhere
+
+    def _with_what_is_left(self, emptied: EmptiedReplica) -> EmptiedReplica:
+        """Name the directory that its broker holds in place of a live one."""
+        left = [v.replica.state for v in self.future if v.replica.broker_id == emptied.broker_id]
+        left += [one.state for one in self.set_aside if one.broker_id == emptied.broker_id]
+        if not left or emptied.is_certain:
+            return emptied
+        return replace(emptied, reason=f"it holds a {left[0]} directory of it alone")
 
     def _electable(self) -> frozenset[int] | Absent:
         if self.is_quorum:
