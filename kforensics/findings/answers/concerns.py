@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Problem, Replica
+from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import is_empty, missing_offsets
 from kforensics.findings.answers.model import State, worst_state
 from kforensics.reconcile.committed.judge import CommittedCounts
@@ -121,7 +121,7 @@ def _concerns(report: PartitionReport) -> Iterator[Concern]:
     live = [one for one in report.replicas if _is_replica(one)]
     if report.is_quorum and not isinstance(report.assigned, Absent):
         # Observers copy the metadata log and have no part in what is committed.
-        live = [one for one in live if one.view.replica.broker_id in report.assigned]
+        live = [one for one in live if report.is_voter(one.view)]
     yield from _emptied(report, live)
     yield from _gone(report, live)
     yield from _not_compared(report, live)
@@ -152,12 +152,8 @@ def _guess(report: PartitionReport) -> str:
     return f"guessed: {leader.reason}"
 
 
-def _owner(report: PartitionReport, replica: Replica) -> str:
-    return replica.owner.replace("broker", "controller") if report.is_quorum else replica.owner
-
-
 def _leader_words(report: PartitionReport) -> str:
-    return _owner(report, report.leader.view.replica) if report.leader is not None else ""
+    return report.owner_of(report.leader.view) if report.leader is not None else ""
 
 
 def _concern(
@@ -170,12 +166,12 @@ def _concern(
     detail: str = "",
     records: int = 0,
 ) -> Concern:
-    replicas = [view.replica for view in views]
+    views = tuple(views)
     return Concern(
         state=state,
         kind=kind,
-        owners=tuple(dict.fromkeys(_owner(report, replica) for replica in replicas)),
-        inputs=tuple(dict.fromkeys(replica.input for replica in replicas)),
+        owners=tuple(dict.fromkeys(map(report.owner_of, views))),
+        inputs=tuple(dict.fromkeys(view.replica.input for view in views)),
         certain=counts.certain if counts else 0,
         possible=counts.possible if counts else 0,
         records=records or (counts.records if counts else 0),

@@ -110,3 +110,15 @@ class PartitionReport:
     is_quorum: bool = False
     is_stopped: bool = False
     """It was said that no broker ran when the directories were copied."""
+
+    def owner_of(self, view: LoadedLog) -> str:
+        """The owner of a replica in words: members of the metadata quorum are controllers."""
+        return view.replica.owner.replace("broker", "controller") if self.is_voter(view) else view.replica.owner
+
+    def is_voter(self, view: LoadedLog) -> bool:
+        """Whether a replica belongs to a member of the metadata quorum, or to one that may be."""
+        return self.is_quorum and (isinstance(self.assigned, Absent) or view.replica.broker_id in self.assigned)
+
+    def is_observer(self, view: LoadedLog) -> bool:
+        """Whether a replica is a copy of the metadata log that has no part in what is committed."""
+        return self.is_quorum and not self.is_voter(view)
