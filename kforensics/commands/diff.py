@@ -566,6 +566,7 @@ def without_batches(report: PartitionReport) -> PartitionReport:
         what_if=what_if,
         leader=leader,
         set_aside=tuple(map(_slim_replica, report.set_aside)),
+        odd_ones=tuple(replace(one, view=view(one.view)) for one in report.odd_ones),
         sole_holders=holders(report.sole_holders),
         unassigned_holders=holders(report.unassigned_holders),
     )

@@ -245,12 +245,18 @@ def _silent_divergence(report: PartitionReport, replica: ReplicaReport) -> Findi
         replica.view.log_end_offset,
         replica.compared_with.log_end_offset if replica.compared_with else parted.offset + 1,
     )
+    leader = replica.compared_with
+    is_leader_odd = leader is not None and any(one.view is leader for one in report.odd_ones)
+    who, other = report.owner_of(replica.view), "the leader"
+    if is_leader_odd and leader is not None:
+        # Who leads is no measure of who is right.
+        who, other = f"the leader {report.owner_of(leader)}", who
     return finding(
         "KF204",
         severity=Severity.CRITICAL,
-        statement=f"{report.partition}: {report.owner_of(replica.view)} differs from the leader from offset {parted.offset} on, and no rule will repair it: {parted.detail}",
+        statement=f"{report.partition}: {who} differs from {other} from offset {parted.offset} on, and no rule will repair it: {parted.detail}",
         topic_partition=report.partition,
-        broker_id=replica.view.replica.broker_id,
+        broker_id=(leader if is_leader_odd and leader is not None else replica.view).replica.broker_id,
         offsets=OffsetRange(parted.offset, max(end - 1, parted.offset)),
         citations=parted.citations,
     )

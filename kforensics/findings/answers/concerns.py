@@ -148,7 +148,8 @@ def _guess(report: PartitionReport) -> str:
         return ""
     if leader.tied_with:
         others = ", ".join(str(broker) for broker in leader.tied_with)
-        return f"guessed: its log and that of broker {others} speak for each as much"
+        record, is_named, _ = leader.reason.partition("; ")
+        return f"guessed: {f'{record}, and ' if is_named else ''}its log and that of broker {others} speak for each as much"
     return f"guessed: {leader.reason}"
 
 
@@ -379,7 +380,9 @@ def _elections(report: PartitionReport) -> Iterator[Concern]:
 def _divergences(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
     parted = [one for one in live if one.verdict is Verdict.SILENT_DIVERGENCE]
     if parted:
-        yield _concern(report, State.DIVERGED, Kind.DIVERGENCE, (one.view for one in parted))
+        odd = report.odd_ones[0].reason if report.odd_ones else ""
+        views = [one.view for one in report.odd_ones] or [one.view for one in parted]
+        yield _concern(report, State.DIVERGED, Kind.DIVERGENCE, views, detail=odd)
     asked = [one for one in live if one.divergence is not None and one.divergence.is_open]
     if asked:
         yield _concern(report, State.UNKNOWN, Kind.COMPACTION, (one.view for one in asked))

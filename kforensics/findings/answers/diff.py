@@ -196,7 +196,13 @@ class _Words:
         return f"what {_and(one.owners)} truncates depends on the Kafka version, which no input shows: of {partition}, {one.detail}; {_partitions(items)} in all."
 
     def _divergence(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        return f"REPLICAS DIFFER FOR GOOD: {_partitions(items)} of {len(self.judged)} hold different content at the same offset, and replication will not repair it."
+        odd = [one for _, one in items if one.detail]
+        words = ""
+        if odd and len(odd) == len(items):
+            owners = _and(dict.fromkeys(owner for one in odd for owner in one.owners))
+            why = odd[0].detail if len(odd) == 1 else "by their checksums or by what the others hold"
+            words = f" The odd {'one' if ' and ' not in owners else 'ones'} out: {owners} ({why})."
+        return f"REPLICAS DIFFER FOR GOOD: {_partitions(items)} of {len(self.judged)} hold different content at the same offset, and replication will not repair it.{words}"
 
     def _missing(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
@@ -277,8 +283,11 @@ class _Words:
             yield f"Copy the log of {owner} before it starts: {self._copy(items)}"
         if self.of(Kind.PAST_END, State.AT_RISK, State.MAYBE_AT_RISK):
             yield "Look for another replica or an earlier copy before anything is started."
-        if self.of(Kind.DIVERGENCE, State.DIVERGED):
+        parted = self.of(Kind.DIVERGENCE, State.DIVERGED)
+        if any(not one.detail for _, one in parted):
             yield "Find out which content is right before a leader changes: readers get one or the other. Delete nothing."
+        for owner, items in self.by_owners([item for item in parted if item[1].detail]):
+            yield f"Have another broker than {owner} lead {_names(items)}, then let {owner} copy it again into an empty directory; keep the old one: {self._copy(items)}"
         again = self.of(Kind.COPIED_AGAIN, State.UNCOMMITTED_ONLY)
         for leader in dict.fromkeys(one.leader for _, one in again):
             yield f"Keep {leader} up until its followers have caught up: what they truncate is on its disk alone meanwhile."
@@ -297,7 +306,9 @@ class _Words:
             yield f"Producers and consumers of {_topics(risky)}: committed records can be lost at the next start."
         parted = self.of(Kind.DIVERGENCE, State.DIVERGED)
         if parted:
-            yield f"Consumers of {_topics(parted)}: what they read depends on which broker led."
+            led = dict.fromkeys(one.leader for _, one in parted if one.leader and not one.guess)
+            served = f"; {_and(led)} {'leads' if len(led) == 1 else 'lead'} now" if led else ""
+            yield f"Consumers of {_topics(parted)}: what they read depends on which broker led{served}."
 
     def later(self) -> Iterator[str]:
         if self.of(Kind.SOLE, State.AT_RISK) or self.of(Kind.DISCARD, State.AT_RISK):

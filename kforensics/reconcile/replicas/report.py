@@ -78,6 +78,14 @@ class WhatIf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OddOne:
+    """The replica whose content is not that of the others, where damage or a majority shows which it is."""
+
+    view: LoadedLog
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReport:
     """One partition judged."""
 
@@ -101,6 +109,8 @@ class PartitionReport:
     """Replicas that hold the end of their log alone among those given."""
     unassigned_holders: tuple[SoleHolder, ...] = ()
     """Directories outside of the assignment that hold records which no replica holds."""
+    odd_ones: tuple[OddOne, ...] = ()
+    """Of replicas that differ for good, those that are wrong by damage of their own or by what the others hold; empty where nothing shows it."""
     emptied: tuple[EmptiedReplica, ...] = ()
     """Assigned brokers that are given and hold no directory of the partition."""
     is_deleted: bool = False
