@@ -1,6 +1,8 @@
 """Logs that are gone, and logs that were copied while their broker ran."""
 
 import json
+import os
+import os
 import shutil
 
 import pytest
