@@ -118,8 +118,7 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
     )
     files: tuple[WrittenFile, ...] = ()
     try:
-        if not failure:
-            folder.make()
+        if partitions and not failure:
             files = _write_papers(folder, request, evidence.inputs.described, partitions)
     except WriteFailed as error:
         failure = str(error)
@@ -139,7 +138,7 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
         out=str(request.out),
         failure=failure,
         premise=found.headline,
-        is_calm=found.is_calm,
+        premise_state=found.state,
         problems=problems,
         looked_at=found.partitions,
     )

@@ -26,8 +26,6 @@ from kforensics.reconcile.salvage.gaps import Gap, GapReason
 from kforensics.source.naming import FileSuffix
 from kforensics.units import TopicPartition
 
-_CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.BEHIND, State.SAME_ENDS})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
@@ -50,8 +48,8 @@ class Tasks:
     problems: tuple[Problem, ...]
     headline: str = ""
     """Of the command that says what is lost or at risk."""
-    is_calm: bool = True
-    """Whether that command excludes that there is more."""
+    state: State = State.COMPLETE
+    """Of its answer."""
     partitions: int = 0
     """Partitions that were looked at."""
     facts: ClusterFacts | None = None
@@ -82,14 +80,18 @@ def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
     places = find_places(evidence.inputs).by_partition
     tasks = []
     for incident in found.incidents:
+        leader = _leader_of(incident)
         wanted = tuple(_wanted_of(entry) for entry in incident.losses if entry.held_by)
+        wanted += tuple(
+            _other_side(entry, leader) for entry in incident.losses if leader and entry.is_replaced and entry.in_use
+        )
         gaps = tuple(_unseen(entry) for entry in incident.losses if not entry.held_by)
         if wanted or gaps:
             tasks.append(
                 Task(
                     partition=incident.partition,
                     places=places.get(incident.partition, ()),
-                    leader=_leader_of(incident),
+                    leader=leader,
                     leader_source=_source(scope, incident.leader, is_known=incident.is_leader_known),
                     wanted=wanted,
                     gaps=gaps,
@@ -99,7 +101,7 @@ def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
         tasks=tuple(tasks),
         problems=found.problems,
         headline=found.answer.headline,
-        is_calm=found.answer.state in _CALM,
+        state=found.answer.state,
         partitions=found.partitions,
     )
 
@@ -109,8 +111,13 @@ def _wanted_of(entry: LossEntry) -> Wanted:
         offsets=entry.offsets,
         leader_epoch=entry.leader_epoch if isinstance(entry.leader_epoch, int) else NO_EPOCH,
         holders=frozenset((one.input, one.path) for one in entry.held_by),
-        committed=entry.committed,
+        committed=entry.was_committed,
     )
+
+
+def _other_side(entry: LossEntry, leader: tuple[int, str]) -> Wanted:
+    """What the leader holds at offsets where another replica in use keeps other content: one of both is lost, whoever is trusted."""
+    return Wanted(offsets=entry.offsets, leader_epoch=None, holders=frozenset({leader}), committed="possible")
 
 
 def _unseen(entry: LossEntry) -> Gap:
@@ -168,7 +175,7 @@ def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Task
         tasks=tuple(tasks),
         problems=compared.problems,
         headline=compared.answer.headline,
-        is_calm=compared.answer.state in _CALM,
+        state=compared.answer.state,
         partitions=len(compared.partitions),
     )
 

@@ -19,6 +19,9 @@ _REASONS = {
 }
 
 
+_CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.BEHIND, State.SAME_ENDS})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvaged:
     """What came of one partition."""
@@ -45,7 +48,7 @@ def salvage_answer(
     out: str,
     failure: str,
     premise: str,
-    is_calm: bool,
+    premise_state: State,
     problems: Sequence[Problem],
     looked_at: int,
 ) -> Answer:
@@ -58,7 +61,7 @@ def salvage_answer(
         out: the directory.
         failure: why the output is incomplete, if it is.
         premise: headline of the command that says what is lost or at risk.
-        is_calm: that command excludes that there is more.
+        premise_state: the state of its answer.
         problems: what could not be read.
         looked_at: partitions.
     """
@@ -71,7 +74,7 @@ def salvage_answer(
             now=(f"Make room, remove {out} and run it again: files named .partial are incomplete",),
         )
     if not saved and not missing:
-        return _nothing(what, premise, is_calm=is_calm and not problems, looked_at=looked_at)
+        return _nothing(what, premise, is_calm=premise_state in _CALM and not problems, looked_at=looked_at)
     total = saved + missing
     named = listed([str(one.partition) for one in partitions if one.records or one.missing], most=4)
     certain = sum(one.certain for one in partitions)
@@ -87,7 +90,7 @@ def salvage_answer(
     ]
     if missing:
         words += f"; {missing:,} {'is' if missing == 1 else 'are'} {_why(sorted(reasons))}"
-    if not is_calm and what != "all" and not missing:
+    if premise_state is State.UNKNOWN:
         unknown.append(f"whether there is more: {premise}")
     state = State.GAPS if missing else State.SAVED
     if problems and state is State.SAVED:

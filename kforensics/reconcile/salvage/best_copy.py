@@ -119,7 +119,8 @@ class BestCopies:
         first = bucket * BUCKET_OFFSETS
         rows = self.reader.batches(self.copies[at].view.replica, first, first + BUCKET_OFFSETS - 1)
         rows = rows[rows["base_offset"] // BUCKET_OFFSETS == bucket]
-        return rows[np.argsort(rows["base_offset"], kind="stable")]
+        ordered: BatchTable = rows[np.argsort(rows["base_offset"], kind="stable")]
+        return ordered
 
     # ---- everything ----
 
@@ -135,7 +136,7 @@ class BestCopies:
             rows = rows[taken.are_new(rows)]
             if not len(rows):
                 continue
-            if taken.is_empty and (self.copies[at] is self.leader or self.leader is None):
+            if taken.is_empty and self.copies[at] is self.leader:
                 taken.add(rows)
                 yield _Rows(rows=rows, copy=at, label=MAIN)
                 continue
@@ -143,24 +144,29 @@ class BestCopies:
 
     def _beside(self, rows: BatchTable, at: int, taken: "_Taken") -> Iterator[_Rows]:
         """Rows of a copy that is not the first: those that fill a hole, those that are merged, and alternates."""
-        fits = self._fits_lineage(rows)
+        fits, is_one_log = self._fits_lineage(rows), _is_one_log(rows)
         cleaned_below = max(
             self.copies[at].view.cleaned_below, self.leader.view.cleaned_below if self.leader is not None else 0
         )
         fills, merged, others = [], [], []
-        if taken.is_empty and bool(fits.all()):
+        if taken.is_empty and is_one_log and bool(fits.all()):
             taken.add(rows)
             yield _Rows(rows=rows, copy=at, label=MAIN)
             return
         for number, row in enumerate(rows):
             over = taken.over(int(row["base_offset"]), int(row["last_offset"]))
-            if not len(over):
-                (fills if fits[number] else others).append(number)
-            elif _is_same_before_cleaning(row, over, cleaned_below):
+            if len(over) and _is_same_before_cleaning(row, over, cleaned_below):
                 merged.append(number)
+            elif not len(over) and fits[number]:
+                fills.append(number)
             else:
                 others.append(number)
-        taken.add(rows[fills + merged])
+                continue
+            if not is_one_log:
+                # What the cleaner left over of several passes overlaps itself.
+                taken.add(rows[number : number + 1])
+        if is_one_log:
+            taken.add(rows[fills + merged])
         yield _Rows(rows=rows[fills], copy=at, label=MAIN)
         yield _Rows(rows=rows[merged], copy=at, label=MAIN, merged=True)
         aside = rows[others]
@@ -236,9 +242,8 @@ class BestCopies:
             return
         tables = [self._rows_of(at, bucket) for at in range(len(self.copies))]
         leader_at = next((at for at, copy in enumerate(self.copies) if copy is self.leader), None)
-        taken = _Taken()
-        leader_place = _place(self.leader) if self.leader is not None else None
-        if leader_at is not None and not any(leader_place in one.holders for one, _ in here):
+        taken, of_leader = _Taken(), _Taken()
+        if leader_at is not None:
             taken.remember(tables[leader_at])
         for one, number in here:
             for at, rows in enumerate(tables):
@@ -247,9 +252,10 @@ class BestCopies:
                 mask = (rows["base_offset"] <= one.offsets.last) & (rows["last_offset"] >= one.offsets.first)
                 if one.leader_epoch is not None:
                     mask &= rows["partition_leader_epoch"] == one.leader_epoch
+                known = of_leader if at == leader_at else taken
                 found = rows[mask]
-                found = found[taken.are_new(found)]
-                taken.remember(found)
+                found = found[known.are_new(found)]
+                known.remember(found)
                 yield _Rows(rows=found, copy=at, label=number)
 
     def _number(self, label: Label) -> int:
@@ -261,6 +267,12 @@ class BestCopies:
 def _kind(one: Wanted) -> tuple[int, tuple[tuple[int, str], ...]]:
     """What runs of one log have in common: their epoch, or the directory that they are of."""
     return (NO_EPOCH, tuple(sorted(one.holders))) if one.leader_epoch is None else (one.leader_epoch, ())
+
+
+def _is_one_log(rows: BatchTable) -> bool:
+    """Whether no two batches share an offset."""
+    reached = np.maximum.accumulate(rows["last_offset"])
+    return bool((rows["base_offset"][1:] > reached[:-1]).all())
 
 
 def _place(copy: LogCopy) -> tuple[int, str]:

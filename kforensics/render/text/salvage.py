@@ -72,7 +72,9 @@ def _run_cells(run: SavedRun, label: SavedLabel, inputs: Sequence[Input]) -> lis
     source = inputs[run.input]
     who = escape_text(source.path) if isinstance(source.broker_id, Absent) else f"broker {source.broker_id}"
     if source.kind == "snapshot-before":
-        who = escape_text(source.path)
+        who = f"{escape_text(source.path.rstrip('/').rpartition('/')[2])} of before"
+        if not isinstance(source.broker_id, Absent):
+            who = f"broker {source.broker_id} before"
     first, last = run.leader_epochs
     epochs = "" if last < 0 else f", epoch {last}" if first == last else f", epochs {first} to {last}"
     file = escape_text(run.path.rpartition("/")[2].lstrip("0") or run.path)
