@@ -251,10 +251,11 @@ class _Saver:
     def _end(self) -> None:
         if self._plan.wanted is not None:
             return
-        end = max((copy.view.log_end_offset for copy in self._plan.copies), default=0)
+        copies = (self._plan.leader,) if self._plan.leader is not None else self._plan.copies
+        end = max((copy.view.log_end_offset for copy in copies), default=0)
         ends = [
             one.offsets_lost.last + 1
-            for copy in self._plan.copies
+            for copy in copies
             for segment in copy.view.replica.segments
             for one in segment.damage
             if isinstance(one.offsets_lost, OffsetRange)

@@ -1,7 +1,7 @@
 """The best copy of each offset of one partition, out of every copy of its log that any input holds.
 
 Batches of the leader's log come first. Where it has none, a batch of another copy is taken if it is of the leader's lineage: of the leader epoch that the
-leader's epochs have at that offset, or above the leader's log end. Batches that begin and end at the same offsets with the same bytes are one batch,
+leader's epochs have at that offset, or above the leader's log end and of no older epoch. Batches that begin and end at the same offsets with the same bytes are one batch,
 whatever their leader epoch: an ex-leader may have appended what a client sent again. Where a cleaner has passed, a batch and what the cleaner left of it are
 merged. Everything else is an alternate: other content for offsets that are taken already. Batches that fail their checksum are in no copy.
 """
@@ -181,14 +181,15 @@ class BestCopies:
         view = self.leader.view
         lineage = _lineage_of(self.leader)
         epochs = rows["partition_leader_epoch"].astype(np.int64)
-        fits = (rows["base_offset"] >= view.log_end_offset) | (epochs == NO_EPOCH)
         if not lineage:
             return np.ones(len(rows), dtype=np.bool_)
         starts = np.array([entry.start_offset for entry in lineage], dtype=np.int64)
         numbers = np.array([NO_EPOCH, *(entry.leader_epoch for entry in lineage)], dtype=np.int64)
         expected = numbers[np.searchsorted(starts, rows["base_offset"], side="right")]
         # Below the first epoch that the leader still knows, any lower one may be its own.
-        known: NDArray[np.bool_] = fits | (expected == epochs) | ((expected == NO_EPOCH) & (epochs <= numbers[1]))
+        known: NDArray[np.bool_] = (expected == epochs) | ((expected == NO_EPOCH) & (epochs <= numbers[1]))
+        above = (rows["base_offset"] >= view.log_end_offset) & (epochs >= numbers[-1])
+        known |= above | (epochs == NO_EPOCH)
         return known
 
     # ---- what was asked for ----
