@@ -31,6 +31,7 @@ from kforensics.cli.metadata import metadata
 from kforensics.cli.options import ColourOption
 from kforensics.cli.output import forget_output, write_refusal
 from kforensics.cli.predict import predict
+from kforensics.cli.salvage import salvage
 from kforensics.cli.seal import seal
 from kforensics.cli.simulate import simulate
 from kforensics.cli.verify import verify
@@ -59,6 +60,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     explain,
     verify,
     predict,
+    salvage,
     seal,
     simulate,
     metadata,

@@ -51,6 +51,8 @@ WRITERS: dict[tuple[str, OutputFormat], str] = {
     ("verify", _S): "sarif:write",
     ("predict", _T): "text.predict:write",
     ("predict", _J): "json.predict:write",
+    ("salvage", _T): "text.salvage:write",
+    ("salvage", _J): "json.salvage:write",
     ("metadata", _T): "text.metadata:write",
     ("metadata", _J): "json.metadata:write",
     ("metadata", _L): "json.metadata:write_lines",

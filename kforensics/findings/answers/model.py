@@ -24,6 +24,7 @@ class State(StrEnum):
     LOSES = "loses"
     DAMAGED = "damaged"
     CHANGED = "changed"
+    GAPS = "gaps"
     VIOLATED = "violated"
     UNKNOWN = "unknown"
     UNCOMMITTED_LOST = "uncommitted-lost"
@@ -38,6 +39,7 @@ class State(StrEnum):
     SOUND = "sound"
     UNCHANGED = "unchanged"
     COMPLETE = "complete"
+    SAVED = "saved"
 
 
 _DIFF = {
@@ -76,6 +78,7 @@ STATES: dict[str, dict[State, int]] = {
         State.STARTS_AND_REPAIRS: 0,
         State.STARTS_UNCHANGED: 0,
     },
+    "salvage": {State.GAPS: 1, State.UNKNOWN: 3, State.SAVED: 0},
     "seal": {State.CHANGED: 1, State.UNKNOWN: 3, State.UNCHANGED: 0, State.COMPLETE: 0},
     # What a scenario shows is no finding about evidence.
     "simulate": {State.VIOLATED: 1, State.UNKNOWN: 3, State.LOST: 0, State.DIVERGED: 0, State.COMPLETE: 0},
