@@ -3,6 +3,7 @@
 import datetime as dt
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,13 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
 from kforensics.findings.answers.capture import capture_answer
-from kforensics.source.mapped import open_evidence
+from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
 from kforensics.source.walk import Entry, join
 from kforensics.units import TopicPartition
+
+MOST_HELD = 256
+"""Segments about to be removed that are kept open; processes may have 1,024 files open."""
 
 TASK_BYTES = 64 << 20
 TASK_SEGMENTS = 256
@@ -45,6 +49,8 @@ class CaptureRequest:
     """None where only the plan is asked for."""
     all_batches: bool = False
     margin: int = MARGIN_OFFSETS
+    with_tail: bool = False
+    """The bytes of the batches that can still be truncated are taken along, with the records of users in them."""
     jobs: int | None = None
     rate: int | None = None
     """Bytes a second that the caller limits reading to, for the estimate."""
@@ -63,6 +69,8 @@ class WrittenCapture:
     files: int
     """Taken along byte for byte."""
     read_bytes: int
+    record_bytes: int
+    """Bytes of batches with records of users that it holds: 0 unless they were asked for."""
     changed: tuple[str, ...]
     """Files that changed while they were read, or between the beginning and the end: the broker was running."""
 
@@ -95,7 +103,7 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
     """
     started = dt.datetime.now(dt.UTC)
     plan = plan_capture(request.paths, all_batches=request.all_batches, margin=request.margin)
-    expected = estimate(plan, rate=request.rate)
+    expected = estimate(plan, rate=request.rate, with_tail=request.with_tail)
     written: WrittenCapture | Absent = Absent.NOT_WRITTEN
     problems = plan.problems
     if request.out is not None:
@@ -147,6 +155,9 @@ class _Taking:
     batches: int = 0
     files: int = 0
     read_bytes: int = 0
+    record_bytes: int = 0
+    _held: dict[Path, EvidenceFile] = field(default_factory=dict)
+    """Segments that may be removed at any moment, kept open until their bytes were taken along."""
     _checkpoints: dict[Path, bytes] = field(default_factory=dict)
     """The files of log directories that change while a broker runs, as they were before the logs were read."""
     _after: list[dict[str, str]] = field(default_factory=list)
@@ -160,7 +171,9 @@ class _Taking:
         """Checkpoints, then what may vanish, then the logs, then the checkpoints again."""
         self._read_checkpoints()
         folders = list(self.plan.folders())
-        first = [_Piece(folder, entry, base) for folder, entry, base in _deleted(folders)]
+        first = [_Piece(folder, entry, base) for folder, entry, base in _about_to_be_removed(folders)]
+        if self.request.with_tail:
+            self._hold(first)
         early: dict[Path, CapturedScan] = {}
         for piece, scan in self._scan(first):
             early[piece.path] = scan
@@ -177,6 +190,12 @@ class _Taking:
         self.writer.add_folder("", [*names, *self._single])
         self._read_checkpoints_again()
 
+    def _hold(self, pieces: "Sequence[_Piece]") -> None:
+        """Open segments that are about to be removed, so that their bytes are still there once they were scanned."""
+        for piece in pieces[:MOST_HELD]:
+            with suppress(EvidenceError):  # named where the segment is scanned
+                self._held[piece.path] = open_evidence(piece.path)
+
     # ------------------------------------------------------------ segments
 
     def _scan(self, pieces: "Sequence[_Piece]") -> "Iterator[tuple[_Piece, CapturedScan]]":
@@ -189,7 +208,25 @@ class _Taking:
                 self.read_bytes += scan.length
                 if self.progress:
                     self.progress(scan.length, len(self.problems))
+                if self.request.with_tail:
+                    self._keep_bytes(piece, scan)
                 yield piece, scan
+
+    def _keep_bytes(self, piece: "_Piece", scan: CapturedScan) -> None:
+        """Take the bytes of a segment along that batches can still be truncated from."""
+        row = scan.content.get("segment")
+        if row is None:
+            return
+        try:
+            with self._held.pop(piece.path, None) or open_evidence(piece.path) as file:
+                row["bytes"] = self.writer.add_records(file, scan.bytes_from, scan.length)
+        except EvidenceError as error:
+            words = f"its bytes could not be taken along: {error.problem}"
+            self._problem(piece.folder, piece.entry.name, words)
+            return
+        length = sum(one[1] for one in row["bytes"])
+        self.record_bytes += length
+        scan.changed |= length != scan.length - scan.bytes_from
 
     def _folders(
         self, folders: Sequence[FolderPlan], early: dict[Path, CapturedScan]
@@ -211,7 +248,7 @@ class _Taking:
                 # A cleaner that left no checkpoint: batches alone decide nothing here, either.
                 folder.by_record, folder.carried_from = True, 0
                 again = [_Piece(folder, entry, base) for entry, _, base in folder.segments()]
-                own = {piece.entry.name: capture_segment(piece.task()) for piece in again}
+                own = {piece.entry.name: _with_records(own[piece.entry.name], piece) for piece in again}
             yield folder, own
 
     def _folder(self, folder: FolderPlan, scans: dict[str, CapturedScan]) -> None:
@@ -339,6 +376,7 @@ class _Taking:
             batches=self.batches,
             files=self.files,
             read_bytes=self.read_bytes,
+            record_bytes=self.record_bytes,
             changed=tuple(self.changed),
         )
 
@@ -355,7 +393,11 @@ class _Taking:
                 "kind": None if node is None else node.kind,
             },
             "roots": [{"name": root.name, "path": str(root.real)} for root in self.plan.roots],
-            "options": {"all_batches": self.request.all_batches, "margin_offsets": self.request.margin},
+            "options": {
+                "all_batches": self.request.all_batches,
+                "margin_offsets": self.request.margin,
+                "with_tail": self.request.with_tail,
+            },
             "counts": {
                 "replicas": len(self.plan.places),
                 "segments": self.segments,
@@ -386,15 +428,25 @@ class _Piece:
             length=self.entry.length,
             topic_partition=TopicPartition("", 0) if place is None else place.topic_partition,
             carried_from=0 if parse_file_name(self.entry.name).is_transient else self.folder.carried_from,
+            bytes_from=0 if parse_file_name(self.entry.name).is_transient else self.folder.bytes_from,
             by_record=self.folder.by_record,
         )
 
 
-def _deleted(folders: Sequence[FolderPlan]) -> Iterator[tuple[FolderPlan, Entry, int]]:
+def _with_records(scan: CapturedScan, piece: _Piece) -> CapturedScan:
+    """The scan of a segment that is read once more, for digests of its records; its bytes were taken along before."""
+    again = capture_segment(piece.task())
+    row, before = again.content.get("segment"), scan.content.get("segment") or {}
+    if row is not None and "bytes" in before:
+        row["bytes"] = before["bytes"]
+    return again
+
+
+def _about_to_be_removed(folders: Sequence[FolderPlan]) -> Iterator[tuple[FolderPlan, Entry, int]]:
     """Segments that a broker is about to remove."""
     for folder in folders:
         for entry, name, base in folder.segments():
-            if name.suffix is FileSuffix.DELETED:
+            if folder.may_vanish or name.suffix is FileSuffix.DELETED:
                 yield folder, entry, base
 
 
