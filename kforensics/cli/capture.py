@@ -8,6 +8,7 @@ import typer
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import JobsOption, ReadRateOption, apply_read_rate, parse_rate
 from kforensics.cli.output import check_out
+from kforensics.cli.stops import Stops
 from kforensics.errors import UsageError
 
 
@@ -51,6 +52,15 @@ def capture(
             help="Take the batches that can still be truncated along byte for byte, with the records of users in them: FILE is then as private as the data.",
         ),
     ] = False,
+    since: Annotated[
+        Path | None,
+        typer.Option(
+            "--since",
+            metavar="FILE.kfc",
+            help="An earlier capture of the node: segments that did not change since are taken from it. The new capture is complete without it.",
+            show_default=False,
+        ),
+    ] = None,
     read_rate: ReadRateOption = None,
     jobs: JobsOption = None,
     normal_priority: Annotated[
@@ -75,9 +85,17 @@ def capture(
         from kforensics.fleet.throttle import lower_priority
 
         lower_priority()
+    stops = Stops()
     request = CaptureRequest(
-        paths=tuple(paths), out=out, all_batches=all_batches, with_tail=with_tail, jobs=jobs, rate=rate
+        paths=tuple(paths),
+        out=out,
+        all_batches=all_batches,
+        with_tail=with_tail,
+        since=() if since is None else (since,),
+        is_stopped=stops.asked,
+        jobs=jobs,
+        rate=rate,
     )
-    with output.progress() as progress:
+    with stops, output.progress() as progress:
         result = run(request, progress)
     output.finish(result)

@@ -139,6 +139,7 @@ class Capture:
         self.path = path
         self._file = open_evidence(Path(os.path.realpath(path)))
         self.manifest = self._read_manifest()
+        """What the capture says of itself."""
         self._parts = self._read_parts()
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._blocks: OrderedDict[int, dict[str, dict[str, CapturedEntry]]] = OrderedDict()
@@ -179,6 +180,11 @@ class Capture:
         """A column of a table of a block, none where the table has no rows there."""
         number = self._numbers.get(f"{table}/{block:06d}/{name}.npy")
         return None if number is None else self.part(number)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether taking it was stopped, so that it is not all of the node's evidence: it only serves to go on from."""
+        return bool(self.manifest.get("interrupted"))
 
     @property
     def holds_records(self) -> bool:
@@ -462,6 +468,8 @@ class CapturePath(ForeignPath):
     def roots(self) -> tuple["CapturePath", ...]:
         """What was captured, where the path names the capture itself; else the path."""
         capture, inner = self.place()
+        if capture.is_interrupted:
+            raise capture.refuse("taking it was interrupted: the command that took it goes on from there")
         return tuple(self / name for name in capture.roots) if not inner else (self,)
 
     def resolved(self) -> "CapturePath":

@@ -187,6 +187,10 @@ class CaptureWriter:
         if len(self._folders) >= BLOCK_FOLDERS or self._folder_bytes >= BLOCK_BYTES or len(self._tar) >= BLOCK_BYTES:
             self.end_block()
 
+    def folders(self) -> frozenset[str]:
+        """The directories that were kept so far."""
+        return frozenset(self._tree)
+
     def end_block(self) -> None:
         """Write the directories that were kept since the last block."""
         if not self._folders and not self._tar:
@@ -202,8 +206,12 @@ class CaptureWriter:
 
     # ------------------------------------------------------------ the end
 
-    def finish(self, manifest: Mapping[str, Any]) -> int:
+    def finish(self, manifest: Mapping[str, Any], name: Path | None = None) -> int:
         """Write the rest and the manifest, and give the file its name; gives its length.
+
+        Args:
+            manifest: what the capture says of itself.
+            name: of what was captured before it was stopped; it replaces what was left by an earlier stop.
 
         Raises:
             UsageError: that is not possible.
@@ -223,9 +231,9 @@ class CaptureWriter:
             os.fsync(self._file.fileno())
             length = self._file.tell()
             self._file.close()
-            if os.path.lexists(self.out):
+            if name is None and os.path.lexists(self.out):
                 raise UsageError(f"{self.out} exists; kforensics overwrites nothing")
-            self.partial.rename(self.out)
+            self.partial.replace(name or self.out)
         except OSError as error:
             raise UsageError(f"{self.out} can't be written: {error.strerror}") from error
         self._is_finished = True

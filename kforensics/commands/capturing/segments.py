@@ -94,6 +94,7 @@ def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
     row["tail"], row["extent"] = watch.tail, watch.extent
     row["carried_from"] = task.carried_from if watch.pieces else None
     row["first"] = watch.packer.first
+    row["identity"] = list(file.identity)
     row["records"] = [] if task.by_record else None
     if commits is not None:
         row["commits"] = commits
