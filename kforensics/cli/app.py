@@ -41,6 +41,7 @@ from kforensics.errors import (
     InputsRefused,
     KforensicsError,
     MissingExtra,
+    Stopped,
     UsageError,
     did_you_mean,
 )
@@ -142,6 +143,9 @@ def run(arguments: Sequence[str]) -> int:
         return ExitCode.PIPE_CLOSED
     except (KeyboardInterrupt, typer.Abort):
         _say(f"{PROGRAM}: stopped; nothing was concluded")
+        return ExitCode.INTERRUPTED
+    except Stopped as error:
+        _say(error_words(error))
         return ExitCode.INTERRUPTED
     except KforensicsError as error:
         _say(error_words(error))
