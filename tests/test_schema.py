@@ -26,6 +26,7 @@ from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.seal.state import Change, Kind
 from kforensics.findings.model import Confidence, Severity
 from kforensics.formats.messages.control import ControlType
+from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.loading.values import FileAction
 from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationRule
@@ -68,6 +69,7 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("ls", "partition/properties/state", (*DirectoryState, "unknown")),
     ("ls", "suffix", FileSuffix),
     ("predict", "action", FileAction),
+    ("predict", "fate", Fate),
     ("predict", "start-outcome", StartResult),
     ("seal", "kind", Kind),
     ("seal-check", "change", Change),
