@@ -8,6 +8,7 @@ from kforensics.commands.cluster_evidence import logs_of_cluster, read_logs
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.nodes import Node, nodes_of
 from kforensics.commands.predicting.playing import Conditions, PlayedNode, Reads, play_node
+from kforensics.commands.predicting.settings import parse_settings
 from kforensics.commands.predicting.surroundings import Surroundings, look_around
 from kforensics.commands.predicting.version import RANK, NodeVersion, given_version, version_of_node
 from kforensics.commands.result import Conclusion, Result
@@ -72,6 +73,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
     if not nodes:
         message = "predict needs whole log directories, with their marker and checkpoints; none is among the inputs"
         raise UsageError(message)
+    parse_settings(request.settings)
     given = None if request.kafka is None else given_version(request.kafka)
     problems = list(inputs.problems)
     log_files, met = read_logs(inputs)

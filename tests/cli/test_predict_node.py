@@ -161,3 +161,53 @@ def test_a_file_that_can_not_be_read_here_leaves_the_start_unknown(node, monkeyp
     assert (code, document["answer"]["state"], log["exception"]) == (3, "unknown", "KafkaStorageException")
     assert [problem["path"] for problem in document["problems"]] == ["data-1/orders-1/leader-epoch-checkpoint"]
     assert any("where the broker can read what can't be read here" in line for line in document["answer"]["unknown"])
+
+
+DAY_MS = 86_400_000
+
+
+def test_retention_by_settings_that_are_known_is_in_the_headline_and_by_defaults_among_what_is_not_known(node, capsys):
+    # A marker beside indexes that are not trimmed would have their zeros read as times (KAFKA-10207).
+    for marker in node.glob("*/.kafka_cleanshutdown"):
+        marker.unlink()
+    recorded = 1_795_000_000_000
+    late = ["--now", str(recorded + 400 * DAY_MS)]
+    document, _ = predict(capsys, node, *late)
+    due = [log["retention"] for log in document["logs"]]
+    assert any(one.get("known") is False for one in due)
+    assert "retention deletes" not in document["answer"]["headline"]
+    assert any("by Kafka's defaults" in line for line in document["answer"]["unknown"])
+
+    document, _ = predict(capsys, node, *late, "--set", "log.retention.ms=86400000")
+    whole = [log["retention"] for log in document["logs"] if log["retention"].get("whole_log")]
+    assert whole
+    assert all(one["known"] and one["rule"] == "time" for one in whole)
+    assert "retention deletes" in document["answer"]["headline"]
+
+    document, _ = predict(capsys, node, *late, "--set", "retention.ms=-1")
+    assert {str(log["retention"]) for log in document["logs"]} == {"{'absent': 'not-applicable'}"}
+    document, _ = predict(capsys, node, "--now", str(recorded))
+    assert not any("segments" in log["retention"] for log in document["logs"])
+
+
+@pytest.mark.parametrize("given", ["retention.ms", "no.such.setting=1", "retention.ms=long", "=3"])
+def test_settings_that_nothing_depends_on_are_refused(node, capsys, given):
+    assert run(["predict", str(node), "--set", given]) == 2
+    assert "--set" in capsys.readouterr().err
+
+
+def test_settings_of_a_server_properties_among_the_inputs_count(node, tmp_path, capsys):
+    file = tmp_path / "server.properties"
+    file.write_text("node.id=1\nlog.index.size.max.bytes=131072\nlog.retention.hours=-1\n")
+
+    document, _ = predict(capsys, node, file, "--now", "2030-01-01T00:00:00Z")
+
+    log = next(log for log in document["logs"] if log["path"].endswith("orders-0"))
+    sizes = {one["name"]: one["to_bytes"] for one in log["files"]}
+    assert sizes["00000000000000000000.index"] == 131072
+    assert "segments" not in log["retention"]
+
+    file.write_text("node.id=8\n")
+    document, code = predict(capsys, node, file)
+    assert code == 1
+    assert "doesn't match previous node id 8" in document["starts"][0]["reason"]

@@ -8,6 +8,8 @@ from kforensics.commands.loading import DirectoryOnDisk, bytes_scanned
 from kforensics.commands.lost_records import lost_pieces
 from kforensics.commands.predicting.metadata_log import MetadataStart, start_metadata_log
 from kforensics.commands.predicting.nodes import Node
+from kforensics.commands.predicting.retention import find_due_segments
+from kforensics.commands.predicting.settings import Settings
 from kforensics.commands.predicting.surroundings import Surroundings
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
@@ -38,12 +40,21 @@ from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, Sta
 from kforensics.protocol.loading.values import LoadingError, LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import KafkaVersion
-from kforensics.reconcile.logs.predicted_load import LogState, LostPiece, LostRecords, PredictedLog, PredictedStart
+from kforensics.reconcile.logs.predicted_load import (
+    DueSegments,
+    LogState,
+    LostPiece,
+    LostRecords,
+    PredictedLog,
+    PredictedStart,
+)
 from kforensics.source.walk import join
 from kforensics.units import EpochEntry, TopicPartition
 
 MOST_STARTS = 4
 """Starts that are played at most; a third already changes nothing that the second did not."""
+RETENTION_DELAY_MS = 30_000
+"""After which retention runs first (`log.initial.task.delay.ms`)."""
 ENDINGS = ("-future", "-stray", "-delete")
 
 Reads = dict[Path, dict[Need, object]]
@@ -64,24 +75,6 @@ class Conditions:
     """By input: paths that are taken as not there."""
     with_marker: bool = False
     """Every log directory is taken to hold `.kafka_cleanshutdown`."""
-
-    def loading(self) -> LoadSettings:
-        """What loading depends on; Kafka's defaults where nothing is known."""
-        rules = loading_rules(self.version)
-        defaults = LoadSettings()
-
-        def number(names: tuple[str, ...], default: int) -> int:
-            return next((int(self.settings[name]) for name in names if name in self.settings), default)
-
-        return LoadSettings(
-            now_ms=self.now_ms,
-            index_length=number(("log.index.size.max.bytes", "segment.index.bytes"), defaults.index_length),
-            index_interval=number(("log.index.interval.bytes", "index.interval.bytes"), defaults.index_interval),
-            producer_expiration_ms=number(
-                ("producer.id.expiration.ms",) if self.version >= (3, 4) else ("transactional.id.expiration.ms",),
-                rules.default_producer_expiration_ms,
-            ),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +139,8 @@ class _Player:
         self._node, self._conditions, self._around = node, conditions, surroundings
         self._node_count = node_count
         self._rules = loading_rules(conditions.version)
-        self._settings = conditions.loading()
+        self._known = Settings(conditions.settings, surroundings, node.node_id, node_count)
+        self._load_settings: dict[str, LoadSettings] = {}
         self._problems: list[Problem] = []
         self._log_dirs: list[tuple[int, FoundLogs]] = []
         self._directories: list[_Directory] = []
@@ -299,10 +293,38 @@ class _Player:
             clean_shutdown=clean,
             recovery_point=_offset(found.recovery_points, directory.partition),
             log_start_offset=_offset(found.log_starts, directory.partition),
-            settings=self._settings,
+            settings=self._settings_of(directory.partition),
             rules=self._rules,
         )
         return LogLoad(_key(*directory.place), directory.name, outcome)
+
+    def _settings_of(self, partition: TopicPartition | None) -> LoadSettings:
+        """What loading depends on; Kafka's defaults where nothing is known."""
+        topic = "" if partition is None else partition.topic
+        if topic not in self._load_settings:
+            defaults = LoadSettings()
+            name = (
+                "producer.id.expiration.ms" if self._conditions.version >= (3, 4) else "transactional.id.expiration.ms"
+            )
+            self._load_settings[topic] = LoadSettings(
+                now_ms=self._conditions.now_ms,
+                index_length=self._known.number(topic, "segment.index.bytes", defaults.index_length),
+                index_interval=self._known.number(topic, "index.interval.bytes", defaults.index_interval),
+                producer_expiration_ms=self._known.of_broker(name, self._rules.default_producer_expiration_ms),
+            )
+        return self._load_settings[topic]
+
+    def _due(self, directory: _Directory, outcome: LoadOutcome, fate: Fate) -> DueSegments | Absent:
+        """What retention takes of a log that is served."""
+        if fate is not Fate.KEPT or directory.partition is None or directory.name.endswith(ENDINGS):
+            return Absent.NOT_APPLICABLE
+        return find_due_segments(
+            directory.disk,
+            outcome,
+            self._known.retention(directory.partition.topic),
+            now_ms=self._conditions.now_ms + RETENTION_DELAY_MS,
+            version=self._conditions.version,
+        )
 
     def _advance(self, loads: Sequence[LogLoad]) -> bool:
         """Leave each directory as its load left it; whether anything but the same changed."""
@@ -382,6 +404,7 @@ class _Player:
             message="" if isinstance(failure, Absent) else failure.message,
             takes_directory_offline=not isinstance(failure, Absent) and failure.is_io,
             after=after,
+            due=self._due(directory, outcome, fate),
             files=outcome.changes,
             scanned=tuple((one.base_offset, one.length, one.kept_length) for one in outcome.scanned),
             lost=LostRecords(pieces=pieces),

@@ -7,7 +7,13 @@ from kforensics.evidence.model import Input
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
-from kforensics.reconcile.logs.predicted_load import MetadataLoad, PredictedLog, PredictedStart, VersionOutcome
+from kforensics.reconcile.logs.predicted_load import (
+    DueSegments,
+    MetadataLoad,
+    PredictedLog,
+    PredictedStart,
+    VersionOutcome,
+)
 
 SOURCES = {
     "given": "",
@@ -133,7 +139,8 @@ def _states(
         elif log.lost.records:
             yield State.LOSES
         else:
-            yield State.STARTS_AND_REPAIRS if log.is_changed else State.STARTS_UNCHANGED
+            is_due = not isinstance(log.due, Absent) and log.due.is_setting_known
+            yield State.STARTS_AND_REPAIRS if log.is_changed or is_due else State.STARTS_UNCHANGED
     for one in metadata_logs:
         if one.unknown:
             yield State.UNKNOWN
@@ -172,7 +179,7 @@ def _headline(
         ),
         State.STARTS_UNCHANGED: lambda: f"By {version} all {_count(logs)} load as they are.",
     }
-    words = sentences[state]() + _strays(logs)
+    words = sentences[state]() + _strays(logs) + _retention(logs)
     if not all(start.clean for start in starts if start.number == 1):
         words = f"{CRASH_NOW} {words}"
     return words
@@ -184,6 +191,20 @@ def _strays(logs: Sequence[PredictedLog]) -> str:
         return ""
     are = "directory is" if len(strays) == 1 else "directories are"
     return f" {len(strays):,} {are} not assigned to its broker and renamed to -stray: kept, and not served."
+
+
+def _retention(logs: Sequence[PredictedLog]) -> str:
+    """What retention deletes by settings that are known."""
+    due = list({(log.input, log.path): log.due for log in logs if log.is_reached}.values())
+    known = [one for one in due if not isinstance(one, Absent) and one.is_setting_known]
+    if not known:
+        return ""
+    whole = sum(one.is_whole_log for one in known)
+    everything = f", all that {whole:,} of them {'holds' if whole == 1 else 'hold'}" if whole else ""
+    return (
+        f" Some 30 seconds later retention deletes {sum(len(one.base_offsets) for one in known):,} "
+        f"{_plural(sum(len(one.base_offsets) for one in known), 'segment')} of {len(known):,} {_plural(len(known), 'log')}{everything}."
+    )
 
 
 def _not_starting(starts: Sequence[PredictedStart], inputs: Sequence[Input], version: str) -> str:
@@ -291,6 +312,17 @@ def _unknown(
             f"Which directories of {nodes} are strays, which Kafka 3.0 to 3.6 deletes and 3.7 renames: no metadata log that can be read whole "
             "is among the inputs. Give a controller's."
         )
+    due = {(log.input, log.path): log.due for log in logs if log.is_reached}
+    assumed = [one for one in due.values() if isinstance(one, DueSegments) and not one.is_setting_known]
+    if assumed:
+        yield (
+            f"What retention deletes some 30 seconds later: by Kafka's defaults (7 days, no size), which are assumed, segments of {len(assumed):,} "
+            f"{_plural(len(assumed), 'log')} are due, all of {sum(one.is_whole_log for one in assumed):,}. Give server.properties among the inputs, "
+            "or --set log.retention.ms=…; --now is the time of the start."
+        )
+    unread = sum(log.due is Absent.UNREADABLE for log in logs if log.is_reached)
+    if unread:
+        yield f"What retention deletes of {unread:,} {_plural(unread, 'log')}, whose time indexes can't be read."
     if zookeeper_nodes:
         yield "Which partitions a broker with ZooKeeper is told to delete: that lies in ZooKeeper."
     yield "Whether another process holds a log directory's lock, and whether the disk has room: files do not say it."

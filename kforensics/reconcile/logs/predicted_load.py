@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.protocol.loading.node import Fate
+from kforensics.protocol.loading.retention import RetentionRule
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.loading.values import FileAction, FileChange
 from kforensics.units import EpochEntry
@@ -42,6 +43,20 @@ class LostRecords:
     held_by: tuple[Holder, ...] = ()
     only_here: int = 0
     """Records that no other input holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueSegments:
+    """Segments that retention deletes some 30 seconds after a start, once the high watermark has reached the log end."""
+
+    base_offsets: tuple[int, ...]
+    bytes: int
+    rule: RetentionRule
+    """By which the newest of them is deleted."""
+    is_setting_known: bool
+    """The settings are those of the metadata, of `server.properties` or of the command line, not Kafka's defaults."""
+    is_whole_log: bool
+    """Nothing is left of the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +99,7 @@ class PredictedLog:
     """Whether the start comes as far as loading it; what is said of it otherwise is what would come of it."""
     is_unreadable: bool = False
     """A file of it can't be read here; what a broker finds that can read it is not known."""
+    due: DueSegments | Absent = Absent.NOT_APPLICABLE
     takes_directory_offline: bool = False
     """Its load throws what takes its log directory offline, and not the process down (3.2.1)."""
 

@@ -85,6 +85,15 @@ def _log(log: PredictedLog) -> dict[str, Any]:
         "records_lost": log.lost.records,
         "committed": {"certain": log.lost.certain, "possible": log.lost.possible},
         "held_by": _holders(log.lost),
+        "retention": log.due
+        if isinstance(log.due, Absent)
+        else {
+            "segments": log.due.base_offsets,
+            "bytes": log.due.bytes,
+            "rule": log.due.rule,
+            "known": log.due.is_setting_known,
+            "whole_log": log.due.is_whole_log,
+        },
     }
 
 

@@ -9,7 +9,7 @@ from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
 from kforensics.protocol.loading.node import Fate
-from kforensics.reconcile.logs.predicted_load import LogState, PredictedLog, PredictedStart
+from kforensics.reconcile.logs.predicted_load import DueSegments, LogState, PredictedLog, PredictedStart
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, Style, wrapped
 from kforensics.render.text.whole import whole_screen
@@ -106,6 +106,9 @@ def _told(log: PredictedLog) -> str:
     if log.scanned:
         parts.append(f"{byte_count(scanned)} scanned")
     parts.append(f"{counted(len(log.files), 'file')} changed")
+    if isinstance(log.due, DueSegments):
+        due = counted(len(log.due.base_offsets), "segment")
+        parts.append(f"retention deletes {due}{'' if log.due.is_setting_known else ' by the defaults'}")
     if log.fate in FATES:
         parts.insert(0, FATES[log.fate])
     return ", ".join(parts)
