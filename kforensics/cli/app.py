@@ -31,6 +31,7 @@ from kforensics.cli.output import forget_output, write_refusal
 from kforensics.cli.predict import predict
 from kforensics.cli.seal import seal
 from kforensics.cli.simulate import simulate
+from kforensics.cli.transactions import transactions
 from kforensics.cli.verify import verify
 from kforensics.errors import (
     EvidenceError,
@@ -60,6 +61,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     seal,
     simulate,
     metadata,
+    transactions,
 )
 
 app = typer.Typer(
