@@ -27,6 +27,7 @@ from kforensics.evidence.coordinators.transaction_log import (
     read_transaction_log,
 )
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
+from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.findings.answers.transactions import transactions_answer
@@ -35,6 +36,9 @@ from kforensics.reconcile.transactions.coordinators import Coordinators, join_co
 from kforensics.reconcile.transactions.ending import what_ends
 from kforensics.reconcile.transactions.partition import Copy, JudgedTransaction, PartitionTransactions, judge_partition
 from kforensics.units import TopicPartition
+
+INTERNAL_TOPICS = frozenset({TRANSACTIONS_TOPIC, OFFSETS_TOPIC})
+"""Topics whose records only brokers write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +126,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
     coordinators = states.joined(names | request.transactional_ids)
     if request.transactional_ids:
         _check_ids(request.transactional_ids, coordinators)
-    now_ms = request.at_ms if request.at_ms is not None else max((coordinators.newest_ms, *(one.newest_ms for one in scans)), default=-1)
+    now_ms = _last_known_time(given, scans, coordinators) if request.at_ms is None else request.at_ms
     judged = _judge(request, given, scans, coordinators, now_ms)
     asked = _of_producers(request, judged, coordinators)
     body = Transactions(
@@ -153,6 +157,17 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         body=body,
         concluded=Conclusion(answer=answer, problems=tuple(problems)),
     )
+
+
+def _last_known_time(
+    given: CoordinatorEvidence, scans: Sequence[ReplicaTransactions], coordinators: Coordinators
+) -> int:
+    """The newest time that a broker or controller wrote; times of records are what their producers say."""
+    history = given.history
+    times = [one.newest_ms for one in scans if one.place.topic_partition.topic in INTERNAL_TOPICS]
+    if history is not None and len(history.batches):
+        times.append(int(history.batches["max_timestamp"].max()))
+    return max((coordinators.newest_ms, *times))
 
 
 def _wanted(

@@ -270,8 +270,11 @@ class _Replica:
     def _torn_by_itself(self, lone: LoneMarker) -> TornTransaction | None:
         replica = self._replica
         holds_all = replica.log_start_offset == 0 or lone.previous_end >= replica.log_start_offset
-        # An abort without records is ordinary: a partition is added before the first record is sent.
-        if lone.marker.kind is not ControlType.COMMIT or not holds_all:
+        # An abort without records is ordinary: a partition is added before the first record is sent. A marker that follows one like it is
+        # the same, sent again: the coordinator lost its connection before the answer came.
+        before = None if self._own is None else self._own.markers.get(lone.previous_end)
+        is_again = before is not None and (before.kind, before.producer_epoch) == (lone.marker.kind, lone.marker.producer_epoch)
+        if lone.marker.kind is not ControlType.COMMIT or not holds_all or is_again:
             return None
         return self._torn_transaction(
             lone,
