@@ -22,6 +22,7 @@ from kforensics.cli.examples import epilog_of
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.explain import explain
 from kforensics.cli.fleet import fleet
+from kforensics.cli.groups import groups
 from kforensics.cli.help import help_
 from kforensics.cli.helptext import help_of
 from kforensics.cli.ls import ls
@@ -61,6 +62,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     seal,
     simulate,
     metadata,
+    groups,
     transactions,
 )
 

@@ -25,6 +25,8 @@ class ReplicaLog:
     """Segments renamed `.deleted`."""
     snapshots: list[tuple[int, str]] = field(default_factory=list)
     """Offset and path of the producer snapshots."""
+    indexes: list[tuple[int, str]] = field(default_factory=list)
+    """Base offset and path of the offset indexes."""
 
     def files(self, segments: list[tuple[int, str]]) -> Iterator[tuple[str, EvidenceFile]]:
         """Open the segments one after the other; one that can't be opened or read is a problem."""
@@ -76,6 +78,7 @@ def _add(log: ReplicaLog, name: FileName, path: str) -> None:
         (FileKind.SEGMENT, FileSuffix.NONE): log.segments,
         (FileKind.SEGMENT, FileSuffix.DELETED): log.deleted,
         (FileKind.PRODUCER_SNAPSHOT, FileSuffix.NONE): log.snapshots,
+        (FileKind.OFFSET_INDEX, FileSuffix.NONE): log.indexes,
     }
     target = targets.get((name.kind, name.suffix))
     if target is not None:
