@@ -103,6 +103,16 @@ ReadRateOption = Annotated[
     ),
 ]
 
+BeforeOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--before",
+        metavar="PATH",
+        help="Data directories as they were at an earlier time; repeatable.",
+        show_default=False,
+    ),
+]
+
 KeepGoingOption = Annotated[
     bool,
     typer.Option(
