@@ -24,6 +24,7 @@ from kforensics.cli.examples import epilog_of
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.explain import explain
 from kforensics.cli.fleet import fleet
+from kforensics.cli.groups import groups
 from kforensics.cli.help import help_
 from kforensics.cli.helptext import help_of
 from kforensics.cli.ls import ls
@@ -34,6 +35,7 @@ from kforensics.cli.predict import predict
 from kforensics.cli.salvage import salvage
 from kforensics.cli.seal import seal
 from kforensics.cli.simulate import simulate
+from kforensics.cli.transactions import transactions
 from kforensics.cli.verify import verify
 from kforensics.errors import (
     EvidenceError,
@@ -65,6 +67,8 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     seal,
     simulate,
     metadata,
+    groups,
+    transactions,
 )
 
 app = typer.Typer(

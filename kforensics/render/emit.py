@@ -56,6 +56,12 @@ WRITERS: dict[tuple[str, OutputFormat], str] = {
     ("metadata", _T): "text.metadata:write",
     ("metadata", _J): "json.metadata:write",
     ("metadata", _L): "json.metadata:write_lines",
+    ("groups", _T): "text.groups:write",
+    ("groups", _J): "json.groups:write",
+    ("groups", _L): "json.groups:write_lines",
+    ("transactions", _T): "text.transactions:write",
+    ("transactions", _J): "json.transactions:write",
+    ("transactions", _L): "json.transactions:write_lines",
     # A manifest has one form.
     ("seal manifest", _T): "json.seal:write_manifest",
     ("seal manifest", _J): "json.seal:write_manifest",
