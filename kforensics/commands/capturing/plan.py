@@ -62,7 +62,7 @@ _BYTE_FOR_BYTE = frozenset(
 )
 
 LARGEST_COPY = 4 << 30
-"""Bytes of a file that are taken along; a metadata log's segments end at 1 GiB, and longer logs are cut into files."""
+"""Bytes of a file that are taken along; a metadata log's segments end at 1 GiB, and longer logs are divided into files."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -314,7 +314,7 @@ def _add_parents(planned: dict[str, FolderPlan], root: RootPlan) -> None:
 
 
 def _compacted_topics(inputs: Inputs) -> frozenset[str]:
-    """Topics that may be compacted by their settings, as far as the metadata log tells; the cleaner's checkpoint tells of the others."""
+    """Topics that may be compacted by their settings, as far as the metadata log shows it; the cleaner's checkpoint shows the others."""
     policies: dict[str, str | None] = {}
     for files in find_metadata_logs(inputs):
         try:

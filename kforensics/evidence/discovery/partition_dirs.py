@@ -64,7 +64,7 @@ class LogDirState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionPlace:
-    """One partition directory and where it stands; small enough to be sent to another process."""
+    """One partition directory and where it is; small enough to be sent to another process."""
 
     state: LogDirState
     path: str
@@ -281,7 +281,7 @@ def _keep(places: dict[TopicPartition, list[PartitionPlace]], place: PartitionPl
 def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:
     """The checkpoints of every log directory of an input, by its path; what can't be read is added to `problems`."""
     if not found.log_dirs:
-        # A partition directory by itself: whatever its log directory says stands outside of the input.
+        # A partition directory by itself: whatever its log directory says is outside of the input.
         return {
             "": LogDirState(
                 listings=found.listings, input=index, log_dir="", broker_id=Absent.UNKNOWN, clean_shutdown=False

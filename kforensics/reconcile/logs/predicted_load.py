@@ -18,7 +18,7 @@ class LostPiece(NamedTuple):
     """Its name on disk."""
     position: int
     end: int
-    """Where the file ended before the load; earlier starts may have cut it."""
+    """Where the file ended before the load; earlier starts may have truncated it."""
     first_offset: int = 0
     """Batches that end below it are not lost: they are kept, or lie below the log start."""
 
