@@ -74,10 +74,8 @@ def _odd(
 ) -> Iterator[Text]:
     lines: list[Text] = []
     for problem in inventory.problems:
-        place = f"{inputs[problem.input].path}/{problem.path}".removesuffix("/.")
-        lines += wrapped(
-            f"{escape_text(place)}: {escape_text(problem.message)}", width=width, indent=INDENT * 2, first=INDENT
-        )
+        words = f"{escape_text(problem.place(inputs))}: {escape_text(problem.message)}"
+        lines += wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
     if lines:
         yield Text()
         yield Text("Could not be read", style=Style.HEADING)

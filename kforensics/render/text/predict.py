@@ -12,7 +12,7 @@ from kforensics.protocol.loading.node import Fate
 from kforensics.reconcile.logs.predicted_load import DueSegments, LogState, PredictedLog, PredictedStart
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, Style, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted
 
@@ -53,9 +53,7 @@ def _lines(result: Result[Prediction], view: View) -> Iterator[Text | str]:
         quiet = len(logs) - len(shown)
         if quiet:
             yield Text(f"{INDENT}{counted(quiet, 'log')} loaded as they are", style=Style.QUIET)
-    for problem in result.problems:
-        place = f"{result.inputs[problem.input].path}/{problem.path}"
-        yield from wrapped(f"could not be read: {escape_text(place)}: {escape_text(problem.message)}", width=width)
+    yield from problem_lines(result.problems, result.inputs, width)
 
 
 def _gravity(log: PredictedLog) -> tuple[bool, bool, int, str]:
