@@ -1,6 +1,5 @@
 """Pages: hostile texts change nothing in them but texts, and the same values give the same bytes."""
 
-import html.parser
 from dataclasses import replace
 
 import pytest
@@ -12,6 +11,7 @@ from kforensics.findings.answers.model import Answer, State
 from kforensics.render.html.explain_page import explain_html
 from kforensics.render.html.lanes import _ticks, draw_figure
 from tests.builders.incidents import explanation
+from tests.builders.pages import outline
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -27,39 +27,6 @@ HOSTILE = [
     "\x00\x1b[2J\u202eevil\u2028\n",
     "\udcff\ud800 \\ back",
 ]
-
-
-class Outline(html.parser.HTMLParser):
-    """The elements of a page, each with its attributes' names, and the values of those that can act."""
-
-    ACTING = frozenset({"href", "src", "style", "class", "id", "http-equiv", "content", "role", "x", "y", "width", "d"})
-
-    def __init__(self):
-        super().__init__(convert_charrefs=True)
-        self.elements = []
-        self.words = []
-        self.others = []
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, [(name, value if name in self.ACTING else None) for name, value in attrs]))
-
-    def handle_endtag(self, tag):
-        self.elements.append(f"/{tag}")
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-    def handle_comment(self, data):
-        self.others.append(data)
-
-    handle_pi = unknown_decl = handle_comment
-
-
-def outline(page):
-    parser = Outline()
-    parser.feed(page)
-    parser.close()
-    return parser
 
 
 def page(word, **options):
