@@ -100,6 +100,10 @@ class Explanation:
     """The operations that were done on purpose."""
     broker_bugs: tuple[BugTrace, ...] = ()
     """Known bugs whose traces are in starts and stops of brokers, not in one partition."""
+    versions: tuple[tuple[int, str], ...] = ()
+    """The version of Kafka by node, where its log files name one."""
+    least_version: str | Absent = Absent.UNKNOWN
+    """The release that no broker is older than, by the metadata.version in force."""
     hosts: tuple[str, ...] = ()
     """The hosts where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
     topics: tuple[str, ...] = ()
@@ -302,6 +306,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         problems=tuple(dict.fromkeys(problems)),
         operations=done,
         broker_bugs=bugs,
+        versions=tuple((node, str(version)) for node, version in sorted(gathered.versions.by_broker.items())),
+        least_version=Absent.UNKNOWN if gathered.versions.at_least is None else str(gathered.versions.at_least),
         hosts=tuple(sorted(_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
     )
