@@ -64,8 +64,6 @@ class ClusterEvidence:
     given: Given
     """Brokers whose log directories are among the inputs."""
     problems: tuple[Problem, ...]
-    brokers_of_logs_alone: frozenset[int] = frozenset()
-    """Nodes that wrote log files and whose data directories are not among the inputs: their replicas are missing."""
 
 
 def gather_cluster_evidence(
@@ -118,8 +116,6 @@ def gather_cluster_evidence(
         possible_protocols=possible_protocols(inputs),
         given=given_brokers(inputs),
         problems=tuple(problems),
-        brokers_of_logs_alone=frozenset(file.node_id for file in log_files if isinstance(file.node_id, int))
-        - inputs.brokers,
     )
 
 

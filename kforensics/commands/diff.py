@@ -204,7 +204,6 @@ def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[Diff
             answer=compared.answer,
             findings=compared.findings,
             problems=compared.problems,
-            is_empty=not compared.partitions,
         ),
         seal=seal,
     )

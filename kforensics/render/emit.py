@@ -157,7 +157,7 @@ def headline(result: "Result[Any]") -> str:
     """The first line of the answer, made safe for a terminal, with its line break."""
     from kforensics.render.escape import escape_text  # noqa: PLC0415 - as everything that `--help` does not need
 
-    return "" if result.answer is None else f"{escape_text(result.answer.headline)}\n"
+    return f"{escape_text(result.answer.headline)}\n"
 
 
 def truth_json(value: object) -> str:

@@ -7,6 +7,7 @@ from kforensics.evidence.model import Input
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import PredictedLog, PredictedStart
+from kforensics.words import counted
 
 COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
@@ -135,7 +136,7 @@ def _lost(logs: Sequence[PredictedLog]) -> str:
     only = sum(log.lost.only_here for log in losing)
     partitions = len({(log.input, log.path) for log in losing})
     return (
-        f"{records:,} {_plural(records, 'record')} of {partitions} {_plural(partitions, 'log')} will be discarded: "
+        f"{counted(records, 'record')} of {counted(partitions, 'log')} will be discarded: "
         f"{certain:,} certainly committed, {records - certain:,} possibly; {only:,} are on no other replica given."
     )
 
@@ -183,16 +184,12 @@ def _unknown(
 
 def _count(logs: Sequence[PredictedLog]) -> str:
     count = len({(log.input, log.path) for log in logs})
-    return f"{count:,} {_plural(count, 'log')}"
+    return counted(count, "log")
 
 
 def _changed(logs: Sequence[PredictedLog]) -> str:
     count = len({(log.input, log.path) for log in logs if log.is_changed})
-    return f"{count:,} {_plural(count, 'log')}"
-
-
-def _plural(count: int, word: str) -> str:
-    return word if count == 1 else f"{word}s"
+    return counted(count, "log")
 
 
 def _node(one: Input) -> str:

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.reconcile.history.causes import CONFIDENCES, CauseName
+from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.leadership import Election
-from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 _BY_ELECTION = frozenset({CauseName.UNCLEAN_ELECTION, CauseName.DISK_REPLACED, CauseName.UNCOMMITTED_TAIL})
 _RULES = {
@@ -104,7 +103,7 @@ def _summed_up(
     isr = before.pop() if len(before) == 1 else Absent.UNKNOWN
     return RootCause(
         cause=cause,
-        confidence=max((loss.confidence for loss, _ in found), key=CONFIDENCES.index),
+        confidence="proven" if all(loss.confidence == "proven" for loss, _ in found) else "likely",
         brokers=tuple(sorted(brokers)) if are_all_named else Absent.UNKNOWN,
         first_ms=min(times) if are_all_timed else Absent.UNKNOWN,
         last_ms=max(times) if are_all_timed else Absent.UNKNOWN,

@@ -16,7 +16,6 @@ from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.incident.root_cause import root_cause
-from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.render.html.happenings import Happening, happenings, rows_within
 from kforensics.render.html.identity import identity_of
 from kforensics.render.html.lanes import draw_figure, loss_summary
@@ -27,7 +26,7 @@ from kforensics.render.root_cause import root_cause_sentence
 from kforensics.render.timeline import shown_entries
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 MOST_LOSSES = 500
 MOST_TRUNCATIONS = 200
@@ -100,8 +99,8 @@ def explain_html(
     result: Explanation,
     files: Sequence[CitedFile],
     *,
+    answer: Answer,
     exit_code: int,
-    answer: Answer | None = None,
     seal: CheckedSeal | None = None,
     is_redacted: bool = False,
     made_ms: int | None = None,
@@ -111,8 +110,8 @@ def explain_html(
     Args:
         result: the explanation of the incident.
         files: the files that the result cites, with their hashes.
+        answer: the answer of the command, with the headline of the page and what to do.
         exit_code: the exit code of the command, which the page states.
-        answer: the answer of the command, where it differs from that of the explanation.
         seal: the seal that the command has checked, which the page names.
         is_redacted: whether names in the result are pseudonyms.
         made_ms: when the page is made; not stated where None.
@@ -130,16 +129,15 @@ def explain_html(
     ]
     findings = by_gravity(result.findings)
     anchors = _anchors(result.incidents)
-    shown = answer or result.answer
     return fill_page(
         "explain.html",
-        verdict=verdict_of(shown),
-        headline=shown.headline,
-        conclusion=_rest_of_conclusion(result, shown),
+        verdict=verdict_of(answer),
+        headline=answer.headline,
+        conclusion=_rest_of_conclusion(result, answer),
         identity=identity_of(result, made_ms),
         root=_root_cause(result, references),
-        advice=advice_of(shown),
-        figures=_figures_of(result, losses, truncations),
+        advice=advice_of(answer),
+        figures=_figures_of(result, answer, losses, truncations),
         is_redacted=is_redacted,
         seal=seal and seal_sentence(seal),
         seal_holds=seal is not None and seal.holds,
@@ -260,13 +258,13 @@ def _leader_words(incident: PartitionIncident) -> str:
 
 
 def _figures_of(
-    result: Explanation, losses: Sequence[LossEntry], truncations: Sequence[ExplainedTruncation]
+    result: Explanation, answer: Answer, losses: Sequence[LossEntry], truncations: Sequence[ExplainedTruncation]
 ) -> list[tuple[str, str, str]]:
     """Return the figures at the top of the page: the words, the number, and its style.
 
     A zero is proven only where the answer is calm; else it is what the inputs show.
     """
-    zero = "0" if result.answer.state in CALM else "none shown"
+    zero = "0" if answer.state in CALM else "none shown"
 
     def number(count: int) -> str:
         return f"{count:,}" if count else zero

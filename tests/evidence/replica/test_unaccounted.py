@@ -1,7 +1,6 @@
 """Logs that are gone, and logs that were copied while their broker ran."""
 
 import json
-import os
 import shutil
 
 import pytest
@@ -10,7 +9,6 @@ from kforensics.cli.app import run
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT, find_places
 from kforensics.evidence.replica.collect import collect_replica
-from kforensics.evidence.replica.copied import Stop, copy_moments
 from kforensics.evidence.replica.unaccounted import Sign, find_unaccounted, unaccounted_offsets
 
 SEGMENTS = [(0, 20, "0.log"), (20, 40, "20.log"), (40, 60, "40.log")]
@@ -106,22 +104,3 @@ def test_a_copy_that_left_all_logs_out_is_one_line(broker, capsys):
         assert 3 == code, name
         assert 1 == sum(one["message"] == LOGS_LEFT_OUT for one in document["problems"]), name
         assert not [one for one in document["findings"] if one["code"] == "KF116"]
-
-
-def test_a_clean_stop_and_a_copy_of_a_running_broker_are_told_apart(broker):
-    (stopped,) = copy_moments(replicas(broker).values())
-    assert (Stop.CLEAN, ()) == (stopped.stop, stopped.unsettled)
-
-    (broker / ".kafka_cleanshutdown").unlink()
-    for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
-        path = broker / name
-        path.write_text(path.read_text().replace("orders-ok 0 140", "orders-ok 0 142"))
-    (running,) = copy_moments(replicas(broker).values())
-    assert Stop.NOT_SHOWN is running.stop
-    assert {("orders-ok-0", 2)} == {(str(one.topic_partition), one.count) for one in running.unsettled}
-    assert running.may_be_copied_while_running
-
-    for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
-        os.utime(broker / name, (1, 1))
-    (lost,) = copy_moments(replicas(broker).values())
-    assert not lost.may_be_copied_while_running  # written before the log's last change

@@ -34,7 +34,7 @@ ON_EPOCHS = [("on-light" if at % 2 else "on-dark", f"c{at}") for at in range(COL
 
 
 def incident_page():
-    return explain_html(explanation(""), FILES, exit_code=1, made_ms=1_795_316_400_000)
+    return explain_html(explanation(""), FILES, answer=explanation("").answer, exit_code=1, made_ms=1_795_316_400_000)
 
 
 def calm_page():
@@ -42,7 +42,7 @@ def calm_page():
         explanation(""), incidents=(), timeline=(), findings=(), problems=(), operations=(), broker_bugs=()
     )
     answer = Answer(state=State.NOTHING_LOST, headline="Nothing that was committed is lost from 9 partitions.")
-    return explain_html(replace(nothing, answer=answer, conclusion=(answer.headline,)), (), exit_code=0)
+    return explain_html(replace(nothing, conclusion=(answer.headline,)), (), answer=answer, exit_code=0)
 
 
 def audit_page():
