@@ -267,8 +267,6 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     }
     timeline = _timeline(events, truncations, leaderships, gathered.histories, options)
     problems = [*places.problems, *gathered.problems, *(problem for _, met in results for problem in met)]
-    if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
-        problems.append(Problem(input=0, path=".", message=NO_LOGS))
     topics = {tp.topic for tp in (*places.by_partition, *leaderships, *shared.logged)}
     findings = explain_findings(incidents, timeline)
     done = operations(timeline, incidents, looked=evidence.nodes_by_rank())
@@ -291,6 +289,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
             problems=problems,
         ),
     )
+    if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
+        problems.append(Problem(input=0, path=".", message=NO_LOGS))
     return Explanation(
         inputs=inputs.described,
         answer=answer,

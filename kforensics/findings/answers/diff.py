@@ -45,7 +45,11 @@ def diff_answer(
         headline = f"UNKNOWN: these inputs can't be compared as they are: {mixed.statement}."
         return Answer(state=State.UNKNOWN, headline=headline, now=(mixed.advice,) if mixed.advice else ())
     if not judged:
-        return Answer(state=State.UNKNOWN, headline="UNKNOWN: nothing to compare: no partition was found.")
+        return Answer(
+            state=State.UNKNOWN,
+            headline="UNKNOWN: nothing to compare: no partition was found.",
+            unknown=("What the replicas hold: give the data directories of the brokers.",),
+        )
     state = worst_state("diff", (one.state for one in judged)) or State.UNKNOWN
     if problems and state in {State.AGREE, State.BEHIND, State.SAME_ENDS}:
         state = State.UNKNOWN
@@ -108,7 +112,7 @@ class _Words:
         }.get(self.state, "")
         others = {tp for kind in kinds[1:] for tp, _ in self.of(kind)} - {tp for tp, _ in items}
         more = (
-            f" {counted(len(others), 'other partition')} {'has' if len(others) == 1 else 'have'} other reasons."
+            f" {counted(len(others), 'other partition')} {'is' if len(others) == 1 else 'are'} in this state for other reasons."
             if others
             else ""
         )
