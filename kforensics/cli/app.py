@@ -24,6 +24,7 @@ from kforensics.cli.examples import epilog_of
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.explain import explain
 from kforensics.cli.fleet import fleet
+from kforensics.cli.groups import groups
 from kforensics.cli.help import help_
 from kforensics.cli.helptext import help_of
 from kforensics.cli.ls import ls
@@ -31,8 +32,10 @@ from kforensics.cli.metadata import metadata
 from kforensics.cli.options import ColourOption
 from kforensics.cli.output import forget_output, write_refusal
 from kforensics.cli.predict import predict
+from kforensics.cli.salvage import salvage
 from kforensics.cli.seal import seal
 from kforensics.cli.simulate import simulate
+from kforensics.cli.transactions import transactions
 from kforensics.cli.verify import verify
 from kforensics.errors import (
     EvidenceError,
@@ -40,6 +43,7 @@ from kforensics.errors import (
     InputsRefused,
     KforensicsError,
     MissingExtra,
+    Stopped,
     UsageError,
     did_you_mean,
 )
@@ -59,9 +63,12 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     explain,
     verify,
     predict,
+    salvage,
     seal,
     simulate,
     metadata,
+    groups,
+    transactions,
 )
 
 app = typer.Typer(
@@ -143,6 +150,9 @@ def run(arguments: Sequence[str]) -> int:
         return ExitCode.PIPE_CLOSED
     except (KeyboardInterrupt, typer.Abort):
         _say(f"{PROGRAM}: stopped; nothing was concluded")
+        return ExitCode.INTERRUPTED
+    except Stopped as error:
+        _say(error_words(error))
         return ExitCode.INTERRUPTED
     except KforensicsError as error:
         _say(error_words(error))

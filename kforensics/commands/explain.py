@@ -74,6 +74,8 @@ class ExplainOptions:
     """The time zone of the times in log files, where the user names it."""
     rename_group: Callable[[str], str] = str
     """The function that gives the names of consumer groups in the explanation."""
+    leader: int | None = None
+    """Taken as the final leader of every partition that it holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +212,7 @@ class _Shared:
     moments: Moments
     whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
     deleted_topics: frozenset[str]
+    leader: int | None = None
 
 
 def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None) -> Explanation:
@@ -257,6 +260,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         moments=replace(_moments(evidence, gathered.histories), is_stopped=options.is_stopped),
         whole_returns=_whole_returns(events),
         deleted_topics=deleted_topics(logged_operations(events)),
+        leader=options.leader,
     )
     results = _explain_all(shared, jobs or default_jobs())
     incidents = tuple(_with_returned_doubts([incident for incident, _ in results]))
@@ -476,6 +480,7 @@ def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Pro
             moments=shared.moments,
             whole_returns=shared.whole_returns.get(partition, ()),
             is_deletion_logged=partition.topic in shared.deleted_topics,
+            wanted_leader=shared.leader,
         ),
         reader=shared.reader,
     )

@@ -10,6 +10,7 @@ from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.inputs import with_inputs
 from kforensics.findings.answers.model import Answer, exit_code
 from kforensics.findings.model import Finding, by_gravity
+from kforensics.source.capture import with_records
 
 if TYPE_CHECKING:
     from kforensics.commands.sealing.report import CheckedSeal
@@ -72,6 +73,11 @@ class Result(Generic[Body]):
             findings=by_gravity((*found.findings, *self.seal.findings)),
             problems=(*found.problems, *self.seal.problems),
         )
+
+    @property
+    def private_inputs(self) -> tuple[str, ...]:
+        """The captures among the inputs that hold records of users."""
+        return with_records(one.path for one in self.inputs)
 
     @property
     def answer(self) -> Answer:

@@ -229,14 +229,14 @@ class CommitProofs:
         is_whole = all(v is view or common_range(view, v) is not None for v in here)
         who = f"{needed} of the {len(voters)} voters"
         newest_epoch = max((v.batch_epochs[-1].leader_epoch for v in here if v.batch_epochs), default=-1)
-        if epoch_at(view.batch_epochs, held - 1) != newest_epoch:
+        certain, never = None, None
+        if epoch_at(view.batch_epochs, held - 1) == newest_epoch:
             # A leader commits what former ones wrote only with an entry of its own epoch (KIP-595, as Raft).
-            return None, None
-        certain = Bound(offset=held, reason=f"held by at least {who}", citations=(newest.citation,))
-        if len(here) < len(voters) or not is_whole:
+            certain = Bound(offset=held, reason=f"held by at least {who}", citations=(newest.citation,))
+        if len(here) == len(voters) and is_whole:
             # A log that begins behind this one's end was truncated at a snapshot, which holds committed records only.
-            return certain, None
-        return certain, Bound(offset=held, reason=f"fewer than {who} hold it", citations=(newest.citation,))
+            never = Bound(offset=held, reason=f"fewer than {who} hold it", citations=(newest.citation,))
+        return certain, never
 
     def never_from(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
         """Beyond the log of a replica that was in the ISR, or eligible to lead (KIP-966), and took over cleanly, nothing was committed.
