@@ -102,6 +102,10 @@ class Explanation:
     """The operations that were done on purpose."""
     broker_bugs: tuple[BugTrace, ...] = ()
     """Known bugs whose traces are in starts and stops of brokers, not in one partition."""
+    versions: tuple[tuple[int, str], ...] = ()
+    """The version of Kafka by node, where its log files name one."""
+    least_version: str | Absent = Absent.UNKNOWN
+    """The release that no broker is older than, by the metadata.version in force."""
     hosts: tuple[str, ...] = ()
     """The hosts where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
     topics: tuple[str, ...] = ()
@@ -267,8 +271,6 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     }
     timeline = _timeline(events, truncations, leaderships, gathered.histories, options)
     problems = [*places.problems, *gathered.problems, *(problem for _, met in results for problem in met)]
-    if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
-        problems.append(Problem(input=0, path=".", message=NO_LOGS))
     topics = {tp.topic for tp in (*places.by_partition, *leaderships, *shared.logged)}
     findings = explain_findings(incidents, timeline)
     done = operations(timeline, incidents, looked=evidence.nodes_by_rank())
@@ -291,6 +293,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
             problems=problems,
         ),
     )
+    if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
+        problems.append(Problem(input=0, path=".", message=NO_LOGS))
     return Explanation(
         inputs=inputs.described,
         answer=answer,
@@ -306,6 +310,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         problems=tuple(dict.fromkeys(problems)),
         operations=done,
         broker_bugs=bugs,
+        versions=tuple((node, str(version)) for node, version in sorted(gathered.versions.by_broker.items())),
+        least_version=Absent.UNKNOWN if gathered.versions.at_least is None else str(gathered.versions.at_least),
         hosts=tuple(sorted(_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
     )

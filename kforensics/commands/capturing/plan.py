@@ -15,6 +15,7 @@ from kforensics.evidence.discovery.inputs import (
     find_inputs,
     problem_words,
     unusable_input,
+    why_not_listed,
 )
 from kforensics.evidence.discovery.log_heads import begins_like_a_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
@@ -220,9 +221,9 @@ def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: in
 
 def _find(given: Path) -> Inputs:
     try:
-        return find_inputs([given], with_server_logs=True)
+        return find_inputs([given], with_server_logs=True, why_not=why_not_listed)
     except NotADataDir:
-        if not given.is_dir():
+        if not given.is_dir() or not any(begins_like_a_log(one) for one in given.iterdir() if one.is_file()):
             raise
         # Its files may be logs by their content; `explain` takes such a directory, too.
         described = Input(path=str(given), kind="log-files")

@@ -5,6 +5,7 @@ The worst partition decides the state. The headline is a sentence about the grav
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
 
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.concerns import (
@@ -45,7 +46,11 @@ def diff_answer(
         headline = f"UNKNOWN: these inputs can't be compared as they are: {mixed.statement}."
         return Answer(state=State.UNKNOWN, headline=headline, now=(mixed.advice,) if mixed.advice else ())
     if not judged:
-        return Answer(state=State.UNKNOWN, headline="UNKNOWN: nothing to compare: no partition was found.")
+        return Answer(
+            state=State.UNKNOWN,
+            headline="UNKNOWN: nothing to compare: no partition was found.",
+            unknown=("What the replicas hold: give the data directories of the brokers.",),
+        )
     state = worst_state("diff", (one.state for one in judged)) or State.UNKNOWN
     if problems and state in {State.AGREE, State.BEHIND, State.SAME_ENDS}:
         state = State.UNKNOWN
@@ -108,7 +113,7 @@ class _Words:
         }.get(self.state, "")
         others = {tp for kind in kinds[1:] for tp, _ in self.of(kind)} - {tp for tp, _ in items}
         more = (
-            f" {counted(len(others), 'other partition')} {'has' if len(others) == 1 else 'have'} other reasons."
+            f" {counted(len(others), 'other partition')} {'is' if len(others) == 1 else 'are'} in this state for other reasons."
             if others
             else ""
         )
@@ -294,7 +299,7 @@ class _Words:
 
     def _copy(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         paths = dict.fromkeys(self.paths[at] for _, one in items for at in one.inputs if at < len(self.paths))
-        return "; ".join(f"cp -a {shlex.quote(path)} {shlex.quote(path.rstrip('/') + '.copy')}" for path in paths)
+        return "; ".join(f"cp -a {shlex.quote(path)} {shlex.quote(_copy_of(path))}" for path in paths)
 
     def tell(self) -> Iterator[str]:
         risky = [
@@ -349,6 +354,15 @@ class _Words:
             yield "Whether a later record of the same key was there: give the other replicas or an earlier copy."
         if self.problems:
             yield f"What could not be read: {counted(len(self.problems), 'thing')} (listed below)."
+
+
+def _copy_of(path: str) -> str:
+    """A place for the copy of a directory that is not below its parent: whoever names the parent, or all in it, again does not name the copy too."""
+    pure = PurePosixPath(path)
+    parent = pure.parent
+    is_inside = pure.is_absolute() or parent.name not in {"", ".."}
+    names = [one for one in (parent.name if is_inside else "", pure.name) if one]
+    return str((parent.parent if is_inside else parent / "..") / "-".join(["copy-of", *(names or ["data"])]))
 
 
 def _sum(items: Sequence[tuple[TopicPartition, Concern]], name: str) -> int:

@@ -211,7 +211,7 @@ def _of_replicas(
             )
         else:
             yield Doubt(
-                DoubtKind.REPLICA, f"what broker {broker} holds, a replica of it", f"the directory of broker {broker}"
+                DoubtKind.REPLICA, f"what broker {broker}, a replica, holds", f"the directory of broker {broker}"
             )
 
 

@@ -7,7 +7,7 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.findings.answers.concerns import Kind, judged_partition
-from kforensics.findings.answers.diff import diff_answer, partition_state
+from kforensics.findings.answers.diff import _copy_of, diff_answer, partition_state
 from kforensics.findings.answers.model import State
 from kforensics.findings.diff import partition_findings
 from kforensics.protocol.truncation import ProtocolName
@@ -112,7 +112,7 @@ def test_one_that_alone_holds_committed_records_is_the_headline():
         "ONLY BROKER 1 HOLDS 12 committed records of 1 partition. "
         "Start broker 1 first; do not force an unclean election while it is down."
     )
-    assert "cp -a disks/broker-1 disks/broker-1.copy" in " ".join(said.now)
+    assert "cp -a disks/broker-1 copy-of-disks-broker-1" in " ".join(said.now)
 
 
 def test_with_a_replica_missing_that_is_only_perhaps_so():
@@ -339,3 +339,23 @@ def test_a_partition_named_by_a_checkpoint_alone_is_unknown_without_an_assignmen
     assert State.UNKNOWN is partition_state(report)
     assert "broker 2 does not hold the log of" in answer(report).headline
     assert ["KF116"] == [one.code for one in partition_findings(report)]
+
+
+@pytest.mark.parametrize(
+    ("path", "copy"),
+    [
+        ("evidence/broker-1", "copy-of-evidence-broker-1"),
+        ("cases/evidence/broker-1/", "cases/copy-of-evidence-broker-1"),
+        ("/var/lib/kafka/data", "/var/lib/copy-of-kafka-data"),
+        ("/data", "/copy-of-data"),
+        ("broker-1", "../copy-of-broker-1"),
+        ("../broker-1", "../../copy-of-broker-1"),
+        (".", "../copy-of-data"),
+    ],
+)
+def test_a_copy_is_not_made_where_the_next_comparison_would_find_it(path, copy):
+    assert copy == _copy_of(path)
+
+
+def test_copies_of_two_brokers_get_two_names():
+    assert len({_copy_of("/mnt/broker-1/data"), _copy_of("/mnt/broker-2/data")}) == 2
