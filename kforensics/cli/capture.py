@@ -8,6 +8,7 @@ import typer
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import JobsOption, ReadRateOption, apply_read_rate, parse_rate
 from kforensics.cli.output import check_out
+from kforensics.cli.redaction import RedactKeyOption, pseudonyms_of
 from kforensics.cli.stops import Stops
 from kforensics.errors import UsageError
 
@@ -61,6 +62,17 @@ def capture(
             show_default=False,
         ),
     ] = None,
+    redact: Annotated[
+        bool,
+        typer.Option(
+            "--redact",
+            help="Replace groups, hosts and principals by pseudonyms under a key of yours, the same in the captures of all nodes under one key.",
+        ),
+    ] = False,
+    redact_topics: Annotated[
+        bool, typer.Option("--redact-topics", help="Replace names of topics, too, but Kafka's own; implies --redact.")
+    ] = False,
+    redact_key: RedactKeyOption = None,
     read_rate: ReadRateOption = None,
     jobs: JobsOption = None,
     normal_priority: Annotated[
@@ -88,6 +100,8 @@ def capture(
     stops = Stops()
     request = CaptureRequest(
         paths=tuple(paths),
+        pseudonyms=pseudonyms_of(redact or redact_topics, redact_key),
+        with_topics=redact_topics,
         out=out,
         all_batches=all_batches,
         with_tail=with_tail,

@@ -187,6 +187,14 @@ class Capture:
         return bool(self.manifest.get("interrupted"))
 
     @property
+    def redaction(self) -> str | None:
+        """What tells the redaction of the capture from others: its key and what it replaced; none of a capture with the names as they are."""
+        found = self.manifest.get("redaction")
+        if not isinstance(found, dict):
+            return None
+        return f"{found.get('key_id')}{' with topics' if found.get('topics') else ''}"
+
+    @property
     def holds_records(self) -> bool:
         """Whether records of users are in it, so that it is as private as the log directories themselves."""
         return any(name.startswith(f"{RECORDS_FOLDER}/") for name in self._numbers)
