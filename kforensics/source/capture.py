@@ -229,6 +229,15 @@ class Capture:
             raise self.refuse(f"part {one.name} has not the sha256 that the manifest says")
         return data
 
+    def salvaged(self, one: Part) -> bytes | None:
+        """The bytes of a part as far as they can be inflated, whatever their sha256; none where they can't, or are too many."""
+        if one.length > PART_LIMIT or one.stored > PART_LIMIT + 1024:
+            return None
+        try:
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(self._file.read(one.position, one.stored), PART_LIMIT)
+        except zlib.error:
+            return None
+
     # ------------------------------------------------------------ manifest
 
     def _read_manifest(self) -> Mapping[str, Any]:
