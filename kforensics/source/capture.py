@@ -5,6 +5,7 @@ lengths and its sha256 in it. Nothing is unpacked to disk. Whatever a capture sa
 no part is larger than `PART_LIMIT`, no name leads out of the tree. `docs/capture.md` describes the format.
 """
 
+import datetime as dt
 import hashlib
 import json
 import os
@@ -180,6 +181,20 @@ class Capture:
         """A column of a table of a block, none where the table has no rows there."""
         number = self._numbers.get(f"{table}/{block:06d}/{name}.npy")
         return None if number is None else self.part(number)
+
+    @property
+    def was_running(self) -> bool:
+        """Whether the broker ran when it was captured: it held the lock of a log directory, or its files changed meanwhile."""
+        return bool(self.manifest.get("running") or self.manifest.get("changed"))
+
+    @property
+    def started_ns(self) -> int:
+        """When it was begun; the beginning of all times where it does not say."""
+        try:
+            moment = dt.datetime.fromisoformat(str(self.manifest["started"]))
+            return int(moment.timestamp() * 1000) * 1_000_000
+        except (KeyError, ValueError, OverflowError):
+            return 0
 
     @property
     def is_interrupted(self) -> bool:
