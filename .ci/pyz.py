@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Build kforensics.pyz: one file that runs on CPython 3.11 to 3.14, x86_64 and aarch64, with glibc 2.28 or later, without anything installed.
 
     .venv/bin/python .ci/pyz.py dist/kforensics-1.2.3-py3-none-any.whl dist/kforensics.pyz
@@ -40,7 +41,7 @@ def main() -> int:
         return check(options.check.resolve(), options.arguments)
     wheel, out = map(Path, options.arguments)
     build(wheel.resolve(), out)
-    print(f"{out}: {out.stat().st_size / 1e6:.0f} MB")
+    sys.stdout.write(f"{out}: {out.stat().st_size / 1e6:.0f} MB\n")
     return 0
 
 
@@ -74,7 +75,7 @@ def fetch(wheel: Path, folder: Path, version: str, machine: str) -> list[Path]:
     command += ["--implementation", "cp", "--python-version", version, "--abi", tag, "--abi", "abi3", "--abi", "none"]
     command += [word for name in names for word in ("--platform", name)]
     command += ["--constraint", str(ROOT / "constraints.txt"), f"{wheel}[html]"]
-    subprocess.run(command, check=True)
+    subprocess.run(command, check=True)  # noqa: S603 - pip, with names of this file
     return sorted(folder.glob("*.whl"))
 
 
@@ -95,30 +96,37 @@ def add(packed: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 def check(pyz: Path, interpreters: list[str]) -> int:
     """Run the file by each interpreter in an empty environment; 1 where one can't."""
+    complaints = [words for interpreter in interpreters for words in failures(pyz, interpreter)]
+    sys.stdout.writelines(f"{words}\n" for words in complaints or [f"it runs by {', '.join(interpreters)}"])
+    return 1 if complaints else 0
+
+
+def failures(pyz: Path, interpreter: str) -> Iterator[str]:
+    """What does not work: the version, a capture, and the same of the capture as of the directory, with and without a place to unpack to."""
     node = ROOT / "fixtures" / "unclean-election" / "broker-1"
-    failed = 0
-    for interpreter in interpreters:
-        with TemporaryDirectory() as work:
-            environment = {"KFORENSICS_UNPACKED": f"{work}/unpacked"}
-            command = [interpreter, "-I", "-S", str(pyz)]
-
-            def run(*arguments: str, command: list[str] = command, environment: dict[str, str] = environment) -> str:
-                done = subprocess.run([*command, *arguments], env=environment, cwd="/", capture_output=True, text=True, check=False)
+    with TemporaryDirectory() as work:
+        for environment in ({"KFORENSICS_UNPACKED": f"{work}/unpacked"}, {"XDG_CACHE_HOME": "/dev/null"}):
+            out = f"{work}/{len(environment)}-{next(iter(environment))}.kfc"
+            shown = []
+            for arguments in (
+                ["--version"],
+                ["capture", str(node), "-o", out, "--quiet"],
+                ["ls", out, "--quiet"],
+                ["ls", str(node), "--quiet"],
+            ):
+                done = subprocess.run(  # noqa: S603 - what whoever runs this file names
+                    [interpreter, "-I", "-S", str(pyz), *arguments],
+                    env=environment,
+                    cwd="/",
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                shown.append(done.stdout)
                 if done.returncode not in {0, 1}:
-                    raise RuntimeError(f"{interpreter} {arguments[0]}: exit code {done.returncode}: {done.stderr}")
-                return done.stdout
-
-            try:
-                words = run("--version")
-                run("capture", str(node), "-o", f"{work}/broker-1.kfc", "--quiet")
-                here, there = run("ls", f"{work}/broker-1.kfc", "--quiet"), run("ls", str(node), "--quiet")
-                if here != there:
-                    raise RuntimeError(f"{interpreter}: {here!r} of the capture, {there!r} of the directory")
-                print(f"{interpreter}: {words.strip()}, {sum(one.stat().st_size for one in Path(work).rglob('*') if one.is_file()) / 1e6:.0f} MB unpacked")
-            except (RuntimeError, OSError) as error:
-                print(error)
-                failed = 1
-    return failed
+                    yield f"{interpreter} {arguments[0]}: exit code {done.returncode}: {done.stderr}"
+            if shown[2] != shown[3]:
+                yield f"{interpreter}: {shown[2]!r} of the capture, {shown[3]!r} of the directory"
 
 
 if __name__ == "__main__":

@@ -364,6 +364,10 @@ class Capture:
         except KeyError:
             return None
 
+    def folders(self) -> tuple[str, ...]:
+        """The paths of all directories that were captured."""
+        return tuple(self._folders)
+
     def has_folder(self, inner: str) -> bool:
         """Whether a directory of that path was captured."""
         return inner in self._folders

@@ -161,7 +161,7 @@ def test_captures_of_running_brokers_are_not_of_one_moment(was_running, tmp_path
     found, _ = document("diff", [first, take([nodes[1]], tmp_path / "broker-2.kfc")])
     named = [one for one in found["problems"] if one["message"] == CAPTURED_EARLIER]
 
-    assert ([("orders-0", 0)] if was_running else []) == [(one["path"], one["input"]) for one in named]
+    assert ([(f"orders-0/{0:020}.log", 0)] if was_running else []) == [(one["path"], one["input"]) for one in named]
 
 
 def test_the_lock_of_a_running_broker_is_seen_and_not_taken(tmp_path):

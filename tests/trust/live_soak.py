@@ -92,6 +92,7 @@ def judge_captures(runs: Sequence[subprocess.CompletedProcess[str]], root: Path,
         read = read_once(command, [root / "captures"], rate)
         outcome, reason = judge(command, read)
         if outcome not in {"calm", "problems", "skewed"}:
+            (root / f"{command}-of-captures.json").write_text(read.stdout)
             return f"{command}: {outcome}", reason
     return "held", ""
 

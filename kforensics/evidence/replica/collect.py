@@ -232,7 +232,8 @@ def _captured_earlier(
     for other in others:
         written_ns = max((one.mtime_ns for one in other.segments), default=0)
         if other.input != replica.input and other.lineage.log_end_offset > end and written_ns > started_ns:
-            return (Problem(input=place.state.input, path=place.path, message=CAPTURED_EARLIER),)
+            path = replica.segments[-1].path if replica.segments else place.path
+            return (Problem(input=place.state.input, path=path, message=CAPTURED_EARLIER),)
     return ()
 
 
