@@ -20,12 +20,12 @@ from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_l
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.log_lines.scan import scan_log
 from kforensics.formats.messages.control import ControlType, encode_control_record
-from kforensics.formats.messages.frame import encode_coordinator_record
 from kforensics.formats.messages.group import GROUP_TABLES
 from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
 from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
 from kforensics.source.capture import CapturePath, open_capture
 from kforensics.source.mapped import open_evidence
+from tests.builders.messages import encode_coordinator_record
 from tests.captures import document, nodes_of, take
 from tests.conftest import FIXTURES
 
