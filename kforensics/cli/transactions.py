@@ -38,7 +38,11 @@ def transactions(
     producer_id: Annotated[
         list[int] | None,
         typer.Option(
-            "--producer-id", metavar="N", min=0, help="Only transactions of this producer; repeatable.", show_default=False
+            "--producer-id",
+            metavar="N",
+            min=0,
+            help="Only transactions of this producer; repeatable.",
+            show_default=False,
         ),
     ] = None,
     topic: TopicsOption = None,
@@ -55,7 +59,8 @@ def transactions(
     open_: Annotated[
         bool,
         typer.Option(
-            "--open", help="List only replicas with open transactions. Where it is not given, those with torn ones, too."
+            "--open",
+            help="List only replicas with open transactions. Where it is not given, those with torn ones, too.",
         ),
     ] = False,
     all_: Annotated[bool, typer.Option("--all", help="List every replica, with its last stable offset.")] = False,

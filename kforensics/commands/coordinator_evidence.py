@@ -69,7 +69,9 @@ class CoordinatorEvidence:
         who = f"input {place.state.input + 1}" if isinstance(broker, Absent) else f"broker {broker}"
         if not self.is_now(place):
             return f"an earlier snapshot of {who}"
-        return f"the log of {who}" if place.directory_state == "live" else f"a directory of {who} that is no live replica"
+        return (
+            f"the log of {who}" if place.directory_state == "live" else f"a directory of {who} that is no live replica"
+        )
 
     def leader(self, partition: TopicPartition, *, newest_epoch: int) -> int | Absent:
         """The broker that the newest record names as leader; unknown where logs hold a newer leader epoch than it.

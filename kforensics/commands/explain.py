@@ -19,6 +19,7 @@ from kforensics.errors import UsageError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
 from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
+from kforensics.evidence.metadata.hosts import listening_hosts
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
@@ -312,7 +313,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         broker_bugs=bugs,
         versions=tuple((node, str(version)) for node, version in sorted(gathered.versions.by_broker.items())),
         least_version=Absent.UNKNOWN if gathered.versions.at_least is None else str(gathered.versions.at_least),
-        hosts=tuple(sorted(_hosts(gathered.histories))),
+        hosts=tuple(sorted(listening_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
     )
 
@@ -504,13 +505,6 @@ def _partition_states(histories: Sequence[MetadataHistory]) -> Iterator[Partitio
     newest = newest_log(histories)
     for states in newest.partitions.values() if newest is not None else ():
         yield states[-1]
-
-
-def _hosts(histories: Sequence[MetadataHistory]) -> Iterator[str]:
-    for history in histories:
-        points = {point for brokers in history.brokers.values() for one in brokers for point in one.end_points}
-        points |= {point for group in history.controllers.values() for one in group for point in one.end_points}
-        yield from {point.rpartition("//")[2].rpartition(":")[0].strip("[]") for point in points}
 
 
 def _timeline(

@@ -138,7 +138,11 @@ def run(request: GroupsRequest) -> Result[Groups]:
     problems = [*given.places.problems, *given.cluster.problems, *ends.problems]
     problems += [problem for log in logs.values() for problem in log.problems]
     skipped = sum(log.skipped for log in logs.values())
-    asked = [log for number, log in logs.items() if not request.groups or any(topic.partition_of(one) in {number, Absent.UNKNOWN} for one in request.groups)]
+    asked = [
+        log
+        for number, log in logs.items()
+        if not request.groups or any(topic.partition_of(one) in {number, Absent.UNKNOWN} for one in request.groups)
+    ]
     body = Groups(
         request=request,
         topic=topic,
@@ -193,7 +197,9 @@ def _check_names(
     """Refuse a group that no log names, unless it may be in a partition that is not here."""
     for name in sorted(request.groups - {one for one in known if isinstance(one, str)}):
         if not topic.may_lack(name) and not request.history and request.at_ms is None:
-            raise not_there(f"no group {name} is among the inputs (--group)", name, [one for one in known if isinstance(one, str)])
+            raise not_there(
+                f"no group {name} is among the inputs (--group)", name, [one for one in known if isinstance(one, str)]
+            )
     topics = {key.topic for key in positions if isinstance(key.topic, str)}
     for one in sorted(request.topics - topics):
         if topic.is_complete and not request.history and request.at_ms is None:
@@ -313,11 +319,15 @@ class _OffsetsLog:
             epoch = int(lost["partition_leader_epoch"].max())
             replaced = own[own["base_offset"] >= differs]
             # What this log does not have yet was not truncated: only later leader epochs at those offsets show that it was.
-            if not len(replaced) or int(replaced["partition_leader_epoch"].min()) <= int(lost["partition_leader_epoch"][0]):
+            if not len(replaced) or int(replaced["partition_leader_epoch"].min()) <= int(
+                lost["partition_leader_epoch"][0]
+            ):
                 continue
             detour = Detour(from_offset=differs, place=place, is_deleted=deleted, leader_epoch=epoch)
             known = found.get((differs, epoch))
-            if known is None or len(lost) > len(batch_outline(list_log(known.place), deleted=known.is_deleted, from_offset=differs)):
+            if known is None or len(lost) > len(
+                batch_outline(list_log(known.place), deleted=known.is_deleted, from_offset=differs)
+            ):
                 found[differs, epoch] = detour
         return tuple(found[key] for key in sorted(found))
 
@@ -340,7 +350,9 @@ class _LogEnds:
         """The log end offset of a partition; unknown where none of its logs is here."""
         key = (topic, partition)
         if key not in self._known:
-            self._known[key] = self._find(TopicPartition(topic, partition)) if isinstance(topic, str) else Absent.UNKNOWN
+            self._known[key] = (
+                self._find(TopicPartition(topic, partition)) if isinstance(topic, str) else Absent.UNKNOWN
+            )
         return self._known[key]
 
     def _find(self, partition: TopicPartition) -> int | Absent:

@@ -142,7 +142,9 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         asked,
         coordinators,
         {
-            (one.replica.place.state.input, one.replica.place.path, each.open.producer_id): body.ending(one, each).to_end_it
+            (one.replica.place.state.input, one.replica.place.path, each.open.producer_id): body.ending(
+                one, each
+            ).to_end_it
             for one in asked
             for each in one.open
         },
@@ -238,14 +240,14 @@ class _StateLogs:
         return join_coordinators(
             self._topic,
             self._chosen,
-            stopped=frozenset(
-                number for number, log in self._chosen.items() if log.place.state.clean_shutdown
-            ),
+            stopped=frozenset(number for number, log in self._chosen.items() if log.place.state.clean_shutdown),
             brokers=self._leaders,
             history=self._history(names),
         )
 
-    def _history(self, names: frozenset[str | bytes] | set[str | bytes]) -> dict[str | bytes, Sequence[TransactionState]]:
+    def _history(
+        self, names: frozenset[str | bytes] | set[str | bytes]
+    ) -> dict[str | bytes, Sequence[TransactionState]]:
         if not names:
             return {}
         found: dict[str | bytes, dict[tuple[int, int, int], TransactionState]] = defaultdict(dict)
@@ -257,7 +259,9 @@ class _StateLogs:
                 for deleted in (False, True):
                     log = read_transaction_log(place, until_ms=self._until, history_of=names, deleted=deleted)
                     for state in log.history:
-                        found[state.transactional_id].setdefault((state.leader_epoch, state.offset, state.time_ms), state)
+                        found[state.transactional_id].setdefault(
+                            (state.leader_epoch, state.offset, state.time_ms), state
+                        )
         return {name: [states[key] for key in sorted(states)] for name, states in found.items()}
 
 
@@ -268,7 +272,11 @@ def _is_of(state: TransactionState, producers: set[int]) -> bool:
 def _check_ids(wanted: frozenset[str], coordinators: Coordinators) -> None:
     """Refuse a transactional id that no state names, unless its partition may not be here."""
     for name in sorted(wanted):
-        if name not in coordinators.by_id and name not in coordinators.history and not coordinators.topic.may_lack(name):
+        if (
+            name not in coordinators.by_id
+            and name not in coordinators.history
+            and not coordinators.topic.may_lack(name)
+        ):
             known = [one for one in coordinators.by_id if isinstance(one, str)]
             raise not_there(f"no coordinator knows transactional id {name} (--transactional-id)", name, known)
 
@@ -290,7 +298,9 @@ def _judge(
         copies = [
             Copy(
                 place=place,
-                owner=given.owner(place) if not deleted else f"segments that {given.owner(place).removeprefix('the log of ')} is deleting",
+                owner=given.owner(place)
+                if not deleted
+                else f"segments that {given.owner(place).removeprefix('the log of ')} is deleting",
                 is_now=not deleted and (place.state.input, place.path) in live,
                 is_deleted=deleted,
             )
@@ -362,9 +372,7 @@ def _endings(
 
 
 def _history(request: TransactionsRequest, coordinators: Coordinators) -> tuple[TransactionState, ...]:
-    return tuple(
-        state for name in sorted(request.transactional_ids) for state in coordinators.history.get(name, ())
-    )
+    return tuple(state for name in sorted(request.transactional_ids) for state in coordinators.history.get(name, ()))
 
 
 def _waiting(

@@ -172,7 +172,9 @@ class Replay:
             del self.positions[commit.key]
             by, confidence, reason = self._remover(commit.key, known, at)
         else:
-            self.positions[commit.key] = Position(commit.offset, commit.committed_ms, commit.expire_ms, commit.at, place)
+            self.positions[commit.key] = Position(
+                commit.offset, commit.committed_ms, commit.expire_ms, commit.at, place
+            )
             by, confidence, reason = self._author(commit)
         if moved:
             reason += f"; the coordinator had moved, to leader epoch {at.leader_epoch}"
@@ -202,7 +204,11 @@ class Replay:
 
     def _author(self, commit: Commit) -> tuple[By, Confidence, str]:
         if commit.producer_id != NO_PRODUCER:
-            return "member", "possible", f"in a transaction of producer {commit.producer_id}, as no administrator commits"
+            return (
+                "member",
+                "possible",
+                f"in a transaction of producer {commit.producer_id}, as no administrator commits",
+            )
         empty = self._is_empty(commit.key.group, commit.at)
         if empty is None:
             return "unknown", "possible", "the records that tell whether the group had members were removed"

@@ -80,9 +80,7 @@ class PartitionTransactions:
         """
         return replace(
             self,
-            open=tuple(
-                one for one in self.open if is_wanted(one.open.producer_id, one.judgement.transactional_id)
-            ),
+            open=tuple(one for one in self.open if is_wanted(one.open.producer_id, one.judgement.transactional_id)),
             torn=tuple(one for one in self.torn if is_wanted(one.producer_id, one.transactional_id)),
         )
 
@@ -273,7 +271,10 @@ class _Replica:
         # An abort without records is ordinary: a partition is added before the first record is sent. A marker that follows one like it is
         # the same, sent again: the coordinator lost its connection before the answer came.
         before = None if self._own is None else self._own.markers.get(lone.previous_end)
-        is_again = before is not None and (before.kind, before.producer_epoch) == (lone.marker.kind, lone.marker.producer_epoch)
+        is_again = before is not None and (before.kind, before.producer_epoch) == (
+            lone.marker.kind,
+            lone.marker.producer_epoch,
+        )
         if lone.marker.kind is not ControlType.COMMIT or not holds_all or is_again:
             return None
         return self._torn_transaction(

@@ -173,7 +173,11 @@ def _unknown_producer(one: OpenTransaction, coordinators: Coordinators, *, is_st
         return Verdict.UNKNOWN, "possible", f"its coordinator's log is not here: partition {names} of {topic.name}"
     if topic.count == 0:
         return Verdict.HANGING, "likely", f"the metadata knows no topic {topic.name}"
-    return Verdict.UNKNOWN, "possible", f"how many partitions {topic.name} has is not known, and those here don't name the producer"
+    return (
+        Verdict.UNKNOWN,
+        "possible",
+        f"how many partitions {topic.name} has is not known, and those here don't name the producer",
+    )
 
 
 def _not_listed(
@@ -200,7 +204,11 @@ def _not_listed(
             )
         listed_then = _listed_then(ended, partition, coordinators)
         if listed_then is False:
-            return Verdict.HANGING, sure, f"the transaction of {name} ended without this partition, so no coordinator will end it"
+            return (
+                Verdict.HANGING,
+                sure,
+                f"the transaction of {name} ended without this partition, so no coordinator will end it",
+            )
         torn: Confidence = sure if listed_then or _is_of_ended_epoch(one, state) else "likely"
         return (
             Verdict.TORN,
@@ -208,7 +216,11 @@ def _not_listed(
             f"the coordinator says {status_name(ended.status)} for {name}, so a marker was written, and it is not in this log",
         )
     if status is TransactionStatus.ONGOING or status.is_prepared:
-        return Verdict.HANGING, sure, f"{name} is in {now} and does not list this partition, so its marker will not be written here"
+        return (
+            Verdict.HANGING,
+            sure,
+            f"{name} is in {now} and does not list this partition, so its marker will not be written here",
+        )
     return Verdict.HANGING, sure, f"{name} is in {now}: the coordinator knows of no transaction in this partition"
 
 
@@ -216,7 +228,9 @@ def _last_ended(
     one: OpenTransaction, partition: TopicPartition, coordinators: Coordinators, state: TransactionState
 ) -> TransactionState | None:
     """The transaction of the id that was complete after these records were written, where one can hold them."""
-    states = [known for known in coordinators.history.get(state.transactional_id, ()) if not known.is_removed] or [state]
+    states = [known for known in coordinators.history.get(state.transactional_id, ()) if not known.is_removed] or [
+        state
+    ]
     complete = [
         known
         for known in states

@@ -51,21 +51,31 @@ def _partition_lines(body: Transactions, one: PartitionTransactions, width: int)
     parts = [f"last stable offset {one.last_stable_offset:,}", f"log end {one.replica.log_end_offset:,}"]
     if not isinstance(mark, Absent):
         parts.insert(1, f"high watermark {mark.value:,}")
-    yield from wrapped(f"{escape_text(str(one.topic_partition))} on {who}{role}: {', '.join(parts)}", width=width, style=Style.HEADING)
+    yield from wrapped(
+        f"{escape_text(str(one.topic_partition))} on {who}{role}: {', '.join(parts)}", width=width, style=Style.HEADING
+    )
     for each in one.open:
         yield from _open_lines(body, one, each, width)
     for torn in one.torn:
         yield from wrapped(_torn_words(torn), width=width, first=INDENT, indent=INDENT * 2)
 
 
-def _open_lines(body: Transactions, partition: PartitionTransactions, one: JudgedTransaction, width: int) -> Iterator[Text]:
+def _open_lines(
+    body: Transactions, partition: PartitionTransactions, one: JudgedTransaction, width: int
+) -> Iterator[Text]:
     ending, judged = body.ending(partition, one), one.judgement
     count = "" if isinstance(one.open.records, Absent) else f", {counted(one.open.records, 'record')}"
     since = f", since {utc_text(one.open.first_time_ms)}" if one.open.first_time_ms >= 0 else ""
     whose = "" if isinstance(judged.transactional_id, Absent) else f" ({_name(judged.transactional_id)})"
     rows = [
-        (f"producer {one.open.producer_id}{whose}", f"epoch {one.open.producer_epoch}, offsets {one.open.first_offset:,}..{one.open.last_offset:,}{count}{since}"),
-        ("coordinator", "knows no such producer" if isinstance(judged.coordinator_state, Absent) else judged.coordinator_state),
+        (
+            f"producer {one.open.producer_id}{whose}",
+            f"epoch {one.open.producer_epoch}, offsets {one.open.first_offset:,}..{one.open.last_offset:,}{count}{since}",
+        ),
+        (
+            "coordinator",
+            "knows no such producer" if isinstance(judged.coordinator_state, Absent) else judged.coordinator_state,
+        ),
         ("verdict", f"{judged.verdict.value.upper()} ({judged.confidence}): {escape_text(judged.reason)}"),
         ("blocks", f"{counted(ending.blocked_records, 'offset')} up to the log end{_groups(ending.blocked_groups)}"),
         ("to end it", ending.to_end_it),
