@@ -1,6 +1,6 @@
 """The entries of the ledger: each loss with its cause and the replicas that still hold it, and what only log lines say was truncated."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kforensics.damage import Absent
@@ -66,7 +66,6 @@ def logged_loss_entries(
     *,
     needed_in_sync: int | Absent,
     judge: CommitJudge | None = None,
-    doubted: Collection[int] = (),
     whole: Bound | None = None,
 ) -> list[LossEntry]:
     """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed."""
@@ -80,7 +79,6 @@ def logged_loss_entries(
         needed_in_sync=needed_in_sync,
         leader_epochs=leader.view.epochs or leader.view.batch_epochs,
         judge=judge,
-        doubted=doubted,
         whole=whole,
     )
     return [
