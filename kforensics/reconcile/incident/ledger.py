@@ -14,6 +14,7 @@ from kforensics.reconcile.history.logged_losses import find_logged_losses
 from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry
+from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.units import TopicPartition
 
@@ -123,6 +124,8 @@ def _cause_of(
         return CauseName.DAMAGE, "likely", (damaged[0].citation,)
     if isinstance(loss.leader_epoch, int):
         after = [state for state in causes.leaderships if state.leader_epoch > loss.leader_epoch]
+        if after and causes.risk_of(after[0]) is Risk.OTHER_DISK:
+            return CauseName.DISK_REPLACED, "likely", (after[0].citation,)
         if after and after[0].unclean:
             return CauseName.UNCLEAN_ELECTION, "likely", (after[0].citation,)
         if after and loss.was_committed == "no":
