@@ -126,15 +126,16 @@ class _Words:
         return f"starting {owner}{first} may destroy {count}: {one.detail}."
 
     def _gone(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        owner, own = self.by_owners(items)[0]
-        partition, one = own[0]
+        partition, one = items[0]
+        owners = _and(dict.fromkeys(owner for tp, other in items if tp == partition for owner in other.owners))
+        does, they = ("do", "they") if " and " in owners else ("does", "it")
         others = len({tp for tp, _ in items}) - 1
         more = (
             f" {counted(others, 'other partition')} {'has' if others == 1 else 'have'} lost a log or a part of it, too."
             if others
             else ""
         )
-        return f"{owner} does not hold the log of {partition} that it had: {one.detail}.{more}"
+        return f"{owners} {does} not hold the log of {partition} that {they} had: {one.detail}.{more}"
 
     def _discard(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))

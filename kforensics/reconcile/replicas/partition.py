@@ -16,6 +16,7 @@ from kforensics.reconcile.logs.divergence import (
     damage_at,
     divergence_past_damage,
     first_divergence,
+    lost_ranges,
     same_batches_until,
 )
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
@@ -498,7 +499,7 @@ class _Session:
             return divergence.offset
         until = self.same_records_until(view, leader)
         # What a leader's damage took it can't give back.
-        return min([until, *(lost.offsets.first for lost in leader.damaged)])
+        return min([until, *(lost.first for lost in lost_ranges(leader))])
 
     def _is_tail(self, view: LoadedLog, leader: LoadedLog) -> bool:
         """Whether a log continues where the leader's ends, in the same leader epoch, and the leader's copy may be the older one."""
@@ -618,10 +619,10 @@ class _Session:
             judge: says what was committed.
         """
         total = CommittedCounts()
-        for lost in candidate.damaged:
+        for lost in lost_ranges(candidate):
             for view, begin, counted_from in others:
-                last = min(lost.offsets.last, counted_from - 1, view.log_end_offset - 1)
-                start = max(lost.offsets.first, begin)
+                last = min(lost.last, counted_from - 1, view.log_end_offset - 1)
+                start = max(lost.first, begin)
                 if start <= last and damage_at(start, view) is None:
                     runs = judge.runs(view, OffsetRange(start, last))
                     total += CommittedCounts.of(count_runs(runs, view, self.reader))
@@ -637,11 +638,11 @@ class _Session:
             return ()
         offset = min(parted)
         holders = [v for v in self.live if v.content_start_offset <= offset < v.log_end_offset]
-        damaged = [v for v in holders if damage_at(offset, v) is not None]
+        damaged = [(v, lost) for v in holders if (lost := damage_at(offset, v)) is not None]
         if damaged:
-            names = [f"{lost.first} to {lost.last}" for v in damaged if (lost := damage_at(offset, v)) is not None]
-            reason = "a checksum of its log fails, or its bytes are damaged, at offsets "
-            return tuple(OddOne(view=v, reason=reason + name) for v, name in zip(damaged, names, strict=True))
+            return tuple(
+                OddOne(view=v, reason=f"its log can't give offsets {lost.first} to {lost.last}") for v, lost in damaged
+            )
         groups: list[list[LoadedLog]] = []
         for view in holders:
             group = next((g for g in groups if self.agree_until(g[0], view) > offset), None)
