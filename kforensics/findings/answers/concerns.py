@@ -347,14 +347,16 @@ def _elections(report: PartitionReport) -> Iterator[Concern]:
     leader = report.leader
     if leader is None or report.is_quorum:
         return
-    others = [one for one in report.what_if if not (leader.is_known and one.leader is leader.view)]
+    # A broker without a log has a concern of its own.
+    choices = [one for one in report.what_if if not one.is_emptied]
+    others = [one for one in choices if not (leader.is_known and one.leader is leader.view)]
     if isinstance(report.electable, Absent):
         if leader.is_known:
             return
-        costs = [one.discarded for one in report.what_if]
+        costs = [one.discarded for one in choices]
         if min((cost.certain for cost in costs), default=0):
             state = State.AT_RISK if _is_whole(report) else State.MAYBE_AT_RISK
-            best = min(report.what_if, key=lambda one: one.rank)
+            best = min(choices, key=lambda one: one.rank)
             yield _concern(
                 report, state, Kind.ELECTED, (best.leader,), best.discarded, detail="whichever replica leads"
             )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import BatchReader, Replica
+from kforensics.evidence.model import BatchReader, Lineage, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
@@ -319,7 +319,7 @@ class _Session:
             odd_ones = self._odd_ones(reports)
             reports.sort(key=lambda r: (r.view.replica.state != "live", _order(r.view.replica)))
         reports += [self._of_other_topic(r) for r in self.of_other_topics]
-        what_if = self._what_if(judge, leader) if judge is not None and leader is not None else ()
+        what_if = self._what_if(judge, leader, emptied) if judge is not None and leader is not None else ()
         return PartitionReport(
             partition=self.partition,
             topic_id=self.topic_id,
@@ -556,16 +556,21 @@ class _Session:
             out.append(report)
         return out
 
-    def _what_if(self, judge: CommitJudge, leader: LeaderChoice) -> tuple[WhatIf, ...]:
-        if len(self.live) < 2:
+    def _what_if(
+        self, judge: CommitJudge, leader: LeaderChoice, emptied: Sequence[EmptiedReplica]
+    ) -> tuple[WhatIf, ...]:
+        empty = [load_log(_empty_replica(self.live[0].replica, one.broker_id)) for one in emptied if one.is_electable]
+        if len(self.live) + len(empty) < 2:
             return ()
         epoch = next_epoch([*self.live, *self.future], leader.leader_epoch)
         voters = self._voters()
-        return tuple(
+        choices = [
             self._if_led_by(candidate, judge, epoch)
-            for candidate in sorted(self.live, key=lambda v: _order(v.replica))
+            for candidate in self.live
             if not voters or candidate.replica.broker_id in voters
-        )
+        ]
+        choices += [replace(self._if_led_by(candidate, judge, epoch), is_emptied=True) for candidate in empty]
+        return tuple(sorted(choices, key=lambda choice: _order(choice.leader.replica)))
 
     def _voters(self) -> frozenset[int]:
         """Return the members of the metadata quorum that can lead it; empty where any replica can, or they are not known."""
@@ -658,6 +663,27 @@ class _Session:
             for group in groups[1:]
             for view in group
         )
+
+
+def _empty_replica(like: Replica, broker_id: int) -> Replica:
+    """The replica that a broker makes at its start where it holds no directory of a partition."""
+    return replace(
+        like,
+        broker_id=broker_id,
+        path="",
+        log_dir="",
+        segments=(),
+        lineage=Lineage(log_start_offset=0, log_end_offset=0),
+        checkpoint_epochs=Absent.NOT_WRITTEN,
+        high_watermark=Absent.NOT_WRITTEN,
+        recovery_point=Absent.NOT_WRITTEN,
+        log_start=Absent.NOT_WRITTEN,
+        cleaner_point=Absent.NOT_WRITTEN,
+        producer_snapshots=(),
+        orphan_indexes=(),
+        deleted_segments=(),
+        damage={},
+    )
 
 
 def _order(replica: Replica) -> tuple[int, str]:

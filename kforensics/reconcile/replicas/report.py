@@ -71,6 +71,9 @@ class WhatIf:
     is_tail_of_a_copy: bool = False
     """It lacks only the end of what others hold, and may have been copied earlier while it ran, or have lost power."""
 
+    is_emptied: bool = False
+    """It is a broker that holds no directory of the partition and can be elected all the same: it leads with an empty log."""
+
     @property
     def rank(self) -> tuple[int, int, int]:
         """Least loss first: certainly committed records, possibly committed ones, replicas that stay divergent."""

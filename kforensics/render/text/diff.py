@@ -301,7 +301,7 @@ def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
         if choice.kept_divergent:
             parts.append(f"{counted(choice.kept_divergent, 'replica')} would keep other content")
         yield from _labelled(
-            "if led by", f"{_short(choice.leader)}: {'; '.join(parts) or 'nothing is truncated'}", width
+            "if led by", f"{_short(choice.leader)}{' (empty)' if choice.is_emptied else ''}: {'; '.join(parts) or 'nothing is truncated'}", width
         )
     ranked = sorted(report.what_if, key=lambda choice: (choice.rank, str(choice.leader.replica.broker_id)))
     best, worst = ranked[0], ranked[-1]

@@ -339,3 +339,21 @@ def test_a_partition_named_by_a_checkpoint_alone_is_unknown_without_an_assignmen
     assert State.UNKNOWN is partition_state(report)
     assert "broker 2 does not hold the log of" in answer(report).headline
     assert ["KF116"] == [one.code for one in partition_findings(report)]
+
+
+def test_what_is_lost_if_an_emptied_broker_leads_is_said_beside_the_others():
+    facts = replace(led(1, {1}), directories={1: frozenset({"old"})})
+    emptied = GivenBroker(broker_id=1, directory_ids=frozenset({"new"}), is_empty=True, is_stopped=False)
+    report = judged(log(2, 60, high_watermark=60), log(3, 50), facts=facts, given={1: emptied})
+    by_leader = {one.leader.replica.broker_id: one for one in report.what_if}
+
+    assert {1: (60, 0), 2: (0, 0), 3: (10, 0)} == {
+        broker: (one.lost_certain, one.lost_possible) for broker, one in by_leader.items()
+    }
+    assert (True, False) == (by_leader[1].is_emptied, by_leader[2].is_emptied)
+    assert {2: 0, 3: 0} == {view.replica.broker_id: cut.offset for view, cut in by_leader[1].truncations}
+    assert by_leader[1].discarded.certain == 60
+    assert 1 not in {one.view.replica.broker_id for one in report.replicas}
+    fenced = replace(facts, states=(replace(facts.states[0], leader=2, isr=frozenset({2, 3})),))
+    report = judged(log(2, 60), log(3, 60), facts=fenced, given={1: emptied})
+    assert {2, 3} == {one.leader.replica.broker_id for one in report.what_if}
