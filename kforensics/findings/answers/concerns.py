@@ -70,6 +70,8 @@ class Concern:
     guess: str = ""
     """Why that leader is only guessed; empty where it is known."""
     detail: str = ""
+    places: tuple[tuple[int, str], ...] = ()
+    """Input and path of the directories that it is about, where these are not all that its owners hold."""
     is_sole: bool = False
     """It is about the only member of the ISR."""
 
@@ -267,9 +269,11 @@ def _sole_holders(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
             # What it loses, or differs in, is reported as such.
             continue
         yield from _sole_holder(report, holder)
-    for holder in report.unassigned_holders:
-        if holder.counts.certain or holder.counts.possible:
-            yield _concern(report, State.MAYBE_AT_RISK, Kind.OUTSIDE, (holder.view,), holder.counts)
+    counts = report.unassigned_counts
+    if counts is not None and (counts.certain or counts.possible):
+        outside = [one.view for one in report.unassigned_holders]
+        places = tuple((view.replica.input, view.replica.path) for view in outside)
+        yield replace(_concern(report, State.MAYBE_AT_RISK, Kind.OUTSIDE, outside, counts), places=places)
 
 
 def _sole_holder(report: PartitionReport, holder: SoleHolder) -> Iterator[Concern]:

@@ -189,8 +189,7 @@ class _Words:
     def _outside(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
         what = _what(_sum(items, "certain"), _sum(items, "possible"))
-        is_one = " and " not in owners
-        return f"only {owners} {'holds' if is_one else 'hold'} {what} of {_partitions(items)}, and {'is' if is_one else 'are'} no replica any more."
+        return f"directories of {owners} that are no replica any more hold {what} of {_partitions(items)} that no replica holds."
 
     def _protocol(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         partition, one = items[0]
@@ -274,8 +273,12 @@ class _Words:
             yield f"Start {owner} first, and do not force an unclean election while it is down; copy its directory before: {self._copy(items)}"
         for owner, items in self.by_owners(self.of(Kind.TAIL, State.MAYBE_AT_RISK)):
             yield f"Copy the directory of {owner} before anything is started: {self._copy(items)}"
-        for owner, items in self.by_owners(self.of(Kind.OUTSIDE, State.MAYBE_AT_RISK)):
-            yield f"Copy the directories of {owner} before it starts, which makes them -stray: {self._copy(items)}"
+        outside = self.of(Kind.OUTSIDE, State.AT_RISK, State.MAYBE_AT_RISK)
+        if outside:
+            owners = _and(dict.fromkeys(owner for _, one in outside for owner in one.owners))
+            is_deleted = any(path.endswith("-delete") for _, one in outside for _, path in one.places)
+            fate = ", which deletes some of them," if is_deleted else ""
+            yield f"Copy these directories before {owners} {'start' if ' and ' in owners else 'starts'}{fate} or anything is done with them: {self._copy_places(outside)}"
         for owner, items in self.by_owners(self.of(Kind.ELECTED, State.AT_RISK, State.MAYBE_AT_RISK)):
             yield f"Do not start {owner} before a broker that holds all of {_names(items)} leads."
         for owner, items in self.by_owners(self.of(Kind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)):
@@ -296,6 +299,23 @@ class _Words:
     def _copy(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         paths = dict.fromkeys(self.paths[at] for _, one in items for at in one.inputs if at < len(self.paths))
         return "; ".join(f"cp -a {shlex.quote(path)} {shlex.quote(path.rstrip('/') + '.copy')}" for path in paths)
+
+    def _copy_places(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        """The commands that copy single directories out of log directories, where a broker would not start with a copy among the others."""
+        by_input: dict[int, dict[str, None]] = {}
+        for _, one in items:
+            for at, path in one.places:
+                by_input.setdefault(at, {})[path] = None
+        commands = []
+        for at, places in by_input.items():
+            if at >= len(self.paths):
+                continue
+            source = self.paths[at].rstrip("/")
+            named = " ".join(shlex.quote(f"{source}/{path}") for path in list(places)[:_MOST_NAMED])
+            more = f" (and {len(places) - _MOST_NAMED} more)" if len(places) > _MOST_NAMED else ""
+            target = shlex.quote(f"{source}.copy")
+            commands.append(f"mkdir -p {target} && cp -a {named} {target}{more}")
+        return "; ".join(commands)
 
     def tell(self) -> Iterator[str]:
         risky = [

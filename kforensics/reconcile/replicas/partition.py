@@ -319,6 +319,7 @@ class _Session:
             odd_ones = self._odd_ones(reports)
             reports.sort(key=lambda r: (r.view.replica.state != "live", _order(r.view.replica)))
         reports += [self._of_other_topic(r) for r in self.of_other_topics]
+        unassigned = self._unassigned_holders(judge) if judge is not None else ()
         what_if = self._what_if(judge, leader, emptied) if judge is not None and leader is not None else ()
         return PartitionReport(
             partition=self.partition,
@@ -333,7 +334,15 @@ class _Session:
             isr=Absent.UNKNOWN if self.current is None else self.current.isr,
             electable=electable,
             sole_holders=self._sole_holders(judge) if judge is not None else (),
-            unassigned_holders=self._unassigned_holders(judge) if judge is not None else (),
+            unassigned_holders=unassigned,
+            unassigned_counts=distinct_counts(
+                [(one.view, one.offsets.first) for one in unassigned],
+                agree_until=self.same_records_until,
+                judge=judge,
+                reader=self.reader,
+            )
+            if judge is not None and unassigned
+            else None,
             odd_ones=odd_ones,
             emptied=emptied,
             is_deleted=self.is_deleted,
@@ -411,9 +420,18 @@ class _Session:
                 out.append(self._sole_holder(view, found, others))
         return tuple(out)
 
+    def _aside(self) -> list[LoadedLog]:
+        """Renamed directories of the topic as it is now: what a broker puts aside can be the last copy."""
+        return [
+            # The line of a checkpoint means the replica that bears the name.
+            load_log(replace(one, high_watermark=Absent.UNKNOWN, recovery_point=Absent.UNKNOWN))
+            for one in self.set_aside
+            if not self.is_deleted and isinstance(one.topic_id, str) and one.topic_id == self.topic_id
+        ]
+
     def _unassigned_holders(self, judge: CommitJudge) -> tuple[SoleHolder, ...]:
         out = []
-        for view in self.outside if self.live else ():
+        for view in (*self.outside, *self._aside()) if self.live else ():
             found = sole_runs(view, self.live, held_until=self.held_until, judge=judge, reader=self.reader)
             if found is not None:
                 out.append(self._sole_holder(view, found, self.live))

@@ -221,7 +221,7 @@ def test_a_replica_of_no_assignment_is_not_judged_but_may_be_the_last_full_copy(
     assert ("not-assigned", None) == (outside.verdict.value, outside.truncation)
     assert {1, 2} == {choice.leader.replica.broker_id for choice in report.what_if}
     assert State.MAYBE_AT_RISK is partition_state(report)
-    assert "is no replica any more" in answer(report).headline
+    assert "that are no replica any more hold 20 committed records" in answer(report).headline
 
 
 def test_silent_divergence_counts_as_loss_of_either_leader():
@@ -357,3 +357,25 @@ def test_what_is_lost_if_an_emptied_broker_leads_is_said_beside_the_others():
     fenced = replace(facts, states=(replace(facts.states[0], leader=2, isr=frozenset({2, 3})),))
     report = judged(log(2, 60), log(3, 60), facts=fenced, given={1: emptied})
     assert {2, 3} == {one.leader.replica.broker_id for one in report.what_if}
+
+
+def test_a_renamed_directory_that_holds_more_than_the_replicas_is_the_alarm():
+    facts = led(1, {1, 2}, replicas=(1, 2), epoch=1)
+    replicas = [replica(at, [batch(0, 19, 0), batch(20, 29, 1, 7)], topic_id="now") for at in (1, 2)]
+    stray = replica(3, [batch(0, 19, 0), batch(20, 59, 0)], topic_id="now", state="stray", high_watermark=60)
+    deleted = replace(
+        stray, state="deleted", broker_id=2, input=2, path="b2/t-0.0123456789abcdef0123456789abcdef-delete"
+    )
+    said = answer(judged(*replicas, stray, deleted, facts=facts))
+
+    # Both hold the same 40 records, which count once; the checkpoint's line is of the replica that bears the name.
+    assert State.MAYBE_AT_RISK is said.state
+    assert (
+        "directories of brokers 2 and 3 that are no replica any more hold 40 records that may have been committed"
+        in said.headline
+    )
+    assert "mkdir -p disks/broker-3.copy && cp -a disks/broker-3/b3/t-0 disks/broker-3.copy" in said.now[0]
+    assert "which deletes some of them" in said.now[0]
+    shorter = replica(3, [batch(0, 19, 0)], topic_id="now", state="stray")
+    other = replace(stray, topic_id="before")
+    assert State.AGREE is partition_state(judged(*replicas, shorter, other, facts=facts))
