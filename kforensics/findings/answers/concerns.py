@@ -3,9 +3,10 @@
 A partition agrees only where every assigned replica is given and nothing speaks against it. The worst concern is the state of the partition.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
@@ -74,6 +75,16 @@ class Concern:
     """Input and path of the directories that it is about, where these are not all that its owners hold."""
     is_sole: bool = False
     """It is about the only member of the ISR."""
+
+
+def concern_of(plain: Mapping[str, Any]) -> Concern:
+    """Return the concern of its plain values, as the tables of an audit hold them."""
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()
+    }
+    values["places"] = tuple((number, path) for number, path in plain.get("places", ()))
+    values["state"], values["kind"] = State(plain["state"]), Kind(plain["kind"])
+    return Concern(**values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ def diff_answer(
     paths: Sequence[str],
     findings: Sequence[Finding] = (),
     problems: Sequence[Problem] = (),
+    among: int | None = None,
 ) -> Answer:
     """The answer over all partitions that were compared.
 
@@ -39,6 +40,7 @@ def diff_answer(
         paths: of the inputs, where their directories can be copied.
         findings: of the whole result; several clusters, or a broker given twice, make the comparison itself unknown.
         problems: what could not be read.
+        among: the number of all partitions, where those in `judged` are only the worst of them.
     """
     mixed = next((one for one in findings if one.code in {"KF507", "KF508"}), None)
     if mixed is not None:
@@ -49,7 +51,7 @@ def diff_answer(
     state = worst_state("diff", (one.state for one in judged)) or State.UNKNOWN
     if problems and state in {State.AGREE, State.BEHIND, State.SAME_ENDS}:
         state = State.UNKNOWN
-    words = _Words(judged, state, paths, problems)
+    words = _Words(judged, state, paths, problems, among=len(judged) if among is None else among)
     return Answer(
         state=state,
         headline=words.headline() + (_incomplete(problems) if problems else ""),
@@ -68,13 +70,20 @@ class _Words:
     """The sentences of an answer."""
 
     def __init__(
-        self, judged: Sequence[JudgedPartition], state: State, paths: Sequence[str], problems: Sequence[Problem]
+        self,
+        judged: Sequence[JudgedPartition],
+        state: State,
+        paths: Sequence[str],
+        problems: Sequence[Problem],
+        *,
+        among: int,
     ) -> None:
         self.judged = judged
         self.state = state
         self.paths = paths
         self.problems = problems
-        self.among = counted(len(judged), "partition")
+        self.among = counted(among, "partition")
+        self.count = among
         self.by_kind: dict[tuple[State, Kind], list[tuple[TopicPartition, Concern]]] = {}
         for one in judged:
             for concern in one.concerns:
@@ -202,7 +211,7 @@ class _Words:
             owners = _and(dict.fromkeys(owner for one in odd for owner in one.owners))
             why = odd[0].detail if len(odd) == 1 else "by their checksums or by what the others hold"
             words = f" The odd {'one' if ' and ' not in owners else 'ones'} out: {owners} ({why})."
-        return f"REPLICAS DIFFER FOR GOOD: {_partitions(items)} of {len(self.judged)} hold different content at the same offset, and replication will not repair it.{words}"
+        return f"REPLICAS DIFFER FOR GOOD: {_partitions(items)} of {self.count:,} hold different content at the same offset, and replication will not repair it.{words}"
 
     def _missing(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
@@ -259,7 +268,7 @@ class _Words:
 
     def _behind(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
-        return f"No replica will truncate; {owners} {'lack' if ' and ' in owners else 'lacks'} records of {_partitions(items)} of {len(self.judged)} that others hold."
+        return f"No replica will truncate; {owners} {'lack' if ' and ' in owners else 'lacks'} records of {_partitions(items)} of {self.count:,} that others hold."
 
     def now(self) -> Iterator[str]:
         for owner, items in self.by_owners(self.of(Kind.EMPTIED, State.AT_RISK, State.MAYBE_AT_RISK)):
