@@ -351,7 +351,7 @@ class _Lister:
                     log_start=None if isinstance(start, Absent) else start,
                     reach=max(reach, default=None),
                     explained=seen.snapshots,
-                    is_empty=not seen.log_bytes,
+                    longest_batch=None if seen.log_bytes else 0,
                 )
             )
             # Without the marker of a clean stop numbers above the log end are ordinary, but of an empty log.
