@@ -34,6 +34,7 @@ from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationRule
 from kforensics.reconcile.committed.judge import Certainty
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.logs.divergence import DivergenceKind
+from kforensics.reconcile.logs.predicted_load import ChangeKind
 from kforensics.reconcile.replicas.partition import Verdict
 from kforensics.render.batches import CODECS
 from kforensics.render.json import document, record_lines
@@ -70,6 +71,7 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("ls", "partition/properties/state", (*DirectoryState, "unknown")),
     ("ls", "suffix", FileSuffix),
     ("predict", "action", FileAction),
+    ("predict", "change-kind", ChangeKind),
     ("predict", "fate", Fate),
     ("predict", "retention-rule", RetentionRule),
     ("predict", "start-outcome", StartResult),
@@ -86,7 +88,7 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
 # Fields that are there only sometimes.
 OPTIONAL = frozenset(
     {
-        *("answer", "depth", "state", "seal", "files", "file", "problem"),
+        *("answer", "depth", "state", "seal", "files", "file", "problem", "ways_out"),
         *("key", "value", "headers", "control", "decoded", "api_key", "reason", "trailing_bytes"),
     }
 )
@@ -219,6 +221,10 @@ def samples(tmp_path_factory):
     changed.write_bytes(content)
     out = folder / "predict.json"
     assert run(["predict", str(failing), "--kafka", "4.1.0", "--format", "json", "--out", str(out)]) == 1
+    found["predict"].append(_thinned(json.loads(out.read_text())))
+    out = folder / "ways.json"
+    ways = ["predict", str(failing / "broker-1"), "--kafka", "4.1.0", "--ways-out", "--format", "json"]
+    assert run([*ways, "--now", "2036-01-01T00:00:00Z", "--out", str(out)]) == 1
     found["predict"].append(_thinned(json.loads(out.read_text())))
     found["refusal"] = [
         json.loads(refusal_document(EvidenceNotFound("broker-9", "there is no such file or directory")))

@@ -61,6 +61,10 @@ Reads = dict[Path, dict[Need, object]]
 """What has been read, by directory: starts of other versions and under other conditions need not read it again."""
 
 
+Outcomes = dict[tuple[object, ...], LoadOutcome | Unpredictable]
+"""Loads that were played, by all that they depend on."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
     """Under which conditions a node is started."""
@@ -118,7 +122,12 @@ class _Directory:
 
 
 def play_node(
-    node: Node, conditions: Conditions, surroundings: Surroundings, reads: Reads, node_count: int
+    node: Node,
+    conditions: Conditions,
+    surroundings: Surroundings,
+    reads: Reads,
+    node_count: int,
+    outcomes: Outcomes | None = None,
 ) -> PlayedNode:
     """Start a node as often as it takes.
 
@@ -128,14 +137,22 @@ def play_node(
         surroundings: metadata and settings.
         reads: what has been read; more is added.
         node_count: of all nodes among the inputs.
+        outcomes: first loads that were played, where the node is started again and again; more are added.
     """
-    return _Player(node, conditions, surroundings, reads, node_count).play()
+    return _Player(node, conditions, surroundings, reads, node_count, outcomes).play()
 
 
 class _Player:
     def __init__(
-        self, node: Node, conditions: Conditions, surroundings: Surroundings, reads: Reads, node_count: int
+        self,
+        node: Node,
+        conditions: Conditions,
+        surroundings: Surroundings,
+        reads: Reads,
+        node_count: int,
+        outcomes: Outcomes | None,
     ) -> None:
+        self._outcomes = outcomes
         self._node, self._conditions, self._around = node, conditions, surroundings
         self._node_count = node_count
         self._rules = loading_rules(conditions.version)
@@ -288,14 +305,24 @@ class _Player:
         return [fate if one.partition else Fate.KEPT for one, fate in zip(self._directories, found, strict=True)]
 
     def _load(self, directory: _Directory, *, clean: bool) -> LogLoad:
-        found = directory.log_dir
-        outcome = directory.disk.load(
-            clean_shutdown=clean,
-            recovery_point=_offset(found.recovery_points, directory.partition),
-            log_start_offset=_offset(found.log_starts, directory.partition),
-            settings=self._settings_of(directory.partition),
-            rules=self._rules,
-        )
+        found, disk = directory.log_dir, directory.disk
+        point = _offset(found.recovery_points, directory.partition)
+        start = _offset(found.log_starts, directory.partition)
+        settings = self._settings_of(directory.partition)
+        key = None
+        if self._outcomes is not None and not disk.written and not disk.origins:
+            key = disk.folder, tuple(disk.files.items()), clean, point, start, settings, self._rules
+        outcome = None if self._outcomes is None or key is None else self._outcomes.get(key)
+        if outcome is None:
+            outcome = disk.load(
+                clean_shutdown=clean,
+                recovery_point=point,
+                log_start_offset=start,
+                settings=settings,
+                rules=self._rules,
+            )
+            if self._outcomes is not None and key is not None and not disk.unreadable:
+                self._outcomes[key] = outcome
         return LogLoad(_key(*directory.place), directory.name, outcome)
 
     def _settings_of(self, partition: TopicPartition | None) -> LoadSettings:

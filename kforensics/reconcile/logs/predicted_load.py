@@ -1,6 +1,7 @@
 """What a start makes of one log, and of its node: values that commands make and findings judge."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 from kforensics.damage import Absent
@@ -164,3 +165,65 @@ class VersionOutcome(NamedTuple):
     result: StartResult | Absent
     exception: str | Absent
     reason: str
+
+
+class ChangeKind(StrEnum):
+    """What is taken as other than it is before a start."""
+
+    MARKER_AWAY = "marker-away"
+    MARKER_THERE = "marker-there"
+    CHECKPOINT_AWAY = "checkpoint-away"
+    INDEX_AWAY = "index-away"
+    TIME_INDEX_AWAY = "time-index-away"
+    TXN_INDEX_AWAY = "txn-index-away"
+    SNAPSHOT_AWAY = "snapshot-away"
+    SNAPSHOTS_AWAY = "snapshots-away"
+    EPOCH_FILE_AWAY = "epoch-file-away"
+    TOPIC_ID_AWAY = "topic-id-away"
+    FILES_AWAY = "files-away"
+    """Files whose names loading does not understand, or that an interrupted deletion or cleaning left."""
+    DIRECTORY_AWAY = "directory-away"
+    SPACE_FREED = "space-freed"
+    RETENTION_OFF = "retention-off"
+    OTHER_VERSION = "other-version"
+
+
+class VirtualChange(NamedTuple):
+    """One change that is played and not made."""
+
+    kind: ChangeKind
+    input: int
+    """Of the paths; where there are none, of the node."""
+    paths: tuple[str, ...] = ()
+    """Relative to the input."""
+    value: str = ""
+    """A version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayOut:
+    """What starts of a node come to after some changes; with none, as it is."""
+
+    node: int
+    changes: tuple[VirtualChange, ...]
+    result: StartResult | Absent
+    """Of the last start."""
+    exception: str | Absent
+    reason: str
+    start_count: int
+    records: int
+    """That are discarded, or lie in a directory that was moved away."""
+    certain: int
+    possible: int
+    only_here: int
+    holes: int
+    """Segments that are truncated while later ones stay."""
+    epochs_wrong: int
+    """Logs whose epoch cache lacks an epoch of their batches, or has it begin too late."""
+    transactions_forgotten: int
+    """Logs whose last stable offset passes a transaction that is open."""
+    bytes_scanned: int
+    bytes_due: int
+    """That retention deletes some 30 seconds later, by settings that are known."""
+    assumed: tuple[str, ...]
+    """What has to be so for this to come true."""
