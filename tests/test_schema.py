@@ -28,7 +28,7 @@ from kforensics.findings.model import Confidence, Severity
 from kforensics.formats.messages.control import ControlType
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.retention import RetentionRule
-from kforensics.protocol.loading.starts import StartResult
+from kforensics.protocol.loading.starts import StartResult, StartWord
 from kforensics.protocol.loading.values import FileAction
 from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationRule
 from kforensics.reconcile.committed.judge import Certainty
@@ -69,6 +69,7 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("explain", "truncation/properties/rule", (*ProtocolName, "recovery")),
     ("ls", "directory/properties/kind", set(DirectoryKind) - {DirectoryKind.PARTITION}),
     ("ls", "partition/properties/state", (*DirectoryState, "unknown")),
+    ("ls", "partition/properties/start", StartWord),
     ("ls", "suffix", FileSuffix),
     ("predict", "action", FileAction),
     ("predict", "change-kind", ChangeKind),

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.evidence.replica.loader_values import LoadFailure
 from kforensics.protocol.loading.names import partition_of_directory
+from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.values import LoadOutcome, Unpredictable
 
 METADATA_TOPIC = "__cluster_metadata"
@@ -19,6 +20,63 @@ class StartResult(StrEnum):
     STARTS = "starts"
     EXITS = "exits"
     DIRECTORY_OFFLINE = "dir-offline"
+
+
+class StartWord(StrEnum):
+    """What a start does to one directory, in one word."""
+
+    KEPT = "kept"
+    """Loaded as it is, but for derived files."""
+    SCANNED = "scanned"
+    STRAY = "stray"
+    DELETED = "deleted"
+    OFFLINE = "offline"
+    """It takes its log directory offline."""
+    EXITS = "exits"
+    """It ends the start."""
+    UNKNOWN = "unknown"
+
+
+def start_word(*, fails: bool, fails_by_io: bool, fate: Fate, is_scanned: bool) -> StartWord:
+    """Sum up what a start does to a directory, the gravest first.
+
+    Args:
+        fails: its load throws.
+        fails_by_io: it throws what takes the log directory offline alone.
+        fate: what becomes of it apart from its load.
+        is_scanned: some of its segments are read through.
+    """
+    if fails or fate is Fate.EXITS:
+        return StartWord.OFFLINE if fails_by_io else StartWord.EXITS
+    if fate in {Fate.STRAY, Fate.DELETED}:
+        return StartWord(fate.value)
+    return StartWord.SCANNED if is_scanned else StartWord.KEPT
+
+
+def start_word_by_name(
+    name: str, *, is_clean: bool, has_segments: bool, lacks_index: bool, is_twice: bool
+) -> StartWord:
+    """The same by a look at names alone, where no file was read: what its content brings about is not in it.
+
+    Args:
+        name: of the directory.
+        is_clean: its log directory holds `.kafka_cleanshutdown`.
+        has_segments: it holds segments.
+        lacks_index: one of them has no offset index.
+        is_twice: the node has another live directory of its partition.
+    """
+    partition = partition_of_directory(name)
+    is_metadata = partition is not None and partition[0] == METADATA_TOPIC
+    fate = next((fate for ending, fate in _FATES.items() if name.endswith(ending)), Fate.KEPT)
+    return start_word(
+        fails=partition is None or (is_twice and not is_metadata),
+        fails_by_io=False,
+        fate=fate,
+        is_scanned=has_segments and (not is_clean or lacks_index or is_metadata),
+    )
+
+
+_FATES = {"-delete": Fate.DELETED, "-stray": Fate.STRAY}
 
 
 class LoadedLogDir(NamedTuple):

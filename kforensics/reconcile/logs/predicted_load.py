@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.retention import RetentionRule
-from kforensics.protocol.loading.starts import StartResult
+from kforensics.protocol.loading.starts import StartResult, StartWord, start_word
 from kforensics.protocol.loading.values import FileAction, FileChange
 from kforensics.units import EpochEntry
 
@@ -105,15 +105,16 @@ class PredictedLog:
     """Its load throws what takes its log directory offline, and not the process down (3.2.1)."""
 
     @property
-    def start_word(self) -> str:
-        """The whole in one word: what a start does to the directory, the gravest first."""
+    def start_word(self) -> StartWord:
+        """The whole in one word."""
         if self.outcome == "unknown":
-            return "unknown"
-        if self.outcome == "fails" or self.fate is Fate.EXITS:
-            return "offline" if self.takes_directory_offline else "exits"
-        if self.fate in {Fate.STRAY, Fate.DELETED}:
-            return self.fate.value
-        return "scanned" if self.scanned else "kept"
+            return StartWord.UNKNOWN
+        return start_word(
+            fails=self.outcome == "fails",
+            fails_by_io=self.takes_directory_offline,
+            fate=self.fate,
+            is_scanned=bool(self.scanned),
+        )
 
     @property
     def is_changed(self) -> bool:
