@@ -38,7 +38,7 @@ from kforensics.protocol.loading.node import (
 )
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
 from kforensics.protocol.loading.values import LoadingError, LoadOutcome, LoadSettings, Unpredictable
-from kforensics.protocol.loading.versions import loading_rules
+from kforensics.protocol.loading.versions import LoadingRules, loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import (
     DueSegments,
@@ -170,7 +170,7 @@ class _Player:
                 meta = ids.get(log_dir.path, Absent.UNKNOWN)
                 directory_id = meta if isinstance(meta, Absent) else meta.directory_id
                 for found in log_dir.directories:
-                    if not is_loaded(found.name) or not self._is_asked_for(found.name):
+                    if not is_loaded(found.name, self._rules) or not self._is_asked_for(found.name):
                         continue
                     folder = one.root / join(log_dir.path, found.name)
                     disk = DirectoryOnDisk(folder, found.files, read=reads.setdefault(folder, {}))
@@ -200,13 +200,16 @@ class _Player:
         refusal = self._refusal()
         for number in range(1, MOST_STARTS + 1):
             log_dirs = [
-                LoadedLogDir(_key(place, one.path), markers[place, one.path], _malformed(one))
+                LoadedLogDir(_key(place, one.path), markers[place, one.path], _malformed(one, self._rules))
                 for place, one in self._log_dirs
             ]
             loads = [self._load(directory, clean=markers[directory.place]) for directory in self._directories]
             becoming = self._fates()
             end = start_of(
-                log_dirs, loads, [load for load, fate in zip(loads, becoming, strict=True) if self._is_live(fate)]
+                log_dirs,
+                loads,
+                [load for load, fate in zip(loads, becoming, strict=True) if self._is_live(fate)],
+                self._rules,
             )
             if Fate.EXITS in becoming and isinstance(end, Start) and end.result is not StartResult.EXITS:
                 name = self._directories[becoming.index(Fate.EXITS)].name
@@ -510,10 +513,10 @@ def _partition(name: str) -> TopicPartition | None:
     return None if parsed is None else TopicPartition(*parsed)
 
 
-def _malformed(log_dir: FoundLogs) -> LoadFailure | Absent:
-    """A checkpoint of the wrong shape, which takes the directory offline; a number that is none only resets the offsets."""
+def _malformed(log_dir: FoundLogs, rules: LoadingRules) -> LoadFailure | Absent:
+    """A checkpoint of the wrong shape, which takes the directory offline; since 3.0 a number that is none only resets the offsets."""
     for read in (log_dir.recovery_points, log_dir.log_starts):
-        if isinstance(read, LoadFailure) and read.is_io:
+        if isinstance(read, LoadFailure) and (read.is_io or rules.bad_numbers_are_io):
             return read
     return Absent.NOT_APPLICABLE
 

@@ -9,6 +9,7 @@ from kforensics.evidence.replica.loader_values import LoadFailure
 from kforensics.protocol.loading.names import partition_of_directory
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.values import LoadOutcome, Unpredictable
+from kforensics.protocol.loading.versions import LoadingRules
 
 METADATA_TOPIC = "__cluster_metadata"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
@@ -107,17 +108,21 @@ class Start(NamedTuple):
     """Paths of the log directories that go offline."""
 
 
-def is_loaded(name: str) -> bool:
+def is_loaded(name: str, rules: LoadingRules | None = None) -> bool:
     """Whether loading looks at a directory: not at the metadata log's, nor at the index cache of remote storage (3.5).
 
     A name that does not parse ends the start, so it is looked at.
     """
     partition = partition_of_directory(name)
-    return name != REMOTE_INDEX_CACHE and (partition is None or partition[0] != METADATA_TOPIC)
+    is_cache = name == REMOTE_INDEX_CACHE and (rules is None or rules.ignores_remote_index_cache)
+    return not is_cache and (partition is None or partition[0] != METADATA_TOPIC)
 
 
 def start_of(
-    log_dirs: Sequence[LoadedLogDir], loads: Sequence[LogLoad], live: Sequence[LogLoad] | None = None
+    log_dirs: Sequence[LoadedLogDir],
+    loads: Sequence[LogLoad],
+    live: Sequence[LogLoad] | None = None,
+    rules: LoadingRules | None = None,
 ) -> Start | Unpredictable:
     """How a start ends, from how each log loads.
 
@@ -125,6 +130,7 @@ def start_of(
         log_dirs: of the node.
         loads: of every directory that `is_loaded` names.
         live: those of them that count when duplicates are looked for; all where none are given.
+        rules: of the version; those of 4.1 where none are given.
 
     Returns:
         The start; what an unpredictable load could change is unpredictable.
@@ -138,7 +144,8 @@ def start_of(
         failure = load.outcome.failure
         if isinstance(failure, Absent):
             continue
-        if not failure.is_io:
+        is_fatal = rules is not None and rules.storage_exceptions_end_start
+        if not failure.is_io or (is_fatal and failure.exception == "KafkaStorageException"):
             return Start(StartResult.EXITS, failure.exception, f"{load.name}: {failure.message}")
         offline.setdefault(load.log_dir, failure)
     for log_dir in log_dirs:
