@@ -28,12 +28,13 @@ from kforensics.findings.model import Confidence, Severity
 from kforensics.formats.messages.control import ControlType
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.retention import RetentionRule
-from kforensics.protocol.loading.starts import StartResult
+from kforensics.protocol.loading.starts import StartResult, StartWord
 from kforensics.protocol.loading.values import FileAction
 from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationRule
 from kforensics.reconcile.committed.judge import Certainty
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.logs.divergence import DivergenceKind
+from kforensics.reconcile.logs.predicted_load import ChangeKind
 from kforensics.reconcile.replicas.partition import Verdict
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.render.batches import CODECS
@@ -69,9 +70,11 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("explain", "truncation/properties/rule", (*ProtocolName, "recovery")),
     ("ls", "directory/properties/kind", set(DirectoryKind) - {DirectoryKind.PARTITION}),
     ("ls", "partition/properties/state", (*DirectoryState, "unknown")),
+    ("ls", "partition/properties/start", StartWord),
     ("ls", "suffix", FileSuffix),
     ("predict", "action", FileAction),
     ("salvage", "gap/properties/reason", GapReason),
+    ("predict", "change-kind", ChangeKind),
     ("predict", "fate", Fate),
     ("predict", "retention-rule", RetentionRule),
     ("predict", "start-outcome", StartResult),
@@ -88,7 +91,7 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
 # Fields that are there only sometimes.
 OPTIONAL = frozenset(
     {
-        *("answer", "depth", "state", "seal", "files", "file", "problem"),
+        *("answer", "depth", "state", "seal", "files", "file", "problem", "ways_out"),
         *("key", "value", "headers", "control", "decoded", "api_key", "reason", "trailing_bytes"),
     }
 )
@@ -226,6 +229,10 @@ def samples(tmp_path_factory):
         rescue = ["salvage", str(failing), "--what", "all", "--topic", "orders", "-o", str(folder / "rescue")]
         assert run([*rescue, "--format", "json"]) == 0
     found["salvage"] = [_thinned(json.loads(printed.getvalue()))]
+    out = folder / "ways.json"
+    ways = ["predict", str(failing / "broker-1"), "--kafka", "4.1.0", "--ways-out", "--format", "json"]
+    assert run([*ways, "--now", "2036-01-01T00:00:00Z", "--out", str(out)]) == 1
+    found["predict"].append(_thinned(json.loads(out.read_text())))
     found["refusal"] = [
         json.loads(refusal_document(EvidenceNotFound("broker-9", "there is no such file or directory")))
     ]

@@ -327,7 +327,7 @@ class _Words:
             source = self.paths[at].rstrip("/")
             named = " ".join(shlex.quote(f"{source}/{path}") for path in list(places)[:_MOST_NAMED])
             more = f" (and {len(places) - _MOST_NAMED} more)" if len(places) > _MOST_NAMED else ""
-            target = shlex.quote(f"{source}.copy")
+            target = shlex.quote(_copy_of(source))
             commands.append(f"mkdir -p {target} && cp -a {named} {target}{more}")
         return "; ".join(commands)
 

@@ -394,7 +394,7 @@ def test_a_renamed_directory_that_holds_more_than_the_replicas_is_the_alarm():
         "directories of brokers 2 and 3 that are no replica any more hold 40 records that may have been committed"
         in said.headline
     )
-    assert "mkdir -p disks/broker-3.copy && cp -a disks/broker-3/b3/t-0 disks/broker-3.copy" in said.now[0]
+    assert "mkdir -p copy-of-disks-broker-3 && cp -a disks/broker-3/b3/t-0 copy-of-disks-broker-3" in said.now[0]
     assert "which deletes some of them" in said.now[0]
     shorter = replica(3, [batch(0, 19, 0)], topic_id="now", state="stray")
     other = replace(stray, topic_id="before")
