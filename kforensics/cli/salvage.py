@@ -111,6 +111,18 @@ def salvage(
         bool,
         typer.Option("--with-aborted", help="Also records of aborted transactions, which consumers were never given."),
     ] = False,
+    topic_id: Annotated[
+        str | None,
+        typer.Option(
+            "--topic-id",
+            metavar="ID",
+            help="With --form segments: the id of the topic in the cluster that is to load them; without it the one that the directories have.",
+            show_default=False,
+        ),
+    ] = None,
+    from_zero: Annotated[
+        bool, typer.Option("--from-zero", help="With --form segments: let each log begin at offset 0.")
+    ] = False,
     stopped: StoppedOption = False,
     cluster: ClusterOption = None,
     keep_going: KeepGoingOption = False,
@@ -142,6 +154,8 @@ def salvage(
         time_ms=parse_times(time, "--time") if time is not None else None,
         leader=leader,
         with_aborted=with_aborted,
+        topic_id=topic_id,
+        from_zero=from_zero,
         cluster=cluster,
         keep_going=keep_going,
         is_stopped=stopped,

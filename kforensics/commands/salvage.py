@@ -8,16 +8,18 @@ from pathlib import Path
 from kforensics.commands.processes import default_jobs, spread
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, WrittenFile, check_folder
-from kforensics.commands.salvaging.forms import FormName, HoldsDelimiter, require_form
+from kforensics.commands.salvaging.forms import FormName, HoldsDelimiter, NotRebased, require_form
 from kforensics.commands.salvaging.manifest import write_manifest
 from kforensics.commands.salvaging.plans import Scope, Task, Tasks, all_tasks, at_risk_tasks, lost_tasks, plans_of
 from kforensics.commands.salvaging.readme import write_readme
-from kforensics.commands.salvaging.saving import Filters, SavedPartition, save_partition
+from kforensics.commands.salvaging.saving import Filters, PartitionPlan, SavedPartition, save_partition
+from kforensics.commands.salvaging.segments import SegmentLog, SegmentOptions
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.errors import UsageError
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.findings.answers.salvage import Salvaged, salvage_answer
+from kforensics.formats.checkpoint.partition_metadata import is_uuid
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.source.foreign import ForeignPath
 from kforensics.units import OffsetRange, TopicPartition
@@ -53,6 +55,10 @@ class SalvageRequest:
     time_ms: tuple[int, int] | None = None
     """From the first on, and before the second."""
     leader: int | None = None
+    topic_id: str | None = None
+    """The id that `--form segments` writes to `partition.metadata`; the one that the inputs have where not given."""
+    from_zero: bool = False
+    """Let the logs of `--form segments` begin at offset 0."""
     with_aborted: bool = False
     cluster: str | None = None
     keep_going: bool = False
@@ -95,6 +101,7 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
     """
     what, form = What(request.what), FormName(request.form)
     require_form(form)
+    _check_options(request, form)
     check_folder(request.out, (*request.paths, *request.before))
     evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
     _require_local(evidence)
@@ -112,7 +119,7 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
         time_ms=request.time_ms,
         with_aborted=request.with_aborted,
     )
-    shared = _Shared(evidence, scope, found.facts, folder, form, filters)
+    shared = _Shared(evidence, scope, found.facts, folder, form, filters, request.topic_id, request.from_zero)
     partitions, problems, failure = _save_all(
         shared, found.tasks, 1 if form in {FormName.KCAT, FormName.CONSOLE} else jobs
     )
@@ -150,6 +157,18 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
     )
 
 
+def _check_options(request: SalvageRequest, form: FormName) -> None:
+    if form is FormName.SEGMENTS:
+        if request.time_ms is not None:
+            raise UsageError("--time chooses single records: it does not go with --form segments")
+        if request.topic_id is not None and not is_uuid(request.topic_id):
+            raise UsageError(
+                f"--topic-id {request.topic_id}: expected 22 characters, as kafka-topics.sh --describe shows it"
+            )
+    elif request.topic_id is not None or request.from_zero:
+        raise UsageError("--topic-id and --from-zero are for --form segments")
+
+
 def _require_local(evidence: Evidence) -> None:
     for one in evidence.inputs.found:
         if isinstance(one.root, ForeignPath) and not hasattr(one.root, "place"):
@@ -174,6 +193,13 @@ class _Shared:
     folder: OutFolder
     form: FormName
     filters: Filters
+    topic_id: str | None
+    from_zero: bool
+
+    def batch_writer(self, stem: str, plan: PartitionPlan) -> SegmentLog:
+        """The writer of whole batches."""
+        options = SegmentOptions(topic_id=self.topic_id or plan.topic_id, from_zero=self.from_zero)
+        return SegmentLog(self.folder, stem, plan.partition, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +246,13 @@ def _save_one(shared: _Shared, task: Task) -> _Done:
                 filters=shared.filters,
                 roots=[one.root for one in shared.evidence.inputs.found],
                 reader=reader,
+                batch_writer=shared.batch_writer,
             )
             for plan in plans_of(task, shared.evidence, shared.scope, shared.facts, problems)
         )
     except WriteFailed as error:
         return _Done(tuple(out), tuple(problems), failure=str(error))
-    except HoldsDelimiter as error:
+    except (HoldsDelimiter, NotRebased) as error:
         return _Done(tuple(out), tuple(problems), refusal=str(error))
     return _Done(tuple(out), (*problems, *reader.take_lacks()))
 
@@ -247,6 +274,7 @@ def _plain(request: SalvageRequest) -> dict[str, object]:
         "time_ms": None if request.time_ms is None else {"from": request.time_ms[0], "before": request.time_ms[1]},
         "leader": request.leader,
         "with_aborted": request.with_aborted,
+        "from_zero": request.from_zero,
     }
 
 

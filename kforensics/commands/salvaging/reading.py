@@ -171,13 +171,20 @@ def outcomes_of(at: int, files: CopyFiles, reader: BatchReader) -> Outcomes:
         rows = reader.batches(replica, first, first + BUCKET_OFFSETS - 1)
         rows = rows[(rows["base_offset"] // BUCKET_OFFSETS == bucket) & are_markers(rows)]
         for row in rows[np.argsort(rows["base_offset"], kind="stable")]:
-            kind = _marker_type(row, at, files)
-            if kind in {ABORT, COMMIT}:
-                outcomes.add(Marker(int(row["producer_id"]), int(row["last_offset"]), kind == ABORT))
+            marker = marker_of(row, at, files)
+            if marker is not None and marker[0] in {ABORT, COMMIT}:
+                outcomes.add(Marker(int(row["producer_id"]), int(row["last_offset"]), marker[0] == ABORT))
     return outcomes
 
 
-def _marker_type(row: np.void, at: int, files: CopyFiles) -> int | None:
+def marker_of(row: np.void, at: int, files: CopyFiles) -> tuple[int, int] | None:
+    """Type and coordinator epoch of a control batch, None where it ends no transaction.
+
+    Args:
+        row: of the batch.
+        at: the number of the copy that it is of.
+        files: gives its bytes.
+    """
     length = int(row["length"])
     if length > _LARGEST_MARKER:
         return None
@@ -186,8 +193,7 @@ def _marker_type(row: np.void, at: int, files: CopyFiles) -> int | None:
         record = next(parse_body_records(memoryview(data)[BATCH_HEADER.length :], 1), None)
     except (EvidenceError, FormatError):
         return None
-    marker = None if record is None else parse_marker(record.key, record.value)
-    return None if marker is None else marker[0]
+    return None if record is None else parse_marker(record.key, record.value)
 
 
 CertaintyOf = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int8]]
