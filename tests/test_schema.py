@@ -222,6 +222,10 @@ def samples(tmp_path_factory):
         rescue = ["salvage", str(failing), "--what", "all", "--topic", "orders", "-o", str(folder / "rescue")]
         assert run([*rescue, "--format", "json"]) == 0
     found["salvage"] = [_thinned(json.loads(printed.getvalue()))]
+    with redirect_stdout(printed := io.StringIO()):
+        carving = ["salvage", "--carve", str(changed), "-o", str(folder / "carved"), "--format", "json"]
+        assert run(carving) == 0
+    found["salvage"].append(_thinned(json.loads(printed.getvalue())))
     found["refusal"] = [
         json.loads(refusal_document(EvidenceNotFound("broker-9", "there is no such file or directory")))
     ]

@@ -46,14 +46,14 @@ def salvage(
     output: Output,
     *,
     paths: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
-            metavar="PATH...",
+            metavar="[PATH]...",
             help="Data directories as they are now, parents of several, captures, and broker logs, in any mixture.",
             show_default=False,
             readable=False,
         ),
-    ],
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -88,6 +88,15 @@ def salvage(
             "--before",
             metavar="PATH",
             help="Data directories as they were at an earlier time; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    carve: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--carve",
+            metavar="IMAGE",
+            help="Look for batches in a disk image or block device, whatever its file system says; repeatable. PATHs give logs their names, and what they hold is left out.",
             show_default=False,
         ),
     ] = None,
@@ -138,12 +147,20 @@ def salvage(
     earlier = tuple(before or ())
     if out is None:
         raise UsageError("-o OUT is needed: the directory for the records")
-    output.check([*paths, *earlier])
+    given, images = tuple(paths or ()), tuple(carve or ())
+    if not given and not images:
+        raise UsageError("a PATH or --carve IMAGE is needed")
+    if images and (earlier or what is not WhatOption.LOST or leader is not None):
+        raise UsageError(
+            "--carve does not go with --what, --before or --leader: it writes what the images hold and the PATHs do not"
+        )
+    output.check([*given, *earlier, *images])
     jobs = apply_read_rate(read_rate, jobs)
     from kforensics.commands.salvage import SalvageRequest, run
 
     request = SalvageRequest(
-        paths=tuple(paths),
+        paths=given,
+        images=images,
         out=out,
         before=earlier,
         what=what.value,

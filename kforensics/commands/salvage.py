@@ -1,12 +1,13 @@
 """Records back out of everything that the inputs hold: the lost ones, those that will be discarded, or all, with a manifest of where each came from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 from kforensics.commands.processes import default_jobs, spread
 from kforensics.commands.result import Conclusion, Result
+from kforensics.commands.salvaging.carving import carve, carved_plans
 from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, WrittenFile, check_folder
 from kforensics.commands.salvaging.forms import FormName, HoldsDelimiter, NotRebased, require_form
 from kforensics.commands.salvaging.manifest import write_manifest
@@ -16,9 +17,10 @@ from kforensics.commands.salvaging.saving import Filters, PartitionPlan, SavedPa
 from kforensics.commands.salvaging.segments import SegmentLog, SegmentOptions
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.errors import UsageError
+from kforensics.evidence.discovery.inputs import Inputs, find_inputs
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.findings.answers.salvage import Salvaged, salvage_answer
+from kforensics.findings.answers.salvage import Salvaged, carved_answer, salvage_answer
 from kforensics.formats.checkpoint.partition_metadata import is_uuid
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.source.foreign import ForeignPath
@@ -50,6 +52,8 @@ class SalvageRequest:
     form: str = FormName.JSONL.value
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
+    images: tuple[Path, ...] = ()
+    """Disk images or block devices to carve; `what` is then what the images hold and the given replicas do not."""
     offsets: tuple[int, int] | None = None
     """The first and the last one."""
     time_ms: tuple[int, int] | None = None
@@ -67,6 +71,20 @@ class SalvageRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CarvedFigures:
+    """What was found in disk images, each batch as often as it lies there."""
+
+    bytes_read: int
+    batches: int
+    records: int
+    bytes: int
+    old_batches: int
+    """Of magic 0 or 1, which less proves."""
+    logs: int
+    named_logs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SalvageReport:
     """What was saved, what was not, and where it is."""
 
@@ -78,6 +96,8 @@ class SalvageReport:
     """The manifest, the README and the script; those of the partitions are with them."""
     failure: str = ""
     """Why the output is incomplete, if it is."""
+    carved: CarvedFigures | None = None
+    """What was found in disk images."""
 
     @property
     def records(self) -> int:
@@ -103,6 +123,8 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
     require_form(form)
     _check_options(request, form)
     check_folder(request.out, (*request.paths, *request.before))
+    if request.images:
+        return _run_carving(request, form)
     evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
     _require_local(evidence)
     scope = Scope(
@@ -152,6 +174,101 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
     return Result(
         command="salvage",
         inputs=evidence.inputs.described,
+        body=report,
+        concluded=Conclusion(answer=answer, problems=tuple(dict.fromkeys(problems))),
+    )
+
+
+def _run_carving(request: SalvageRequest, form: FormName) -> Result[SalvageReport]:
+    """Save what disk images hold and no given replica does."""
+    problems: list[Problem] = []
+    inputs = (
+        find_inputs(request.paths, keep_going=request.keep_going, cluster=request.cluster)
+        if request.paths
+        else Inputs(found=())
+    )
+    problems += inputs.problems
+    carved = carve(request.images, inputs, problems)
+    folder = OutFolder(request.out)
+    filters = Filters(
+        offsets=OffsetRange(*request.offsets) if request.offsets else None,
+        time_ms=request.time_ms,
+        with_aborted=request.with_aborted,
+    )
+    scope = Scope(topics=request.topics, partitions=request.partitions)
+    partitions: list[SavedPartition] = []
+    failure = ""
+    files: tuple[WrittenFile, ...] = ()
+    writer = _Shared(
+        Evidence(inputs=inputs, ranks={}, final_rank=0),
+        scope,
+        None,
+        folder,
+        form,
+        filters,
+        request.topic_id,
+        request.from_zero,
+    )
+    try:
+        folder.make()
+        for plan, reader in carved_plans(carved, FileBatchReader(list(carved.roots))):
+            if plan.is_named and not scope.has(plan.partition):
+                continue
+            saved = save_partition(
+                plan,
+                folder=folder,
+                form=form,
+                filters=filters,
+                roots=carved.roots,
+                reader=reader,
+                batch_writer=writer.batch_writer,
+            )
+            reader.close()
+            problems += saved.problems
+            if saved.records or saved.gaps:
+                partitions.append(saved)
+        files = _write_papers(folder, replace(request, what="carved"), carved.inputs, partitions)
+    except WriteFailed as error:
+        failure = str(error)
+    except (HoldsDelimiter, NotRebased) as error:
+        folder.discard()
+        raise UsageError(str(error)) from error
+    figures = CarvedFigures(
+        bytes_read=carved.bytes_read,
+        batches=carved.batches,
+        records=carved.records,
+        bytes=carved.length,
+        old_batches=carved.old_batches,
+        logs=len(carved.logs),
+        named_logs=sum(log.partition is not None for log in carved.logs),
+    )
+    report = SalvageReport(
+        what="carved",
+        form=form.value,
+        out=str(request.out),
+        partitions=tuple(partitions),
+        files=files,
+        failure=failure,
+        carved=figures,
+    )
+    answer = carved_answer(
+        records=figures.records,
+        batches=figures.batches,
+        old_batches=figures.old_batches,
+        logs=figures.logs,
+        named_logs=figures.named_logs,
+        bytes_found=figures.bytes,
+        bytes_read=figures.bytes_read,
+        saved=report.records,
+        missing=sum(one.missing for one in partitions),
+        out=str(request.out),
+        failure=failure,
+        has_replicas=bool(request.paths),
+        is_incomplete=bool(problems),
+    )
+    return Result(
+        command="salvage",
+        inputs=carved.inputs,
         body=report,
         concluded=Conclusion(answer=answer, problems=tuple(dict.fromkeys(problems))),
     )
