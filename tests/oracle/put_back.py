@@ -216,7 +216,7 @@ def put_back(root: Path, work: Path, jars: str, time_type: str) -> str:
 def serve_segments(root: Path, work: Path, jars: str) -> str:
     """Let a broker serve what was salvaged as segments."""
     work.mkdir()
-    final = sorted((root / "snapshots").iterdir())[-1]
+    final = max((root / "snapshots").iterdir())
     broker = Broker(work / "broker", jars)
     lines = []
     with tempfile.TemporaryDirectory() as scratch:
