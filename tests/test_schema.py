@@ -26,6 +26,8 @@ from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.seal.state import Change, Kind
 from kforensics.findings.model import Confidence, Severity
 from kforensics.formats.messages.control import ControlType
+from kforensics.protocol.loading.node import Fate
+from kforensics.protocol.loading.retention import RetentionRule
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.loading.values import FileAction
 from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationRule
@@ -70,6 +72,8 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("ls", "suffix", FileSuffix),
     ("predict", "action", FileAction),
     ("salvage", "gap/properties/reason", GapReason),
+    ("predict", "fate", Fate),
+    ("predict", "retention-rule", RetentionRule),
     ("predict", "start-outcome", StartResult),
     ("seal", "kind", Kind),
     ("seal-check", "change", Change),

@@ -1,6 +1,7 @@
 """Arguments and options that mean the same in every command."""
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -102,6 +103,16 @@ ReadRateOption = Annotated[
     ),
 ]
 
+BeforeOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--before",
+        metavar="PATH",
+        help="Data directories as they were at an earlier time; repeatable.",
+        show_default=False,
+    ),
+]
+
 KeepGoingOption = Annotated[
     bool,
     typer.Option(
@@ -178,6 +189,21 @@ def _size_of(text: str) -> int | None:
     if match is None or (match[3] and not match[2]):
         return None
     return int(Decimal(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].upper()])
+
+
+def parse_pairs(given: Iterable[str], option: str) -> dict[str, str]:
+    """Names with their values out of `name=value`.
+
+    Raises:
+        UsageError: one without a name or an equals sign.
+    """
+    pairs: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"{option} {text}: expected NAME=VALUE")
+        pairs[name.strip()] = value.strip()
+    return pairs
 
 
 def parse_time(text: str, option: str) -> int:

@@ -19,6 +19,7 @@ from kforensics.errors import UsageError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
 from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
+from kforensics.evidence.metadata.hosts import listening_hosts
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
@@ -102,6 +103,10 @@ class Explanation:
     """The operations that were done on purpose."""
     broker_bugs: tuple[BugTrace, ...] = ()
     """Known bugs whose traces are in starts and stops of brokers, not in one partition."""
+    versions: tuple[tuple[int, str], ...] = ()
+    """The version of Kafka by node, where its log files name one."""
+    least_version: str | Absent = Absent.UNKNOWN
+    """The release that no broker is older than, by the metadata.version in force."""
     hosts: tuple[str, ...] = ()
     """The hosts where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
     topics: tuple[str, ...] = ()
@@ -253,13 +258,13 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         signs_of_brokers=broker_signs(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
         commits=_final_commits(places, evidence, options),
-        moments=_moments(evidence, gathered.histories),
+        moments=replace(_moments(evidence, gathered.histories), is_stopped=options.is_stopped),
         whole_returns=_whole_returns(events),
         deleted_topics=deleted_topics(logged_operations(events)),
         leader=options.leader,
     )
     results = _explain_all(shared, jobs or default_jobs())
-    incidents = tuple(incident for incident, _ in results)
+    incidents = tuple(_with_returned_doubts([incident for incident, _ in results]))
     stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
     leaderships = {
         **_recorded(gathered, options),
@@ -267,8 +272,6 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     }
     timeline = _timeline(events, truncations, leaderships, gathered.histories, options)
     problems = [*places.problems, *gathered.problems, *(problem for _, met in results for problem in met)]
-    if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
-        problems.append(Problem(input=0, path=".", message=NO_LOGS))
     topics = {tp.topic for tp in (*places.by_partition, *leaderships, *shared.logged)}
     findings = explain_findings(incidents, timeline)
     done = operations(timeline, incidents, looked=evidence.nodes_by_rank())
@@ -291,6 +294,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
             problems=problems,
         ),
     )
+    if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
+        problems.append(Problem(input=0, path=".", message=NO_LOGS))
     return Explanation(
         inputs=inputs.described,
         answer=answer,
@@ -306,13 +311,19 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         problems=tuple(dict.fromkeys(problems)),
         operations=done,
         broker_bugs=bugs,
-        hosts=tuple(sorted(_hosts(gathered.histories))),
+        versions=tuple((node, str(version)) for node, version in sorted(gathered.versions.by_broker.items())),
+        least_version=Absent.UNKNOWN if gathered.versions.at_least is None else str(gathered.versions.at_least),
+        hosts=tuple(sorted(listening_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
     )
 
 
-SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS = 9_000, 2_000
-"""Defaults of `broker.session.timeout.ms` and `broker.heartbeat.interval.ms` (KafkaRaftConfig, KIP-631)."""
+def _with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
+    """The incidents with the doubts back that relied on copies of nodes of which any log shows that they had lost the end of their logs."""
+    shortened = frozenset(key for incident in incidents for key in incident.shortened)
+    for incident in incidents:
+        back = [one.doubt for one in incident.dispelled if not one.holds(shortened)]
+        yield replace(incident, doubts=tuple(dict.fromkeys((*incident.doubts, *back)))) if back else incident
 
 
 def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moments:
@@ -320,7 +331,8 @@ def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moment
     brokers = evidence.nodes_by_rank().get(evidence.final_rank, frozenset())
     if newest is None:
         return Moments(metadata_ends=evidence.metadata_ends, brokers=brokers)
-    timeout_ms = max((SESSION_TIMEOUT_MS, *read_settings(evidence.inputs, "broker.session.timeout.ms")))
+    # Without the setting nothing shows how long before its fencing a broker had sent its last heartbeat.
+    timeout_ms = min(read_settings(evidence.inputs, "broker.session.timeout.ms"), default=0)
     return Moments(
         metadata_ends=evidence.metadata_ends,
         metadata_times={
@@ -328,13 +340,14 @@ def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moment
         },
         silences={
             broker: tuple(
-                Silence(state.when.offset, state.when.timestamp_ms - timeout_ms + HEARTBEAT_INTERVAL_MS)
+                Silence(state.when.offset, state.when.timestamp_ms - timeout_ms)
                 for before, state in pairwise(states)
                 if state.is_fenced and not before.is_fenced and not before.is_in_controlled_shutdown
             )
             for broker, states in newest.brokers.items()
         },
         logs_held=evidence.logs_held,
+        unchanged=evidence.unchanged,
         quorum_starts=frozenset(entry.start_offset for entry in newest.epochs),
         brokers=brokers,
     )
@@ -492,13 +505,6 @@ def _partition_states(histories: Sequence[MetadataHistory]) -> Iterator[Partitio
     newest = newest_log(histories)
     for states in newest.partitions.values() if newest is not None else ():
         yield states[-1]
-
-
-def _hosts(histories: Sequence[MetadataHistory]) -> Iterator[str]:
-    for history in histories:
-        points = {point for brokers in history.brokers.values() for one in brokers for point in one.end_points}
-        points |= {point for group in history.controllers.values() for one in group for point in one.end_points}
-        yield from {point.rpartition("//")[2].rpartition(":")[0].strip("[]") for point in points}
 
 
 def _timeline(

@@ -56,6 +56,12 @@ WRITERS: dict[tuple[str, OutputFormat], str] = {
     ("metadata", _T): "text.metadata:write",
     ("metadata", _J): "json.metadata:write",
     ("metadata", _L): "json.metadata:write_lines",
+    ("groups", _T): "text.groups:write",
+    ("groups", _J): "json.groups:write",
+    ("groups", _L): "json.groups:write_lines",
+    ("transactions", _T): "text.transactions:write",
+    ("transactions", _J): "json.transactions:write",
+    ("transactions", _L): "json.transactions:write_lines",
     # A manifest has one form.
     ("seal manifest", _T): "json.seal:write_manifest",
     ("seal manifest", _J): "json.seal:write_manifest",
@@ -159,7 +165,7 @@ def headline(result: "Result[Any]") -> str:
     """The first line of the answer, made safe for a terminal, with its line break."""
     from kforensics.render.escape import escape_text  # noqa: PLC0415 - as everything that `--help` does not need
 
-    return "" if result.answer is None else f"{escape_text(result.answer.headline)}\n"
+    return f"{escape_text(result.answer.headline)}\n"
 
 
 def truth_json(value: object) -> str:

@@ -270,3 +270,18 @@ def test_a_time_that_ends_before_it_begins_is_refused(fixtures, capsys):
 
     assert 2 == code
     assert "--since is later than --until" in capsys.readouterr().err
+
+
+def test_metadata_alone_reads_everything_and_shows_no_log(incident, capsys):
+    controller = incident("unclean-election-4.x") / "snapshots" / "99-final" / "controller-100"
+
+    assert 3 == run(["explain", str(controller)])
+
+    screen = " ".join(capsys.readouterr().out.split())
+    assert screen.startswith(
+        "Whether committed records are lost is unknown: no log of any partition is among the inputs."
+    )
+    assert "could not be read" not in screen
+    # Four elections are on record, and no log shows what they did.
+    assert "There were 4 unclean elections." in screen
+    assert "no input shows that anything was lost" not in screen

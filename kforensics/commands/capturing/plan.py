@@ -1,5 +1,6 @@
 """What a capture reads, and in which order: the directories below the paths that were named, and which of their files are taken along byte for byte."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -15,11 +16,13 @@ from kforensics.evidence.discovery.inputs import (
     find_inputs,
     problem_words,
     unusable_input,
+    why_not_listed,
 )
 from kforensics.evidence.discovery.log_heads import begins_like_a_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.metadata.events import TOPIC_RESOURCE
+from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
 from kforensics.evidence.model import BUCKET_OFFSETS, Input, Problem, Replica
 from kforensics.evidence.replica.collect import collect_directory
@@ -62,7 +65,7 @@ _BYTE_FOR_BYTE = frozenset(
 )
 
 LARGEST_COPY = 4 << 30
-"""Bytes of a file that are taken along; a metadata log's segments end at 1 GiB, and longer logs are cut into files."""
+"""Bytes of a file that are taken along; a metadata log's segments end at 1 GiB, and longer logs are divided into files."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,12 +88,21 @@ class FolderPlan:
     holds_logs: bool = False
     """A directory of log files: what is a log by its content is taken along whatever its name."""
     carried_from: int = 0
+    """Rows are taken along of all batches that end at this offset or above."""
+    bytes_from: int = 0
+    """Likewise of their bytes, where bytes are asked for."""
     by_record: bool = False
 
     @property
     def path(self) -> Path:
         """Where the directory is."""
         return self.root / self.relative
+
+    @property
+    def may_vanish(self) -> bool:
+        """Whether a broker is about to remove the directory."""
+        name = parse_partition_directory(self.path.name)
+        return name is not None and name.state is DirectoryState.DELETED
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -143,21 +155,18 @@ class CapturePlan:
     inputs: tuple[Input, ...]
     problems: list[Problem]
     places: list[PartitionPlace]
+    histories: list[MetadataHistory]
+    """What the metadata logs of the node say."""
 
     def folders(self) -> Iterator[FolderPlan]:
         """Every directory, those first of which a broker may take content away at any time."""
         every = [folder for root in self.roots for folder in root.folders]
-        yield from sorted(every, key=lambda folder: not _may_vanish(folder))
+        yield from sorted(every, key=lambda folder: not folder.may_vanish)
 
     @property
     def segment_bytes(self) -> int:
         """Bytes that are scanned."""
         return sum(entry.length for folder in self.folders() for entry, _, _ in folder.segments())
-
-
-def _may_vanish(folder: FolderPlan) -> bool:
-    name = parse_partition_directory(folder.path.name)
-    return name is not None and name.state is DirectoryState.DELETED
 
 
 def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: int = MARGIN_OFFSETS) -> CapturePlan:
@@ -195,7 +204,8 @@ def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: in
     if errors and len(errors) == len(paths):
         raise errors[0]
     _require_one_node(inputs)
-    compacted = ALWAYS_BY_RECORD | _compacted_topics(Inputs(found=tuple(inputs)))
+    histories = _metadata_histories(Inputs(found=tuple(inputs)))
+    compacted = ALWAYS_BY_RECORD | _compacted_topics(histories)
     places = find_places(Inputs(found=tuple(inputs)))
     problems += places.problems
     by_path: dict[tuple[Path, str], PartitionPlace] = {
@@ -211,14 +221,15 @@ def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: in
         inputs=tuple(one.described for one in inputs),
         problems=problems,
         places=list(by_path.values()),
+        histories=histories,
     )
 
 
 def _find(given: Path) -> Inputs:
     try:
-        return find_inputs([given], with_server_logs=True)
+        return find_inputs([given], with_server_logs=True, why_not=why_not_listed)
     except NotADataDir:
-        if not given.is_dir():
+        if not given.is_dir() or not any(begins_like_a_log(one) for one in given.iterdir() if one.is_file()):
             raise
         # Its files may be logs by their content; `explain` takes such a directory, too.
         described = Input(path=str(given), kind="log-files")
@@ -309,14 +320,18 @@ def _add_parents(planned: dict[str, FolderPlan], root: RootPlan) -> None:
             parent = parent.rpartition("/")[0]
 
 
-def _compacted_topics(inputs: Inputs) -> frozenset[str]:
-    """Topics that may be compacted by their settings, as far as the metadata log tells; the cleaner's checkpoint tells of the others."""
-    policies: dict[str, str | None] = {}
+def _metadata_histories(inputs: Inputs) -> list[MetadataHistory]:
+    histories = []
     for files in find_metadata_logs(inputs):
-        try:
-            history = read_metadata_log(files)
-        except EvidenceError:
-            continue
+        with contextlib.suppress(EvidenceError):  # named where the file is taken along
+            histories.append(read_metadata_log(files).without_partitions())
+    return histories
+
+
+def _compacted_topics(histories: Sequence[MetadataHistory]) -> frozenset[str]:
+    """Topics that may be compacted by their settings, as far as the metadata log shows it; the cleaner's checkpoint shows the others."""
+    policies: dict[str, str | None] = {}
+    for history in histories:
         for one in history.configs:
             if one.resource_type == TOPIC_RESOURCE and one.name == "cleanup.policy":
                 policies[one.resource_name] = one.value
@@ -330,9 +345,11 @@ def _decide(folder: FolderPlan, compacted: frozenset[str], *, all_batches: bool,
     folder.by_record = (
         not isinstance(replica.cleaner_point, Absent) or replica.topic_partition.topic in compacted or _is_old(folder)
     )
-    if all_batches or folder.by_record or replica.state != DirectoryState.LIVE.value:
+    if replica.state != DirectoryState.LIVE.value:
         return
-    folder.carried_from = stake(replica, margin)
+    folder.bytes_from = stake(replica, margin)
+    if not all_batches and not folder.by_record:
+        folder.carried_from = folder.bytes_from
 
 
 def stake(replica: Replica, margin: int) -> int:

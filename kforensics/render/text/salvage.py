@@ -12,7 +12,7 @@ from kforensics.evidence.model import Input
 from kforensics.reconcile.salvage.gaps import Gap, GapReason
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, columns, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted, listed
 
@@ -54,9 +54,7 @@ def _lines(result: Result[SalvageReport], view: View) -> Iterator[Text | str]:
         yield Text(f"{INDENT}and {len(gaps) - most:,} more gaps (-v lists them)")
     yield Text()
     yield from _tail(body, view)
-    for problem in result.problems:
-        place = f"{result.inputs[problem.input].path}/{problem.path}"
-        yield from wrapped(f"could not be read: {escape_text(place)}: {escape_text(problem.message)}", width=view.width)
+    yield from problem_lines(result.problems, result.inputs, view.width)
 
 
 def _rows(one: SavedPartition, inputs: Sequence[Input]) -> Iterator[list[str]]:
