@@ -233,6 +233,10 @@ def samples(tmp_path_factory):
     ways = ["predict", str(failing / "broker-1"), "--kafka", "4.1.0", "--ways-out", "--format", "json"]
     assert run([*ways, "--now", "2036-01-01T00:00:00Z", "--out", str(out)]) == 1
     found["predict"].append(_thinned(json.loads(out.read_text())))
+    with redirect_stdout(printed := io.StringIO()):
+        carving = ["salvage", "--carve", str(changed), "-o", str(folder / "carved"), "--format", "json"]
+        assert run(carving) == 0
+    found["salvage"].append(_thinned(json.loads(printed.getvalue())))
     found["refusal"] = [
         json.loads(refusal_document(EvidenceNotFound("broker-9", "there is no such file or directory")))
     ]
