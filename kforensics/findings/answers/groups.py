@@ -41,7 +41,11 @@ def groups_answer(
     """
     past = [(group, one) for group in groups for one in group.positions if one.is_past_the_end is True]
     doubts = list(_doubts(groups, topic, asked, unread=unread, skipped=skipped))
-    states = [*([State.PAST_THE_END] if past else []), *([State.SET_BACK] if setbacks else []), *([State.UNKNOWN] if doubts else [])]
+    states = [
+        *([State.PAST_THE_END] if past else []),
+        *([State.SET_BACK] if setbacks else []),
+        *([State.UNKNOWN] if doubts else []),
+    ]
     state = worst_state("groups", states) or State.NO_SETBACK
     return Answer(
         state=state,
@@ -116,7 +120,12 @@ def _doubts(
             f"Whether all of {topic.name} is here: no input shows how many partitions it has; give the directories of all brokers and a metadata log."
         )
     lost = sorted(
-        {f"{_text(one.topic)}-{one.partition}" for group in groups for one in group.positions if isinstance(one.log_end_offset, Absent)}
+        {
+            f"{_text(one.topic)}-{one.partition}"
+            for group in groups
+            for one in group.positions
+            if isinstance(one.log_end_offset, Absent)
+        }
     )
     if lost:
         yield f"Whether positions in {listed(lost, most=MOST_NAMED)} lie past the end: no log of theirs is here."

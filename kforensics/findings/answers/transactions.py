@@ -56,9 +56,7 @@ def transactions_answer(
         `none-open` and `in-time` only where the coordinators' log is here as a whole and nothing was unreadable.
     """
     seen = _gravest(judged)
-    torn = {
-        (one.topic_partition, each.producer_id, each.marker.offset): each for one in judged for each in one.torn
-    }
+    torn = {(one.topic_partition, each.producer_id, each.marker.offset): each for one in judged for each in one.torn}
     states = [_STATES[each.one.judgement.verdict] for each in seen]
     states += [State.TORN] if torn else []
     doubts = list(_doubts(coordinators, waiting, has_transactions=has_transactions, unread=unread, skipped=skipped))
@@ -67,7 +65,7 @@ def transactions_answer(
     state = worst_state("transactions", states) or State.NONE_OPEN
     return Answer(
         state=state,
-        headline=_headline(state, seen, len(torn), judged, doubts),
+        headline=_headline(state, seen, len(torn), judged),
         now=tuple(_now(seen, endings)),
         tell=tuple(_tell(seen)),
         later=tuple(_later(seen)),
@@ -87,7 +85,12 @@ def _gravest(judged: Sequence[PartitionTransactions]) -> list[_Seen]:
             if key not in found or rank < found[key][0]:
                 seen = _Seen(replica.topic_partition, one, (place.state.input, place.path, one.open.producer_id))
                 found[key] = (rank, seen)
-    return [seen for _, seen in sorted(found.values(), key=lambda each: (order.index(each[1].one.judgement.verdict), each[1].partition))]
+    return [
+        seen
+        for _, seen in sorted(
+            found.values(), key=lambda each: (order.index(each[1].one.judgement.verdict), each[1].partition)
+        )
+    ]
 
 
 def _doubts(
@@ -118,10 +121,10 @@ def _doubts(
         yield f"What {counted(skipped, 'record')} of {topic.name} of unknown versions say."
 
 
-def _headline(
-    state: State, seen: Sequence[_Seen], torn: int, judged: Sequence[PartitionTransactions], doubts: Sequence[str]
-) -> str:
-    by_state = {wanted: [each for each in seen if _STATES[each.one.judgement.verdict] is wanted] for wanted in _STATES.values()}
+def _headline(state: State, seen: Sequence[_Seen], torn: int, judged: Sequence[PartitionTransactions]) -> str:
+    by_state = {
+        wanted: [each for each in seen if _STATES[each.one.judgement.verdict] is wanted] for wanted in _STATES.values()
+    }
     others = _others(state, by_state)
     match state:
         case State.HANGING:
@@ -131,7 +134,11 @@ def _headline(
             found = by_state[State.TORN]
             if found:
                 words = f"{_counted('TORN TRANSACTION', found)} back read_committed consumers of {_partitions(found)}: the marker is lost and the records are kept"
-                more = f"; the records of {counted(torn, 'more transaction', 'more transactions')} are lost and the marker is kept" if torn else ""
+                more = (
+                    f"; the records of {counted(torn, 'more transaction', 'more transactions')} are lost and the marker is kept"
+                    if torn
+                    else ""
+                )
                 return f"{words}{_hedge(found)}{more}{others}."
             partitions = {one.topic_partition for one in judged if one.torn}
             return f"{counted(torn, 'TORN TRANSACTION')} in {_names(partitions)}: the records are lost and the marker is kept{others}."
@@ -157,7 +164,11 @@ def _counted(noun: str, found: Sequence[_Seen]) -> str:
 
 
 def _hedge(found: Sequence[_Seen]) -> str:
-    return "" if all(each.one.judgement.confidence == "proven" for each in found) else " (likely, by copies that may be of different moments)"
+    return (
+        ""
+        if all(each.one.judgement.confidence == "proven" for each in found)
+        else " (likely, by copies that may be of different moments)"
+    )
 
 
 def _others(state: State, by_state: Mapping[State, Sequence[_Seen]]) -> str:

@@ -42,9 +42,13 @@ def what_ends(
         case Verdict.PREPARED:
             assert state is not None
             leader = _leader_of(coordinators, state.transactional_id)
-            return f"{leader} writes the marker as soon as it and the leader of {partition} run; nothing else may end it"
+            return (
+                f"{leader} writes the marker as soon as it and the leader of {partition} run; nothing else may end it"
+            )
         case Verdict.IN_TIME:
-            return "nothing to do: its producer ends it, or its coordinator when the transaction times out, or replication"
+            return (
+                "nothing to do: its producer ends it, or its coordinator when the transaction times out, or replication"
+            )
         case Verdict.UNKNOWN:
             return "nothing yet: first find out what its coordinator knows"
         case Verdict.TORN if _was_committed(judgement, decided=decided):
@@ -74,7 +78,9 @@ def abort_command(
     where = f"{_TOOL} --topic {partition.topic} --partition {partition.partition}"
     if version is not None and version < START_OFFSET_SINCE:
         epoch = 0 if last_marker is None else max(last_marker.coordinator_epoch, 0)
-        return f"{where} --producer-id {one.producer_id} --producer-epoch {one.producer_epoch} --coordinator-epoch {epoch}"
+        return (
+            f"{where} --producer-id {one.producer_id} --producer-epoch {one.producer_epoch} --coordinator-epoch {epoch}"
+        )
     return f"{where} --start-offset {one.first_offset}"
 
 
@@ -91,5 +97,4 @@ def _leader_of(coordinators: Coordinators, transactional_id: str | bytes) -> str
     place = coordinators.place_of(transactional_id)
     partition = coordinators.topic.partition_of(transactional_id)
     broker = Absent.UNKNOWN if isinstance(partition, Absent) else coordinators.brokers.get(partition, Absent.UNKNOWN)
-    who = f"the leader of {place}" if isinstance(broker, Absent) else f"broker {broker}, which leads {place},"
-    return who
+    return f"the leader of {place}" if isinstance(broker, Absent) else f"broker {broker}, which leads {place},"
