@@ -141,7 +141,7 @@ def _headline(state: State, seen: Sequence[_Seen], torn: int, judged: Sequence[P
                 )
                 return f"{words}{_hedge(found)}{more}{others}."
             partitions = {one.topic_partition for one in judged if one.torn}
-            return f"{counted(torn, 'TORN TRANSACTION')} in {_names(partitions)}: the records are lost and the marker is kept{others}."
+            return f"{counted(torn, 'TORN TRANSACTION', 'TORN TRANSACTIONS')} in {_names(partitions)}: the records are lost and the marker is kept{others}."
         case State.PREPARED:
             found = by_state[State.PREPARED]
             return f"{counted(len(found), 'transaction')} of {_partitions(found)} {'is' if len(found) == 1 else 'are'} decided and wait for the marker of the coordinator{others}."
@@ -160,7 +160,7 @@ def _headline(state: State, seen: Sequence[_Seen], torn: int, judged: Sequence[P
 
 def _counted(noun: str, found: Sequence[_Seen]) -> str:
     verb = "holds" if len(found) == 1 else "hold"
-    return f"{counted(len(found), noun, noun + 'S')} {verb}"
+    return f"{counted(len(found), noun, f'{noun}S')} {verb}"
 
 
 def _hedge(found: Sequence[_Seen]) -> str:
