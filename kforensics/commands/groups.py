@@ -280,16 +280,17 @@ class _OffsetsLog:
         self.problems: list[Problem] = list(self.outline.log.problems)
         self.skipped = 0
         self.inferred_ms: int | None = None
+        self._minutes = frozenset(given.settings("offsets.retention.minutes"))
         self._detours = self._find_detours()
 
     def replay(self) -> Replay:
         """An empty state to play the log with."""
-        minutes = set(self._given.settings("offsets.retention.minutes"))
+        minutes = self._minutes
         return Replay(
             place=self.place,
             known_from=self.outline.cleaned_until if self.outline.is_whole else None,
             retention=Retention(
-                retention_ms=minutes.pop() * MINUTE_MS if len(minutes) == 1 else None,
+                retention_ms=min(minutes) * MINUTE_MS if len(minutes) == 1 else None,
                 inferred_ms=self.inferred_ms,
                 removed_topics=self._is_removed,
             ),
