@@ -237,7 +237,7 @@ def test_damage_is_never_calm(coordinators, tmp_path):
 
 def test_wrong_names_are_refused(coordinators):
     snapshot = coordinators("groups-4.1") / "snapshots" / "01-before-live"
-    with pytest.raises(UsageError, match="no group biling is among the inputs.*did you mean billing"):
+    with pytest.raises(UsageError, match=r"no group biling is among the inputs.*did you mean billing"):
         groups(snapshot, groups=frozenset({"biling"}))
     with pytest.raises(UsageError, match="no group has a position in topic order"):
         groups(snapshot, topics=frozenset({"order"}))

@@ -294,7 +294,7 @@ def test_damage_is_never_calm(coordinators, tmp_path):
 
 def test_wrong_names_are_refused(coordinators):
     snapshot = coordinators("transactions-3.9") / "snapshots" / "02-hanging-live"
-    with pytest.raises(UsageError, match="no coordinator knows transactional id lat .*did you mean late"):
+    with pytest.raises(UsageError, match=r"no coordinator knows transactional id lat .*did you mean late"):
         transactions(snapshot, transactional_ids=frozenset({"lat"}))
     with pytest.raises(UsageError, match="no partition of topic order is"):
         transactions(snapshot, topics=frozenset({"order"}))
