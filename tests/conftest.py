@@ -7,6 +7,7 @@ import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -36,6 +37,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.quick)
 
 
+TOGETHER = {"tests/fleet/": "Spark is started once", "tests/trust/test_reproducible.py": "all are compared with one"}
+"""Where tests share what is dear to make: one process runs all of them, and why."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Spread tests over processes one by one, but for those that belong together."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return next((start for start in TOGETHER if nodeid.startswith(start)), nodeid)
+
+    return Scheduling(config, log)
+
+
 TreeState = dict[str, tuple[int, int, int, int, str]]
 
 
@@ -50,6 +67,14 @@ def _documents_are_valid(request: pytest.FixtureRequest) -> Iterator[None]:
     schemas.switch(on=is_watched)
     yield
     schemas.switch(on=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_modules(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
+    """Processes that tests start share compiled modules, also where the surroundings keep none: compiling takes longer than most tests."""
+    base = tmp_path_factory.getbasetemp()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str((base if worker_id == "master" else base.parent) / "compiled")
 
 
 @pytest.fixture(scope="session")

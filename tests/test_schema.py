@@ -26,6 +26,8 @@ from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.seal.state import Change, Kind
 from kforensics.findings.model import Confidence, Severity
 from kforensics.formats.messages.control import ControlType
+from kforensics.protocol.loading.node import Fate
+from kforensics.protocol.loading.retention import RetentionRule
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.loading.values import FileAction
 from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationRule
@@ -35,6 +37,7 @@ from kforensics.reconcile.groups.state import GroupType
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.logs.divergence import DivergenceKind
 from kforensics.reconcile.replicas.partition import Verdict
+from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.transactions.verdicts import Verdict as TransactionVerdict
 from kforensics.render.batches import CODECS
 from kforensics.render.json import document, record_lines
@@ -73,6 +76,9 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("ls", "partition/properties/state", (*DirectoryState, "unknown")),
     ("ls", "suffix", FileSuffix),
     ("predict", "action", FileAction),
+    ("salvage", "gap/properties/reason", GapReason),
+    ("predict", "fate", Fate),
+    ("predict", "retention-rule", RetentionRule),
     ("predict", "start-outcome", StartResult),
     ("seal", "kind", Kind),
     ("seal-check", "change", Change),
@@ -237,6 +243,10 @@ def samples(tmp_path_factory, incident):
                 found.setdefault(f"{name}-line", []).extend(
                     _thinned([json.loads(line) for line in out.read_text().splitlines()])
                 )
+    with redirect_stdout(printed := io.StringIO()):
+        rescue = ["salvage", str(failing), "--what", "all", "--topic", "orders", "-o", str(folder / "rescue")]
+        assert run([*rescue, "--format", "json"]) == 0
+    found["salvage"] = [_thinned(json.loads(printed.getvalue()))]
     found["refusal"] = [
         json.loads(refusal_document(EvidenceNotFound("broker-9", "there is no such file or directory")))
     ]
@@ -299,6 +309,7 @@ def _is_refused(name: str, document: Any) -> bool:
         ("predict", "loses", "Not a word"),
         ("groups", "set-back", "lost"),
         ("transactions", "prepared", "lost"),
+        ("salvage", "gaps", "lost"),
     ],
 )
 def test_an_answer_has_the_states_of_its_command(samples, name, state, foreign):

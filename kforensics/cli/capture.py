@@ -8,6 +8,7 @@ import typer
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import JobsOption, ReadRateOption, apply_read_rate, parse_rate
 from kforensics.cli.output import check_out
+from kforensics.cli.stops import Stops
 from kforensics.errors import UsageError
 
 
@@ -44,6 +45,22 @@ def capture(
             help="Take a row a batch along everywhere, not only where a truncation can still happen: for truncations long ago.",
         ),
     ] = False,
+    with_tail: Annotated[
+        bool,
+        typer.Option(
+            "--with-tail",
+            help="Take the batches that can still be truncated along byte for byte, with the records of users in them: FILE is then as private as the data.",
+        ),
+    ] = False,
+    since: Annotated[
+        Path | None,
+        typer.Option(
+            "--since",
+            metavar="FILE.kfc",
+            help="An earlier capture of the node: segments that did not change since are taken from it. The new capture is complete without it.",
+            show_default=False,
+        ),
+    ] = None,
     read_rate: ReadRateOption = None,
     jobs: JobsOption = None,
     normal_priority: Annotated[
@@ -54,7 +71,7 @@ def capture(
 
     On each broker `kforensics capture`, and where the files are brought together `kforensics diff *.kfc`. Every small file, the metadata log and
     the log files are in it byte for byte; of segments offsets, leader epochs, damage and digests, and a row a batch where a truncation can still
-    happen. No key, value or header of a user's record is in it. It reads at the lowest priority for disk and processor, and writes only FILE.
+    happen. No key, value or header of a user's record is in it, unless --with-tail is given. It reads at the lowest priority for disk and processor, and writes only FILE.
     """
     if (out is None) != plan:
         raise UsageError("--out FILE is needed" if out is None else "--plan writes no file: leave --out out")
@@ -68,7 +85,17 @@ def capture(
         from kforensics.fleet.throttle import lower_priority
 
         lower_priority()
-    request = CaptureRequest(paths=tuple(paths), out=out, all_batches=all_batches, jobs=jobs, rate=rate)
-    with output.progress() as progress:
+    stops = Stops()
+    request = CaptureRequest(
+        paths=tuple(paths),
+        out=out,
+        all_batches=all_batches,
+        with_tail=with_tail,
+        since=() if since is None else (since,),
+        is_stopped=stops.asked,
+        jobs=jobs,
+        rate=rate,
+    )
+    with stops, output.progress() as progress:
         result = run(request, progress)
     output.finish(result)

@@ -85,6 +85,7 @@ class Output:
         content = result.shape in CONTENT
         if self.quiet and result.shape != "seal manifest":
             write_result(headline(result), self.out)
+            warn_of_records(result)
             return
         view = View(
             width=screen_width(),
@@ -97,6 +98,7 @@ class Output:
         write_result(emit(result, self.format, view), self.out)
         if result.shape in _ON_STANDARD_ERROR:
             complain(result)
+        warn_of_records(result)
         if content and (result.exit_code or result.command == "seal"):
             typer.echo(headline(result), err=True, nl=False)
 
@@ -115,6 +117,15 @@ def complain(result: "Result[Any]") -> None:
         typer.echo(f"kforensics: {escape_text(_place(result, one))}: {escape_text(one.message)}", err=True)
     if len(problems) > MOST_PROBLEMS:
         typer.echo(f"kforensics: and {len(problems) - MOST_PROBLEMS:,} more", err=True)
+
+
+def warn_of_records(result: "Result[Any]") -> None:
+    """Name the captures among the inputs that hold records of users."""
+    from kforensics.render.escape import escape_text
+
+    for path in result.private_inputs:
+        words = "it holds records of users (it was taken with --with-tail): keep it as private as the log directories"
+        typer.echo(f"kforensics: {escape_text(path)}: {words}", err=True)
 
 
 def _place(result: "Result[Any]", problem: "Problem") -> str:

@@ -46,6 +46,20 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "kforensics predict broker-3 --kafka 4.1.0 --without broker-3/.kafka_cleanshutdown",
         ),
     ),
+    "salvage": (
+        (
+            "The lost records, out of all that is left",
+            "kforensics salvage evidence logs --before earlier -o rescue",
+        ),
+        (
+            "Before a restart: what would be discarded",
+            "kforensics salvage broker-1 broker-2 broker-3 --what at-risk -o rescue",
+        ),
+        (
+            "Everything that a deleted topic's directories still hold, for analysis",
+            "kforensics salvage broker-1 --what all -t orders --form parquet -o orders",
+        ),
+    ),
     "metadata": (
         ("The history of a partition", "kforensics metadata evidence --topic orders --partition 0"),
         ("The state at an offset of the metadata log", "kforensics metadata controller-100 --at 82"),

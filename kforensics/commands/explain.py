@@ -74,6 +74,8 @@ class ExplainOptions:
     """The time zone of the times in log files, where the user names it."""
     rename_group: Callable[[str], str] = str
     """The function that gives the names of consumer groups in the explanation."""
+    leader: int | None = None
+    """Taken as the final leader of every partition that it holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +208,7 @@ class _Shared:
     moments: Moments
     whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
     deleted_topics: frozenset[str]
+    leader: int | None = None
 
 
 def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None) -> Explanation:
@@ -250,12 +253,13 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         signs_of_brokers=broker_signs(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
         commits=_final_commits(places, evidence, options),
-        moments=_moments(evidence, gathered.histories),
+        moments=replace(_moments(evidence, gathered.histories), is_stopped=options.is_stopped),
         whole_returns=_whole_returns(events),
         deleted_topics=deleted_topics(logged_operations(events)),
+        leader=options.leader,
     )
     results = _explain_all(shared, jobs or default_jobs())
-    incidents = tuple(incident for incident, _ in results)
+    incidents = tuple(_with_returned_doubts([incident for incident, _ in results]))
     stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
     leaderships = {
         **_recorded(gathered, options),
@@ -307,8 +311,12 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     )
 
 
-SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS = 9_000, 2_000
-"""Defaults of `broker.session.timeout.ms` and `broker.heartbeat.interval.ms` (KafkaRaftConfig, KIP-631)."""
+def _with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
+    """The incidents with the doubts back that relied on copies of nodes of which any log shows that they had lost the end of their logs."""
+    shortened = frozenset(key for incident in incidents for key in incident.shortened)
+    for incident in incidents:
+        back = [one.doubt for one in incident.dispelled if not one.holds(shortened)]
+        yield replace(incident, doubts=tuple(dict.fromkeys((*incident.doubts, *back)))) if back else incident
 
 
 def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moments:
@@ -316,7 +324,8 @@ def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moment
     brokers = evidence.nodes_by_rank().get(evidence.final_rank, frozenset())
     if newest is None:
         return Moments(metadata_ends=evidence.metadata_ends, brokers=brokers)
-    timeout_ms = max((SESSION_TIMEOUT_MS, *read_settings(evidence.inputs, "broker.session.timeout.ms")))
+    # Without the setting nothing shows how long before its fencing a broker had sent its last heartbeat.
+    timeout_ms = min(read_settings(evidence.inputs, "broker.session.timeout.ms"), default=0)
     return Moments(
         metadata_ends=evidence.metadata_ends,
         metadata_times={
@@ -324,13 +333,14 @@ def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moment
         },
         silences={
             broker: tuple(
-                Silence(state.when.offset, state.when.timestamp_ms - timeout_ms + HEARTBEAT_INTERVAL_MS)
+                Silence(state.when.offset, state.when.timestamp_ms - timeout_ms)
                 for before, state in pairwise(states)
                 if state.is_fenced and not before.is_fenced and not before.is_in_controlled_shutdown
             )
             for broker, states in newest.brokers.items()
         },
         logs_held=evidence.logs_held,
+        unchanged=evidence.unchanged,
         quorum_starts=frozenset(entry.start_offset for entry in newest.epochs),
         brokers=brokers,
     )
@@ -464,6 +474,7 @@ def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Pro
             moments=shared.moments,
             whole_returns=shared.whole_returns.get(partition, ()),
             is_deletion_logged=partition.topic in shared.deleted_topics,
+            wanted_leader=shared.leader,
         ),
         reader=shared.reader,
     )

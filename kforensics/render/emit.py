@@ -51,6 +51,8 @@ WRITERS: dict[tuple[str, OutputFormat], str] = {
     ("verify", _S): "sarif:write",
     ("predict", _T): "text.predict:write",
     ("predict", _J): "json.predict:write",
+    ("salvage", _T): "text.salvage:write",
+    ("salvage", _J): "json.salvage:write",
     ("metadata", _T): "text.metadata:write",
     ("metadata", _J): "json.metadata:write",
     ("metadata", _L): "json.metadata:write_lines",
@@ -163,7 +165,7 @@ def headline(result: "Result[Any]") -> str:
     """The first line of the answer, made safe for a terminal, with its line break."""
     from kforensics.render.escape import escape_text  # noqa: PLC0415 - as everything that `--help` does not need
 
-    return "" if result.answer is None else f"{escape_text(result.answer.headline)}\n"
+    return f"{escape_text(result.answer.headline)}\n"
 
 
 def truth_json(value: object) -> str:

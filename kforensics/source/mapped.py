@@ -38,7 +38,8 @@ class EvidenceFile:
         self.path = path
         self.size = status.st_size
         self.mtime_ns = status.st_mtime_ns
-        self._identity = (status.st_dev, status.st_ino)
+        self.identity = (status.st_dev, status.st_ino, status.st_ctime_ns)
+        """Device, inode, and the time of the last change of its content, its name or its mode."""
         self._descriptor = descriptor
 
     def read_into(self, position: int, buffer: memoryview) -> int:
@@ -98,7 +99,7 @@ class EvidenceFile:
             named = self.path.lstat()
         except OSError:
             return True
-        return (named.st_dev, named.st_ino) != self._identity
+        return (named.st_dev, named.st_ino) != self.identity[:2]
 
     def close(self) -> None:
         """Close the descriptor."""

@@ -8,7 +8,7 @@ from kforensics.commands.diff import DiffOptions, compare
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.render.json.diff import plain_report
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 SNAPSHOTS = [
     "all-codecs-4.x/snapshots/99-final",

@@ -31,7 +31,6 @@ def test_scan(snapshot, tmp_path, capsys):
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_audit_and_report(spark, snapshot, incident, tmp_path, capsys):
     old = incident("unclean-election-4.x") / "snapshots" / "02-old-leader-killed" / "broker-1"
     sources = [str(old), *(str(snapshot / f"broker-{number}") for number in (2, 3)), str(snapshot / "controller-100")]

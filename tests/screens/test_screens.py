@@ -38,6 +38,11 @@ SCREENS = {
         (DAMAGED, "verify snapshots/02-after-power-loss"),
         ("silent-divergence-4.x", "verify snapshots/03-follower-tampered"),
     ],
+    "salvage": [
+        (UNCLEAN, f"salvage {FINAL} logs --before snapshots/02-old-leader-killed -o rescue"),
+        (CALM, f"salvage {FINAL} logs -o rescue"),
+        ("silent-divergence-4.x", f"salvage {FINAL} --what all --topic audit -o rescue"),
+    ],
     "metadata": [
         (UNCLEAN, f"metadata {FINAL} --topic orders --partition 0"),
         (CALM, f"metadata {FINAL} --broker 2"),

@@ -40,7 +40,7 @@ class CaptureEstimate:
     seconds: int
 
 
-def estimate(plan: CapturePlan, *, rate: int | None = None) -> CaptureEstimate:
+def estimate(plan: CapturePlan, *, rate: int | None = None, with_tail: bool = False) -> CaptureEstimate:
     """Look at names and lengths, and read at most 48 MiB to measure."""
     folders = list(plan.folders())
     length, records = _sampled(folders)
@@ -49,8 +49,10 @@ def estimate(plan: CapturePlan, *, rate: int | None = None) -> CaptureEstimate:
     for folder in folders:
         for entry, _, base in folder.segments():
             segments += 1
-            batches = _carried_share(folder, base, entry.length) * entry.length / length
+            batches = _share(folder, base, entry.length, folder.carried_from) * entry.length / length
             size += SEGMENT_BYTES + BATCH_BYTES * batches
+            if with_tail:
+                size += _share(folder, base, entry.length, folder.bytes_from) * entry.length
             if folder.by_record:
                 size += RECORD_BYTES * records * entry.length / length
         for entry in folder.entries:
@@ -75,15 +77,15 @@ def estimate(plan: CapturePlan, *, rate: int | None = None) -> CaptureEstimate:
     )
 
 
-def _carried_share(folder: FolderPlan, base: int, length: int) -> float:
-    """The share of a segment whose batches are taken along, by the names of the segments."""
+def _share(folder: FolderPlan, base: int, length: int, start: int) -> float:
+    """The share of a segment that lies above an offset, by the names of the segments."""
     bases = sorted(other for _, _, other in folder.segments())
     end = next((other for other in bases if other > base), None)
-    if base >= folder.carried_from or not length:
+    if base >= start or not length:
         return 1.0
     if end is None:
         return 0.5
-    return min(max((end - folder.carried_from) / (end - base), 0.0), 1.0)
+    return min(max((end - start) / (end - base), 0.0), 1.0)
 
 
 def _sampled(folders: list[FolderPlan]) -> tuple[float, float]:

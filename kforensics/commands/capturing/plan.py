@@ -85,12 +85,21 @@ class FolderPlan:
     holds_logs: bool = False
     """A directory of log files: what is a log by its content is taken along whatever its name."""
     carried_from: int = 0
+    """Rows are taken along of all batches that end at this offset or above."""
+    bytes_from: int = 0
+    """Likewise of their bytes, where bytes are asked for."""
     by_record: bool = False
 
     @property
     def path(self) -> Path:
         """Where the directory is."""
         return self.root / self.relative
+
+    @property
+    def may_vanish(self) -> bool:
+        """Whether a broker is about to remove the directory."""
+        name = parse_partition_directory(self.path.name)
+        return name is not None and name.state is DirectoryState.DELETED
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -147,17 +156,12 @@ class CapturePlan:
     def folders(self) -> Iterator[FolderPlan]:
         """Every directory, those first of which a broker may take content away at any time."""
         every = [folder for root in self.roots for folder in root.folders]
-        yield from sorted(every, key=lambda folder: not _may_vanish(folder))
+        yield from sorted(every, key=lambda folder: not folder.may_vanish)
 
     @property
     def segment_bytes(self) -> int:
         """Bytes that are scanned."""
         return sum(entry.length for folder in self.folders() for entry, _, _ in folder.segments())
-
-
-def _may_vanish(folder: FolderPlan) -> bool:
-    name = parse_partition_directory(folder.path.name)
-    return name is not None and name.state is DirectoryState.DELETED
 
 
 def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: int = MARGIN_OFFSETS) -> CapturePlan:
@@ -330,9 +334,11 @@ def _decide(folder: FolderPlan, compacted: frozenset[str], *, all_batches: bool,
     folder.by_record = (
         not isinstance(replica.cleaner_point, Absent) or replica.topic_partition.topic in compacted or _is_old(folder)
     )
-    if all_batches or folder.by_record or replica.state != DirectoryState.LIVE.value:
+    if replica.state != DirectoryState.LIVE.value:
         return
-    folder.carried_from = stake(replica, margin)
+    folder.bytes_from = stake(replica, margin)
+    if not all_batches and not folder.by_record:
+        folder.carried_from = folder.bytes_from
 
 
 def stake(replica: Replica, margin: int) -> int:

@@ -37,7 +37,9 @@ class SegmentTask:
     length: int
     topic_partition: TopicPartition
     carried_from: int
-    """Batches that end at this offset or above are taken along."""
+    """Rows are taken along of batches that end at this offset or above."""
+    bytes_from: int = 0
+    """Likewise of their bytes, where bytes are asked for."""
     by_record: bool
     """Batches alone may decide nothing: digests of the records are taken along."""
 
@@ -53,6 +55,8 @@ class CapturedScan:
     records: list[Columns] = field(default_factory=list)
     problem: str | None = None
     changed: bool = False
+    bytes_from: int = 0
+    """The position behind the last batch whose bytes are not asked for."""
 
     @property
     def is_thinned(self) -> bool:
@@ -70,7 +74,7 @@ def capture_segment(task: SegmentTask) -> CapturedScan:
 
 
 def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
-    watch = _Watch(file, task.carried_from)
+    watch = _Watch(file, task.carried_from, task.bytes_from)
     segment = scan_segment(file, path="", base_offset=task.base_offset, mtime_ns=file.mtime_ns, watch=watch.see)
     too_many = max(len(segment.epochs), len(segment.digests), len(segment.damage)) > MOST_RUNS
     if too_many:
@@ -90,6 +94,7 @@ def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
     row["tail"], row["extent"] = watch.tail, watch.extent
     row["carried_from"] = task.carried_from if watch.pieces else None
     row["first"] = watch.packer.first
+    row["identity"] = list(file.identity)
     row["records"] = [] if task.by_record else None
     if commits is not None:
         row["commits"] = commits
@@ -100,14 +105,18 @@ def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
         batches=watch.pieces,
         records=records,
         changed=segment.changed,
+        bytes_from=watch.bytes_from,
     )
 
 
 class _Watch:
     """Sees the batches of each window, and keeps those that are taken along."""
 
-    def __init__(self, source: SegmentBytes, carried_from: int) -> None:
+    def __init__(self, source: SegmentBytes, carried_from: int, bytes_from_offset: int) -> None:
         self._source = source
+        self._bytes_from_offset = bytes_from_offset
+        self._is_below = True
+        self.bytes_from = 0
         self._carried_from = carried_from
         self.packer = BatchPacker()
         self.pieces: list[Columns] = []
@@ -128,11 +137,22 @@ class _Watch:
             int(last["partition_leader_epoch"]),
             int(last["max_timestamp"]),
         ]
+        self._see_bytes(sound)
         wanted = sound[sound["last_offset"] >= self._carried_from]
         if len(wanted):
             types = [NO_CONTROL if one is None else one for one in control_types(wanted, self._source)]
             columns = self.packer.pack(wanted, np.array(types, dtype=np.int16))
             self.pieces.append({name: narrow(values) for name, values in columns.items()})
+
+    def _see_bytes(self, sound: BatchTable) -> None:
+        """Find where the bytes begin: behind the last batch before the first that is asked for, so that damage between them is among the bytes."""
+        if not self._is_below:
+            return
+        at = int(np.argmax(sound["last_offset"] >= self._bytes_from_offset))
+        self._is_below = bool(sound["last_offset"][at] < self._bytes_from_offset)
+        below = sound if self._is_below else sound[:at]
+        if len(below):
+            self.bytes_from = int(below["position"][-1]) + int(below["length"][-1])
 
 
 def _records(file: EvidenceFile) -> list[Columns]:

@@ -177,6 +177,18 @@ def captured_batches(file: CapturedSegment) -> BatchTable:
     return unpack_batches(_gathered(file, runs, "batches", BATCH_COLUMNS), first)
 
 
+def batch_columns(file: CapturedSegment) -> dict[str, NDArray[Any]]:
+    """The columns of the batches that were taken along, as `unpack_batches` takes them; empty where there are none."""
+    runs = _runs(file.row, "batches")
+    return _gathered(file, runs, "batches", BATCH_COLUMNS) if runs else {}
+
+
+def record_columns(file: CapturedSegment) -> dict[str, NDArray[Any]]:
+    """The columns of the digested records, as `unpack_records` takes them; empty where there are none."""
+    runs = _runs(file.row, "records")
+    return _gathered(file, runs, "records", RECORD_COLUMNS) if runs else {}
+
+
 def captured_records(file: CapturedSegment) -> Iterator[Record]:
     """The records of the segment, digested; where they were not taken along, its control records."""
     if has_records(file):

@@ -45,6 +45,7 @@ def check_missing(context: PartitionContext, segments: Sequence[ScannedSegment])
         reach=highest(context.high_watermark, context.recovery_point),
         explained={base_offset_of(file) for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)},
         is_whole=is_whole,
+        is_empty=not any(segment.scan.batch_count for segment in segments),
     )
     return tuple(_damage(context, one) for one in found if one.sign is not Sign.ABOVE_END)
 

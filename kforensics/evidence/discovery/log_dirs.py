@@ -219,6 +219,10 @@ def _is_one_node(log_dirs: Sequence[FoundLogDir]) -> bool:
     ]
     if len(ids) != len(set(ids)):
         return False
-    # Disks of one broker share no partition, or few after a mishap; copies of one disk share most.
-    pairs = ((one.partitions, other.partitions) for place, one in enumerate(log_dirs) for other in log_dirs[:place])
-    return not any(len(one & other) * 2 > min(len(one), len(other)) for one, other in pairs)
+    return not any(are_copies(one, other) for place, one in enumerate(log_dirs) for other in log_dirs[:place])
+
+
+def are_copies(one: FoundLogDir, other: FoundLogDir) -> bool:
+    """Whether two log directories share most partitions: disks of one broker share none, or few after a mishap."""
+    shared, least = one.partitions & other.partitions, min(len(one.partitions), len(other.partitions))
+    return len(shared) * 2 > least

@@ -46,7 +46,11 @@ class CollectedReplica:
 
 
 def collect_replica(
-    place: PartitionPlace, *, level: Level = Level.CRC, scanned: Mapping[str, Segment] | None = None
+    place: PartitionPlace,
+    *,
+    level: Level = Level.CRC,
+    scanned: Mapping[str, Segment] | None = None,
+    left_over: Sequence[FileSuffix] = (FileSuffix.DELETED,),
 ) -> CollectedReplica:
     """Read one partition directory; whatever can't be read becomes a problem, never an exception.
 
@@ -54,11 +58,14 @@ def collect_replica(
         place: the directory.
         level: how deep batches are checked.
         scanned: segments that were read already, by path.
+        left_over: states of segments that no broker reads any more, which are collected as `deleted_segments`.
     """
     problems: list[Problem] = []
     files = _list(place, problems)
     segments = _segments(place, files, FileSuffix.NONE, level, problems, scanned or {})
-    deleted = _segments(place, files, FileSuffix.DELETED, level, problems, scanned or {})
+    deleted = [
+        segment for state in left_over for segment in _segments(place, files, state, level, problems, scanned or {})
+    ]
     is_whole = not problems
     replica = stitch_replica(_read_directory(place, files, problems), segments, deleted)
     replica = replace(replica, is_read_whole=is_whole)

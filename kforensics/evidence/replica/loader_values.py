@@ -23,6 +23,10 @@ class Content(StrEnum):
     SNAPSHOT = "snapshot"
     EPOCHS = "epochs"
     PARTITION_METADATA = "partition-metadata"
+    LAST_TIMESTAMP = "last-timestamp"
+    """The timestamp of the last entry of a time index, -1 where it has none."""
+    CHANGED = "changed"
+    """When the file was changed last, in milliseconds since 1970."""
 
 
 class Need(NamedTuple):

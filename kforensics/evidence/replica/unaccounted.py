@@ -71,6 +71,7 @@ def find_unaccounted(
     reach: int | None,
     explained: Collection[int] = (),
     is_whole: bool = False,
+    is_empty: bool = False,
 ) -> Iterator[Unaccounted]:
     """Yield what is unaccounted for, by offset.
 
@@ -81,6 +82,7 @@ def find_unaccounted(
         reach: the higher of recovery point and high watermark.
         explained: offsets of producer snapshots, which explain a log end above the last batch.
         is_whole: no cleaner touched the log and its batches are sound, so that its segments follow one another.
+        is_empty: no segment holds a batch; a truncation that ends inside a batch keeps its target as log end, but drops one batch only.
     """
     bases = sorted({base for base, _, _ in segments} | set(orphans))
     for base in sorted(orphans):
@@ -100,7 +102,7 @@ def find_unaccounted(
     if reach is None or (orphans and max(orphans) >= max((base for base, _, _ in segments), default=0)):
         return
     end = max((end for _, end, _ in segments), default=log_start or 0)
-    if reach > end and not (segments and reach in explained):
+    if reach > end and (not segments or is_empty or reach not in explained):
         yield Unaccounted(first=end, last=reach - 1, sign=Sign.ABOVE_END if segments else Sign.CHECKPOINT)
 
 
@@ -137,8 +139,26 @@ def unaccounted_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
             reach=highest(replica.high_watermark, replica.recovery_point),
             explained=replica.producer_snapshots,
             is_whole=is_sound and has_checkpoints and not is_cleaned,
+            is_empty=is_empty(replica),
         )
     )
+
+
+def missing_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
+    """The offsets that a replica should hold and does not, as far as its own files show it.
+
+    Numbers above a log end are ordinary where a broker ran while it was copied, or lost power: they count after a clean stop, or where the log is empty.
+    """
+    return tuple(
+        one
+        for one in unaccounted_offsets(replica)
+        if one.sign is not Sign.ABOVE_END or replica.clean_shutdown or is_empty(replica)
+    )
+
+
+def is_empty(replica: Replica) -> bool:
+    """Whether no segment of a replica holds a batch."""
+    return not any(one.batch_count for one in replica.segments)
 
 
 def value_of(value: CheckpointValue | Absent) -> int | None:

@@ -119,9 +119,22 @@ class _Words:
     def _emptied(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owner, own = self.by_owners(items)[0]
         count = _partitions(own)
+        one = min((one for _, one in own), key=lambda one: not one.is_sole)
+        first = "" if one.is_sole else " first"
         if self.state is State.AT_RISK:
-            return f"STARTING {owner.upper()} DESTROYS {count.upper()}: {own[0][1].detail}."
-        return f"starting {owner} may destroy {count}: {own[0][1].detail}."
+            return f"STARTING {owner.upper()}{first.upper()} DESTROYS {count.upper()}: {one.detail}."
+        return f"starting {owner}{first} may destroy {count}: {one.detail}."
+
+    def _gone(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        owner, own = self.by_owners(items)[0]
+        partition, one = own[0]
+        others = len({tp for tp, _ in items}) - 1
+        more = (
+            f" {counted(others, 'other partition')} {'has' if others == 1 else 'have'} lost a log or a part of it, too."
+            if others
+            else ""
+        )
+        return f"{owner} does not hold the log of {partition} that it had: {one.detail}.{more}"
 
     def _discard(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
@@ -183,7 +196,13 @@ class _Words:
         return f"what {_and(one.owners)} truncates depends on the Kafka version, which no input shows: of {partition}, {one.detail}; {_partitions(items)} in all."
 
     def _divergence(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        return f"REPLICAS DIFFER FOR GOOD: {_partitions(items)} of {len(self.judged)} hold different content at the same offset, and replication will not repair it."
+        odd = [one for _, one in items if one.detail]
+        words = ""
+        if odd and len(odd) == len(items):
+            owners = _and(dict.fromkeys(owner for one in odd for owner in one.owners))
+            why = odd[0].detail if len(odd) == 1 else "by their checksums or by what the others hold"
+            words = f" The odd {'one' if ' and ' not in owners else 'ones'} out: {owners} ({why})."
+        return f"REPLICAS DIFFER FOR GOOD: {_partitions(items)} of {len(self.judged)} hold different content at the same offset, and replication will not repair it.{words}"
 
     def _missing(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
@@ -248,7 +267,8 @@ class _Words:
             yield f"The partitions: {_names(items)}."
         losing = self.of(Kind.DISCARD, State.AT_RISK, State.MAYBE_AT_RISK) + self.of(Kind.PROTOCOL, State.MAYBE_AT_RISK)
         for owner, items in self.by_owners(losing):
-            yield f"Do not start {owner} before its directory is copied: {self._copy(items)}"
+            whose = "their directories are" if " and " in owner else "its directory is"
+            yield f"Do not start {owner} before {whose} copied: {self._copy(items)}"
         for owner, items in self.by_owners(self.of(Kind.SOLE, State.AT_RISK, State.MAYBE_AT_RISK)):
             yield f"Start {owner} first, and do not force an unclean election while it is down; copy its directory before: {self._copy(items)}"
         for owner, items in self.by_owners(self.of(Kind.TAIL, State.MAYBE_AT_RISK)):
@@ -257,12 +277,17 @@ class _Words:
             yield f"Copy the directories of {owner} before it starts, which makes them -stray: {self._copy(items)}"
         for owner, items in self.by_owners(self.of(Kind.ELECTED, State.AT_RISK, State.MAYBE_AT_RISK)):
             yield f"Do not start {owner} before a broker that holds all of {_names(items)} leads."
+        for owner, items in self.by_owners(self.of(Kind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)):
+            yield f"Look for what {owner} lost of {_names(items)} (lost+found, other copies) before it starts: it begins an empty log, or serves one with a hole."
         for owner, items in self.by_owners(self.of(Kind.RECOVERY, State.MAYBE_AT_RISK)):
             yield f"Copy the log of {owner} before it starts: {self._copy(items)}"
         if self.of(Kind.PAST_END, State.AT_RISK, State.MAYBE_AT_RISK):
             yield "Look for another replica or an earlier copy before anything is started."
-        if self.of(Kind.DIVERGENCE, State.DIVERGED):
+        parted = self.of(Kind.DIVERGENCE, State.DIVERGED)
+        if any(not one.detail for _, one in parted):
             yield "Find out which content is right before a leader changes: readers get one or the other. Delete nothing."
+        for owner, items in self.by_owners([item for item in parted if item[1].detail]):
+            yield f"Have another broker than {owner} lead {_names(items)}, then let {owner} copy it again into an empty directory; keep the old one: {self._copy(items)}"
         again = self.of(Kind.COPIED_AGAIN, State.UNCOMMITTED_ONLY)
         for leader in dict.fromkeys(one.leader for _, one in again):
             yield f"Keep {leader} up until its followers have caught up: what they truncate is on its disk alone meanwhile."
@@ -281,7 +306,9 @@ class _Words:
             yield f"Producers and consumers of {_topics(risky)}: committed records can be lost at the next start."
         parted = self.of(Kind.DIVERGENCE, State.DIVERGED)
         if parted:
-            yield f"Consumers of {_topics(parted)}: what they read depends on which broker led."
+            led = dict.fromkeys(one.leader for _, one in parted if one.leader and not one.guess)
+            served = f"; {_and(led)} {'leads' if len(led) == 1 else 'lead'} now" if led else ""
+            yield f"Consumers of {_topics(parted)}: what they read depends on which broker led{served}."
 
     def later(self) -> Iterator[str]:
         if self.of(Kind.SOLE, State.AT_RISK) or self.of(Kind.DISCARD, State.AT_RISK):
@@ -300,10 +327,20 @@ class _Words:
                 owners = dict.fromkeys(owner.removeprefix("broker ") for _, one in items for owner in one.owners)
                 stated = ",".join(owners) if all(owner.isdecimal() for owner in owners) else "1,2,3"
                 yield f"Which brokers are assigned {_names(items)}: give the cluster's metadata log or its controller.log and state-change.log, or state it, as with --replicas {stated}."
-        if self.of(Kind.LEADER, State.UNKNOWN) or any(
-            one.guess for judged in self.judged for one in judged.concerns if one.state is not State.BEHIND
-        ):
+        guesses = [
+            one.guess
+            for judged in self.judged
+            for one in judged.concerns
+            if one.guess and one.state is not State.BEHIND
+        ]
+        if guesses and all("the newest record" in guess for guess in guesses):
+            yield "Who will lead: the newest record of the leader does not tell; state it with --leader."
+        elif guesses or self.of(Kind.LEADER, State.UNKNOWN):
             yield "Who leads: give the metadata log, controller.log or state-change.log, or state it with --leader."
+        gone = self.of(Kind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)
+        if gone:
+            losers = _and(dict.fromkeys(owner for _, one in gone for owner in one.owners))
+            yield f"What {losers} held of {_names(gone)}: an earlier copy of the log directory would show it."
         if self.of(Kind.TAIL, State.UNKNOWN, State.MAYBE_AT_RISK) or self.of(Kind.PAST_END, State.MAYBE_AT_RISK):
             yield "Whether brokers ran when they were copied: if none did, say --stopped, and the ends of logs are judged."
         if self.of(Kind.PROTOCOL, State.UNKNOWN, State.MAYBE_AT_RISK):
@@ -311,7 +348,7 @@ class _Words:
         if self.of(Kind.COMPACTION, State.UNKNOWN):
             yield "Whether a later record of the same key was there: give the other replicas or an earlier copy."
         if self.problems:
-            yield f"What the {counted(len(self.problems), 'thing')} hold that could not be read (listed below)."
+            yield f"What could not be read: {counted(len(self.problems), 'thing')} (listed below)."
 
 
 def _sum(items: Sequence[tuple[TopicPartition, Concern]], name: str) -> int:

@@ -24,6 +24,7 @@ class State(StrEnum):
     LOSES = "loses"
     DAMAGED = "damaged"
     CHANGED = "changed"
+    GAPS = "gaps"
     VIOLATED = "violated"
     UNKNOWN = "unknown"
     UNCOMMITTED_LOST = "uncommitted-lost"
@@ -38,6 +39,7 @@ class State(StrEnum):
     SOUND = "sound"
     UNCHANGED = "unchanged"
     COMPLETE = "complete"
+    SAVED = "saved"
     HANGING = "hanging"
     TORN = "torn"
     PREPARED = "prepared"
@@ -84,6 +86,7 @@ STATES: dict[str, dict[State, int]] = {
         State.STARTS_AND_REPAIRS: 0,
         State.STARTS_UNCHANGED: 0,
     },
+    "salvage": {State.GAPS: 1, State.UNKNOWN: 3, State.SAVED: 0},
     "transactions": {
         State.HANGING: 1,
         State.TORN: 1,

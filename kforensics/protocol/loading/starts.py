@@ -58,12 +58,15 @@ def is_loaded(name: str) -> bool:
     return name != REMOTE_INDEX_CACHE and (partition is None or partition[0] != METADATA_TOPIC)
 
 
-def start_of(log_dirs: Sequence[LoadedLogDir], loads: Sequence[LogLoad]) -> Start | Unpredictable:
+def start_of(
+    log_dirs: Sequence[LoadedLogDir], loads: Sequence[LogLoad], live: Sequence[LogLoad] | None = None
+) -> Start | Unpredictable:
     """How a start ends, from how each log loads.
 
     Args:
         log_dirs: of the node.
         loads: of every directory that `is_loaded` names.
+        live: those of them that count when duplicates are looked for; all where none are given.
 
     Returns:
         The start; what an unpredictable load could change is unpredictable.
@@ -91,7 +94,7 @@ def start_of(log_dirs: Sequence[LoadedLogDir], loads: Sequence[LogLoad]) -> Star
             offline.setdefault(log_dir.path, failure)
     if unknown is not None:
         return unknown
-    twice = _duplicate(loads, offline)
+    twice = _duplicate(loads if live is None else live, offline)
     if twice is not None:
         return Start(StartResult.EXITS, "IllegalStateException", f"Duplicate log directories for {twice}")
     if not offline:

@@ -26,6 +26,8 @@ class LoadingRules:
     """3.7: `partition.metadata` may have a version above 0 (`PartitionMetadataReadBuffer`); before, KafkaStorageException."""
     default_producer_expiration_ms: int = 86_400_000
     """3.4: producer.id.expiration.ms is 1 day; before, 7 days."""
+    renames_strays_before_load: bool = True
+    """3.7.1: a directory that the metadata do not assign is renamed before duplicates are looked for (KAFKA-16814); before, once all logs are loaded."""
     recovery_threads: int = 2
     """num.recovery.threads.per.data.dir (KIP-1030: 2 since 4.0)."""
     epochs: EpochRules = CURRENT_RULES
@@ -46,6 +48,7 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         stable_offset_is_of_batch=version >= (4, 0),
         accepts_unstable_offset_past_end=version >= (3, 8),
         accepts_later_topic_id_files=version >= (3, 7),
+        renames_strays_before_load=version >= (3, 7, 1),
         default_producer_expiration_ms=86_400_000 if version >= (3, 4) else 604_800_000,
         recovery_threads=2 if version >= (4, 0) else 1,
         epochs=epoch_rules_of(version),
@@ -58,6 +61,7 @@ def distinct_rules() -> tuple[KafkaVersion, ...]:
         OLDEST_MODELLED,
         KafkaVersion(3, 4),
         KafkaVersion(3, 7),
+        KafkaVersion(3, 7, 1),
         KafkaVersion(3, 8),
         KafkaVersion(4, 0),
         NEWEST_MODELLED,

@@ -8,6 +8,7 @@ No: beyond the end of a replica that was in the ISR, or eligible, and took over 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,14 @@ class Bound:
     citations: tuple[Citation, ...]
 
 
+class LoggedHighWatermark(NamedTuple):
+    """A high watermark that a line states of a log as a copy shows it."""
+
+    view: LoadedLog
+    value: int
+    citation: Citation
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitProofs:
     """The evidence about what was committed in one partition, and the rules that draw on it."""
@@ -48,11 +57,14 @@ class CommitProofs:
     doubted: Mapping[int, int] = field(default_factory=dict)
     weakened: frozenset[int] = frozenset()
     """Brokers whose log was shortened by anything but a leader epoch: what they lack proves nothing."""
+    logged: Sequence[LoggedHighWatermark] = ()
+    """High watermarks that log lines state of logs among `views`."""
 
     def certain_below(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
         """The highest offset below which everything in the log is proven to be committed."""
         bounds = [
             *self._by_high_watermarks(view),
+            *self._by_logged_high_watermarks(view),
             *self._by_groups(view),
             *self._by_sole_isr(view),
             *self._by_isr_copies(view),
@@ -76,6 +88,20 @@ class CommitProofs:
             bounds.append(
                 Bound(
                     offset=reach, reason=f"below {who} high watermark {recorded.value}", citations=(recorded.citation,)
+                )
+            )
+        return bounds
+
+    def _by_logged_high_watermarks(self, view: LoadedLog) -> list[Bound]:
+        bounds = []
+        for logged in self.logged:
+            of = logged.view
+            same_until = view.log_end_offset if of is view else self.agree_until(view, of)
+            bounds.append(
+                Bound(
+                    offset=min(logged.value, of.log_end_offset, same_until),
+                    reason=f"below high watermark {logged.value}, with which {of.replica.owner} took up its role",
+                    citations=(logged.citation,),
                 )
             )
         return bounds
@@ -203,14 +229,14 @@ class CommitProofs:
         is_whole = all(v is view or common_range(view, v) is not None for v in here)
         who = f"{needed} of the {len(voters)} voters"
         newest_epoch = max((v.batch_epochs[-1].leader_epoch for v in here if v.batch_epochs), default=-1)
-        if epoch_at(view.batch_epochs, held - 1) != newest_epoch:
+        certain, never = None, None
+        if epoch_at(view.batch_epochs, held - 1) == newest_epoch:
             # A leader commits what former ones wrote only with an entry of its own epoch (KIP-595, as Raft).
-            return None, None
-        certain = Bound(offset=held, reason=f"held by at least {who}", citations=(newest.citation,))
-        if len(here) < len(voters) or not is_whole:
+            certain = Bound(offset=held, reason=f"held by at least {who}", citations=(newest.citation,))
+        if len(here) == len(voters) and is_whole:
             # A log that begins behind this one's end was truncated at a snapshot, which holds committed records only.
-            return certain, None
-        return certain, Bound(offset=held, reason=f"fewer than {who} hold it", citations=(newest.citation,))
+            never = Bound(offset=held, reason=f"fewer than {who} hold it", citations=(newest.citation,))
+        return certain, never
 
     def never_from(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
         """Beyond the log of a replica that was in the ISR, or eligible to lead (KIP-966), and took over cleanly, nothing was committed.
@@ -252,12 +278,12 @@ class CommitProofs:
                 continue
             was_leader = leader in led
             led.add(leader)
-            if state.leader_epoch <= last_epoch or was_leader or leader == holder or leader in self.weakened:
-                continue
+            is_in_sync = isinstance(before.isr, frozenset) and leader in before.isr | before.eligible
+            if not is_in_sync or leader in self.weakened or not self._is_whole(leader, terms[: at + 1]):
+                # It may have lost what was committed until then, and every later leader follows it.
+                break
             successor = by_broker.get(leader)
-            if successor is None or isinstance(before.isr, Absent) or leader not in before.isr | before.eligible:
-                continue
-            if not self._is_whole(leader, terms[: at + 1]):
+            if state.leader_epoch <= last_epoch or was_leader or leader == holder or successor is None:
                 continue
             start = next((e.start_offset for e in successor.epochs if e.leader_epoch == state.leader_epoch), None)
             if start is None:

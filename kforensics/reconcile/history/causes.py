@@ -43,16 +43,13 @@ class CauseName(StrEnum):
     UNKNOWN = "unknown"
 
 
-CONFIDENCES = ("proven", "likely", "possible")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
     """A cause with its confidence and the reason for it."""
 
     name: CauseName
     confidence: str
-    """One of `CONFIDENCES`."""
+    """`proven`, `likely` or `possible`."""
     reason: str
     citations: tuple[Citation, ...] = ()
 

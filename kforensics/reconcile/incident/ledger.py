@@ -1,12 +1,13 @@
 """The entries of the ledger: each loss with its cause and the replicas that still hold it, and what only log lines say was truncated."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
+from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import CauseEvidence, CauseName
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.logged_losses import find_logged_losses
@@ -65,6 +66,8 @@ def logged_loss_entries(
     *,
     needed_in_sync: int | Absent,
     judge: CommitJudge | None = None,
+    doubted: Collection[int] = (),
+    whole: Bound | None = None,
 ) -> list[LossEntry]:
     """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed."""
     if partition.topic in METADATA_TOPICS:
@@ -77,6 +80,8 @@ def logged_loss_entries(
         needed_in_sync=needed_in_sync,
         leader_epochs=leader.view.epochs or leader.view.batch_epochs,
         judge=judge,
+        doubted=doubted,
+        whole=whole,
     )
     return [
         LossEntry(
@@ -85,7 +90,7 @@ def logged_loss_entries(
             records=run.offsets.count,
             markers=0,
             committed=run.committed,
-            was_committed=run.committed,
+            was_committed=run.was_committed,
             is_replaced=run.is_replaced,
             leader_epoch=run.leader_epoch,
             reason=run.reason,

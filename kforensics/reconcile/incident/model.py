@@ -11,7 +11,7 @@ from kforensics.reconcile.history.outline import LogOutline
 from kforensics.reconcile.history.past_end import PastEnd
 from kforensics.reconcile.history.residual_divergence import Residual
 from kforensics.reconcile.history.torn_transactions import TornTransactions
-from kforensics.reconcile.incident.doubts import Doubt
+from kforensics.reconcile.incident.doubts import CopyKey, Doubt, Reliance
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.units import OffsetRange, TopicPartition
@@ -124,5 +124,11 @@ class PartitionIncident:
     """Brokers that may hold a replica and whose directories are not among the inputs."""
     doubts: tuple[Doubt, ...] = ()
     """The doubts that keep the partition from being proven whole."""
+    dispelled: tuple[Reliance, ...] = ()
+    """Doubts that copies dispel, unless another log shows that the node of such a copy had lost the end of its logs."""
+    shortened: frozenset[CopyKey] = frozenset()
+    """Copies in which the log of this partition shows such a loss."""
+    tails_of_copies: tuple[LossEntry, ...] = ()
+    """Losses that copying the replicas at different moments, while they ran, explains as well."""
     state: str = ""
     """One of the states of `explain`, once it has been judged."""

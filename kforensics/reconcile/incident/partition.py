@@ -10,6 +10,7 @@ from kforensics.reconcile.bugs.evidence import BrokerVersions, BugTrace, TraceEv
 from kforensics.reconcile.bugs.log_signs import Sign
 from kforensics.reconcile.bugs.traces import bug_traces, doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
+from kforensics.reconcile.committed.proofs import Bound, LoggedHighWatermark
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.log_copies import (
     Agreement,
@@ -27,7 +28,7 @@ from kforensics.reconcile.history.residual_divergence import Residual, residuals
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.history.torn_transactions import TornTransactions, find_torn_transactions
 from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
-from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Moments, WholeReturn, doubts_of
+from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Doubts, Moments, WholeReturn, doubts_of
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
@@ -61,6 +62,8 @@ class IncidentEvidence:
     """Followers that truncated nothing by the leader's answer."""
     is_deletion_logged: bool = False
     """Whether a log line says that the topic was deleted."""
+    wanted_leader: int | None = None
+    """The broker that is taken as the final leader, where it holds the partition."""
 
 
 def explain_partition(
@@ -95,7 +98,7 @@ class _Teller:
         found = replace(found, copies=judge_times(found.copies, evidence.last_logged_ms))
         self.other_topics = found.other_topics
         self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
-        self.leader = final_leader(found.live, self.leaderships)
+        self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader)
         self.copies: tuple[LogCopy, ...] = found.copies
         self.others: tuple[LogCopy, ...] = ()
         if self.leader is not None:
@@ -111,10 +114,19 @@ class _Teller:
         self.ordinary = self._ordinary_truncations()
         doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)
         self.judge = (
-            CommitJudge(logs, self.agreement.until, evidence.facts, reader, doubted=doubted, weakened=self._weakened())
+            CommitJudge(
+                logs,
+                self.agreement.until,
+                evidence.facts,
+                reader,
+                doubted=doubted,
+                weakened=self._weakened(),
+                logged=self._logged_high_watermarks(doubted),
+            )
             if logs
             else None
         )
+        self.doubted = doubted
         self.account = account_of(
             partition,
             found.topic_id,
@@ -144,6 +156,29 @@ class _Teller:
             for truncation in self.observed
             if isinstance(truncation.broker_id, int)
             and (truncation.rule in {"recovery", "high-watermark"} or not truncation.is_logged)
+        )
+
+    def _logged_high_watermarks(self, doubted: Mapping[int, int]) -> list[LoggedHighWatermark]:
+        """High watermarks that lines state of logs before a truncation, where a copy shows that log."""
+        found = []
+        for one in self.observed:
+            before, known = one.before, one.high_watermark
+            if before is None or before not in self.copies or isinstance(known, Absent) or one.broker_id in doubted:
+                continue
+            # Without its time a copy may be of before an earlier truncation, and hold other records at these offsets.
+            if before.view.log_end_offset == one.from_offset and isinstance(before.taken_ms, int):
+                found.append(LoggedHighWatermark(before.view, known.value, known.citation))
+        return found
+
+    def _whole_account(self) -> Bound | None:
+        """The account of leadership as a proof that nothing that was committed was truncated by leader epoch since the partition was created."""
+        states = self.account.states
+        if not self.account.is_whole or not self.is_leader_known or states[0].leader_epoch:
+            return None
+        return Bound(
+            offset=0,
+            reason=f"every leader up to leader epoch {states[-1].leader_epoch} was in sync when it was elected, and so held all that was committed",
+            citations=(states[-1].citation,),
         )
 
     def _ordinary_truncations(self) -> frozenset[int]:
@@ -176,6 +211,7 @@ class _Teller:
             replace(truncation, bugs=tuple(bug for bug in bugs if _explains(bug, truncation)))
             for truncation in truncations
         )
+        doubts = self._doubts(truncations, losses)
         view = self.leader.view if self.leader is not None else None
         at_risk = groups_at_risk(self.evidence.commits, losses, log_end=view.log_end_offset) if view is not None else ()
         return PartitionIncident(
@@ -199,37 +235,51 @@ class _Teller:
             account=self.account,
             is_leader_known=self.is_leader_known,
             missing_replicas=self.missing_replicas,
-            doubts=self._doubts(truncations),
+            doubts=doubts.open,
+            dispelled=doubts.dispelled,
+            shortened=doubts.shortened,
+            tails_of_copies=self._tails_of_copies(losses),
         )
 
-    def _doubts(self, truncations: Sequence[ExplainedTruncation]) -> tuple[Doubt, ...]:
+    def _doubts(self, truncations: Sequence[ExplainedTruncation], losses: Sequence[LossEntry]) -> Doubts:
         if self.partition.topic in METADATA_TOPICS or self._is_deleted():
-            return ()
+            return Doubts()
         found = doubts_of(
             self.account,
             self.leader,
             self.copies,
             self.evidence.moments,
             is_leader_known=self.is_leader_known,
+            needed_in_sync=self.evidence.facts.needed_in_sync(self.partition.topic),
             whole_returns=self.evidence.whole_returns,
             with_earlier_topic={copy.broker_id for copy in self.others if copy.is_final},
         )
+        denied = [loss.offsets for loss in losses if loss.was_committed == "no" and not loss.held_by]
         without_copy = [
             observed
             for observed, one in zip(self.observed, truncations, strict=True)
-            if observed.before is None and one.cause.name is not CauseName.RECREATED_TOPIC
+            if observed.before is None
+            and one.cause.name is not CauseName.RECREATED_TOPIC
+            # Where every record of it is proven not to have been committed, what they held does not matter.
+            and not _covers(denied, OffsetRange(observed.to_offset, observed.from_offset - 1))
         ]
-        return (
-            *found,
-            *(
-                Doubt(
-                    DoubtKind.TRUNCATION,
-                    f"what offsets {observed.to_offset} to {observed.from_offset - 1} held that broker {observed.broker_id} truncated",
-                    f"a copy of the disks of broker {observed.broker_id} from before",
-                )
-                for observed in without_copy
-            ),
+        untold = (
+            Doubt(
+                DoubtKind.TRUNCATION,
+                f"what offsets {observed.to_offset} to {observed.from_offset - 1} held that broker {observed.broker_id} truncated",
+                f"a copy of the disks of broker {observed.broker_id} from before",
+            )
+            for observed in without_copy
         )
+        tails = (
+            Doubt(
+                DoubtKind.COPY,
+                f"whether offsets {loss.offsets.first} to {loss.offsets.last} were lost, which the leader's copy lacks: it was made while the broker ran, or after a power loss",
+                "a copy that was made while no broker ran (--stopped says so)",
+            )
+            for loss in self._tails_of_copies(losses)
+        )
+        return replace(found, open=(*found.open, *untold, *tails))
 
     def _is_deleted(self) -> bool:
         """The topic was deleted: only directories that wait for their removal are left, and the metadata does not know it any more."""
@@ -247,7 +297,23 @@ class _Teller:
         # A checkpoint keeps the line of a deleted topic until it is written again.
         if self.partition.topic in METADATA_TOPICS or self._of_other_topics():
             return ()
-        return high_watermarks_past_end(self.copies, (loss.offsets for loss in losses))
+        return high_watermarks_past_end(
+            self.copies, (loss.offsets for loss in losses), is_stopped=self.evidence.moments.is_stopped
+        )
+
+    def _tails_of_copies(self, losses: Sequence[LossEntry]) -> tuple[LossEntry, ...]:
+        """Losses that copying at different moments explains: a replica in use goes on where the leader's log ends, in the same leader epoch."""
+        if self.leader is None or self.evidence.moments.is_stopped or not self.is_leader_known:
+            return ()
+        view = self.leader.view
+        newest = view.batch_epochs[-1].leader_epoch if view.batch_epochs else Absent.UNKNOWN
+        if view.replica.clean_shutdown or not isinstance(newest, int):
+            return ()
+        return tuple(
+            loss
+            for loss in losses
+            if loss.in_use and loss.offsets.first >= view.log_end_offset and loss.leader_epoch == newest
+        )
 
     def _of_other_topics(self) -> list[Replica]:
         """Directories that ids, lines or their content show to be of an earlier topic of the name."""
@@ -381,13 +447,27 @@ class _Teller:
         every = (
             *losses,
             *logged_loss_entries(
-                self.partition, causes_found, losses, causes, self.leader, needed_in_sync=needed, judge=self.judge
+                self.partition,
+                causes_found,
+                losses,
+                causes,
+                self.leader,
+                needed_in_sync=needed,
+                judge=self.judge,
+                doubted=self.doubted,
+                whole=self._whole_account(),
             ),
         )
         if self.is_leader_known and not self.missing_replicas:
             return every
         # Nothing is certainly lost on a guess, nor while a replica that may hold it is not among the inputs.
         return tuple(replace(one, committed="possible") if one.committed == "certain" else one for one in every)
+
+
+def _covers(runs: Sequence[OffsetRange], offsets: OffsetRange) -> bool:
+    """Whether the runs, of which no two overlap, hold every one of the offsets."""
+    inside = (min(run.last, offsets.last) - max(run.first, offsets.first) + 1 for run in runs)
+    return sum(count for count in inside if count > 0) == offsets.count
 
 
 def _is_by_recovery(truncation: ObservedTruncation, cause: Cause) -> bool:

@@ -88,6 +88,10 @@ class BrokerLogFacts:
             for time in times
         )
 
+    def verifies_clean_stops(self) -> bool:
+        """By the metadata log."""
+        return self.metadata.verifies_clean_stops()
+
     def metadata_gaps(self) -> tuple[str, ...]:
         """The gaps of the metadata log."""
         return self.metadata.metadata_gaps()

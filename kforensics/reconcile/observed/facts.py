@@ -82,6 +82,10 @@ class ClusterFacts(Protocol):
         """Every time that the broker came back, oldest first, its first start left out."""
         ...
 
+    def verifies_clean_stops(self) -> bool:
+        """Whether the controller keeps a broker in the ISR only where its disk holds the marker of its last clean stop (KIP-966)."""
+        ...
+
     def metadata_gaps(self) -> tuple[str, ...]:
         """The parts of the metadata log that are missing or can't be read, as parts of a sentence."""
         ...
@@ -149,6 +153,10 @@ class NoFacts:
         return tuple(
             Restart(recorded_at=at, time_ms=Absent.UNKNOWN, is_clean=False) for at in self.unclean_restarts(broker_id)
         )
+
+    def verifies_clean_stops(self) -> bool:
+        """Unknown, so no."""
+        return False
 
     def metadata_gaps(self) -> tuple[str, ...]:
         """There are none."""

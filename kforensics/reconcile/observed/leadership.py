@@ -24,6 +24,8 @@ class Risk(StrEnum):
     UNCLEAN_RESTART = "unclean-restart"
     OTHER_DISK = "other-disk"
     HIGH_WATERMARK = "high-watermark"
+    RESTART = "restart"
+    """It led again after a clean stop, alone in sync, and nothing shows that its disk was not an older copy."""
 
 
 class Election(NamedTuple):
@@ -75,6 +77,11 @@ class LeadershipAccount:
     restarts: Mapping[int, tuple[Restart, ...]] = field(default_factory=dict)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether every leader since the first state is on record, and each held all that was committed when it was elected."""
+        return bool(self.states) and not self.gaps and not self.risky
+
+    @property
     def last_leader(self) -> int | Absent:
         """The newest leader on record; a cluster that was stopped ends without one."""
         return next((s.leader for s in reversed(self.states) if isinstance(s.leader, int)), Absent.UNKNOWN)
@@ -120,7 +127,14 @@ def account_of(
     return LeadershipAccount(
         partition=partition,
         states=states,
-        elections=tuple(_elections(states, restarts, by_high_watermark=by_high_watermark)),
+        elections=tuple(
+            _elections(
+                states,
+                restarts,
+                by_high_watermark=by_high_watermark,
+                are_stops_verified=facts.verifies_clean_stops(),
+            )
+        ),
         gaps=tuple(_gaps(states, facts, newest_epoch, given)),
         source="none" if not states else "metadata-log" if isinstance(states[-1].recorded_at, int) else "log-lines",
         assigned=_assigned(states),
@@ -148,7 +162,11 @@ def _assigned(states: Sequence[Leadership]) -> frozenset[int] | Absent:
 
 
 def _elections(
-    states: Sequence[Leadership], restarts: Mapping[int, Sequence[Restart]], *, by_high_watermark: bool
+    states: Sequence[Leadership],
+    restarts: Mapping[int, Sequence[Restart]],
+    *,
+    by_high_watermark: bool,
+    are_stops_verified: bool,
 ) -> Iterable[Election]:
     previous: int | Absent = Absent.UNKNOWN
     for at, state in enumerate(states):
@@ -158,7 +176,13 @@ def _elections(
             continue
         risk, restart = None, None
         if before is not None:
-            risk, restart = _risk(states[: at + 1], restarts.get(state.leader, ()), previous, by_hw=by_high_watermark)
+            risk, restart = _risk(
+                states[: at + 1],
+                restarts.get(state.leader, ()),
+                previous,
+                by_hw=by_high_watermark,
+                are_stops_verified=are_stops_verified,
+            )
         yield Election(before, state, risk, previous, restart)
         previous = state.leader
     yield from _led_on(states, restarts)
@@ -178,7 +202,12 @@ def _led_on(states: Sequence[Leadership], restarts: Mapping[int, Sequence[Restar
 
 
 def _risk(
-    states: Sequence[Leadership], restarts: Sequence[Restart], previous: int | Absent, *, by_hw: bool
+    states: Sequence[Leadership],
+    restarts: Sequence[Restart],
+    previous: int | Absent,
+    *,
+    by_hw: bool,
+    are_stops_verified: bool,
 ) -> tuple[Risk | None, Restart | None]:
     """The risk of the election that the last of the states records."""
     state = states[-1]
@@ -193,6 +222,9 @@ def _risk(
         return Risk.UNCLEAN_RESTART, unclean
     if by_hw and previous != state.leader:
         return Risk.HIGH_WATERMARK, None
+    registered = [one for one in came_back if isinstance(one.recorded_at, int)]
+    if registered and not are_stops_verified and len(_named(states)) > 1:
+        return Risk.RESTART, registered[-1]
     return None, None
 
 

@@ -11,6 +11,7 @@ from kforensics.units import METADATA_TOPICS, TopicPartition
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
+ELR_FEATURE = "eligible.leader.replicas.version"
 
 Commits = Callable[[TopicPartition], tuple[GroupCommit, ...]]
 
@@ -75,6 +76,18 @@ class MetadataFacts:
         if self._history is None:
             return ()
         return tuple(_restarts(self._history.brokers.get(broker_id, ())))
+
+    def verifies_clean_stops(self) -> bool:
+        """Whether eligible leader replicas were enabled from the first record on."""
+        if self._history is None:
+            return False
+        levels = [one for one in self._history.features if one.name == ELR_FEATURE]
+        topics = [topic.created.offset for topic in self._history.topics.values()]
+        return (
+            bool(levels)
+            and all(one.level > 0 for one in levels)
+            and levels[0].when.offset <= min(topics, default=levels[0].when.offset)
+        )
 
     def metadata_gaps(self) -> tuple[str, ...]:
         """Missing and damaged parts of the metadata log."""

@@ -78,6 +78,14 @@ class WhatIf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OddOne:
+    """The replica whose content is not that of the others, where damage or a majority shows which it is."""
+
+    view: LoadedLog
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReport:
     """One partition judged."""
 
@@ -101,6 +109,8 @@ class PartitionReport:
     """Replicas that hold the end of their log alone among those given."""
     unassigned_holders: tuple[SoleHolder, ...] = ()
     """Directories outside of the assignment that hold records which no replica holds."""
+    odd_ones: tuple[OddOne, ...] = ()
+    """Of replicas that differ for good, those that are wrong by damage of their own or by what the others hold; empty where nothing shows it."""
     emptied: tuple[EmptiedReplica, ...] = ()
     """Assigned brokers that are given and hold no directory of the partition."""
     is_deleted: bool = False
@@ -110,3 +120,15 @@ class PartitionReport:
     is_quorum: bool = False
     is_stopped: bool = False
     """It was said that no broker ran when the directories were copied."""
+
+    def owner_of(self, view: LoadedLog) -> str:
+        """The owner of a replica in words: members of the metadata quorum are controllers."""
+        return view.replica.owner.replace("broker", "controller") if self.is_voter(view) else view.replica.owner
+
+    def is_voter(self, view: LoadedLog) -> bool:
+        """Whether a replica belongs to a member of the metadata quorum, or to one that may be."""
+        return self.is_quorum and (isinstance(self.assigned, Absent) or view.replica.broker_id in self.assigned)
+
+    def is_observer(self, view: LoadedLog) -> bool:
+        """Whether a replica is a copy of the metadata log that has no part in what is committed."""
+        return self.is_quorum and not self.is_voter(view)

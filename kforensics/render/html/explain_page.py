@@ -9,19 +9,19 @@ from kforensics.commands.result import Result
 from kforensics.commands.sealing.report import CheckedSeal, seal_sentence
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
-from kforensics.findings.answers.model import CALM, Answer
-from kforensics.findings.model import Severity, by_gravity
+from kforensics.findings.answers.model import Answer
+from kforensics.findings.model import by_gravity
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry
-from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.render.html.happenings import Happening, happenings, rows_within
 from kforensics.render.html.lanes import draw_figure
 from kforensics.render.html.pages import fill_page
 from kforensics.render.html.unknowns import unknowns
-from kforensics.render.html.verdict import Verdict, verdict_of
+from kforensics.render.html.verdict import verdict_of
 from kforensics.render.timeline import shown_entries
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
+from kforensics.units import METADATA_TOPICS
 
 MOST_LOSSES = 500
 MOST_TRUNCATIONS = 200
@@ -90,8 +90,8 @@ def explain_html(
     result: Explanation,
     files: Sequence[CitedFile],
     *,
+    answer: Answer,
     exit_code: int,
-    answer: Answer | None = None,
     seal: CheckedSeal | None = None,
     is_redacted: bool = False,
 ) -> str:
@@ -100,8 +100,8 @@ def explain_html(
     Args:
         result: the explanation of the incident.
         files: the files that the result cites, with their hashes.
-        exit_code: the exit code of the command, which the page states.
         answer: the answer of the command, with the headline of the page and what to do.
+        exit_code: the exit code of the command, which the page states.
         seal: the seal that the command has checked, which the page names.
         is_redacted: whether names in the result are pseudonyms.
 
@@ -120,10 +120,10 @@ def explain_html(
         incident for incident in result.incidents if (incident.truncations or incident.losses) and incident.logs
     ]
     findings = by_gravity(result.findings)
-    advice = (*answer.now, *answer.tell, *answer.later) if answer else result.advice
+    advice = (*answer.now, *answer.tell, *answer.later)
     return fill_page(
         "explain.html",
-        verdict=verdict_of(answer) if answer else _verdict(result, losses),
+        verdict=verdict_of(answer),
         conclusion=_conclusion(result, answer),
         forbidden=[sentence for sentence in advice if sentence.lower().startswith(_FORBIDDING)],
         advised=[sentence for sentence in advice if not sentence.lower().startswith(_FORBIDDING)],
@@ -180,33 +180,10 @@ def explain_html(
     )
 
 
-def _conclusion(result: Explanation, answer: Answer | None) -> tuple[str, ...]:
+def _conclusion(result: Explanation, answer: Answer) -> tuple[str, ...]:
     """The headline, the sentences behind it, and what the evidence does not show."""
-    if answer is None:
-        return result.conclusion or ("Nothing is known.",)
     rest = tuple(sentence for sentence in result.conclusion if sentence != answer.headline)
     return (answer.headline, *rest, *answer.unknown)
-
-
-def _verdict(result: Explanation, losses: Sequence[LossEntry]) -> Verdict:
-    lost = {loss.was_committed for loss in losses if not loss.in_use}
-    at_risk = {loss.was_committed for loss in losses if loss.in_use}
-    if "certain" in lost:
-        return Verdict(tone="bad", mark="✕", words="Committed records are lost")
-    if "certain" in at_risk:
-        return Verdict(tone="bad", mark="!", words="Committed records are at risk")
-    if any(incident.past_end for incident in result.incidents):
-        return Verdict(tone="bad", mark="✕", words="Committed records are missing")
-    if "possible" in lost | at_risk:
-        return Verdict(tone="warning", mark="?", words="Committed records may be lost")
-    worst = max((item.severity.rank for item in result.findings), default=0)
-    if worst >= Severity.WARNING.rank:
-        return Verdict(tone="warning", mark="!", words="Something needs a decision")
-    if result.problems:
-        return Verdict(tone="warning", mark="?", words="Not all of the evidence could be read")
-    if result.answer.state not in CALM:
-        return Verdict(tone="warning", mark="?", words="Whether committed records are lost is open")
-    return Verdict(tone="good", mark="✓", words="No committed record is missing")
 
 
 def _figures_of(

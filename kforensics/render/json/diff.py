@@ -78,6 +78,7 @@ def plain_report(report: PartitionReport, state: State | None = None) -> dict[st
         "electable": _sorted(report.electable),
         "sole_holders": [_plain_holder(holder) for holder in report.sole_holders],
         "unassigned_holders": [_plain_holder(holder) for holder in report.unassigned_holders],
+        "odd_ones_out": [{"broker_id": one.view.replica.broker_id, "reason": one.reason} for one in report.odd_ones],
         "emptied_replicas": [
             {
                 "broker_id": one.broker_id,

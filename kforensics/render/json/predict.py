@@ -7,7 +7,7 @@ from typing import Any
 from kforensics.commands.predict import Prediction
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.reconcile.logs.predicted_load import LogState, PredictedLog
+from kforensics.reconcile.logs.predicted_load import LogState, LostRecords, PredictedLog
 from kforensics.render.json.document import DocumentBody, document, to_plain
 from kforensics.render.view import View
 
@@ -28,8 +28,31 @@ def write(result: Result[Prediction], _view: View) -> Iterator[str]:
                 "clean": start.clean,
                 "bytes_scanned": start.bytes_scanned,
                 "logs_scanned": start.logs_scanned,
+                "kafka": start.kafka,
+                "loads_logs": start.loads_logs,
             }
             for start in body.starts
+        ],
+        "metadata_logs": [
+            {
+                "input": one.input,
+                "path": one.path,
+                "log_end_offset": one.log_end_offset,
+                "snapshot_end": one.snapshot_end,
+                "records_lost": one.lost.records,
+                "held_by": _holders(one.lost),
+            }
+            for one in body.metadata_logs
+        ],
+        "versions": [
+            {
+                "input": one.input,
+                "kafka": one.kafka,
+                "outcome": one.result,
+                "exception": one.exception,
+                "reason": one.reason,
+            }
+            for one in body.versions
         ],
     }
     logs = (json.dumps(to_plain(_log(log))) for log in body.logs)
@@ -44,6 +67,7 @@ def _log(log: PredictedLog) -> dict[str, Any]:
         "topic": log.topic,
         "partition": log.partition,
         "outcome": log.outcome,
+        "becomes": log.fate,
         "exception": log.exception,
         "message": log.message,
         "before": _state(log.before),
@@ -60,11 +84,23 @@ def _log(log: PredictedLog) -> dict[str, Any]:
         ],
         "records_lost": log.lost.records,
         "committed": {"certain": log.lost.certain, "possible": log.lost.possible},
-        "held_by": [
-            {"input": holder.input, "broker_id": holder.broker_id, "records": holder.records}
-            for holder in log.lost.held_by
-        ],
+        "held_by": _holders(log.lost),
+        "retention": log.due
+        if isinstance(log.due, Absent)
+        else {
+            "segments": log.due.base_offsets,
+            "bytes": log.due.bytes,
+            "rule": log.due.rule,
+            "known": log.due.is_setting_known,
+            "whole_log": log.due.is_whole_log,
+        },
     }
+
+
+def _holders(lost: LostRecords) -> list[dict[str, Any]]:
+    return [
+        {"input": holder.input, "broker_id": holder.broker_id, "records": holder.records} for holder in lost.held_by
+    ]
 
 
 def _state(state: LogState) -> dict[str, Any]:

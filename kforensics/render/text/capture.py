@@ -29,7 +29,19 @@ def _lines(result: Result[CaptureReport], view: View) -> Iterator[Text | str]:
             f"{counted(one.files, 'file')} byte for byte.",
             width=width,
         )
-        yield from wrapped("No key, value or header of a record of a topic of yours is in it.", width=width)
+        if one.reused_segments:
+            yield from wrapped(
+                f"{counted(one.reused_segments, 'segment')} of {byte_count(one.reused_bytes)} did not change since the earlier capture and "
+                f"{'was' if one.reused_segments == 1 else 'were'} not read again.",
+                width=width,
+            )
+        if one.record_bytes:
+            yield from wrapped(
+                f"It holds {byte_count(one.record_bytes)} of batches with the records of users: it is as private as the log directories.",
+                width=width,
+            )
+        else:
+            yield from wrapped("No key, value or header of a record of a topic of yours is in it.", width=width)
         if verbose:
             for path in one.changed:
                 yield from wrapped(

@@ -281,6 +281,8 @@ def _holders(report: PartitionReport, width: int) -> Iterator[Text]:
         if holder.is_tail_of_a_copy:
             words += "; others may hold them too, and were copied earlier while they ran, or lost power"
         yield from _labelled("alone", words, width)
+    for odd in report.odd_ones:
+        yield from _labelled("odd one", f"{odd.view.replica.owner}: {odd.reason}", width)
     for one in report.emptied:
         yield from _labelled("no log", f"broker {one.broker_id} should hold it: {one.reason}", width)
     if report.missing_replicas:

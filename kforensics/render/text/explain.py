@@ -10,7 +10,6 @@ from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
-from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.escape import escape_text
 from kforensics.render.events import sentences_of, truncation_sentence
@@ -19,6 +18,7 @@ from kforensics.render.text.whole import whole_screen
 from kforensics.render.timeline import shown_entries
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
+from kforensics.units import METADATA_TOPICS
 from kforensics.words import counted
 
 MOST_ENTRIES = 40

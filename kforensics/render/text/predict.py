@@ -8,7 +8,8 @@ from kforensics.commands.predict import Prediction
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
-from kforensics.reconcile.logs.predicted_load import LogState, PredictedLog, PredictedStart
+from kforensics.protocol.loading.node import Fate
+from kforensics.reconcile.logs.predicted_load import DueSegments, LogState, PredictedLog, PredictedStart
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, Style, wrapped
 from kforensics.render.text.whole import whole_screen
@@ -17,6 +18,12 @@ from kforensics.words import byte_count, counted
 
 MOST_LOGS = 20
 """Changed logs of a start that are shown without -v."""
+FATES = {
+    Fate.STRAY: "renamed to -stray",
+    Fate.DELETED: "deleted 60 s later",
+    Fate.PROMOTED: "becomes the partition's log",
+    Fate.EXITS: "ends the start",
+}
 RESULTS = {"starts": "starts", "exits": "does not start", "dir-offline": "starts, a log directory goes offline"}
 
 
@@ -32,7 +39,11 @@ def _lines(result: Result[Prediction], view: View) -> Iterator[Text | str]:
         yield from wrapped(_start_line(start, result.inputs[start.input]), width=width, style=Style.HEADING)
         if start.reason:
             yield from wrapped(escape_text(start.reason), width=width, indent=INDENT)
-        logs = [log for log in result.body.logs if (log.input, log.start) == (start.input, start.number)]
+        logs = [log for log in result.body.logs if (log.node, log.start) == (start.input, start.number)]
+        yield from _metadata_lines(result.body, start, result.inputs, width=width)
+        if not start.loads_logs:
+            yield Text(f"{INDENT}{counted(len(logs), 'log')} not loaded, and not changed", style=Style.QUIET)
+            continue
         shown = [log for log in logs if verbose or log.is_changed or log.outcome != "loads"]
         shown.sort(key=_gravity)
         for log in shown if verbose else shown[:MOST_LOGS]:
@@ -67,12 +78,12 @@ def _log_lines(log: PredictedLog, inputs: tuple[Input, ...], *, width: int, verb
     if log.lost.records:
         held = [f"{holder.records} on {_name(inputs[holder.input])}" for holder in log.lost.held_by]
         where = f"; {', '.join(held)}" if held else "; on no other replica given"
-        lost = f"{log.lost.records} records go ({log.lost.certain} certainly committed){where}"
+        lost = f"{counted(log.lost.records, 'record')} discarded ({log.lost.certain} certainly committed){where}"
         yield from wrapped(lost, width=width, indent=INDENT * 2, style=Style.ANSWER_BAD)
     for base, before, after in log.scanned:
         if after < before:
-            cut = f"segment {base} is cut at byte {after} of {before}"
-            yield from wrapped(cut, width=width, indent=INDENT * 2)
+            words = f"segment {base} is truncated at byte {after} of {before}"
+            yield from wrapped(words, width=width, indent=INDENT * 2)
     for change in log.files if verbose else ():
         target = "" if isinstance(change.to_name, Absent) else f" to {escape_text(change.to_name)}"
         size = "" if isinstance(change.to_length, Absent) else f", {change.to_length} bytes"
@@ -95,7 +106,34 @@ def _told(log: PredictedLog) -> str:
     if log.scanned:
         parts.append(f"{byte_count(scanned)} scanned")
     parts.append(f"{counted(len(log.files), 'file')} changed")
+    if isinstance(log.due, DueSegments):
+        due = counted(len(log.due.base_offsets), "segment")
+        parts.append(f"retention deletes {due}{'' if log.due.is_setting_known else ' by the defaults'}")
+    if log.fate in FATES:
+        parts.insert(0, FATES[log.fate])
     return ", ".join(parts)
+
+
+def _metadata_lines(
+    body: Prediction, start: PredictedStart, inputs: tuple[Input, ...], *, width: int
+) -> Iterator[Text]:
+    """What becomes of the metadata log, where it does not stay whole."""
+    for one in body.metadata_logs:
+        if one.node != start.input or start.number > 1:
+            continue
+        words = ""
+        if one.unknown:
+            words = f"can't be told: {escape_text(one.unknown)}"
+        elif not isinstance(one.snapshot_end, Absent):
+            words = f"dropped for the snapshot that ends at offset {one.snapshot_end}"
+        elif one.lost.records:
+            held = [f"{holder.records} on {_name(inputs[holder.input])}" for holder in one.lost.held_by]
+            where = ", ".join(held) or "in no other copy given"
+            words = (
+                f"truncated at offset {one.log_end_offset}, {counted(one.lost.records, 'record')} discarded; {where}"
+            )
+        if words:
+            yield from wrapped(f"{escape_text(one.path)}: {words}", width=width, indent=INDENT * 2, first=INDENT)
 
 
 def _epochs(state: LogState) -> str:

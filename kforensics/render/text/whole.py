@@ -1,16 +1,18 @@
 """The frame of every screen: the seal where it does not hold, the answer, what the command shows, the seal."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from kforensics.commands.result import Result
-from kforensics.commands.sealing.report import CheckedSeal, seal_sentence
 from kforensics.render.escape import escape_text
 from kforensics.render.text.answer import MOST_LINES, answer_lines
 from kforensics.render.text.screen import Style, screen_pieces, wrapped
 from kforensics.render.view import View
+
+if TYPE_CHECKING:
+    from kforensics.commands.sealing.report import CheckedSeal
 
 _ALL = 1 << 30
 
@@ -34,15 +36,16 @@ def _framed(result: Result[Any], view: View, lines: Iterable[Text | str]) -> Ite
             "and this report rests on them as they are now."
         )
         yield from wrapped(words, width=view.width, style=Style.ANSWER_BAD)
-    if answer is not None:
-        most = _ALL if view.verbose else MOST_LINES
-        yield from answer_lines(answer, command=result.command, width=view.width, most=most)
+    most = _ALL if view.verbose else MOST_LINES
+    yield from answer_lines(answer, command=result.command, width=view.width, most=most)
     yield from lines
     if seal is not None:
         yield Text()
         yield from _seal_lines(seal, view.width)
 
 
-def _seal_lines(seal: CheckedSeal, width: int) -> Iterator[Text]:
+def _seal_lines(seal: "CheckedSeal", width: int) -> Iterator[Text]:
+    from kforensics.commands.sealing.report import seal_sentence  # noqa: PLC0415 - few reports name a seal
+
     style = Style.QUIET if seal.holds else Style.ANSWER_BAD
     yield from wrapped(escape_text(seal_sentence(seal)), width=width, style=style)

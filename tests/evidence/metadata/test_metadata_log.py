@@ -76,7 +76,7 @@ def test_the_state_at_an_offset(incident: Incident) -> None:
     assert (config.value, config.when.offset) == ("true", 20)
     newest = history.newest(after.topic_id, 0)
     assert newest is not None
-    assert newest == history.partition_at(after.topic_id, 0, 10_000)
+    assert newest == history.partitions.at((after.topic_id, 0), 10_000)
     assert newest.leader is Absent.NOT_APPLICABLE
     assert history.newest("nobody", 0) is None
 

@@ -168,7 +168,7 @@ def test_changes_and_other_records_keep_their_order(tmp_path: Path) -> None:
     assert [state.leader_epoch for state in states] == list(range(101))
     assert [state.partition_epoch for state in states] == list(range(101))
     assert {state.when.timestamp_ms - state.when.offset for state in states} == {1_000}
-    assert found.partition_at(TOPIC_ID, 0, states[50].when.offset) == states[50]
+    assert found.partitions.at((TOPIC_ID, 0), states[50].when.offset) == states[50]
     assert found.at(states[50].when.offset).partitions[TOPIC_ID, 0] == states[50]
     assert [one.when.offset for one in change_events(found, topic="t", partition=0, up_to=20) if one.partition == 0][
         -1

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Problem
+from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.findings.answers.concerns import Kind, judged_partition
 from kforensics.findings.answers.diff import diff_answer, partition_state
 from kforensics.findings.answers.model import State
+from kforensics.findings.diff import partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import Leadership, NoFacts
 from kforensics.reconcile.replicas.directories import GivenBroker
@@ -294,3 +295,47 @@ def test_what_could_not_be_read_makes_nothing_certain():
     agreeing = judged(log(1, 60), log(2, 60), facts=led(1, {1, 2}, replicas=(1, 2)))
     assert State.UNKNOWN is partition_state(agreeing, unread)
     assert State.UNKNOWN is answer(agreeing, problems=unread).state
+
+
+def test_a_log_that_its_own_checkpoints_reach_beyond_is_not_just_behind():
+    torn = log(3, 40, high_watermark=60)
+    facts = led(1, {1, 2})
+
+    said = answer(judged(log(1, 60), log(2, 60), torn, facts=facts))
+    assert (State.UNKNOWN, "offsets 40 to 59" in said.headline) == (said.state, True)
+    running = replace(torn, clean_shutdown=False)
+    assert State.BEHIND is partition_state(judged(log(1, 60), log(2, 60), running, facts=facts))
+    emptied = replica(3, [], high_watermark=60, clean=False)
+    assert State.UNKNOWN is partition_state(judged(log(1, 60), log(2, 60), emptied, facts=facts))
+    first = answer(judged(log(1, 60), log(2, 60), emptied, facts=led(1, {1, 2, 3})))
+    assert first.headline.startswith("STARTING BROKER 3 FIRST DESTROYS 1 PARTITION: its log is empty, ")
+    alone = answer(judged(log(2, 60), emptied, facts=led(3, {3}, replicas=(2, 3))))
+    assert alone.headline.startswith("STARTING BROKER 3 DESTROYS 1 PARTITION: its log is empty, ")
+
+
+def test_a_future_directory_alone_is_no_replica():
+    facts = led(1, {1, 2}, replicas=(1, 2, 3))
+    given = {
+        at: GivenBroker(broker_id=at, directory_ids=frozenset(), is_empty=False, is_stopped=True) for at in (1, 2, 3)
+    }
+    moving = replace(log(3, 60), state="future")
+    report = judged(log(1, 60), log(2, 60), moving, facts=facts, given=given)
+
+    assert State.AGREE is not partition_state(report)
+    assert ["it holds a future directory of it alone"] == [one.reason for one in report.emptied]
+
+
+def test_a_partition_named_by_a_checkpoint_alone_is_unknown_without_an_assignment():
+    named = CheckpointValue(value=60, citation=HERE)
+    lost = GivenBroker(
+        broker_id=2,
+        directory_ids=frozenset(),
+        is_empty=False,
+        is_stopped=True,
+        named={log(1, 60).topic_partition: named},
+    )
+    report = judged(log(1, 60), stated_replicas=(1, 2), given={2: lost})
+
+    assert State.UNKNOWN is partition_state(report)
+    assert "broker 2 does not hold the log of" in answer(report).headline
+    assert ["KF116"] == [one.code for one in partition_findings(report)]

@@ -1,0 +1,265 @@
+"""Records back out of everything that the inputs hold: the lost ones, those that will be discarded, or all, with a manifest of where each came from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from kforensics.commands.processes import default_jobs, spread
+from kforensics.commands.result import Conclusion, Result
+from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, WrittenFile, check_folder
+from kforensics.commands.salvaging.forms import FormName, HoldsDelimiter, require_form
+from kforensics.commands.salvaging.manifest import write_manifest
+from kforensics.commands.salvaging.plans import Scope, Task, Tasks, all_tasks, at_risk_tasks, lost_tasks, plans_of
+from kforensics.commands.salvaging.readme import write_readme
+from kforensics.commands.salvaging.saving import Filters, SavedPartition, save_partition
+from kforensics.commands.snapshots import Evidence, gather_evidence
+from kforensics.errors import UsageError
+from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.replica.batch_reader import FileBatchReader
+from kforensics.findings.answers.salvage import Salvaged, salvage_answer
+from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.source.foreign import ForeignPath
+from kforensics.units import OffsetRange, TopicPartition
+
+SMALL_WORK = 64 << 20
+"""Bytes below which starting processes costs more than it saves."""
+
+
+class What(StrEnum):
+    """The records that are wanted."""
+
+    LOST = "lost"
+    AT_RISK = "at-risk"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SalvageRequest:
+    """The request to get records back."""
+
+    paths: tuple[Path, ...]
+    """The inputs as they are now, with broker logs."""
+    out: Path
+    """A new or empty directory outside of every input."""
+    before: tuple[Path, ...] = ()
+    """Earlier snapshots."""
+    what: str = What.LOST.value
+    form: str = FormName.JSONL.value
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    offsets: tuple[int, int] | None = None
+    """The first and the last one."""
+    time_ms: tuple[int, int] | None = None
+    """From the first on, and before the second."""
+    leader: int | None = None
+    with_aborted: bool = False
+    cluster: str | None = None
+    keep_going: bool = False
+    is_stopped: bool = False
+    jobs: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SalvageReport:
+    """What was saved, what was not, and where it is."""
+
+    what: str
+    form: str
+    out: str
+    partitions: tuple[SavedPartition, ...]
+    files: tuple[WrittenFile, ...]
+    """The manifest, the README and the script; those of the partitions are with them."""
+    failure: str = ""
+    """Why the output is incomplete, if it is."""
+
+    @property
+    def records(self) -> int:
+        """All records that were saved."""
+        return sum(one.records for one in self.partitions)
+
+
+def run(request: SalvageRequest) -> Result[SalvageReport]:
+    """Write what is wanted to the directory.
+
+    Args:
+        request: inputs, filters and form.
+
+    Returns:
+        What was saved of each partition, and what is missing.
+
+    Raises:
+        EvidenceError: a path can't be used.
+        MissingExtra: the form needs a package that is not installed.
+        UsageError: the directory can't be used, a filter matches nothing, or the form can't hold the records.
+    """
+    what, form = What(request.what), FormName(request.form)
+    require_form(form)
+    check_folder(request.out, (*request.paths, *request.before))
+    evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
+    _require_local(evidence)
+    scope = Scope(
+        topics=request.topics,
+        partitions=request.partitions,
+        leader=request.leader,
+        is_stopped=request.is_stopped,
+    )
+    jobs = request.jobs or default_jobs()
+    found = _tasks(what, evidence, scope, jobs)
+    folder = OutFolder(request.out)
+    filters = Filters(
+        offsets=OffsetRange(*request.offsets) if request.offsets else None,
+        time_ms=request.time_ms,
+        with_aborted=request.with_aborted,
+    )
+    shared = _Shared(evidence, scope, found.facts, folder, form, filters)
+    partitions, problems, failure = _save_all(
+        shared, found.tasks, 1 if form in {FormName.KCAT, FormName.CONSOLE} else jobs
+    )
+    files: tuple[WrittenFile, ...] = ()
+    try:
+        if partitions and not failure:
+            files = _write_papers(folder, request, evidence.inputs.described, partitions)
+    except WriteFailed as error:
+        failure = str(error)
+    report = SalvageReport(
+        what=what.value,
+        form=form.value,
+        out=str(request.out),
+        partitions=partitions,
+        files=files,
+        failure=failure,
+    )
+    problems = (*found.problems, *problems)
+    answer = salvage_answer(
+        [_figures(one) for one in partitions],
+        what=what.value,
+        form=form.value,
+        out=str(request.out),
+        failure=failure,
+        premise=found.headline,
+        premise_state=found.state,
+        problems=problems,
+        looked_at=found.partitions,
+    )
+    return Result(
+        command="salvage",
+        inputs=evidence.inputs.described,
+        body=report,
+        concluded=Conclusion(answer=answer, problems=tuple(dict.fromkeys(problems))),
+    )
+
+
+def _require_local(evidence: Evidence) -> None:
+    for one in evidence.inputs.found:
+        if isinstance(one.root, ForeignPath) and not hasattr(one.root, "place"):
+            raise UsageError(f"{one.described.path} is not on this machine: salvage reads files and captures")
+
+
+def _tasks(what: What, evidence: Evidence, scope: Scope, jobs: int) -> Tasks:
+    match what:
+        case What.LOST:
+            return lost_tasks(evidence, scope, jobs=jobs)
+        case What.AT_RISK:
+            return at_risk_tasks(evidence, scope, jobs=jobs)
+        case What.ALL:
+            return all_tasks(evidence, scope)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    evidence: Evidence
+    scope: Scope
+    facts: ClusterFacts | None
+    folder: OutFolder
+    form: FormName
+    filters: Filters
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    partitions: tuple[SavedPartition, ...]
+    problems: tuple[Problem, ...]
+    failure: str = ""
+    refusal: str = ""
+
+
+def _save_all(
+    shared: _Shared, tasks: Sequence[Task], jobs: int
+) -> tuple[tuple[SavedPartition, ...], tuple[Problem, ...], str]:
+    if tasks:
+        shared.folder.make()
+    weights = [sum(place.length for place in task.places) for task in tasks]
+    if sum(weights) < SMALL_WORK or len(tasks) < 2:
+        jobs = 1
+    done: list[_Done] = spread(_save_one, shared, tasks, jobs=jobs, weights=weights)
+    refusal = next((one.refusal for one in done if one.refusal), "")
+    if refusal:
+        shared.folder.discard()
+        raise UsageError(refusal)
+    partitions = tuple(partition for one in done for partition in one.partitions)
+    problems = tuple(
+        problem
+        for one in done
+        for problem in (*one.problems, *(problem for partition in one.partitions for problem in partition.problems))
+    )
+    return partitions, problems, next((one.failure for one in done if one.failure), "")
+
+
+def _save_one(shared: _Shared, task: Task) -> _Done:
+    """One partition; what goes wrong with the output is a value, so that it comes back from another process."""
+    problems: list[Problem] = []
+    out: list[SavedPartition] = []
+    reader = FileBatchReader([one.root for one in shared.evidence.inputs.found])
+    try:
+        out.extend(
+            save_partition(
+                plan,
+                folder=shared.folder,
+                form=shared.form,
+                filters=shared.filters,
+                roots=[one.root for one in shared.evidence.inputs.found],
+                reader=reader,
+            )
+            for plan in plans_of(task, shared.evidence, shared.scope, shared.facts, problems)
+        )
+    except WriteFailed as error:
+        return _Done(tuple(out), tuple(problems), failure=str(error))
+    except HoldsDelimiter as error:
+        return _Done(tuple(out), tuple(problems), refusal=str(error))
+    return _Done(tuple(out), (*problems, *reader.take_lacks()))
+
+
+def _write_papers(
+    folder: OutFolder, request: SalvageRequest, inputs: Sequence[Input], partitions: Sequence[SavedPartition]
+) -> tuple[WrittenFile, ...]:
+    manifest = write_manifest(
+        folder, inputs=inputs, partitions=partitions, what=request.what, form=request.form, filters=_plain(request)
+    )
+    return (manifest, *write_readme(folder, partitions, what=request.what, form=request.form))
+
+
+def _plain(request: SalvageRequest) -> dict[str, object]:
+    return {
+        "topics": sorted(request.topics),
+        "partitions": sorted(request.partitions),
+        "offsets": None if request.offsets is None else {"first": request.offsets[0], "last": request.offsets[1]},
+        "time_ms": None if request.time_ms is None else {"from": request.time_ms[0], "before": request.time_ms[1]},
+        "leader": request.leader,
+        "with_aborted": request.with_aborted,
+    }
+
+
+def _figures(one: SavedPartition) -> Salvaged:
+    partition: TopicPartition = one.partition
+    return Salvaged(
+        partition=partition,
+        records=one.records,
+        certain=one.certain,
+        aborted=one.aborted_records,
+        alternates=len(one.labels) - 1 if one.labels else 0,
+        missing=one.missing,
+        gaps=sum(gap.is_loss for gap in one.gaps),
+        reasons=tuple(sorted({gap.reason.value for gap in one.gaps if gap.is_loss})),
+        is_guessed=one.leader_source in {"guessed", "inferred"},
+    )
