@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.coordinators.replica_log import ReplicaLog, list_log
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value, problem_of
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.formats.index.producer_snapshot import ProducerEntry, parse_producer_snapshot
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable, empty_batches
@@ -237,7 +237,8 @@ class _Scan:
 def transactional(rows: BatchTable) -> BatchTable:
     """The transactional batches of a table, markers among them."""
     mask = (rows["magic"] == 2) & ((rows["attributes"] & TRANSACTIONAL_BIT) != 0) & (rows["producer_id"] >= 0)
-    return rows[mask]
+    found: BatchTable = rows[mask]
+    return found
 
 
 def scan_transactions(place: PartitionPlace, *, until_ms: int | None = None) -> ReplicaTransactions:
