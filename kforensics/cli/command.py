@@ -13,6 +13,7 @@ import typer
 from kforensics.cli.options import ColourOption, OutOption, QuietOption, VerboseOption
 from kforensics.cli.output import check_out, write_result
 from kforensics.cli.terminal import ColourChoice, screen_width, speaks_unicode, wants_colour
+from kforensics.commands.moment import now_ms
 from kforensics.errors import UsageError
 from kforensics.render.emit import (
     CONTENT,
@@ -91,6 +92,7 @@ class Output:
             unicode=speaks_unicode(),
             colour=wants_colour(sys.stdout if self.out is None else None, self.colour),
             verbose=self.verbose,
+            made_ms=now_ms() if self.format is OutputFormat.HTML else None,
             descriptor=_standard_output if self.out is None else None,
             **shown,
         )

@@ -1,5 +1,6 @@
 """What a capture reads, and in which order: the directories below the paths that were named, and which of their files are taken along byte for byte."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -15,11 +16,13 @@ from kforensics.evidence.discovery.inputs import (
     find_inputs,
     problem_words,
     unusable_input,
+    why_not_listed,
 )
 from kforensics.evidence.discovery.log_heads import begins_like_a_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.metadata.events import TOPIC_RESOURCE
+from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
 from kforensics.evidence.model import BUCKET_OFFSETS, Input, Problem, Replica
 from kforensics.evidence.replica.collect import collect_directory
@@ -152,6 +155,8 @@ class CapturePlan:
     inputs: tuple[Input, ...]
     problems: list[Problem]
     places: list[PartitionPlace]
+    histories: list[MetadataHistory]
+    """What the metadata logs of the node say."""
 
     def folders(self) -> Iterator[FolderPlan]:
         """Every directory, those first of which a broker may take content away at any time."""
@@ -199,7 +204,8 @@ def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: in
     if errors and len(errors) == len(paths):
         raise errors[0]
     _require_one_node(inputs)
-    compacted = ALWAYS_BY_RECORD | _compacted_topics(Inputs(found=tuple(inputs)))
+    histories = _metadata_histories(Inputs(found=tuple(inputs)))
+    compacted = ALWAYS_BY_RECORD | _compacted_topics(histories)
     places = find_places(Inputs(found=tuple(inputs)))
     problems += places.problems
     by_path: dict[tuple[Path, str], PartitionPlace] = {
@@ -215,14 +221,15 @@ def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: in
         inputs=tuple(one.described for one in inputs),
         problems=problems,
         places=list(by_path.values()),
+        histories=histories,
     )
 
 
 def _find(given: Path) -> Inputs:
     try:
-        return find_inputs([given], with_server_logs=True)
+        return find_inputs([given], with_server_logs=True, why_not=why_not_listed)
     except NotADataDir:
-        if not given.is_dir():
+        if not given.is_dir() or not any(begins_like_a_log(one) for one in given.iterdir() if one.is_file()):
             raise
         # Its files may be logs by their content; `explain` takes such a directory, too.
         described = Input(path=str(given), kind="log-files")
@@ -313,14 +320,18 @@ def _add_parents(planned: dict[str, FolderPlan], root: RootPlan) -> None:
             parent = parent.rpartition("/")[0]
 
 
-def _compacted_topics(inputs: Inputs) -> frozenset[str]:
+def _metadata_histories(inputs: Inputs) -> list[MetadataHistory]:
+    histories = []
+    for files in find_metadata_logs(inputs):
+        with contextlib.suppress(EvidenceError):  # named where the file is taken along
+            histories.append(read_metadata_log(files).without_partitions())
+    return histories
+
+
+def _compacted_topics(histories: Sequence[MetadataHistory]) -> frozenset[str]:
     """Topics that may be compacted by their settings, as far as the metadata log shows it; the cleaner's checkpoint shows the others."""
     policies: dict[str, str | None] = {}
-    for files in find_metadata_logs(inputs):
-        try:
-            history = read_metadata_log(files)
-        except EvidenceError:
-            continue
+    for history in histories:
         for one in history.configs:
             if one.resource_type == TOPIC_RESOURCE and one.name == "cleanup.policy":
                 policies[one.resource_name] = one.value

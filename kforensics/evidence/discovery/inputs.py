@@ -261,6 +261,7 @@ def belonging_together(inputs: Inputs, *, cluster: str | None = None, refuses: b
         InputsRefused: data directories name several clusters, or one broker holds a partition twice and they name none.
         UsageError: none of them is of the cluster that was asked for.
     """
+    require_one_redaction(inputs.found)
     ids = sorted({one.described.cluster_id for one in inputs.found if not isinstance(one.described.cluster_id, Absent)})
     if cluster is not None:
         if ids and cluster not in ids:
@@ -274,6 +275,25 @@ def belonging_together(inputs: Inputs, *, cluster: str | None = None, refuses: b
     if refuses:
         _refuse_twins(inputs)
     return replace(inputs, cluster=ids[0] if len(ids) == 1 else Absent.UNKNOWN)
+
+
+def require_one_redaction(found: Iterable[FoundInput]) -> None:
+    """Refuse captures with pseudonyms beside others: names and digests of the same things differ in them.
+
+    Raises:
+        InputsRefused: they are redacted under different keys, or only some of them are.
+    """
+    kinds = {one.described.path: one.root.place()[0].redaction for one in found if isinstance(one.root, CapturePath)}
+    kinds |= {one.described.path: None for one in found if not isinstance(one.root, CapturePath)}
+    if len(set(kinds.values())) < 2:
+        return
+    raise InputsRefused(
+        "captures that are redacted can be compared only with captures that are redacted under the same key, with or without topics alike",
+        tuple(
+            EvidenceUnreadable(path, "it has names as they are" if kind is None else f"its redaction is {kind}")
+            for path, kind in kinds.items()
+        ),
+    )
 
 
 def of_several_clusters(named: Sequence[tuple[str, str]]) -> InputsRefused:

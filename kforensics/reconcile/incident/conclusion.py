@@ -26,6 +26,7 @@ CAUSE_WORDS = {
     CauseName.RECOVERY: "start-up recovery",
     CauseName.RECREATED_TOPIC: "a topic that was created again under the same name",
     CauseName.DISK_REPLACED: "a broker that led again with another disk",
+    CauseName.DISK_RESTORED: "a disk that was put back to an earlier state",
     CauseName.UNKNOWN: "a cause that the evidence does not show",
 }
 
@@ -104,9 +105,10 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
             f" but {_holders(held)} {'it' if sum(loss.records for loss in held) == 1 else 'them'}."
         )
     if possible:
-        also = "more " if certain or held else ""
+        also = " more" if certain or held else ""
+        count = sum(loss.records for loss in possible)
         sentences.append(
-            f"{records_lost(possible)} {also}of {_partitions(possible)} that may have been committed {are(possible)} lost: {_causes(possible)}."
+            f"{count:,}{also} record{'' if count == 1 else 's'} of {_partitions(possible)} that may have been committed {are(possible)} lost: {_causes(possible)}."
         )
     sentences += _past_end(incidents)
     if not sentences:
@@ -212,7 +214,9 @@ def _elections(
         return []
     count = len(elections)
     tail = ""
-    if harmless and not any(incident.doubts for incident in incidents):
+    looked = {incident.partition for incident in incidents if incident.copies}
+    is_account_whole = not any(incident.doubts for incident in incidents) and {one for one, _ in elections} <= looked
+    if harmless and is_account_whole:
         whom = "it" if count == 1 else "them" if harmless == count else f"{harmless} of them"
         tail = f"; no input shows that anything was lost by {whom}"
     return [f"There {'was' if count == 1 else 'were'} {count} unclean election{'s' if count != 1 else ''}{tail}."]

@@ -29,6 +29,12 @@ def _lines(result: Result[CaptureReport], view: View) -> Iterator[Text | str]:
             f"{counted(one.files, 'file')} byte for byte.",
             width=width,
         )
+        if one.blanked_records:
+            yield from wrapped(
+                f"{counted(one.blanked_records, 'record or line', 'records or lines')} could not be written again without names, and "
+                f"{'was' if one.blanked_records == 1 else 'were'} left out; the manifest says which kinds.",
+                width=width,
+            )
         if one.reused_segments:
             yield from wrapped(
                 f"{counted(one.reused_segments, 'segment')} of {byte_count(one.reused_bytes)} did not change since the earlier capture and "

@@ -55,7 +55,9 @@ def _group_lines(group: GroupView, *, width: int, verbose: bool) -> Iterator[Tex
     if state is None:
         words = "no members: only commits are here" if group.is_known_empty else "state unknown: only commits are here"
     else:
-        words = f"{state.name}, {counted(state.member_count, 'member')}, generation {state.generation} ({state.type.value})"
+        words = (
+            f"{state.name}, {counted(state.member_count, 'member')}, generation {state.generation} ({state.type.value})"
+        )
     yield from wrapped(f"{_name(group.name)}: {words}", width=width, style=Style.HEADING)
     positions = sorted(group.positions, key=lambda one: (one.is_past_the_end is not True, -_lag(one)))
     shown = group.positions if verbose or len(positions) <= MOST_POSITIONS else tuple(positions[:MOST_POSITIONS])
@@ -66,11 +68,17 @@ def _group_lines(group: GroupView, *, width: int, verbose: bool) -> Iterator[Tex
         yield Text(f"{INDENT}and {len(group.positions) - len(shown)} more positions, less far behind (-v lists them)")
 
 
-def _row(one: GroupPosition) -> tuple[str, ...]:
+def _row(one: GroupPosition) -> tuple[str, str, str, str, str]:
     end = "unknown" if isinstance(one.log_end_offset, Absent) else f"{one.log_end_offset:,}"
     lag = "unknown" if isinstance(one.lag, Absent) else f"{one.lag:,}"
     past = "  PAST THE END" if one.is_past_the_end is True else ""
-    return f"{_name(one.topic)}-{one.partition}", f"{one.position.offset:,}", end, lag, utc_text(one.position.committed_ms) + past
+    return (
+        f"{_name(one.topic)}-{one.partition}",
+        f"{one.position.offset:,}",
+        end,
+        lag,
+        utc_text(one.position.committed_ms) + past,
+    )
 
 
 def _change_lines(changes: Iterator[Change], *, width: int, verbose: bool) -> Iterator[Text]:
