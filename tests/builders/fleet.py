@@ -25,7 +25,7 @@ def fleet_summary(word=""):
         bytes=5_000,
         partition_count=2,
         verdicts={"lost": 1, "consistent": 1},
-        states={"lost": 1, "agree": 1},
+        states={"at-risk": 1, "agree": 1},
         judged=(),
         brokers=(
             BrokerHealth(

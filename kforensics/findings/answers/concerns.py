@@ -79,9 +79,7 @@ class Concern:
 
 def concern_of(plain: Mapping[str, Any]) -> Concern:
     """Return the concern of its plain values, as the tables of an audit hold them."""
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()
-    }
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
     values["places"] = tuple((number, path) for number, path in plain.get("places", ()))
     values["state"], values["kind"] = State(plain["state"]), Kind(plain["kind"])
     return Concern(**values)
