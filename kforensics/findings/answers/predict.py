@@ -14,16 +14,15 @@ from kforensics.reconcile.logs.predicted_load import (
     PredictedStart,
     VersionOutcome,
 )
-from kforensics.words import counted
+from kforensics.words import counted, listed
 
 SOURCES = {
     "given": "",
-    "server-log": ", which the server log names",
-    "metadata-log": ", as the node registered last",
-    "assumed": ", which is assumed",
+    "server-log": ", which the server log names,",
+    "metadata-log": ", as the node registered last,",
+    "assumed": ", which is assumed,",
 }
 """How a version is known, as a headline says it."""
-CRASH_NOW = "There is no clean-shutdown marker (killed, or still running: then this is what a crash now would do)."
 COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
 
@@ -178,12 +177,27 @@ def _headline(
         State.STARTS_AND_REPAIRS: lambda: (
             f"By {version} all {_count(logs)} load and no record is discarded; files of {_changed(logs)} change."
         ),
-        State.STARTS_UNCHANGED: lambda: f"By {version} all {_count(logs)} load as they are.",
+        State.STARTS_UNCHANGED: lambda: (
+            f"By {version} all {_count(logs)} load as they are."
+            if logs
+            else f"By {version} nothing here keeps the start from succeeding; there is no log of a partition to load."
+        ),
     }
     words = sentences[state]() + _strays(logs) + _retention(logs)
-    if not all(start.clean for start in starts if start.number == 1):
-        words = f"{CRASH_NOW} {words}"
-    return words
+    return _crash_now(starts, logs, inputs) + words
+
+
+def _crash_now(starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], inputs: Sequence[Input]) -> str:
+    """Say whose logs are recovered for want of the marker, which a controller alone never writes."""
+    loading = {log.node for log in logs}
+    firsts = [start for start in starts if start.number == 1 and start.input in loading]
+    unclean = [_node(inputs[start.input]) for start in firsts if not start.clean]
+    if not unclean:
+        return ""
+    whose = "" if len(unclean) == len(firsts) else f" of {listed(unclean)}"
+    return (
+        f"There is no clean-shutdown marker{whose} (killed, or still running: then this is what a crash now would do). "
+    )
 
 
 def _strays(logs: Sequence[PredictedLog]) -> str:
