@@ -441,15 +441,14 @@ def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segme
         collect_replica(place, scanned={path: segment for (n, path), segment in scans.items() if n == number})
         for number, place in enumerate(places)
     ]
-    report, findings = judge_partition(
-        [one.replica for one in collected], reader=shared.reader, facts=shared.facts, options=shared.options
-    )
+    replicas = [one.replica for one in collected]
+    report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)
     problems = (
         *(problem for one in collected for problem in one.problems),
         *(
             problem
             for place, one in zip(places, collected, strict=True)
-            for problem in changes_since(place, one.replica)
+            for problem in changes_since(place, one.replica, replicas)
         ),
         *shared.reader.take_lacks(),
     )

@@ -273,7 +273,7 @@ def test_a_text_form_holds_what_it_can(capsys, incident, tmp_path):
 
     assert 0 == code
     files = list((tmp_path / "text").glob("*.kcat.txt"))
-    assert [b"%b\t%b\n" % (one.key, one.value)] == [path.read_bytes() for path in files]
+    assert [b"%b\t%b\n" % (one.key or b"", one.value or b"")] == [path.read_bytes() for path in files]
 
 
 def test_parquet_has_what_json_lines_have(capsys, incident, tmp_path):

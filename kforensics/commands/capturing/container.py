@@ -5,7 +5,7 @@ import json
 import os
 import tarfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -121,6 +121,21 @@ class CaptureWriter:
                 break
         self._large += 1
         return {"large": [first, count]}, copied
+
+    def add_pieces(self, path: str, pieces: Iterable[bytes], mtime_ns: int) -> tuple[dict[str, Any], int]:
+        """Keep a file that comes in pieces; gives its content for the entry, and its length."""
+        buffer, first, count, length = bytearray(), len(self._parts), 0, 0
+        for piece in pieces:
+            buffer += piece
+            while len(buffer) >= CHUNK_LENGTH:
+                self.add_part(f"large/{self._large:06d}/{count:06d}", bytes(buffer[:CHUNK_LENGTH]))
+                count, length = count + 1, length + CHUNK_LENGTH
+                del buffer[:CHUNK_LENGTH]
+        if not count and len(buffer) <= SMALL_LENGTH:
+            return self.add_small(path, bytes(buffer), mtime_ns), len(buffer)
+        self.add_part(f"large/{self._large:06d}/{count:06d}", bytes(buffer))
+        self._large += 1
+        return {"large": [first, count + 1]}, length + len(buffer)
 
     # ------------------------------------------------------------ records of users
 

@@ -1,5 +1,6 @@
 """What a capture reads, and in which order: the directories below the paths that were named, and which of their files are taken along byte for byte."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ from kforensics.evidence.discovery.log_heads import begins_like_a_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.metadata.events import TOPIC_RESOURCE
+from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
 from kforensics.evidence.model import BUCKET_OFFSETS, Input, Problem, Replica
 from kforensics.evidence.replica.collect import collect_directory
@@ -63,7 +65,7 @@ _BYTE_FOR_BYTE = frozenset(
 )
 
 LARGEST_COPY = 4 << 30
-"""Bytes of a file that are taken along; a metadata log's segments end at 1 GiB, and longer logs are cut into files."""
+"""Bytes of a file that are taken along; a metadata log's segments end at 1 GiB, and longer logs are divided into files."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -153,6 +155,8 @@ class CapturePlan:
     inputs: tuple[Input, ...]
     problems: list[Problem]
     places: list[PartitionPlace]
+    histories: list[MetadataHistory]
+    """What the metadata logs of the node say."""
 
     def folders(self) -> Iterator[FolderPlan]:
         """Every directory, those first of which a broker may take content away at any time."""
@@ -200,7 +204,8 @@ def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: in
     if errors and len(errors) == len(paths):
         raise errors[0]
     _require_one_node(inputs)
-    compacted = ALWAYS_BY_RECORD | _compacted_topics(Inputs(found=tuple(inputs)))
+    histories = _metadata_histories(Inputs(found=tuple(inputs)))
+    compacted = ALWAYS_BY_RECORD | _compacted_topics(histories)
     places = find_places(Inputs(found=tuple(inputs)))
     problems += places.problems
     by_path: dict[tuple[Path, str], PartitionPlace] = {
@@ -216,6 +221,7 @@ def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: in
         inputs=tuple(one.described for one in inputs),
         problems=problems,
         places=list(by_path.values()),
+        histories=histories,
     )
 
 
@@ -314,14 +320,18 @@ def _add_parents(planned: dict[str, FolderPlan], root: RootPlan) -> None:
             parent = parent.rpartition("/")[0]
 
 
-def _compacted_topics(inputs: Inputs) -> frozenset[str]:
-    """Topics that may be compacted by their settings, as far as the metadata log tells; the cleaner's checkpoint tells of the others."""
-    policies: dict[str, str | None] = {}
+def _metadata_histories(inputs: Inputs) -> list[MetadataHistory]:
+    histories = []
     for files in find_metadata_logs(inputs):
-        try:
-            history = read_metadata_log(files)
-        except EvidenceError:
-            continue
+        with contextlib.suppress(EvidenceError):  # named where the file is taken along
+            histories.append(read_metadata_log(files).without_partitions())
+    return histories
+
+
+def _compacted_topics(histories: Sequence[MetadataHistory]) -> frozenset[str]:
+    """Topics that may be compacted by their settings, as far as the metadata log shows it; the cleaner's checkpoint shows the others."""
+    policies: dict[str, str | None] = {}
+    for history in histories:
         for one in history.configs:
             if one.resource_type == TOPIC_RESOURCE and one.name == "cleanup.policy":
                 policies[one.resource_name] = one.value

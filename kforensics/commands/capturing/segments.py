@@ -40,6 +40,8 @@ class SegmentTask:
     """Rows are taken along of batches that end at this offset or above."""
     bytes_from: int = 0
     """Likewise of their bytes, where bytes are asked for."""
+    digest_key: bytes = b""
+    """The key of digests of records; empty where they have none."""
     by_record: bool
     """Batches alone may decide nothing: digests of the records are taken along."""
 
@@ -80,7 +82,7 @@ def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
     if too_many:
         words = "it has more leader epochs, runs of offsets or damaged places than a capture describes"
         return CapturedScan(content={"problem": words}, length=file.size, mtime_ns=file.mtime_ns, problem=words)
-    records = _records(file) if task.by_record else []
+    records = _records(file, task.digest_key) if task.by_record else []
     commits = _commits(task) if task.topic_partition.topic == OFFSETS_TOPIC else None
     segment = replace(segment, changed=file.changed())
     row = {
@@ -155,11 +157,11 @@ class _Watch:
             self.bytes_from = int(below["position"][-1]) + int(below["length"][-1])
 
 
-def _records(file: EvidenceFile) -> list[Columns]:
+def _records(file: EvidenceFile, key: bytes) -> list[Columns]:
     packer, pieces, waiting = RecordPacker(), [], []
     for record in iter_records(file):
         if isinstance(record, Record):
-            waiting.append(digest_record(record))
+            waiting.append(digest_record(record, key))
         if len(waiting) >= _RECORDS_AT_A_TIME:
             pieces.append(packer.pack(waiting))
             waiting = []

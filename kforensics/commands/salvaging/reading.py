@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.checks.producer_events import ABORT, COMMIT, parse_marker
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Segment
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.record_batch import BATCH_HEADER
@@ -18,7 +20,7 @@ from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.salvage.best_copy import Selection
 from kforensics.reconcile.salvage.transactions import Marker, Outcomes, are_markers
 from kforensics.source.capture import CapturedSegment
-from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.mapped import EvidenceFile, open_evidence, open_image
 
 _KEPT_OPEN = 8
 _LARGEST_MARKER = 4096
@@ -136,7 +138,8 @@ class CopyFiles:
         if key not in self._open:
             while len(self._open) >= _KEPT_OPEN:
                 self._open.pop(next(iter(self._open))).close()
-            self._open[key] = open_evidence(self.roots[replica.input] / key[1])
+            opened = open_image if key[1] == WHOLE_INPUT else open_evidence
+            self._open[key] = opened(self.roots[replica.input] / key[1])
         return self._open[key]
 
     def has_bytes(self, copy: int, number: int) -> bool:
@@ -171,13 +174,20 @@ def outcomes_of(at: int, files: CopyFiles, reader: BatchReader) -> Outcomes:
         rows = reader.batches(replica, first, first + BUCKET_OFFSETS - 1)
         rows = rows[(rows["base_offset"] // BUCKET_OFFSETS == bucket) & are_markers(rows)]
         for row in rows[np.argsort(rows["base_offset"], kind="stable")]:
-            kind = _marker_type(row, at, files)
-            if kind in {ABORT, COMMIT}:
-                outcomes.add(Marker(int(row["producer_id"]), int(row["last_offset"]), kind == ABORT))
+            marker = marker_of(row, at, files)
+            if marker is not None and marker[0] in {ABORT, COMMIT}:
+                outcomes.add(Marker(int(row["producer_id"]), int(row["last_offset"]), marker[0] == ABORT))
     return outcomes
 
 
-def _marker_type(row: np.void, at: int, files: CopyFiles) -> int | None:
+def marker_of(row: Any, at: int, files: CopyFiles) -> tuple[int, int] | None:
+    """Type and coordinator epoch of a control batch, None where it ends no transaction.
+
+    Args:
+        row: of the batch.
+        at: the number of the copy that it is of.
+        files: gives its bytes.
+    """
     length = int(row["length"])
     if length > _LARGEST_MARKER:
         return None
@@ -186,8 +196,7 @@ def _marker_type(row: np.void, at: int, files: CopyFiles) -> int | None:
         record = next(parse_body_records(memoryview(data)[BATCH_HEADER.length :], 1), None)
     except (EvidenceError, FormatError):
         return None
-    marker = None if record is None else parse_marker(record.key, record.value)
-    return None if marker is None else marker[0]
+    return None if record is None else parse_marker(record.key, record.value)
 
 
 CertaintyOf = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int8]]

@@ -55,6 +55,14 @@ class PartitionPlan:
     """Known before anything is read."""
     is_other_topic: bool = False
     """Its directories are of another topic that had the name."""
+    only: int | None = None
+    """The copy of which anything is saved; the others only show what need not be."""
+    name: str = ""
+    """What its files are called; the partition where it is empty."""
+    is_named: bool = True
+    """Whether it is proven which partition it is."""
+    likely: str = ""
+    """The partition that it likely is of, where none is proven."""
     certain_below: int = 0
     """The offset below which the leader's log is certainly committed."""
 
@@ -104,9 +112,18 @@ class SavedPartition:
     """Of aborted transactions, and not taken."""
     markers: int = 0
     """Control records, which no form of records holds."""
+    likely: str = ""
+    """The partition that it likely is of, where none is proven."""
+    is_named: bool = True
+    """Whether the partition is proven; else its name is that of the files."""
     bytes_left: int = 0
     """Of batches that a form could not take over whole."""
     problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The partition, or what its files are called where none is proven."""
+        return str(self.partition) if self.is_named else self.partition.topic
 
     @property
     def records(self) -> int:
@@ -182,7 +199,9 @@ class _Saver:
         self._files = files
         self._reader = reader
         self._batch_writer = batch_writer
-        self._best = BestCopies(copies=plan.copies, leader=plan.leader, reader=reader, wanted=plan.wanted)
+        self._best = BestCopies(
+            copies=plan.copies, leader=plan.leader, reader=reader, wanted=plan.wanted, only=plan.only
+        )
         self._holes = HoleJudge(plan.copies, plan.leader)
         self._outcomes: dict[int, Outcomes] = {}
         self._outputs: dict[int, _Output] = {}
@@ -194,6 +213,8 @@ class _Saver:
             leader_source=plan.leader_source,
             is_other_topic=plan.is_other_topic,
             gaps=list(plan.gaps),
+            likely=plan.likely,
+            is_named=plan.is_named,
         )
 
     def _first_offset(self) -> int:
@@ -240,7 +261,7 @@ class _Saver:
 
     def _hole_before(self, rows: BatchTable, label: int) -> None:
         """Offsets between what was taken before and these batches, where everything is wanted."""
-        if self._plan.wanted is not None or label != MAIN:
+        if self._plan.wanted is not None or self._plan.only is not None or label != MAIN:
             return
         bases, lasts = rows["base_offset"], rows["last_offset"]
         reached = np.maximum.accumulate(np.concatenate([[self._next - 1], lasts])) + 1
@@ -249,7 +270,7 @@ class _Saver:
         self._next = max(self._next, int(reached[-1]))
 
     def _end(self) -> None:
-        if self._plan.wanted is not None:
+        if self._plan.wanted is not None or self._plan.only is not None:
             return
         copies = (self._plan.leader,) if self._plan.leader is not None else self._plan.copies
         end = max((copy.view.log_end_offset for copy in copies), default=0)
@@ -497,7 +518,7 @@ class _Saver:
 
     def _stem(self, label: Label | None) -> str:
         partition = self._plan.partition
-        name = f"{safe_name(partition.topic)}-{partition.partition}"
+        name = self._plan.name or f"{safe_name(partition.topic)}-{partition.partition}"
         folder = ""
         if self._plan.is_other_topic:
             topic_id = self._plan.topic_id

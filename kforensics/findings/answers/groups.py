@@ -1,4 +1,4 @@
-"""The answer of `groups`: who stands past the end of a log, who was set back, and by whom."""
+"""The answer of `groups`: which groups are past the end of a log, which were set back, and by whom."""
 
 import datetime as dt
 from collections.abc import Collection, Iterator, Sequence

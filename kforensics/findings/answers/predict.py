@@ -336,7 +336,7 @@ def _unknown(
     if unread:
         yield f"What retention deletes of {counted(unread, 'log')}, whose time indexes can't be read."
     if zookeeper_nodes:
-        yield "Which partitions a broker with ZooKeeper is told to delete: that lies in ZooKeeper."
+        yield "Which partitions a broker with ZooKeeper deletes when it starts: only ZooKeeper knows."
     yield "Whether another process holds a log directory's lock, and whether the disk has room: files do not say it."
 
 

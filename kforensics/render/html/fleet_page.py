@@ -2,7 +2,6 @@
 
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.render.fleet_words import placement_words, totals_words, verdict_counts
@@ -50,7 +49,7 @@ def fleet_page(summary: FleetSummary, answer: Answer, *, made_ms: int | None = N
         placement=placement_words(summary),
         findings=findings,
         more_findings=summary.finding_count - len(findings),
-        problems=[_place(summary, one) for one in problems],
+        problems=[(one.place(summary.inputs), one.message) for one in problems],
         more_problems=summary.problem_count - len(problems),
         tables=summary.tables,
         known=_known,
@@ -80,11 +79,6 @@ def _figures(summary: FleetSummary) -> list[tuple[str, int, str]]:
         ("partitions without a leader", summary.offline, "certain"),
         ("files and directories not read", summary.problem_count, "certain"),
     ]
-
-
-def _place(summary: FleetSummary, problem: Problem) -> tuple[str, str]:
-    where = summary.inputs[problem.input].path if problem.input < len(summary.inputs) else ""
-    return (where if problem.path == "." else f"{where}/{problem.path}"), problem.message
 
 
 def _known(value: object) -> str:

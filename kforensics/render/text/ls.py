@@ -20,7 +20,7 @@ from kforensics.words import byte_count, counted, listed
 NUMBERS = frozenset({1, 2, 3, 4, 5, 6, 7})
 """The columns of the partition table that hold numbers."""
 
-HEADINGS = ("partition", "epoch", "start", "HW", "recovery", "end", "segs", "bytes")
+HEADINGS = ("partition", "epoch", "from", "HW", "recovery", "end", "segs", "bytes", "start")
 MOST_ALIKE = 5
 
 
@@ -74,10 +74,8 @@ def _odd(
 ) -> Iterator[Text]:
     lines: list[Text] = []
     for problem in inventory.problems:
-        place = f"{inputs[problem.input].path}/{problem.path}".removesuffix("/.")
-        lines += wrapped(
-            f"{escape_text(place)}: {escape_text(problem.message)}", width=width, indent=INDENT * 2, first=INDENT
-        )
+        words = f"{escape_text(problem.place(inputs))}: {escape_text(problem.message)}"
+        lines += wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
     if lines:
         yield Text()
         yield Text("Could not be read", style=Style.HEADING)
@@ -155,6 +153,7 @@ def _row(one: ListedPartition, log_dir: str) -> tuple[str, ...]:
         _number(one.log_end_offset),
         f"{one.segments}+{one.deleted_segments} del" if one.deleted_segments else str(one.segments),
         byte_count(one.bytes),
+        "-" if one.start == "unknown" else one.start,
     )
 
 
