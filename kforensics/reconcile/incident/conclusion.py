@@ -1,5 +1,6 @@
 """The conclusion in plain sentences: what is lost and why, what to do and what not to do, and what more evidence would show."""
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Input
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
+from kforensics.reconcile.incident.model import Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
@@ -76,9 +77,14 @@ def conclude(
             *_bugs_of_brokers(broker_bugs),
             *_operations(operations),
         ),
-        now=(*_advice_on_past_end(incidents), *_advice_on_residuals(incidents), *_what_to_keep(losses, incidents)),
+        now=(
+            *_what_to_save(losses, inputs),
+            *_advice_on_past_end(incidents),
+            *_advice_on_residuals(incidents),
+            *_what_to_keep(losses, incidents),
+        ),
         tell=tuple(_whom_to_tell(losses)),
-        later=tuple(_prevention(losses)),
+        later=tuple(_prevention(losses, incidents)),
         missing=tuple(_missing(incidents, log_files, inputs, clocks)),
     )
 
@@ -223,7 +229,11 @@ def _elections(
     if harmless and not any(incident.doubts for incident in incidents):
         whom = "it" if count == 1 else "them" if harmless == count else f"{harmless} of them"
         tail = f"; no input shows that anything was lost by {whom}"
-    return [f"There {'was' if count == 1 else 'were'} {count} unclean election{'s' if count != 1 else ''}{tail}."]
+    forced = sum(len(incident.forced_elections) for incident in incidents)
+    by_whom = f", {'which' if forced == count else f'{forced} of which'} an operator forced" if forced else ""
+    return [
+        f"There {'was' if count == 1 else 'were'} {count} unclean election{'s' if count != 1 else ''}{by_whom}{tail}."
+    ]
 
 
 def _operations(operations: Sequence[Operation]) -> list[str]:
@@ -323,6 +333,37 @@ def _advice_on_residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
     ]
 
 
+def _what_to_save(losses: Sequence[LossEntry], inputs: Sequence[Input]) -> list[str]:
+    """What holds lost records and will not stay: renamed files and directories first, then those of brokers that are no replicas any more."""
+    advice = []
+    lost = [loss for loss in losses if loss.was_committed != "no"]
+    vanishing = _places((holder for loss in lost for holder in loss.held_by if holder.is_vanishing), inputs)
+    if vanishing:
+        many = len(vanishing) != 1
+        advice.append(
+            f"Copy {f'these {len(vanishing)} directories' if many else 'this directory'} before any broker starts: files in {'them' if many else 'it'} that were renamed for"
+            f" deletion (.deleted, -delete) still hold lost records, and brokers remove them: cp -a {_paths(vanishing)} SAFE_PLACE"
+        )
+    strays = _places((holder for loss in lost for holder in loss.held_by if holder.is_stray), inputs)
+    if strays:
+        advice.append(
+            f"Copy the -stray director{'ies' if len(strays) != 1 else 'y'} that still hold{'' if len(strays) != 1 else 's'} lost records: cp -a {_paths(strays)} SAFE_PLACE"
+        )
+    return advice
+
+
+def _places(holders: Iterable[Holder], inputs: Sequence[Input]) -> list[str]:
+    paths = {f"{inputs[one.input].path}/{one.path}" if one.path else inputs[one.input].path for one in holders}
+    return sorted(path.replace("//", "/") for path in paths)
+
+
+def _paths(places: Sequence[str]) -> str:
+    shown = " ".join(shlex.quote(place) for place in places[:MOST_NAMED])
+    return (
+        shown if len(places) <= MOST_NAMED else f"{shown} and {len(places) - MOST_NAMED} more (--format json has them)"
+    )
+
+
 def _what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
     advice = []
     kept = {(one.broker_id, incident.partition) for incident in incidents for one in incident.residuals}
@@ -342,7 +383,13 @@ def _what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionInci
             f"Do not start broker {broker} before its directories of {_list(names)} are copied: as a follower it will truncate what only it holds."
         )
     held = sorted(
-        {(h.input, h.path) for loss in losses if loss.was_committed != "no" for h in loss.held_by if not h.in_use}
+        {
+            (holder.input, holder.path)
+            for loss in losses
+            if loss.was_committed != "no"
+            for holder in loss.held_by
+            if not holder.in_use and not holder.is_final
+        }
     )
     if held:
         advice.append(
@@ -362,12 +409,28 @@ def _whom_to_tell(losses: Sequence[LossEntry]) -> list[str]:
     return []
 
 
-def _prevention(losses: Sequence[LossEntry]) -> list[str]:
+def _prevention(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
     advice = []
     lost = [loss for loss in losses if loss.was_committed != "no" and loss.confidence != "possible"]
-    if any(loss.cause is CauseName.UNCLEAN_ELECTION for loss in lost):
+    unclean = {loss.topic_partition for loss in lost if loss.cause is CauseName.UNCLEAN_ELECTION}
+    elected = [one for one in incidents if one.partition in unclean]
+    if any(one.is_unclean_election_allowed is not False for one in elected):
         advice.append(
             "Set unclean.leader.election.enable=false and min.insync.replicas=2 or more where losing records is worse than waiting."
+        )
+    forced = sorted({one.partition.topic for one in elected if one.forced_elections})
+    if forced:
+        advice.append(
+            f"unclean.leader.election.enable was false for {_list(forced)}: an operator forced the elections. Before one is forced, compare the replicas with"
+            " `kforensics diff`, which names the leader that loses least, and wait for the last one that was in sync."
+        )
+    if any(loss.cause is CauseName.DISK_RESTORED for loss in lost):
+        advice.append(
+            "Don't put the disk of a replica back to an earlier state: empty it and let it follow another one, or start it last."
+        )
+    if any(loss.cause is CauseName.DISK_REPLACED for loss in lost):
+        advice.append(
+            "Before a broker starts with another disk, let another replica in sync lead its partitions, and wait until it has been copied."
         )
     if any(loss.cause is CauseName.HIGH_WATERMARK for loss in lost):
         advice.append(

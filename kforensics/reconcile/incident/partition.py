@@ -33,7 +33,7 @@ from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
-from kforensics.reconcile.observed.leadership import account_of
+from kforensics.reconcile.observed.leadership import Election, account_of
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol
 from kforensics.units import OffsetRange, TopicPartition
@@ -284,6 +284,15 @@ class _Teller:
             dispelled=doubts.dispelled,
             shortened=doubts.shortened,
             tails_of_copies=self._tails_of_copies(losses),
+            is_unclean_election_allowed=self._allowed(self._unclean()[-1:]),
+            forced_elections=tuple(
+                one.state
+                for one in self._unclean()
+                # A topic's own setting shows in the metadata log only.
+                if isinstance(one.state.recorded_at, int)
+                and self._allowed([one]) is False
+                and one.previous != one.state.leader
+            ),
         )
 
     def _doubts(self, truncations: Sequence[ExplainedTruncation], losses: Sequence[LossEntry]) -> Doubts:
@@ -345,6 +354,15 @@ class _Teller:
         return high_watermarks_past_end(
             self.copies, (loss.offsets for loss in losses), is_stopped=self.evidence.moments.is_stopped
         )
+
+    def _unclean(self) -> list[Election]:
+        return [one for one in self.account.elections if one.state.unclean]
+
+    def _allowed(self, elections: Sequence[Election]) -> bool | Absent:
+        """Whether the setting allowed the last of some unclean elections."""
+        if not elections:
+            return Absent.NOT_APPLICABLE
+        return self.evidence.facts.allows_unclean_election(self.partition.topic, elections[-1].state.recorded_at)
 
     def _tails_of_copies(self, losses: Sequence[LossEntry]) -> tuple[LossEntry, ...]:
         """Losses that copying at different moments explains: a replica in use goes on where the leader's log ends, in the same leader epoch."""
