@@ -202,10 +202,12 @@ class _Teller:
     def _by_whole_account(self, loss: LossEntry) -> LossEntry:
         """A loss that only copies of followers' logs show, proven uncommitted where the account of leadership proves it."""
         whole = self._whole_account()
+        if loss.was_committed != "possible" or whole is None:
+            return loss
         led = self.account.last_leader
         is_of_leader = any(holder.broker_id in {led, Absent.UNKNOWN} for holder in loss.held_by)
         is_older = isinstance(loss.leader_epoch, int) and loss.leader_epoch < self.account.states[-1].leader_epoch
-        if loss.was_committed != "possible" or whole is None or is_of_leader or not is_older or self._weakened():
+        if is_of_leader or not is_older or self._weakened():
             return loss
         return replace(
             loss,
