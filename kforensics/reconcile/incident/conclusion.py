@@ -33,6 +33,8 @@ CAUSE_WORDS = {
 
 MOST_NAMED = 4
 """Partitions that are named one by one."""
+CREATION_MS = 1_000
+"""The records of a new topic and of its settings are written within this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,7 @@ def conclude(
             *_advice_on_residuals(incidents),
             *_what_to_keep(losses, incidents),
         ),
-        tell=tuple(_whom_to_tell(losses)),
+        tell=(*_whom_to_tell(losses), *_consumers(incidents), *_deleted_by_setting(incidents, timeline)),
         later=tuple(_prevention(losses, incidents)),
         missing=tuple(_missing(incidents, log_files, inputs, clocks)),
     )
@@ -407,6 +409,73 @@ def _whom_to_tell(losses: Sequence[LossEntry]) -> list[str]:
     if losses:
         return ["Inform producers with acks=1: some of these records may have been acknowledged to them."]
     return []
+
+
+def _consumers(incidents: Sequence[PartitionIncident]) -> list[str]:
+    """Consumers that are stuck, skip records or read them twice."""
+    sentences = []
+    stuck = [one for one in incidents if isinstance(one.torn_transactions.stuck_at, int)]
+    for incident in stuck[:MOST_NAMED]:
+        partition, at = incident.partition, incident.torn_transactions.stuck_at
+        first = min(one.open_from for one in incident.torn_transactions.transactions if isinstance(one.open_from, int))
+        sentences.append(
+            f"Consumers of {partition} with isolation.level=read_committed get nothing from offset {at} on until the torn transaction at {first} is ended:"
+            f" kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic {shlex.quote(partition.topic)} --partition {partition.partition} --start-offset {first}"
+        )
+    if len(stuck) > MOST_NAMED:
+        sentences.append(f"{len(stuck) - MOST_NAMED} more partitions have a last stable offset that is stuck.")
+    for kind, words in _GROUP_WORDS.items():
+        met = [(incident.partition, group) for incident in incidents for group in incident.groups if group.kind == kind]
+        if met:
+            names = _list([f"{group.group} ({partition} at {group.offset})" for partition, group in met])
+            sentences.append(f"Inform consumer group{'s' if len(met) != 1 else ''} {names}: {words}.")
+    return sentences
+
+
+_GROUP_WORDS = {
+    "ahead": "the offset is past the log end, so they are reset by auto.offset.reset or skip what is written up to it",
+    "replaced": "records before the offset were replaced, and are never read without a reset",
+    "set-back": "a later commit is lost, so records are read again",
+}
+
+
+def _deleted_by_setting(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> list[str]:
+    """Records that a change of retention deleted between an earlier snapshot and now, with the copies that still hold them."""
+    created = {
+        entry.topic_partition.topic: entry.time_ms
+        for entry in timeline
+        if entry.kind == "topic-created" and not isinstance(entry.topic_partition, Absent)
+    }
+    changed: dict[str, TimelineEntry] = {}
+    for entry in timeline:
+        is_retention = entry.kind == "config-change" and str(entry.detail.get("name")).startswith("retention.")
+        if not is_retention or isinstance(entry.topic_partition, Absent) or not isinstance(entry.time_ms, int):
+            continue
+        topic = entry.topic_partition.topic
+        since = created.get(topic, Absent.UNKNOWN)
+        # What a topic is created with is no change.
+        if not isinstance(since, int) or entry.time_ms > since + CREATION_MS:
+            changed.setdefault(topic, entry)
+    sentences = []
+    for incident in incidents:
+        change = changed.get(incident.partition.topic)
+        start = incident.log_start_offset
+        if change is None or not isinstance(start, int):
+            continue
+        held = [
+            log for log in incident.logs if not log.is_remnant and log.log_start_offset < min(start, log.log_end_offset)
+        ]
+        if held:
+            first = min(log.log_start_offset for log in held)
+            sentences.append(
+                f"Offsets {first} to {start - 1} of {incident.partition} are below the log start, and {change.detail.get('name')} was set to {change.detail.get('value')}:"
+                f" {len(held)} director{'ies' if len(held) != 1 else 'y'} among the inputs still hold{'' if len(held) != 1 else 's'} some of them."
+            )
+    more = len(sentences) - MOST_NAMED
+    return [
+        *sentences[:MOST_NAMED],
+        *([f"{more} more partitions lost records to a change of retention."] if more > 0 else []),
+    ]
 
 
 def _prevention(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:

@@ -92,8 +92,10 @@ class GroupAtRisk:
     group: str
     offset: int
     kind: str
-    """`ahead`: past the leader's end; `replaced`: inside offsets that hold other records now."""
+    """`ahead`: past the leader's end; `replaced`: inside offsets that hold other records now; `set-back`: a later commit was lost."""
     citation: Citation
+    was_at: int | Absent = Absent.NOT_APPLICABLE
+    """The offset of the lost commit, of a group that was set back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

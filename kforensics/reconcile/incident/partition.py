@@ -260,7 +260,16 @@ class _Teller:
         )
         doubts = self._doubts(truncations, losses)
         view = self.leader.view if self.leader is not None else None
-        at_risk = groups_at_risk(self.evidence.commits, losses, log_end=view.log_end_offset) if view is not None else ()
+        at_risk = (
+            groups_at_risk(
+                self.evidence.commits,
+                losses,
+                log_end=view.log_end_offset,
+                earlier=self.evidence.facts.commits(self.partition) if self._is_every_node_given() else (),
+            )
+            if view is not None
+            else ()
+        )
         return PartitionIncident(
             partition=self.partition,
             leader=self.leader.broker_id if self.leader is not None else Absent.UNKNOWN,
@@ -355,6 +364,13 @@ class _Teller:
             return ()
         return high_watermarks_past_end(
             self.copies, (loss.offsets for loss in losses), is_stopped=self.evidence.moments.is_stopped
+        )
+
+    def _is_every_node_given(self) -> bool:
+        """Whether every node of the earlier snapshots, and every replica, is among the inputs as it is now: else the newest commit may be on one that is not."""
+        moments = self.evidence.moments
+        return (
+            bool(moments.brokers) and self.account.replicas | {node for _, node in moments.logs_held} <= moments.brokers
         )
 
     def _unclean(self) -> list[Election]:
