@@ -423,7 +423,7 @@ def _consumers(incidents: Sequence[PartitionIncident]) -> list[str]:
     for kind, words in _GROUP_WORDS.items():
         met = [(incident.partition, group) for incident in incidents for group in incident.groups if group.kind == kind]
         if met:
-            names = _list([f"{group.group} ({partition} at {group.offset})" for partition, group in met])
+            names = listed([f"{group.group} ({partition} at {group.offset})" for partition, group in met])
             sentences.append(f"Inform consumer group{'s' if len(met) != 1 else ''} {names}: {words}.")
     return sentences
 
@@ -486,7 +486,7 @@ def _prevention(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncide
     forced = sorted({one.partition.topic for one in elected if one.forced_elections})
     if forced:
         advice.append(
-            f"unclean.leader.election.enable was false for {_list(forced)}: an operator forced the elections. Before one is forced, compare the replicas with"
+            f"unclean.leader.election.enable was false for {listed(forced)}: an operator forced the elections. Before one is forced, compare the replicas with"
             " `kforensics diff`, which names the leader that loses least, and wait for the last one that was in sync."
         )
     if any(loss.cause is CauseName.DISK_RESTORED for loss in lost):
