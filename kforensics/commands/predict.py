@@ -18,7 +18,14 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, refuse, why_not_compared
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.predict import missing_words, predict_answer
-from kforensics.reconcile.logs.predicted_load import MetadataLoad, PredictedLog, PredictedStart, VersionOutcome, WayOut
+from kforensics.reconcile.logs.predicted_load import (
+    MetadataLoad,
+    PredictedLog,
+    PredictedStart,
+    StartOrder,
+    VersionOutcome,
+    WayOut,
+)
 from kforensics.source.capture import CapturePath
 from kforensics.source.naming import FileKind
 
@@ -41,6 +48,8 @@ class PredictRequest:
     """Settings of the broker that are started with, as given."""
     ways_out: bool = False
     """Play the starts under changes too, and rank them."""
+    order: bool = False
+    """Say in which order to start the brokers of a stopped cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +67,7 @@ class Prediction:
     """What other versions that the evidence allows would do otherwise."""
     ways_out: tuple[WayOut, ...] = ()
     """The best first, node by node; none where they were not asked for."""
+    order: StartOrder | None = None
 
 
 def run(request: PredictRequest) -> Result[Prediction]:
@@ -101,6 +111,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
         metadata_logs=metadata_logs,
         versions=versions,
         ways_out=tuple(way for one in played for way in playing.ways_out(one, problems)) if request.ways_out else (),
+        order=_order(request, nodes) if request.order else None,
     )
     answer = predict_answer(
         starts,
@@ -121,6 +132,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
             )
         ],
         unknown_strays=[one.node.first for one in played if one.has_unknown_strays],
+        order=body.order,
         is_partial=bool(request.topics or request.partitions),
         has_problems=bool(problems),
     )
@@ -130,6 +142,22 @@ def run(request: PredictRequest) -> Result[Prediction]:
         body=body,
         concluded=Conclusion(answer=answer, problems=tuple(problems)),
     )
+
+
+def _order(request: PredictRequest, nodes: Sequence[Node]) -> StartOrder:
+    """The order in which to start the nodes.
+
+    Raises:
+        UsageError: there are not several nodes, each once.
+    """
+    ids = [node.node_id for node in nodes]
+    if len(set(ids)) < 2 or len(set(ids)) < len(ids):
+        raise UsageError(
+            "--order compares the brokers of one stopped cluster: name the log directories of all of them, each once"
+        )
+    from kforensics.commands.predicting.order import find_order  # noqa: PLC0415 - much to load, for few
+
+    return find_order(request.paths, keep_going=request.keep_going)
 
 
 def _log_files(inputs: Inputs, problems: list[Problem]) -> tuple[LogFile, ...]:
