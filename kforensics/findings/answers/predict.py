@@ -12,6 +12,7 @@ from kforensics.reconcile.logs.predicted_load import (
     MetadataLoad,
     PredictedLog,
     PredictedStart,
+    StartOrder,
     VersionOutcome,
 )
 from kforensics.words import counted, listed
@@ -40,6 +41,7 @@ def predict_answer(
     zookeeper_nodes: Collection[int] = (),
     unknown_strays: Collection[int] = (),
     missing_directories: Collection[str] = (),
+    order: StartOrder | None = None,
     is_partial: bool = False,
     has_problems: bool = False,
 ) -> Answer:
@@ -58,6 +60,7 @@ def predict_answer(
         zookeeper_nodes: inputs of brokers with ZooKeeper, or not known to be without.
         unknown_strays: inputs of nodes whose assigned partitions no metadata show.
         missing_directories: sentences about log directories that were registered and are not among the inputs.
+        order: in which to start the brokers, where it was asked for.
         is_partial: some partitions alone were played.
         has_problems: something could not be read.
 
@@ -88,8 +91,8 @@ def predict_answer(
         state=state,
         headline=(f"As if {', '.join(without)} were not there: " if without else "")
         + _headline(state, starts, logs, inputs, metadata_logs, kafka=kafka, kafka_source=kafka_source),
-        now=tuple(_now(state, starts, logs, inputs)),
-        unknown=(*missing_directories, *unknown),
+        now=(*_now(state, starts, logs, inputs), *(_order(order) if order else ())),
+        unknown=(*missing_directories, *unknown, *(_order_unknown(order) if order else ())),
     )
 
 
@@ -283,6 +286,39 @@ def _now(
             whole = [holder for holder in log.lost.held_by if holder.records == log.lost.records]
             held = " and ".join(_node(inputs[holder.input]) for holder in whole or log.lost.held_by)
             yield f"Keep {held}, which {'holds' if len(whole) == 1 else 'hold'} what {log.path} of {_node(inputs[log.input])} discards."
+
+
+def _order(order: StartOrder) -> Iterator[str]:
+    """Which broker to start first, whom to wait for, and which elections are needed."""
+    if not order.brokers:
+        return
+    first, *others = order.brokers
+    then = f", then {', '.join(map(str, others))}" if others else ""
+    yield f"Start broker {first} first{then}, one at a time, each after the one before has loaded its logs."
+    if order.wait_for:
+        yield (
+            f"Elect no leader before {_brokers(order.wait_for)} {'is' if len(order.wait_for) == 1 else 'are'} running: others would discard "
+            "records that no one else holds."
+        )
+    unclean = [one for one in order.elections if one.is_unclean is True]
+    if unclean:
+        yield (
+            f"{counted(len(unclean), 'partition')} {'needs' if len(unclean) == 1 else 'need'} an unclean election of the replica "
+            "that discards least: kafka-leader-election.sh --election-type unclean --path-to-json-file elections.json, with the object "
+            "`order.elections_json` of --format json, once that broker runs alone of its replicas."
+        )
+
+
+def _order_unknown(order: StartOrder) -> Iterator[str]:
+    if order.missing:
+        yield f"What {_brokers(order.missing)} {'holds' if len(order.missing) == 1 else 'hold'}, whose directories were not given: the order may change."
+    unsure = sum(isinstance(one.is_unclean, Absent) for one in order.elections)
+    if unsure:
+        yield f"Which replicas of {counted(unsure, 'partition')} may be elected without an unclean election: no metadata among the inputs say it."
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    return f"{'broker' if len(ids) == 1 else 'brokers'} {', '.join(map(str, ids))}"
 
 
 def _unknown(
