@@ -1,6 +1,5 @@
 """`kforensics transactions`: which transactions are open, and what ends them."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer

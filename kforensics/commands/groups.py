@@ -17,7 +17,6 @@ from kforensics.evidence.coordinators.group_log import (
     CommitKey,
     GroupEvent,
     GroupLogReader,
-    LogOutline,
     Name,
     outline,
 )

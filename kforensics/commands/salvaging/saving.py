@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -306,22 +307,26 @@ class _Saver:
 
     def _readable(self, run: Run) -> Iterator[Run]:
         """The run, or the same batches of other copies where its bytes are not here."""
-        detail = ""
         try:
-            if self._files.has_bytes(run.copy, run.segment):
-                yield run
-                return
-            detail = f"read {self._files.where_missing(run.copy, run.segment)}"
+            here = self._files.at_hand(run)
+            detail = "" if here.all() else f"read {self._files.where_missing(run.copy, run.segment)}"
             reason = GapReason.NOT_CAPTURED
         except EvidenceError as error:
             self._problem(run, error)
+            here = np.zeros(len(run.rows), dtype=np.bool_)
             detail, reason = error.problem, GapReason.DAMAGED
-        for row in run.rows:
-            elsewhere = self._elsewhere(run, row)
-            if elsewhere is None:
-                self._lack(np.array([row], dtype=run.rows.dtype), reason, detail)
-            else:
-                yield elsewhere
+        edges = [0, *(np.flatnonzero(np.diff(here)) + 1).tolist(), len(here)]
+        for first, end in pairwise(edges):
+            rows = run.rows[first:end]
+            if here[first]:
+                yield run if len(rows) == len(here) else Run(copy=run.copy, label=run.label, rows=rows)
+                continue
+            for row in rows:
+                elsewhere = self._elsewhere(run, row)
+                if elsewhere is None:
+                    self._lack(np.array([row], dtype=rows.dtype), reason, detail)
+                else:
+                    yield elsewhere
 
     def _elsewhere(self, run: Run, row: np.void) -> Run | None:
         for at, copy in enumerate(self._plan.copies):
@@ -334,10 +339,11 @@ class _Saver:
                 & (rows["crc"] == row["crc"])
                 & (rows["length"] == row["length"])
             ]
-            for found in same[:1]:
+            for number in range(len(same)):
+                other = Run(copy=at, label=run.label, rows=same[number : number + 1])
                 try:
-                    if self._files.has_bytes(at, int(found["segment"])):
-                        return Run(copy=at, label=run.label, rows=same[:1])
+                    if self._files.at_hand(other).all():
+                        return other
                 except EvidenceError:
                     continue
         return None
@@ -368,8 +374,7 @@ class _Saver:
     def _chunks(self, run: Run) -> Iterator[RecordChunk]:
         """The records of a run that are wanted; control records and those of aborted transactions are counted."""
         try:
-            file = self._files.of(run.copy, run.segment)
-            for part in iter_record_chunks(file, start=run.start, end=run.end):
+            for part in iter_record_chunks(self._files.source(run), start=run.start, end=run.end):
                 if isinstance(part, Damage):
                     self._damaged(run, part)
                 else:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.coordinators.replica_log import ReplicaLog, list_log
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value, problem_of
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.formats.index.producer_snapshot import ProducerEntry, parse_producer_snapshot
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable, empty_batches
