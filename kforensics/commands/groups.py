@@ -28,7 +28,7 @@ from kforensics.evidence.replica.log_tail import read_log_tail
 from kforensics.findings.answers.groups import groups_answer
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
-from kforensics.reconcile.groups.replay import Change, Detour, Position, Replay, Retention
+from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention, infer_retention
 from kforensics.reconcile.groups.state import GroupState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.units import TopicPartition
@@ -110,6 +110,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
     positions: dict[CommitKey, Position] = {}
     states: dict[Name, tuple[GroupState | None, bool]] = {}
     names: list[tuple[Name, int]] = []
+    unexplained: list[tuple[Name, int]] = []
     for number, log in logs.items():
         replay = log.replay()
         for change in log.play(replay):
@@ -118,12 +119,15 @@ def run(request: GroupsRequest) -> Result[Groups]:
                 setbacks.append(change)
                 if len(setbacks) > 2 * MOST_SETBACKS:
                     setbacks = _largest(setbacks)
+        unexplained += replay.unexplained
         positions.update(replay.positions)
         here = {key.group for key in replay.positions} | replay.groups.keys()
         known.update(dict.fromkeys(here))
         names += [(name, number) for name in here]
         for name in here:
             states[name] = (replay.groups.get(name), replay.known_from is not None)
+    for log in logs.values():
+        log.inferred_ms = infer_retention(unexplained)
     topic = coordinator_topic(
         OFFSETS_TOPIC,
         logs,
@@ -171,6 +175,22 @@ def run(request: GroupsRequest) -> Result[Groups]:
         body=body,
         concluded=Conclusion(answer=answer, problems=tuple(problems)),
     )
+
+
+def positions_now(given: CoordinatorEvidence) -> dict[CommitKey, Position]:
+    """The positions of all groups at the end of the logs.
+
+    Args:
+        given: the inputs.
+    """
+    found: dict[CommitKey, Position] = {}
+    for partition, places in given.live(OFFSETS_TOPIC).items():
+        log = _OffsetsLog(given, partition, places, GroupsRequest(paths=()))
+        replay = log.replay()
+        for _ in log.play(replay):
+            pass
+        found |= replay.positions
+    return found
 
 
 def _largest(setbacks: Sequence[Change]) -> list[Change]:
@@ -259,16 +279,20 @@ class _OffsetsLog:
         )
         self.problems: list[Problem] = list(self.outline.log.problems)
         self.skipped = 0
-        self._detours = self._find_detours(places)
+        self.inferred_ms: int | None = None
+        self._minutes = frozenset(given.settings("offsets.retention.minutes"))
+        self._detours = self._find_detours()
 
     def replay(self) -> Replay:
         """An empty state to play the log with."""
-        minutes = set(self._given.settings("offsets.retention.minutes"))
+        minutes = self._minutes
         return Replay(
             place=self.place,
             known_from=self.outline.cleaned_until if self.outline.is_whole else None,
             retention=Retention(
-                retention_ms=minutes.pop() * 60_000 if len(minutes) == 1 else None, removed_topics=self._is_removed
+                retention_ms=min(minutes) * MINUTE_MS if len(minutes) == 1 else None,
+                inferred_ms=self.inferred_ms,
+                removed_topics=self._is_removed,
             ),
             until_ms=self._request.at_ms,
         )
@@ -292,7 +316,7 @@ class _OffsetsLog:
             for one in history.topics_named(topic)
         )
 
-    def _find_detours(self, places: Sequence[PartitionPlace]) -> tuple[Detour, ...]:
+    def _find_detours(self) -> tuple[Detour, ...]:
         """Records in other copies that later leader epochs replaced in this log, each once."""
         copies = [
             (place, deleted)

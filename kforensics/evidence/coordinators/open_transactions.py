@@ -237,7 +237,8 @@ class _Scan:
 def transactional(rows: BatchTable) -> BatchTable:
     """The transactional batches of a table, markers among them."""
     mask = (rows["magic"] == 2) & ((rows["attributes"] & TRANSACTIONAL_BIT) != 0) & (rows["producer_id"] >= 0)
-    return rows[mask]
+    found: BatchTable = rows[mask]
+    return found
 
 
 def scan_transactions(place: PartitionPlace, *, until_ms: int | None = None) -> ReplicaTransactions:
