@@ -93,7 +93,8 @@ def gather_cluster_evidence(
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     newest = newest_log(histories)
     versions = _versions(log_files)
-    dated = {anchor: time for history in histories for anchor, time in epoch_times(history).items()}
+    # Of a long metadata log these are many, and only log lines are compared with them.
+    dated = {anchor: time for history in histories if log_files for anchor, time in epoch_times(history).items()}
     clocks = choose_clocks(log_files, dated, zone=log_zone)
     events = order_events(log_files, clocks)
     return ClusterEvidence(

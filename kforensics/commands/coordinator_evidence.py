@@ -13,6 +13,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places,
 from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import newest_log
+from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.source.capture import CapturePath
 from kforensics.units import METADATA_TOPICS, TopicPartition
@@ -86,8 +87,14 @@ class CoordinatorEvidence:
         return known[-1].leader
 
     def settings(self, name: str) -> tuple[int, ...]:
-        """The values of a setting in the configuration files among the inputs."""
-        return read_settings(self.inputs, name)
+        """The values of a setting in the configuration files and in the broker logs among the inputs."""
+        printed = (
+            value
+            for file in self.cluster.log_files
+            for event in file.events
+            if event.kind is LogEventKind.CONFIGURATION and isinstance(value := event.fields.get(name), int)
+        )
+        return (*read_settings(self.inputs, name), *printed)
 
 
 def gather_coordinator_evidence(

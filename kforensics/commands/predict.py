@@ -7,17 +7,18 @@ from pathlib import Path
 from kforensics.commands.cluster_evidence import logs_of_cluster, read_logs
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.nodes import Node, nodes_of
-from kforensics.commands.predicting.playing import Conditions, PlayedNode, Reads, play_node
+from kforensics.commands.predicting.playing import Conditions, Outcomes, PlayedNode, Reads, play_node
 from kforensics.commands.predicting.settings import parse_settings
 from kforensics.commands.predicting.surroundings import Surroundings, look_around
 from kforensics.commands.predicting.version import RANK, NodeVersion, given_version, version_of_node
+from kforensics.commands.predicting.ways_out import WaysOut
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, refuse, why_not_compared
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.predict import missing_words, predict_answer
-from kforensics.reconcile.logs.predicted_load import MetadataLoad, PredictedLog, PredictedStart, VersionOutcome
+from kforensics.reconcile.logs.predicted_load import MetadataLoad, PredictedLog, PredictedStart, VersionOutcome, WayOut
 from kforensics.source.capture import CapturePath
 
 
@@ -37,6 +38,8 @@ class PredictRequest:
     """Files and directories that are taken as not there."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of the broker that are started with, as given."""
+    ways_out: bool = False
+    """Play the starts under changes too, and rank them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,8 @@ class Prediction:
     metadata_logs: tuple[MetadataLoad, ...] = ()
     versions: tuple[VersionOutcome, ...] = ()
     """What other versions that the evidence allows would do otherwise."""
+    ways_out: tuple[WayOut, ...] = ()
+    """The best first, node by node; none where they were not asked for."""
 
 
 def run(request: PredictRequest) -> Result[Prediction]:
@@ -97,6 +102,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
         logs=logs,
         metadata_logs=metadata_logs,
         versions=versions,
+        ways_out=tuple(way for one in played for way in playing.ways_out(one, problems)) if request.ways_out else (),
     )
     answer = predict_answer(
         starts,
@@ -140,7 +146,9 @@ class _Playing:
         given: NodeVersion | None,
     ) -> None:
         self._request, self._around, self._nodes = request, surroundings, nodes
+        self._inputs = inputs
         self._without = _without(request, inputs)
+        self._outcomes: Outcomes | None = {} if request.ways_out else None
         self.reads: Reads = {}
         self.versions = {
             node.first: given
@@ -169,8 +177,25 @@ class _Playing:
     def play(self, node: Node, conditions: Conditions | None = None) -> PlayedNode:
         """The starts of a node."""
         return play_node(
-            node, conditions or self.conditions(node), self._around, self.reads, node_count=len(self._nodes)
+            node,
+            conditions or self.conditions(node),
+            self._around,
+            self.reads,
+            node_count=len(self._nodes),
+            outcomes=self._outcomes,
         )
+
+    def ways_out(self, played: PlayedNode, problems: list[Problem]) -> tuple[WayOut, ...]:
+        """What starts of a node come to under changes, the best first."""
+        node = played.node
+        return WaysOut(
+            node=node,
+            inputs=self._inputs,
+            conditions=self.conditions(node),
+            play=lambda conditions: self.play(node, conditions),
+            reads=self.reads,
+            problems=problems,
+        ).find(played)
 
     def others(self, played: Sequence[PlayedNode]) -> tuple[VersionOutcome, ...]:
         """What other versions that the evidence allows would do otherwise."""

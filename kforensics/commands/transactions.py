@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
 from kforensics.commands.filters import check_wanted, not_there
+from kforensics.commands.groups import positions_now
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
+from kforensics.evidence.coordinators.group_log import CommitKey, Name
 from kforensics.evidence.coordinators.open_transactions import (
     ProducerBatches,
     ReplicaTransactions,
@@ -32,6 +34,7 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.findings.answers.transactions import transactions_answer
 from kforensics.reconcile.coordinator_topics import coordinator_topic
+from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.transactions.coordinators import Coordinators, join_coordinators
 from kforensics.reconcile.transactions.ending import what_ends
 from kforensics.reconcile.transactions.partition import Copy, JudgedTransaction, PartitionTransactions, judge_partition
@@ -69,7 +72,8 @@ class EndedBy:
     to_end_it: str
     blocked_records: int
     """Offsets from its first one to the log end, which read_committed consumers don't get."""
-    blocked_groups: tuple[str, ...]
+    blocked_groups: tuple[Name, ...]
+    """Groups with a position in the partition that is not behind its first offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +137,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         now_ms=now_ms,
         coordinators=coordinators,
         partitions=_shown(request, asked),
-        endings=_endings(given, asked, coordinators),
+        endings=_endings(given, asked, coordinators, positions_now(given) if any(one.open for one in asked) else {}),
         history=_history(request, coordinators),
         skipped_records=states.skipped,
         waiting=_waiting(coordinators, live),
@@ -152,6 +156,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         has_transactions=any(scan.has_transactions for scan in scans),
         unread=len(problems),
         skipped=states.skipped,
+        asked=(*sorted(request.transactional_ids), *(f"producer {one}" for one in sorted(request.producer_ids))),
     )
     return Result(
         command="transactions",
@@ -217,7 +222,7 @@ class _StateLogs:
             logs = [read_transaction_log(place, until_ms=self._until) for place in places]
             leader = given.leader(partition, newest_epoch=max(log.last_epoch for log in logs))
             self._leaders[partition.partition] = leader
-            chosen = max(logs, key=lambda log, led=leader: (log.place.state.broker_id == led, log.last_epoch, log.end))
+            chosen = max(logs, key=partial(_weight, leader))
             self._chosen[partition.partition] = chosen
             self.skipped += chosen.skipped
             # The scan of all partitions names the same damage: only what it can't be is added.
@@ -263,6 +268,11 @@ class _StateLogs:
                             (state.leader_epoch, state.offset, state.time_ms), state
                         )
         return {name: [states[key] for key in sorted(states)] for name, states in found.items()}
+
+
+def _weight(leader: int | Absent, log: TransactionLog) -> tuple[bool, int, int]:
+    """How much a replica speaks for its partition: as the leader, else by its leader epoch and its end."""
+    return log.place.state.broker_id == leader, log.last_epoch, log.end
 
 
 def _is_of(state: TransactionState, producers: set[int]) -> bool:
@@ -349,8 +359,14 @@ def _shown(request: TransactionsRequest, judged: Sequence[PartitionTransactions]
 
 
 def _endings(
-    given: CoordinatorEvidence, judged: Sequence[PartitionTransactions], coordinators: Coordinators
+    given: CoordinatorEvidence,
+    judged: Sequence[PartitionTransactions],
+    coordinators: Coordinators,
+    positions: Mapping[CommitKey, Position],
 ) -> dict[tuple[int, str, int], EndedBy]:
+    readers: dict[tuple[Name, int], list[tuple[Name, int]]] = defaultdict(list)
+    for key, position in positions.items():
+        readers[key.topic, key.partition].append((key.group, position.offset))
     found: dict[tuple[int, str, int], EndedBy] = {}
     for one in judged:
         place = one.replica.place
@@ -366,7 +382,12 @@ def _endings(
             found[place.state.input, place.path, each.open.producer_id] = EndedBy(
                 to_end_it=words,
                 blocked_records=max(one.replica.log_end_offset - each.open.first_offset, 0),
-                blocked_groups=(),
+                blocked_groups=tuple(
+                    sorted(
+                        {group for group, offset in readers[one.topic_partition] if offset <= each.open.first_offset},
+                        key=str,
+                    )
+                ),
             )
     return found
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.commands import explain as explain_module
 
 RECORDINGS = sorted(
     p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz")
@@ -285,3 +286,18 @@ def test_metadata_alone_reads_everything_and_shows_no_log(incident, capsys):
     # Four elections are on record, and no log shows what they did.
     assert "There were 4 unclean elections." in screen
     assert "no input shows that anything was lost" not in screen
+
+
+def test_of_many_partitions_without_a_directory_only_unclean_elections_are_shown(fixtures, monkeypatch):
+    controller = fixtures / "unclean-election" / "controller-100"
+    whole = explain_module.run(explain_module.ExplainRequest(paths=(controller,))).body
+    monkeypatch.setattr(explain_module, "MOST_STATES", 3)
+
+    short = explain_module.run(explain_module.ExplainRequest(paths=(controller,))).body
+
+    kinds = {"leader-change", "leader-lost", "unclean-election", "isr-shrink", "isr-expand"}
+    unclean = [entry for entry in whole.timeline if entry.kind == "unclean-election"]
+    assert unclean == [e for e in short.timeline if e.kind in kinds and not str(e.topic_partition).startswith("__cl")]
+    assert len(unclean) < len([entry for entry in whole.timeline if entry.kind in kinds])
+    assert any("--topic shows all of a topic" in note for note in short.notes)
+    assert not any("--topic shows all of a topic" in note for note in whole.notes)

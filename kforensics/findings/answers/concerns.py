@@ -3,9 +3,10 @@
 A partition agrees only where every assigned replica is given and nothing speaks against it. The worst concern is the state of the partition.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
@@ -70,8 +71,20 @@ class Concern:
     guess: str = ""
     """Why that leader is only guessed; empty where it is known."""
     detail: str = ""
+    places: tuple[tuple[int, str], ...] = ()
+    """Input and path of the directories that it is about, where these are not all that its owners hold."""
     is_sole: bool = False
     """It is about the only member of the ISR."""
+
+
+def concern_of(plain: Mapping[str, Any]) -> Concern:
+    """Return the concern of its plain values, as the tables of an audit hold them."""
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()
+    }
+    values["places"] = tuple((number, path) for number, path in plain.get("places", ()))
+    values["state"], values["kind"] = State(plain["state"]), Kind(plain["kind"])
+    return Concern(**values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,9 +280,11 @@ def _sole_holders(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
             # What it loses, or differs in, is reported as such.
             continue
         yield from _sole_holder(report, holder)
-    for holder in report.unassigned_holders:
-        if holder.counts.certain or holder.counts.possible:
-            yield _concern(report, State.MAYBE_AT_RISK, Kind.OUTSIDE, (holder.view,), holder.counts)
+    counts = report.unassigned_counts
+    if counts is not None and (counts.certain or counts.possible):
+        outside = [one.view for one in report.unassigned_holders]
+        places = tuple((view.replica.input, view.replica.path) for view in outside)
+        yield replace(_concern(report, State.MAYBE_AT_RISK, Kind.OUTSIDE, outside, counts), places=places)
 
 
 def _sole_holder(report: PartitionReport, holder: SoleHolder) -> Iterator[Concern]:
@@ -347,14 +362,16 @@ def _elections(report: PartitionReport) -> Iterator[Concern]:
     leader = report.leader
     if leader is None or report.is_quorum:
         return
-    others = [one for one in report.what_if if not (leader.is_known and one.leader is leader.view)]
+    # A broker without a log has a concern of its own.
+    choices = [one for one in report.what_if if not one.is_emptied]
+    others = [one for one in choices if not (leader.is_known and one.leader is leader.view)]
     if isinstance(report.electable, Absent):
         if leader.is_known:
             return
-        costs = [one.discarded for one in report.what_if]
+        costs = [one.discarded for one in choices]
         if min((cost.certain for cost in costs), default=0):
             state = State.AT_RISK if _is_whole(report) else State.MAYBE_AT_RISK
-            best = min(report.what_if, key=lambda one: one.rank)
+            best = min(choices, key=lambda one: one.rank)
             yield _concern(
                 report, state, Kind.ELECTED, (best.leader,), best.discarded, detail="whichever replica leads"
             )

@@ -17,7 +17,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.committed.high_watermarks import high_watermark_reach
+from kforensics.reconcile.committed.high_watermarks import high_watermark_reach, start_of_unmarked_term
 from kforensics.reconcile.logs.divergence import common_range
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
@@ -99,7 +99,11 @@ class CommitProofs:
             same_until = view.log_end_offset if of is view else self.agree_until(view, of)
             bounds.append(
                 Bound(
-                    offset=min(logged.value, of.log_end_offset, same_until),
+                    offset=min(
+                        start_of_unmarked_term(of, self.facts, self.leaderships, logged.value),
+                        of.log_end_offset,
+                        same_until,
+                    ),
                     reason=f"below high watermark {logged.value}, with which {of.replica.owner} took up its role",
                     citations=(logged.citation,),
                 )

@@ -26,6 +26,7 @@ CAUSE_WORDS = {
     CauseName.RECOVERY: "start-up recovery",
     CauseName.RECREATED_TOPIC: "a topic that was created again under the same name",
     CauseName.DISK_REPLACED: "a broker that led again with another disk",
+    CauseName.DISK_RESTORED: "a disk that was put back to an earlier state",
     CauseName.UNKNOWN: "a cause that the evidence does not show",
 }
 

@@ -140,6 +140,14 @@ class MetadataFacts:
         return int(chosen) if chosen.isdecimal() else Absent.UNKNOWN
 
 
+def recorded_unclean_elections(history: MetadataHistory) -> Iterator[tuple[TopicPartition, Leadership, Leadership]]:
+    """Yield every unclean election in the metadata log, with the state before it."""
+    partitions = history.partitions
+    for before, state in partitions.changes(partitions.rows_that(is_unclean)):
+        if before is not None:
+            yield TopicPartition(state.topic, state.partition), _leadership(None, before), _leadership(before, state)
+
+
 def is_unclean(before: PartitionState | None, state: PartitionState) -> bool:
     """Return whether the leader of `state` was elected from outside the ISR and the eligible replicas (KIP-704, KIP-966)."""
     if before is None or isinstance(state.leader, Absent) or state.leader_epoch <= before.leader_epoch:

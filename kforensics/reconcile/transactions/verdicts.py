@@ -133,11 +133,11 @@ def _verdict(
                 f"it is of an earlier epoch, and {name} has begun another transaction in this partition, whose marker ends both",
             )
         if is_late(started_ms=state.started_ms, timeout_ms=state.timeout_ms, now_ms=now_ms):
+            where = f"{coordinators.place_of(state.transactional_id)} has no leader, or its replicas here are older than the log"
             return (
                 Verdict.UNKNOWN,
                 "possible",
-                f"the coordinator lists it as Ongoing for {name} and has not aborted it although its timeout passed: "
-                f"{coordinators.place_of(state.transactional_id)} has no leader, or its replicas here are older than the log",
+                f"the coordinator lists it as Ongoing for {name}, and its timeout passed: {where}",
             )
         return Verdict.IN_TIME, "proven" if stopped else "likely", f"the coordinator lists it as Ongoing for {name}"
     if status is not None and status.is_prepared and listed_here:
@@ -196,12 +196,8 @@ def _not_listed(
     ended = _last_ended(one, partition, coordinators, state)
     if ended is not None:
         if any(marker.time_ms >= ended.started_ms for marker in markers):
-            return (
-                Verdict.HANGING,
-                sure,
-                f"written after the marker at offset {markers[-1].offset:,} had ended the transaction of {name}: the coordinator ({now}) "
-                "does not know of it",
-            )
+            ended_at = f"written after the marker at offset {markers[-1].offset:,} had ended the transaction of {name}, of which its coordinator ({now}) does not know"
+            return Verdict.HANGING, sure, ended_at
         listed_then = _listed_then(ended, partition, coordinators)
         if listed_then is False:
             return (

@@ -213,4 +213,5 @@ def _plain_what_if(choice: WhatIf) -> dict[str, Any]:
         "lost_certain": choice.lost_certain,
         "lost_possible": choice.lost_possible,
         "kept_divergent": choice.kept_divergent,
+        "is_emptied": choice.is_emptied,
     }

@@ -263,7 +263,13 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
 
 def _holders(report: PartitionReport, width: int) -> Iterator[Text]:
     """The replicas that alone hold records, those that have no log, and those that are not given."""
-    for holder in (*report.sole_holders, *report.unassigned_holders):
+    for holder in report.unassigned_holders:
+        if holder.counts.certain or holder.counts.possible:
+            directory = holder.view.replica
+            kind = "" if directory.state == "live" else f"{directory.state} "
+            words = f"a {kind}directory of {directory.owner} that is no replica holds {counted(holder.counts.records, 'record')} ({holder.offsets.first}..{holder.offsets.last}) that no replica holds, {holder.counts.certain} certainly committed"
+            yield from _labelled("beside", words, width)
+    for holder in report.sole_holders:
         counts = holder.counts
         if not counts.certain and not counts.possible:
             continue
@@ -291,7 +297,9 @@ def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
         if choice.kept_divergent:
             parts.append(f"{counted(choice.kept_divergent, 'replica')} would keep other content")
         yield from _labelled(
-            "if led by", f"{_short(choice.leader)}: {'; '.join(parts) or 'nothing is truncated'}", width
+            "if led by",
+            f"{_short(choice.leader)}{' (empty)' if choice.is_emptied else ''}: {'; '.join(parts) or 'nothing is truncated'}",
+            width,
         )
     ranked = sorted(report.what_if, key=lambda choice: (choice.rank, str(choice.leader.replica.broker_id)))
     best, worst = ranked[0], ranked[-1]

@@ -68,7 +68,7 @@ def _group_lines(group: GroupView, *, width: int, verbose: bool) -> Iterator[Tex
         yield Text(f"{INDENT}and {len(group.positions) - len(shown)} more positions, less far behind (-v lists them)")
 
 
-def _row(one: GroupPosition) -> tuple[str, ...]:
+def _row(one: GroupPosition) -> tuple[str, str, str, str, str]:
     end = "unknown" if isinstance(one.log_end_offset, Absent) else f"{one.log_end_offset:,}"
     lag = "unknown" if isinstance(one.lag, Absent) else f"{one.lag:,}"
     past = "  PAST THE END" if one.is_past_the_end is True else ""

@@ -20,7 +20,7 @@ from kforensics.words import byte_count, counted, listed
 NUMBERS = frozenset({1, 2, 3, 4, 5, 6, 7})
 """The columns of the partition table that hold numbers."""
 
-HEADINGS = ("partition", "epoch", "start", "HW", "recovery", "end", "segs", "bytes")
+HEADINGS = ("partition", "epoch", "from", "HW", "recovery", "end", "segs", "bytes", "start")
 MOST_ALIKE = 5
 
 
@@ -153,6 +153,7 @@ def _row(one: ListedPartition, log_dir: str) -> tuple[str, ...]:
         _number(one.log_end_offset),
         f"{one.segments}+{one.deleted_segments} del" if one.deleted_segments else str(one.segments),
         byte_count(one.bytes),
+        "-" if one.start == "unknown" else one.start,
     )
 
 
