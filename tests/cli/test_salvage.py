@@ -151,9 +151,8 @@ def test_a_batch_that_fails_its_checksum_is_taken_from_another_replica(capsys, u
     data[300] ^= 1
     segment.write_bytes(data)
 
-    code, document = salvage(
-        capsys, tmp_path / "evidence", "--what", "all", "--topic", "payments", "--partition", 0, "-o", tmp_path / "out"
-    )
+    options = ["--what", "all", "--topic", "payments", "--partition", 0, "--leader", leader]
+    code, document = salvage(capsys, tmp_path / "evidence", *options, "-o", tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     sources = {run_["source"]["input"] for run_ in manifest["partitions"][0]["runs"]}
 

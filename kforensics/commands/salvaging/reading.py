@@ -112,6 +112,10 @@ def _clusters(selection: Selection) -> NDArray[np.int64]:
     return out
 
 
+def _nothing() -> None:
+    pass
+
+
 class _Clipped:
     """A file that ends earlier."""
 
@@ -131,10 +135,12 @@ class CopyFiles:
     Args:
         copies: as `BestCopies` numbers them.
         roots: where each input really is, by its index.
+        before_close: called before a file is closed that something else may still read.
     """
 
     copies: Sequence[LogCopy]
     roots: Sequence[Path]
+    before_close: Callable[[], None] = _nothing
     _open: dict[tuple[int, str], EvidenceFile] = field(default_factory=dict)
 
     def segment(self, copy: int, number: int) -> Segment:
@@ -151,6 +157,7 @@ class CopyFiles:
         key = (replica.input, replica.segments[number].path)
         if key not in self._open:
             while len(self._open) >= _KEPT_OPEN:
+                self.before_close()
                 self._open.pop(next(iter(self._open))).close()
             opened = open_image if key[1] == WHOLE_INPUT else open_evidence
             self._open[key] = opened(self.roots[replica.input] / key[1])

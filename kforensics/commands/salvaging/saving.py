@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kforensics.commands.salvaging.background import Background
 from kforensics.commands.salvaging.folder import OutFolder, WrittenFile, safe_name
 from kforensics.commands.salvaging.forms import BatchWriter, FormName, Given, RecordWriter, record_writer
 from kforensics.commands.salvaging.reading import CERTAINTIES, CopyFiles, Merge, Run, outcomes_of, runs_of
@@ -19,6 +21,7 @@ from kforensics.evidence.content.record_runs import part_of
 from kforensics.evidence.model import BatchReader, Problem
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
+from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.salvage.best_copy import MAIN, NO_EPOCH, BestCopies, Label, Selection, Wanted
@@ -206,6 +209,8 @@ class _Saver:
         self._holes = HoleJudge(plan.copies, plan.leader)
         self._outcomes: dict[int, Outcomes] = {}
         self._outputs: dict[int, _Output] = {}
+        self._background = Background()
+        files.before_close = self._background.wait
         self._next = self._first_offset()
         self._saved = SavedPartition(
             partition=plan.partition,
@@ -239,6 +244,7 @@ class _Saver:
                 output.saved.files = writer.finish()
                 self._seal(output)
         finally:
+            self._background.close()
             for output in self._outputs.values():
                 for writer in (output.records, output.batches):
                     if writer is not None:
@@ -573,20 +579,28 @@ class _Saver:
         self._hash(run, output.digest)
 
     def _hash(self, run: Run, digest: Any) -> None:
+        """Hash the bytes of a run beside the main thread."""
         try:
-            file = self._files.of(run.copy, run.segment)
-            position = run.start
-            buffer = memoryview(bytearray(min(_PIECE, run.end - run.start)))
-            while position < run.end:
-                count = file.read_into(position, buffer[: min(len(buffer), run.end - position)])
-                if not count:
-                    break
-                digest.update(buffer[:count])
-                position += count
+            file = self._files.source(run)
         except EvidenceError as error:
             self._problem(run, error)
+            return
+        self._background.do(partial(_update, digest, file, run.start, run.end))
 
     def _seal(self, output: _Output) -> None:
         if output.digest is not None:
+            self._background.wait()
             output.saved.runs[-1].sha256 = output.digest.hexdigest()
             output.digest = None
+
+
+def _update(digest: Any, file: SegmentBytes, start: int, end: int) -> None:
+    """Hash a run of a file; where it became shorter meanwhile, what is left of it."""
+    position = start
+    buffer = memoryview(bytearray(min(_PIECE, end - start)))
+    while position < end:
+        count = file.read_into(position, buffer[: min(len(buffer), end - position)])
+        if not count:
+            break
+        digest.update(buffer[:count])
+        position += count
