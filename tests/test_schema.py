@@ -17,6 +17,7 @@ from kforensics import schema
 from kforensics.cli.app import COMMANDS, run
 from kforensics.cli.fleet import fleet
 from kforensics.cli.verify import VerifyLevel
+from kforensics.commands.salvaging.carving import IMAGE_KIND
 from kforensics.commands.sealing.signature import SignatureState
 from kforensics.commands.snapshots import SNAPSHOT_KIND, UNUSED_KIND
 from kforensics.damage import Absent, DamageKind, Gravity
@@ -97,7 +98,7 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
 # Fields that are there only sometimes.
 OPTIONAL = frozenset(
     {
-        *("answer", "depth", "state", "seal", "files", "file", "problem"),
+        *("answer", "depth", "state", "seal", "files", "file", "problem", "ways_out", "order"),
         *("key", "value", "headers", "control", "decoded", "api_key", "reason", "trailing_bytes", "commits"),
     }
 )
@@ -163,7 +164,7 @@ def test_kinds_of_inputs_are_those_of_files_and_of_nodes():
     others_told, files = schema.load("common")["$defs"]["input-kind"]["anyOf"]
 
     others = {"broker", "controller", "combined", "partition", "log-files", "unreadable", "checkpoint"}
-    assert {*others, SNAPSHOT_KIND, UNUSED_KIND} == set(others_told["enum"])
+    assert {*others, SNAPSHOT_KIND, UNUSED_KIND, IMAGE_KIND} == set(others_told["enum"])
     assert files == {"$ref": "#/$defs/file-kind"}
     assert [one.value for one in VerifyLevel] == schema.load("verify")["properties"]["level"]["enum"]
 

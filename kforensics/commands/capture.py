@@ -375,19 +375,20 @@ class _Taking:
             self._piece(folder, entry, base)
             for folder in folders
             for entry, _, base in folder.segments()
-            if folder.path / entry.name not in early
+            if not early or folder.path / entry.name not in early
         ]
         scans = self._scan(pieces)
         for folder in folders:
             own: dict[str, CapturedScan] = {}
             self._unfinished = folder, own
-            for entry, _, _ in folder.segments():
-                known = early.get(folder.path / entry.name)
+            found = list(folder.segments())
+            for entry, _, _ in found:
+                known = early.get(folder.path / entry.name) if early else None
                 own[entry.name] = next(scans)[1] if known is None else known
-            if not folder.by_record and any(scan.is_thinned for scan in own.values()):
-                # A cleaner that left no checkpoint: batches alone decide nothing here, either.
+            if not folder.by_record and any(scan.differs_by_batch for scan in own.values()):
+                # A cleaner that left no checkpoint, or an old format: batches alone decide nothing here, either.
                 folder.by_record, folder.carried_from = True, 0
-                for entry, _, base in folder.segments():
+                for entry, _, base in found:
                     own[entry.name] = self._with_records(own[entry.name], self._piece(folder, entry, base))
             yield folder, own
 
@@ -446,7 +447,7 @@ class _Taking:
         if not is_taken:
             return row
         path = folder.path / entry.name
-        kept = self._checkpoints.get(path)
+        kept = self._checkpoints.get(path) if folder.place is None else None
         try:
             if kept is not None:
                 if self.redaction is not None:
