@@ -11,7 +11,7 @@ from kforensics.reconcile.bugs.log_signs import Sign
 from kforensics.reconcile.bugs.traces import bug_traces, doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.committed.proofs import Bound, LoggedHighWatermark
-from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
+from kforensics.reconcile.history.causes import CONFIDENCES, Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.log_copies import (
     Agreement,
     LogCopy,
@@ -528,17 +528,25 @@ class _Teller:
             for truncation, one in zip(self.observed, truncations, strict=True)
         ]
         needed = self.evidence.facts.needed_in_sync(self.partition.topic)
+        logged = logged_loss_entries(
+            self.partition,
+            causes_found,
+            losses,
+            causes,
+            self.leader,
+            needed_in_sync=needed,
+            judge=self.judge,
+            whole=self._whole_account(),
+        )
+        sure = {(one.cause.name, one.cause.confidence) for one in truncations}
         every = (
             *losses,
-            *logged_loss_entries(
-                self.partition,
-                causes_found,
-                losses,
-                causes,
-                self.leader,
-                needed_in_sync=needed,
-                judge=self.judge,
-                whole=self._whole_account(),
+            *(
+                replace(
+                    entry,
+                    confidence=next((name for name in CONFIDENCES if (entry.cause, name) in sure), entry.confidence),
+                )
+                for entry in logged
             ),
         )
         if self.is_leader_known and not self.missing_replicas:
