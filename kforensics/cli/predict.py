@@ -6,7 +6,14 @@ from typing import Annotated
 import typer
 
 from kforensics.cli.command import Output, with_output
-from kforensics.cli.options import KeepGoingOption, PartitionsOption, PathsArgument, TopicsOption, parse_time
+from kforensics.cli.options import (
+    KeepGoingOption,
+    PartitionsOption,
+    PathsArgument,
+    TopicsOption,
+    parse_pairs,
+    parse_time,
+)
 
 
 @with_output("predict")
@@ -19,7 +26,7 @@ def predict(
         typer.Option(
             "--kafka",
             metavar="VERSION",
-            help="The version that will be started, 3.3 to 4.3. Where it is not given, 4.1 is played, and compared with what older versions do.",
+            help="The version that will be started, 3.3 to 4.3. Where it is not given, the one that a server log among the inputs or the node's registration names; else each that the files allow is played, and compared.",
             show_default=False,
         ),
     ] = None,
@@ -28,7 +35,7 @@ def predict(
         typer.Option(
             "--now",
             metavar="TIME",
-            help="When it will be started, for the expiry of producers: ISO 8601 or milliseconds since 1970. This machine's clock where it is not given.",
+            help="When it will be started, for retention and the expiry of producers: ISO 8601 or milliseconds since 1970. This machine's clock where it is not given.",
             show_default=False,
         ),
     ] = None,
@@ -42,6 +49,29 @@ def predict(
             readable=False,
         ),
     ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A setting that it will be started with, such as log.retention.ms; repeatable. Others are those of the metadata log, of a server.properties among the inputs, or Kafka's defaults.",
+            show_default=False,
+        ),
+    ] = None,
+    ways_out: Annotated[
+        bool,
+        typer.Option(
+            "--ways-out",
+            help="Play the start under changes too, alone and in pairs, such as a file moved away, the marker, another version; rank them by what each loses. Nothing is changed.",
+        ),
+    ] = False,
+    order: Annotated[
+        bool,
+        typer.Option(
+            "--order",
+            help="Of a cluster that is stopped whole: say which broker to start first, whom to wait for, and which elections that needs. Name the directories of all brokers.",
+        ),
+    ] = False,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     keep_going: KeepGoingOption = False,
@@ -50,7 +80,7 @@ def predict(
 
     Give the log directories of a stopped broker, or a copy of them, and those of the other brokers to learn who else holds
     what would be discarded. Nothing is written. Starts are played one after the other until one succeeds or nothing changes.
-    Settings are Kafka's defaults.
+    Where it is not given, the version is the one that the server log names, or that the node registered.
     """
     output.check(paths)
     import time
@@ -63,6 +93,9 @@ def predict(
         kafka=kafka,
         now_ms=time.time_ns() // 1_000_000 if now is None else parse_time(now, "--now"),
         without=tuple(without or ()),
+        settings=parse_pairs(setting or (), "--set"),
+        ways_out=ways_out,
+        order=order,
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
     )

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, gather_cluster_evidence
+from kforensics.commands.coordinator_evidence import CoordinatorEvidence
 from kforensics.commands.filters import check_wanted
+from kforensics.commands.groups import PositionsNow
 from kforensics.commands.processes import default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Result, check_seal_of
@@ -19,6 +21,7 @@ from kforensics.errors import UsageError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
 from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
+from kforensics.evidence.metadata.hosts import listening_hosts
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
@@ -48,6 +51,7 @@ from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, election_entries
 from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
+from kforensics.source.capture import CapturePath
 from kforensics.units import TopicPartition
 
 if TYPE_CHECKING:
@@ -79,6 +83,8 @@ class ExplainOptions:
     """The time zone of the times in log files, where the user names it."""
     rename_group: Callable[[str], str] = str
     """The function that gives the names of consumer groups in the explanation."""
+    leader: int | None = None
+    """Taken as the final leader of every partition that it holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +111,10 @@ class Explanation:
     """The operations that were done on purpose."""
     broker_bugs: tuple[BugTrace, ...] = ()
     """Known bugs whose traces are in starts and stops of brokers, not in one partition."""
+    versions: tuple[tuple[int, str], ...] = ()
+    """The version of Kafka by node, where its log files name one."""
+    least_version: str | Absent = Absent.UNKNOWN
+    """The release that no broker is older than, by the metadata.version in force."""
     hosts: tuple[str, ...] = ()
     """The hosts where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
     topics: tuple[str, ...] = ()
@@ -207,10 +217,11 @@ class _Shared:
     signs: Mapping[TopicPartition, tuple[Sign, ...]]
     signs_of_brokers: tuple[Sign, ...]
     last_logged_ms: int | Absent
-    commits: CommittedOffsets
+    commits: CommittedOffsets | PositionsNow
     moments: Moments
     whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
     deleted_topics: frozenset[str]
+    leader: int | None = None
 
 
 def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None) -> Explanation:
@@ -255,10 +266,11 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         signs=partition_signs(events),
         signs_of_brokers=broker_signs(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
-        commits=_final_commits(places, evidence, options),
+        commits=_final_commits(places, evidence, gathered, options),
         moments=replace(_moments(evidence, gathered.histories), is_stopped=options.is_stopped),
         whole_returns=_whole_returns(events),
         deleted_topics=deleted_topics(logged_operations(events)),
+        leader=options.leader,
     )
     results = _explain_all(shared, jobs or default_jobs())
     incidents = tuple(_with_returned_doubts([incident for incident, _ in results]))
@@ -270,8 +282,6 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     entries = () if is_whole else _unclean_elections(gathered, set(others))
     timeline = _timeline(events, truncations, leaderships, gathered.histories, options, more=entries)
     problems = [*places.problems, *gathered.problems, *(problem for _, met in results for problem in met)]
-    if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
-        problems.append(Problem(input=0, path=".", message=NO_LOGS))
     topics = {tp.topic for tp in (*places.by_partition, *leaderships, *others, *shared.logged)}
     findings = explain_findings(incidents, timeline)
     done = operations(timeline, incidents, looked=evidence.nodes_by_rank())
@@ -294,6 +304,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
             problems=problems,
         ),
     )
+    if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
+        problems.append(Problem(input=0, path=".", message=NO_LOGS))
     return Explanation(
         inputs=inputs.described,
         answer=answer,
@@ -309,7 +321,9 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         problems=tuple(dict.fromkeys(problems)),
         operations=done,
         broker_bugs=bugs,
-        hosts=tuple(sorted(_hosts(gathered.histories))),
+        versions=tuple((node, str(version)) for node, version in sorted(gathered.versions.by_broker.items())),
+        least_version=Absent.UNKNOWN if gathered.versions.at_least is None else str(gathered.versions.at_least),
+        hosts=tuple(sorted(listening_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
     )
 
@@ -413,17 +427,21 @@ def _by_partition(truncations: Sequence[LoggedTruncation]) -> dict[TopicPartitio
     return found
 
 
-def _final_commits(places: Places, evidence: Evidence, options: ExplainOptions) -> CommittedOffsets:
-    return CommittedOffsets(
-        tuple(
-            place
-            for tp, group in places.by_partition.items()
-            if tp.topic == OFFSETS_TOPIC
-            for place in group
-            if place.state.input not in evidence.ranks and place.directory_state == "live"
-        ),
-        options.rename_group,
+def _final_commits(
+    places: Places, evidence: Evidence, gathered: ClusterEvidence, options: ExplainOptions
+) -> CommittedOffsets | PositionsNow:
+    """What groups committed last; of a capture, which holds no more, the highest offsets that they committed."""
+    now = tuple(
+        place
+        for tp, group in places.by_partition.items()
+        if tp.topic == OFFSETS_TOPIC
+        for place in group
+        if place.state.input not in evidence.ranks and place.directory_state == "live"
     )
+    if any(isinstance(place.state.root, CapturePath) for place in now):
+        return CommittedOffsets(now, options.rename_group)
+    given = CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered)
+    return PositionsNow(given, options.rename_group)
 
 
 def _is_wanted(partition: TopicPartition, options: ExplainOptions) -> bool:
@@ -477,6 +495,7 @@ def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Pro
             moments=shared.moments,
             whole_returns=shared.whole_returns.get(partition, ()),
             is_deletion_logged=partition.topic in shared.deleted_topics,
+            wanted_leader=shared.leader,
         ),
         reader=shared.reader,
     )
@@ -520,13 +539,6 @@ def _partition_states(histories: Sequence[MetadataHistory]) -> Iterator[Partitio
     newest = newest_log(histories)
     for states in newest.partitions.values() if newest is not None else ():
         yield states[-1]
-
-
-def _hosts(histories: Sequence[MetadataHistory]) -> Iterator[str]:
-    for history in histories:
-        points = {point for brokers in history.brokers.values() for one in brokers for point in one.end_points}
-        points |= {point for group in history.controllers.values() for one in group for point in one.end_points}
-        yield from {point.rpartition("//")[2].rpartition(":")[0].strip("[]") for point in points}
 
 
 def _timeline(

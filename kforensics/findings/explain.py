@@ -7,9 +7,8 @@ from kforensics.evidence.model import Citation
 from kforensics.findings.model import Confidence, Finding, Severity, by_gravity, finding
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
-from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import TimelineEntry
-from kforensics.units import OffsetRange
+from kforensics.units import METADATA_TOPICS, OffsetRange
 from kforensics.words import listed
 
 

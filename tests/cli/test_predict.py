@@ -128,7 +128,12 @@ def test_a_malformed_recovery_checkpoint_takes_the_directory_once_all_is_loaded(
 def test_the_version_is_compared_where_it_is_not_given(cluster, capsys):
     assert run(["predict", str(cluster / "broker-1"), "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["kafka"], document["kafka_source"]) == ("4.1.0", "assumed")
+    assert (document["kafka"], document["kafka_source"]) == ("4.1.0", "metadata-log")
+    assert "as the node registered last" in document["answer"]["headline"]
+    shutil.rmtree(cluster / "broker-1" / "__cluster_metadata-0")
+    assert run(["predict", str(cluster / "broker-1"), "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["kafka"], document["kafka_source"], document["versions"]) == ("4.1.0", "assumed", [])
     assert "assumed" in document["answer"]["headline"]
 
     topic_id = cluster / "broker-1" / "orders-1" / "partition.metadata"
@@ -138,10 +143,10 @@ def test_the_version_is_compared_where_it_is_not_given(cluster, capsys):
     assert run(["predict", str(cluster / "broker-1"), "--format", "json"]) == 3
     document = json.loads(capsys.readouterr().out)
     assert document["answer"]["state"] == "unknown"
-    assert any("give the version with --kafka" in line for line in document["answer"]["unknown"])
+    assert any("Give the version with --kafka" in line for line in document["answer"]["unknown"])
 
 
-@pytest.mark.parametrize("version", ["2.8.1", "5.0.0", "newest"])
+@pytest.mark.parametrize("version", ["2.3.1", "5.0.0", "newest"])
 def test_versions_that_are_not_modelled_are_refused(cluster, capsys, version):
     assert run(["predict", str(cluster / "broker-1"), "--kafka", version]) == 2
     assert version in capsys.readouterr().err
@@ -164,7 +169,8 @@ def test_the_screen_says_the_answer_first_and_nothing_is_written(cluster, capsys
     assert run(["predict", str(cluster / "broker-1"), "--kafka", "4.1.0", "-v"]) == 0
 
     out = capsys.readouterr().out
-    assert out.startswith("By Kafka 4.1.0 all 6 logs load and no record is discarded")
+    assert out.startswith("There is no clean-shutdown marker (killed, or still running: then this is what a")
+    assert "By Kafka 4.1.0 all 6 logs load and no record is" in out
     assert "broker 1, start 1: starts" in out
     assert "rebuild 00000000000000000000.index" in out
     assert {path: path.stat().st_mtime_ns for path in cluster.rglob("*")} == before
@@ -204,3 +210,20 @@ def test_the_second_start_of_a_broker_with_zookeeper_is_not_played(cluster, caps
 
     assert [start["outcome"] for start in document["starts"]] == ["exits"]
     assert "a second start" in document["answer"]["unknown"][0]
+
+
+def test_a_controller_without_the_marker_makes_no_broker_unclean(incident, tmp_path, capsys):
+    final = tmp_path / "final"
+    shutil.copytree(incident("unclean-election-4.x") / "snapshots" / "99-final", final)
+
+    run(["predict", str(final)])
+    together = capsys.readouterr().out
+    run(["predict", str(final / "controller-100")])
+    alone = capsys.readouterr().out
+    (final / "broker-2" / ".kafka_cleanshutdown").unlink()
+    run(["predict", str(final)])
+    killed = capsys.readouterr().out
+
+    assert together.startswith("By Kafka 4.1.0, as the node registered last, all 27 logs load")
+    assert "nothing here keeps the start from succeeding; there is no log of a partition" in " ".join(alone.split())
+    assert killed.startswith("There is no clean-shutdown marker of broker 2 (killed, or still running")

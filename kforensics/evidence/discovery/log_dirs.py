@@ -59,7 +59,7 @@ class FoundLogDir:
 
 
 def node_kind(log_dirs: Sequence[FoundLogDir], node_id: int | Absent) -> str:
-    """`broker`, `controller` or `combined`, from what stands in the directories and who has voted."""
+    """`broker`, `controller` or `combined`, from what is in the directories and who has voted."""
     has_metadata = any(one.is_metadata_dir for one in log_dirs)
     if has_metadata and not any(one.has_broker_files for one in log_dirs):
         return "controller"
@@ -219,6 +219,10 @@ def _is_one_node(log_dirs: Sequence[FoundLogDir]) -> bool:
     ]
     if len(ids) != len(set(ids)):
         return False
-    # Disks of one broker share no partition, or few after a mishap; copies of one disk share most.
-    pairs = ((one.partitions, other.partitions) for place, one in enumerate(log_dirs) for other in log_dirs[:place])
-    return not any(len(one & other) * 2 > min(len(one), len(other)) for one, other in pairs)
+    return not any(are_copies(one, other) for place, one in enumerate(log_dirs) for other in log_dirs[:place])
+
+
+def are_copies(one: FoundLogDir, other: FoundLogDir) -> bool:
+    """Whether two log directories share most partitions: disks of one broker share none, or few after a mishap."""
+    shared, least = one.partitions & other.partitions, min(len(one.partitions), len(other.partitions))
+    return len(shared) * 2 > least

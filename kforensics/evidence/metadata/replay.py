@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.state import (
+    METADATA_VERSION,
     AbortedTransaction,
     BrokerState,
     ConfigChange,
@@ -176,6 +177,7 @@ class MetadataReplay:
             end_points=end_points(fields),
             log_dirs=fields.get("log_dirs") or (),
             when=when,
+            newest_metadata_version=_newest_metadata_version(fields),
         )
         history = self.brokers.setdefault(state.broker_id, [])
         if not (when.from_snapshot and history and history[-1]._replace(when=when) == state):
@@ -209,7 +211,13 @@ class MetadataReplay:
         return self._change_broker(fields["broker_id"], when, **changes)
 
     def _register_controller(self, fields: Fields, when: When) -> bool:
-        state = ControllerState(fields["controller_id"], fields["incarnation_id"], end_points(fields), when)
+        state = ControllerState(
+            fields["controller_id"],
+            fields["incarnation_id"],
+            end_points(fields),
+            when,
+            _newest_metadata_version(fields),
+        )
         self.controllers.setdefault(state.controller_id, []).append(state)
         return True
 
@@ -230,6 +238,12 @@ class MetadataReplay:
         level = fields.get("feature_level", fields.get("max_feature_level", 0))
         self.features.append(FeatureChange(str(fields["name"]), level, when))
         return True
+
+
+def _newest_metadata_version(fields: Fields) -> int | Absent:
+    """The newest metadata.version in a registration; not before 3.3."""
+    supported = (one["max_supported_version"] for one in fields["features"] or () if one["name"] == METADATA_VERSION)
+    return next(supported, Absent.NOT_WRITTEN)
 
 
 def end_points(fields: Fields) -> tuple[str, ...]:

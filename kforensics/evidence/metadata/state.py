@@ -82,6 +82,8 @@ class BrokerState(NamedTuple):
     log_dirs: tuple[str, ...]
     """Ids of the directories that are online; empty before 3.7."""
     when: When
+    newest_metadata_version: int | Absent = Absent.UNKNOWN
+    """The newest metadata.version that its binary supports, as it said when it registered."""
 
 
 class ControllerState(NamedTuple):
@@ -91,6 +93,8 @@ class ControllerState(NamedTuple):
     incarnation_id: str
     end_points: tuple[str, ...]
     when: When
+    newest_metadata_version: int | Absent = Absent.UNKNOWN
+    """The newest metadata.version that its binary supports, as it said when it registered."""
 
 
 class ConfigChange(NamedTuple):

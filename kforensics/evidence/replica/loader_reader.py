@@ -24,6 +24,7 @@ from kforensics.evidence.replica.loader_values import (
 )
 from kforensics.formats.index.offset import OFFSET_INDEX_LAYOUT
 from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
+from kforensics.formats.index.time import TIME_ENTRY_LENGTH
 from kforensics.formats.index.txn import TXN_ENTRY_LENGTH, parse_txn_index
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.formats.log.message_set import iter_message_records
@@ -45,6 +46,7 @@ SHORTEST_RECORD = 14
 WINDOW_LENGTH = 1 << 20
 SMALL_FILE_LIMIT = 64 << 20
 
+_TIMESTAMP = Struct(">q4x").unpack
 _OFFSET_LENGTH_MAGIC = Struct(">qi4xb").unpack_from
 _LEGACY = Struct(">Ibbq").unpack_from
 """CRC, magic, attributes and timestamp of a message of magic 1, which stand behind its length."""
@@ -70,6 +72,11 @@ def read_needed(folder: Path, need: Need) -> object:
             case Content.OFFSET_INDEX:
                 data = file.read(0, file.size - file.size % OFFSET_INDEX_LAYOUT.length)
                 return _OffsetEntries(data)
+            case Content.LAST_TIMESTAMP:
+                end = file.size - file.size % TIME_ENTRY_LENGTH
+                return _TIMESTAMP(file.read(end - TIME_ENTRY_LENGTH, TIME_ENTRY_LENGTH))[0] if end else -1
+            case Content.CHANGED:
+                return file.mtime_ns // 1_000_000
             case _:
                 return _SMALL[need.content](file.read_all(SMALL_FILE_LIMIT))
 

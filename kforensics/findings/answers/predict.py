@@ -5,9 +5,25 @@ from collections.abc import Collection, Iterator, Sequence
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
-from kforensics.reconcile.logs.predicted_load import PredictedLog, PredictedStart
+from kforensics.reconcile.logs.predicted_load import (
+    DueSegments,
+    MetadataLoad,
+    PredictedLog,
+    PredictedStart,
+    StartOrder,
+    VersionOutcome,
+)
+from kforensics.words import counted, listed
 
+SOURCES = {
+    "given": "",
+    "server-log": ", which the server log names,",
+    "metadata-log": ", as the node registered last,",
+    "assumed": ", which is assumed,",
+}
+"""How a version is known, as a headline says it."""
 COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
 
@@ -18,12 +34,16 @@ def predict_answer(
     inputs: Sequence[Input],
     kafka: str,
     kafka_source: str,
-    differing: Collection[str] = (),
+    versions: Sequence[VersionOutcome] = (),
+    metadata_logs: Sequence[MetadataLoad] = (),
     left_out: Collection[str] = (),
     without: Collection[str] = (),
-    has_zookeeper_node: bool = False,
+    zookeeper_nodes: Collection[int] = (),
+    unknown_strays: Collection[int] = (),
+    missing_directories: Collection[str] = (),
+    order: StartOrder | None = None,
+    is_partial: bool = False,
     has_problems: bool = False,
-    has_metadata_log: bool = False,
 ) -> Answer:
     """Sum the starts up.
 
@@ -32,53 +52,111 @@ def predict_answer(
         logs: what each start makes of each directory.
         inputs: of the command.
         kafka: the version that was played.
-        kafka_source: `given` or `assumed`.
-        differing: versions that the evidence allows too and that end otherwise on these files.
-        without: paths that were taken as not there.
-        has_zookeeper_node: some node is a broker with ZooKeeper, or is not known to be none.
+        kafka_source: `given`, `server-log`, `metadata-log` or `assumed`.
+        versions: what other versions that the evidence allows do otherwise on these files.
+        metadata_logs: of nodes without ZooKeeper.
         left_out: inputs that are a partition directory alone, which can't be played.
+        without: paths that were taken as not there.
+        zookeeper_nodes: inputs of brokers with ZooKeeper, or not known to be without.
+        unknown_strays: inputs of nodes whose assigned partitions no metadata show.
+        missing_directories: sentences about log directories that were registered and are not among the inputs.
+        order: in which to start the brokers, where it was asked for.
+        is_partial: some partitions alone were played.
         has_problems: something could not be read.
-        has_metadata_log: some node holds the log of a metadata quorum.
 
     Returns:
-        The answer; its headline speaks of the logs alone.
+        The answer.
     """
-    states = set(_states(starts, logs))
-    unknown = list(
-        _unknown(logs, kafka=kafka, differing=differing, left_out=left_out, has_metadata_log=has_metadata_log)
-    )
-    if has_zookeeper_node and State.WILL_NOT_START in states:
-        unknown.insert(
-            0,
-            "What a second start does: a broker with ZooKeeper that fails to start may write its marker and recovery points again.",
+    states = set(_states(starts, logs, metadata_logs))
+    unknown = tuple(
+        _unknown(
+            starts,
+            logs,
+            inputs,
+            kafka=kafka,
+            versions=versions,
+            metadata_logs=metadata_logs,
+            left_out=left_out,
+            zookeeper_nodes=zookeeper_nodes,
+            unknown_strays=unknown_strays,
+            is_partial=is_partial,
         )
-    if differing or left_out or has_problems:
+    )
+    if versions or left_out or has_problems or missing_directories:
         states.add(State.UNKNOWN)
     state = worst_state("predict", states) or State.UNKNOWN
+    if state is State.STARTS_UNCHANGED and (is_partial or unknown_strays):
+        state = State.UNKNOWN
     return Answer(
         state=state,
         headline=(f"As if {', '.join(without)} were not there: " if without else "")
-        + _headline(state, starts, logs, inputs, kafka=kafka, kafka_source=kafka_source),
-        now=tuple(_now(state, logs, inputs)),
-        unknown=tuple(unknown),
+        + _headline(state, starts, logs, inputs, metadata_logs, kafka=kafka, kafka_source=kafka_source),
+        now=(*_now(state, starts, logs, inputs), *(_order(order) if order else ())),
+        unknown=(*missing_directories, *unknown, *(_order_unknown(order) if order else ())),
     )
 
 
-def _states(starts: Sequence[PredictedStart], logs: Sequence[PredictedLog]) -> Iterator[State]:
+def missing_words(
+    node_id: int | Absent, missing: Collection[str], new: Collection[str], empty: Collection[str]
+) -> Iterator[str]:
+    """The words for log directories that a node registered and that are not here.
+
+    Args:
+        node_id: of the node.
+        missing: ids that it registered last and that none of its log directories has.
+        new: ids of its log directories that it did not register.
+        empty: folders beside its log directories that hold nothing.
+    """
+    if empty:
+        yield (
+            f"Beside the log directories of node {node_id} lies an empty folder ({', '.join(empty)}): if log.dirs names it, a disk is not mounted. "
+            "A node without ZooKeeper does not start then; a broker with ZooKeeper creates empty replicas on it."
+        )
+    if missing:
+        one = len(missing) == 1
+        yield (
+            f"Node {node_id} registered {'a log directory' if one else f'{len(missing)} log directories'} ({', '.join(sorted(missing))}) that "
+            f"{'is' if one else 'are'} not here: what lies there was not read, and partitions assigned there have no leader on this node "
+            "until it is back or they are reassigned."
+        )
+    if missing and new:
+        yield (
+            f"Log directories here that node {node_id} did not register ({', '.join(sorted(new))}): where meta.properties was rewritten or a disk "
+            "exchanged, the partitions on it stay without a leader where this node is their only replica."
+        )
+
+
+def _states(
+    starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], metadata_logs: Sequence[MetadataLoad]
+) -> Iterator[State]:
     for start in starts:
         if isinstance(start.result, Absent):
             yield State.UNKNOWN
         elif start.result is not StartResult.STARTS:
-            yield State.WILL_NOT_START
+            yield State.UNKNOWN if _unreadable_only(start, logs) else State.WILL_NOT_START
     for log in logs:
+        if not log.is_reached:
+            continue
         if log.outcome == "unknown":
             yield State.UNKNOWN
         elif log.lost.records:
             yield State.LOSES
         else:
-            yield State.STARTS_AND_REPAIRS if log.is_changed else State.STARTS_UNCHANGED
+            is_due = not isinstance(log.due, Absent) and log.due.is_setting_known
+            yield State.STARTS_AND_REPAIRS if log.is_changed or is_due else State.STARTS_UNCHANGED
+    for one in metadata_logs:
+        if one.unknown:
+            yield State.UNKNOWN
+        elif one.lost.records:
+            yield State.LOSES if one.lost.only_here else State.STARTS_AND_REPAIRS
     if starts:
         yield State.STARTS_UNCHANGED
+
+
+def _unreadable_only(start: PredictedStart, logs: Sequence[PredictedLog]) -> bool:
+    """Whether a start fails for nothing but files that can't be read here."""
+    failed = [log for log in logs if (log.node, log.start) == (start.input, start.number) and log.outcome == "fails"]
+    return start.loads_logs and bool(failed) and all(log.is_unreadable for log in failed)
 
 
 def _headline(
@@ -86,12 +164,13 @@ def _headline(
     starts: Sequence[PredictedStart],
     logs: Sequence[PredictedLog],
     inputs: Sequence[Input],
+    metadata_logs: Sequence[MetadataLoad],
     *,
     kafka: str,
     kafka_source: str,
 ) -> str:
-    version = f"Kafka {kafka}" if kafka_source == "given" else f"Kafka {kafka}, which is assumed"
-    lost = _lost(logs)
+    version = f"Kafka {kafka}{SOURCES[kafka_source]}"
+    lost = _lost(logs, metadata_logs)
     sentences = {
         State.WILL_NOT_START: lambda: _not_starting(starts, inputs, version) + (f" {lost}" if lost else ""),
         State.LOSES: lambda: f"By {version} all logs load. {lost}",
@@ -101,12 +180,46 @@ def _headline(
         State.STARTS_AND_REPAIRS: lambda: (
             f"By {version} all {_count(logs)} load and no record is discarded; files of {_changed(logs)} change."
         ),
-        State.STARTS_UNCHANGED: lambda: f"By {version} all {_count(logs)} load as they are.",
+        State.STARTS_UNCHANGED: lambda: (
+            f"By {version} all {_count(logs)} load as they are."
+            if logs
+            else f"By {version} nothing here keeps the start from succeeding; there is no log of a partition to load."
+        ),
     }
-    words = sentences[state]()
-    if not all(start.clean for start in starts if start.number == 1):
-        words += " No clean stop: the logs are recovered, as after a crash now."
-    return words
+    words = sentences[state]() + _strays(logs) + _retention(logs)
+    return _crash_now(starts, logs, inputs) + words
+
+
+def _crash_now(starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], inputs: Sequence[Input]) -> str:
+    """Say whose logs are recovered for want of the marker, which a controller alone never writes."""
+    loading = {log.node for log in logs}
+    firsts = [start for start in starts if start.number == 1 and start.input in loading]
+    unclean = [_node(inputs[start.input]) for start in firsts if not start.clean]
+    if not unclean:
+        return ""
+    whose = "" if len(unclean) == len(firsts) else f" of {listed(unclean)}"
+    return (
+        f"There is no clean-shutdown marker{whose} (killed, or still running: then this is what a crash now would do). "
+    )
+
+
+def _strays(logs: Sequence[PredictedLog]) -> str:
+    strays = {(log.input, log.path) for log in logs if log.fate is Fate.STRAY and log.is_reached}
+    if not strays:
+        return ""
+    are = "directory is" if len(strays) == 1 else "directories are"
+    return f" {len(strays):,} {are} not assigned to its broker and renamed to -stray: kept, and not served."
+
+
+def _retention(logs: Sequence[PredictedLog]) -> str:
+    """What retention deletes by settings that are known."""
+    due = list({(log.input, log.path): log.due for log in logs if log.is_reached}.values())
+    known = [one for one in due if not isinstance(one, Absent) and one.is_setting_known]
+    if not known:
+        return ""
+    whole = sum(one.is_whole_log for one in known)
+    everything = f", all that {whole:,} of them {'holds' if whole == 1 else 'hold'}" if whole else ""
+    return f" Some 30 seconds later retention deletes {counted(sum(len(one.base_offsets) for one in known), 'segment')} of {counted(len(known), 'log')}{everything}."
 
 
 def _not_starting(starts: Sequence[PredictedStart], inputs: Sequence[Input], version: str) -> str:
@@ -117,6 +230,10 @@ def _not_starting(starts: Sequence[PredictedStart], inputs: Sequence[Input], ver
     more = f" (and {others} more of these nodes)" if others else ""
     if first.result is StartResult.DIRECTORY_OFFLINE:
         return f"By {version} a log directory of {node}{more} goes offline: {first.exception}."
+    if not first.loads_logs:
+        return (
+            f"By {version} {node}{more} does not start: {first.reason}. No log is loaded, and no file of a log changes."
+        )
     later = [start for start in starts if start.input == first.input and start.number > first.number]
     again = ""
     if later and later[-1].result is StartResult.STARTS:
@@ -126,73 +243,155 @@ def _not_starting(starts: Sequence[PredictedStart], inputs: Sequence[Input], ver
     return f"By {version} {node}{more} does not start: {first.exception}.{again}"
 
 
-def _lost(logs: Sequence[PredictedLog]) -> str:
+def _lost(logs: Sequence[PredictedLog], metadata_logs: Sequence[MetadataLoad]) -> str:
     losing = _last_losing(logs)
     records = sum(log.lost.records for log in losing)
-    if not records:
-        return ""
-    certain = sum(log.lost.certain for log in losing)
-    only = sum(log.lost.only_here for log in losing)
-    partitions = len({(log.input, log.path) for log in losing})
-    return (
-        f"{records:,} {_plural(records, 'record')} of {partitions} {_plural(partitions, 'log')} will be discarded: "
-        f"{certain:,} certainly committed, {records - certain:,} possibly; {only:,} are on no other replica given."
-    )
+    sentences = []
+    if records:
+        certain = sum(log.lost.certain for log in losing)
+        only = sum(log.lost.only_here for log in losing)
+        partitions = len({(log.input, log.path) for log in losing})
+        sentences.append(
+            f"{counted(records, 'record')} of {counted(partitions, 'log')} will be discarded: "
+            f"{certain:,} certainly committed, {records - certain:,} possibly; {only:,} are on no other replica given."
+        )
+    sentences += [
+        f"The metadata log is truncated at offset {one.log_end_offset}: {counted(one.lost.records, 'record')}, "
+        f"{one.lost.only_here:,} of them in no other copy given."
+        for one in metadata_logs
+        if one.lost.records
+    ]
+    return " ".join(sentences)
 
 
 def _last_losing(logs: Sequence[PredictedLog]) -> list[PredictedLog]:
     """The logs that lose records, each once: a later start that truncates the same log again counts what it truncates."""
-    return [log for log in logs if log.lost.records]
+    return [log for log in logs if log.lost.records and log.is_reached]
 
 
-def _now(state: State, logs: Sequence[PredictedLog], inputs: Sequence[Input]) -> Iterator[str]:
-    if state not in {State.WILL_NOT_START, State.LOSES}:
+def _now(
+    state: State, starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], inputs: Sequence[Input]
+) -> Iterator[str]:
+    strays = [log for log in logs if log.fate in {Fate.STRAY, Fate.DELETED} and log.is_reached]
+    if state not in {State.WILL_NOT_START, State.LOSES} and not strays:
         return
     yield COPY_FIRST
-    for log in logs:
-        if log.lost.records and log.lost.only_here:
+    for start in starts:
+        if not start.loads_logs:
+            yield f"Mend the identity of {_node(inputs[start.input])} first: {start.reason}."
+    for log in _last_losing(logs):
+        if log.lost.only_here:
             yield f"Save {log.path} of {_node(inputs[log.input])}: {log.lost.only_here:,} of its records are on no other replica given."
-        elif log.lost.records:
+        else:
             whole = [holder for holder in log.lost.held_by if holder.records == log.lost.records]
             held = " and ".join(_node(inputs[holder.input]) for holder in whole or log.lost.held_by)
             yield f"Keep {held}, which {'holds' if len(whole) == 1 else 'hold'} what {log.path} of {_node(inputs[log.input])} discards."
 
 
+def _order(order: StartOrder) -> Iterator[str]:
+    """Which broker to start first, whom to wait for, and which elections are needed."""
+    if not order.brokers:
+        return
+    first, *others = order.brokers
+    then = f", then {', '.join(map(str, others))}" if others else ""
+    yield f"Start broker {first} first{then}, one at a time, each after the one before has loaded its logs."
+    if order.wait_for:
+        yield (
+            f"Elect no leader before {_brokers(order.wait_for)} {'is' if len(order.wait_for) == 1 else 'are'} running: others would discard "
+            "records that no one else holds."
+        )
+    unclean = [one for one in order.elections if one.is_unclean is True]
+    if unclean:
+        yield (
+            f"{counted(len(unclean), 'partition')} {'needs' if len(unclean) == 1 else 'need'} an unclean election of the replica "
+            "that discards least: kafka-leader-election.sh --election-type unclean --path-to-json-file elections.json, with the object "
+            "`order.elections_json` of --format json, once that broker runs alone of its replicas."
+        )
+
+
+def _order_unknown(order: StartOrder) -> Iterator[str]:
+    if order.missing:
+        yield f"What {_brokers(order.missing)} {'holds' if len(order.missing) == 1 else 'hold'}, whose directories were not given: the order may change."
+    unsure = sum(isinstance(one.is_unclean, Absent) for one in order.elections)
+    if unsure:
+        yield f"Which replicas of {counted(unsure, 'partition')} may be elected without an unclean election: no metadata among the inputs say it."
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    return f"{'broker' if len(ids) == 1 else 'brokers'} {', '.join(map(str, ids))}"
+
+
 def _unknown(
+    starts: Sequence[PredictedStart],
     logs: Sequence[PredictedLog],
+    inputs: Sequence[Input],
     *,
     kafka: str,
-    differing: Collection[str],
+    versions: Sequence[VersionOutcome],
+    metadata_logs: Sequence[MetadataLoad],
     left_out: Collection[str],
-    has_metadata_log: bool,
+    zookeeper_nodes: Collection[int],
+    unknown_strays: Collection[int],
+    is_partial: bool,
 ) -> Iterator[str]:
+    failed = {start.input for start in starts if start.result not in {StartResult.STARTS, Absent.UNKNOWN}}
+    if failed & set(zookeeper_nodes):
+        yield "What a second start does: a broker with ZooKeeper that fails to start may write its marker and recovery points again."
     for log in logs:
         if log.outcome == "unknown":
             yield f"What becomes of {log.path}: {log.message}."
-    if differing:
-        yield f"Kafka {', '.join(differing)} would do otherwise than {kafka} on these files: give the version with --kafka."
+        elif log.is_unreadable and log.outcome == "fails":
+            yield f"What becomes of {log.path} where the broker can read what can't be read here: {log.message}."
+    for one in metadata_logs:
+        if one.unknown:
+            yield f"What becomes of the metadata log {one.path}: {one.unknown}."
+    for other in versions:
+        yield (
+            f"Kafka {other.kafka} would do otherwise than {kafka} on the files of {_node(inputs[other.input])}: it {_ends(other)}. "
+            "Give the version with --kafka."
+        )
     if left_out:
         yield f"Partition directories alone have neither marker nor checkpoints: {', '.join(left_out)}. Give their log directory."
-    yield (
-        "Whether the node starts apart from its logs: identity, locks, registration and stray directories are not looked at, "
-        "nor is what retention deletes later."
-    )
-    if has_metadata_log:
-        yield "What becomes of the metadata log, which the quorum opens by rules of its own."
+    if is_partial:
+        yield "What becomes of the other partitions, any of which may end the start: only those asked for were read."
+    if unknown_strays:
+        nodes = ", ".join(_node(inputs[one]) for one in unknown_strays)
+        yield (
+            f"Which directories of {nodes} are strays, which Kafka 3.0 to 3.6 deletes and 3.7 renames: no metadata log that can be read whole "
+            "is among the inputs. Give a controller's."
+        )
+    due = {(log.input, log.path): log.due for log in logs if log.is_reached}
+    assumed = [one for one in due.values() if isinstance(one, DueSegments) and not one.is_setting_known]
+    if assumed:
+        yield (
+            f"What retention deletes some 30 seconds later: by Kafka's defaults (7 days, no size), which are assumed, segments of "
+            f"{counted(len(assumed), 'log')} are due, all of {sum(one.is_whole_log for one in assumed):,}. Give server.properties among the inputs, "
+            "or --set log.retention.ms=…; --now is the time of the start."
+        )
+    unread = sum(log.due is Absent.UNREADABLE for log in logs if log.is_reached)
+    if unread:
+        yield f"What retention deletes of {counted(unread, 'log')}, whose time indexes can't be read."
+    if zookeeper_nodes:
+        yield "Which partitions a broker with ZooKeeper deletes when it starts: only ZooKeeper knows."
+    yield "Whether another process holds a log directory's lock, and whether the disk has room: files do not say it."
+
+
+def _ends(other: VersionOutcome) -> str:
+    if isinstance(other.result, Absent):
+        return "can't be predicted"
+    if other.result is StartResult.STARTS:
+        return "starts, with other files"
+    return f"ends with {other.exception} ({other.result})"
 
 
 def _count(logs: Sequence[PredictedLog]) -> str:
     count = len({(log.input, log.path) for log in logs})
-    return f"{count:,} {_plural(count, 'log')}"
+    return counted(count, "log")
 
 
 def _changed(logs: Sequence[PredictedLog]) -> str:
     count = len({(log.input, log.path) for log in logs if log.is_changed})
-    return f"{count:,} {_plural(count, 'log')}"
-
-
-def _plural(count: int, word: str) -> str:
-    return word if count == 1 else f"{word}s"
+    return counted(count, "log")
 
 
 def _node(one: Input) -> str:

@@ -46,6 +46,15 @@ class CommittedCounts:
         """The number of all records."""
         return self.certain + self.possible + self.no
 
+    def __add__(self, other: "CommittedCounts") -> "CommittedCounts":
+        """The sums of the counts."""
+        return CommittedCounts(
+            certain=self.certain + other.certain,
+            possible=self.possible + other.possible,
+            no=self.no + other.no,
+            markers=self.markers + other.markers,
+        )
+
     @classmethod
     def of(cls, runs: Sequence[CommittedRun]) -> "CommittedCounts":
         """The counts of several runs."""

@@ -45,16 +45,13 @@ class CauseName(StrEnum):
     UNKNOWN = "unknown"
 
 
-CONFIDENCES = ("proven", "likely", "possible")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
     """A cause with its confidence and the reason for it."""
 
     name: CauseName
     confidence: str
-    """One of `CONFIDENCES`."""
+    """`proven`, `likely` or `possible`."""
     reason: str
     citations: tuple[Citation, ...] = ()
 
@@ -72,7 +69,7 @@ class CauseEvidence:
     """The account of how each leader came to lead, where that is known."""
 
     def risk_of(self, election: Leadership | None) -> Risk | None:
-        """Why an election may have lost committed records."""
+        """The reason why an election may have lost committed records."""
         elections = () if self.account is None or election is None else self.account.elections
         return next((one.risk for one in elections if one.state == election), None)
 

@@ -13,8 +13,9 @@ from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
-from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import TimelineEntry
+from kforensics.units import METADATA_TOPICS
+from kforensics.words import counted, listed
 
 CAUSE_WORDS = {
     CauseName.UNCLEAN_ELECTION: "an unclean election",
@@ -104,24 +105,25 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
     harmless = [loss for loss in losses if loss.was_committed == "no"]
     if certain:
         sentences.append(
-            f"{_records(certain)} that {_were(certain)} committed {_are(certain)} lost from {_partitions(certain)}: {_causes(certain)}."
+            f"{records_lost(certain)} that {were(certain)} committed {are(certain)} lost from {_partitions(certain)}: {_causes(certain)}."
         )
     if held:
         sentences.append(
-            f"{_records(held)} that {_were(held)} committed {_are(held)} not in the leader's log of {_partitions(held)},"
-            f" but {_holders(held)} {'it' if _is_one(held) else 'them'}."
+            f"{records_lost(held)} that {were(held)} committed {are(held)} not in the leader's log of {_partitions(held)},"
+            f" but {_holders(held)} {'it' if sum(loss.records for loss in held) == 1 else 'them'}."
         )
     if possible:
-        also = "more " if certain or held else ""
+        also = " more" if certain or held else ""
+        count = sum(loss.records for loss in possible)
         sentences.append(
-            f"{_records(possible)} {also}of {_partitions(possible)} that may have been committed {_are(possible)} lost: {_causes(possible)}."
+            f"{count:,}{also} record{'' if count == 1 else 's'} of {_partitions(possible)} that may have been committed {are(possible)} lost: {_causes(possible)}."
         )
     sentences += _past_end(incidents)
     if not sentences:
         sentences.append(_calm(incidents))
     if harmless:
         sentences.append(
-            f"{_records(harmless)} of {_partitions(harmless)} that {_were(harmless)} never committed {_are(harmless)} lost: {_causes(harmless)};"
+            f"{records_lost(harmless)} of {_partitions(harmless)} that {were(harmless)} never committed {are(harmless)} lost: {_causes(harmless)};"
             " producers with acks=all never got an acknowledgement for them, producers with acks=1 may have got one."
         )
     replaced = [loss for loss in (*certain, *held, *possible) if loss.is_replaced]
@@ -140,11 +142,26 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
         return []
     first = max(found[0].past_end, key=lambda one: one.high_watermark)
     names = [str(incident.partition) for incident in found]
-    of = _list(names) if len(names) <= MOST_NAMED else f"{len(names)} partitions"
+    of = listed(names, most=MOST_NAMED) if len(names) <= MOST_NAMED else f"{len(names)} partitions"
     recorded = f"{first.owner} recorded high watermark {first.high_watermark} of {found[0].partition}"
     return [
         f"Committed records of {of} are on no disk given here: {recorded}, and every log of it ends at or below {first.log_end}."
     ]
+
+
+def records_lost(losses: Sequence[LossEntry]) -> str:
+    """The records of some losses, counted."""
+    return counted(sum(loss.records for loss in losses), "record")
+
+
+def were(losses: Sequence[LossEntry]) -> str:
+    """The verb for the records of some losses, in the past."""
+    return "was" if sum(loss.records for loss in losses) == 1 else "were"
+
+
+def are(losses: Sequence[LossEntry]) -> str:
+    """The verb for the records of some losses."""
+    return "is" if were(losses) == "was" else "are"
 
 
 def _calm(incidents: Sequence[PartitionIncident]) -> str:
@@ -155,31 +172,10 @@ def _calm(incidents: Sequence[PartitionIncident]) -> str:
     if open_ones:
         first = open_ones[0]
         return (
-            f"No input shows a loss of committed records in {_count(len(looked))}, and none excludes it in"
+            f"No input shows a loss of committed records in {counted(len(looked), 'partition')}, and none excludes it in"
             f" {len(open_ones)} of them: the inputs do not show {first.doubts[0].words} ({first.partition})."
         )
-    return f"Nothing that was committed is missing in {_count(len(looked))}, as the inputs prove."
-
-
-def _count(partitions: int) -> str:
-    return f"{partitions} partition{'s' if partitions != 1 else ''}"
-
-
-def _records(losses: Sequence[LossEntry]) -> str:
-    count = sum(loss.records for loss in losses)
-    return f"{count:,} record{'s' if count != 1 else ''}"
-
-
-def _is_one(losses: Sequence[LossEntry]) -> bool:
-    return sum(loss.records for loss in losses) == 1
-
-
-def _were(losses: Sequence[LossEntry]) -> str:
-    return "was" if _is_one(losses) else "were"
-
-
-def _are(losses: Sequence[LossEntry]) -> str:
-    return "is" if _is_one(losses) else "are"
+    return f"Nothing that was committed is missing in {counted(len(looked), 'partition')}, as the inputs prove."
 
 
 def _partitions(losses: Sequence[LossEntry]) -> str:
@@ -190,13 +186,7 @@ def _partitions(losses: Sequence[LossEntry]) -> str:
         f"{topic}-{min(parts)}" if len(parts) == 1 else f"{topic} ({len(parts)} partitions)"
         for topic, parts in sorted(by_topic.items())
     ]
-    return _list(names)
-
-
-def _list(names: Sequence[str], most: int = 4) -> str:
-    if len(names) > most:
-        return ", ".join(names[:most]) + f" and {len(names) - most} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return listed(names, most=MOST_NAMED)
 
 
 def _causes(losses: Sequence[LossEntry]) -> str:
@@ -208,14 +198,18 @@ def _causes(losses: Sequence[LossEntry]) -> str:
     known = [CAUSE_WORDS[cause] for cause, _ in records.most_common()]
     guesses = [CAUSE_WORDS[cause] for cause, _ in possible.most_common() if cause not in records]
     if not guesses:
-        return _list(known)
-    hedge = f"{_list(guesses)} {'is' if len(guesses) == 1 else 'are'} possible"
-    return f"{_list(known)}, and {hedge}" if known else f"the cause is unknown, {hedge}"
+        return listed(known, most=MOST_NAMED)
+    hedge = f"{listed(guesses, most=MOST_NAMED)} {'is' if len(guesses) == 1 else 'are'} possible"
+    return f"{listed(known, most=MOST_NAMED)}, and {hedge}" if known else f"the cause is unknown, {hedge}"
 
 
 def _holders(losses: Sequence[LossEntry]) -> str:
     brokers = sorted({str(holder.broker_id) for loss in losses for holder in loss.in_use})
-    return f"broker {brokers[0]} still holds" if len(brokers) == 1 else f"brokers {_list(brokers)} still hold"
+    return (
+        f"broker {brokers[0]} still holds"
+        if len(brokers) == 1
+        else f"brokers {listed(brokers, most=MOST_NAMED)} still hold"
+    )
 
 
 def _elections(
@@ -228,7 +222,9 @@ def _elections(
         return []
     count = len(elections)
     tail = ""
-    if harmless and not any(incident.doubts for incident in incidents):
+    looked = {incident.partition for incident in incidents if incident.copies}
+    is_account_whole = not any(incident.doubts for incident in incidents) and {one for one, _ in elections} <= looked
+    if harmless and is_account_whole:
         whom = "it" if count == 1 else "them" if harmless == count else f"{harmless} of them"
         tail = f"; no input shows that anything was lost by {whom}"
     forced = sum(len(incident.forced_elections) for incident in incidents)
@@ -243,7 +239,7 @@ def _operations(operations: Sequence[Operation]) -> list[str]:
     meanings = [one.meaning for one in operations if one.topic_partition.topic not in METADATA_TOPICS]
     if not meanings:
         return []
-    return [f"On purpose, and no loss: {_list(meanings)}."]
+    return [f"On purpose, and no loss: {listed(meanings, most=MOST_NAMED)}."]
 
 
 def _bugs(incidents: Sequence[PartitionIncident]) -> list[str]:
@@ -255,7 +251,7 @@ def _bugs(incidents: Sequence[PartitionIncident]) -> list[str]:
             by_bug[bug.jira, bug.effect].append(str(incident.partition))
     sure = {bug.jira for incident in harmed for bug in incident.bugs if bug.confidence == "likely"}
     return [
-        f"The traces in {_list(list(dict.fromkeys(names)))} {'fit' if jira in sure else 'may fit'} {jira}: {effect}."
+        f"The traces in {listed(list(dict.fromkeys(names)), most=MOST_NAMED)} {'fit' if jira in sure else 'may fit'} {jira}: {effect}."
         for (jira, effect), names in by_bug.items()
     ]
 
@@ -267,7 +263,7 @@ def _bugs_of_brokers(bugs: Sequence[BugTrace]) -> list[str]:
         if bug.confidence == "likely":
             by_bug[bug.jira, bug.effect].append(f"broker {bug.broker_id}")
     return [
-        f"The starts of {_list(list(dict.fromkeys(who)))} fit {jira}: {effect}."
+        f"The starts of {listed(list(dict.fromkeys(who)), most=MOST_NAMED)} fit {jira}: {effect}."
         for (jira, effect), who in by_bug.items()
     ]
 
@@ -277,7 +273,7 @@ def _groups(incidents: Sequence[PartitionIncident]) -> list[str]:
     if not at_risk:
         return []
     names = sorted({group.group for _, group in at_risk})
-    groups = f"Consumer group{'s' if len(names) != 1 else ''} {_list(names)}"
+    groups = f"Consumer group{'s' if len(names) != 1 else ''} {listed(names, most=MOST_NAMED)}"
     ahead = sum(group.kind == "ahead" for _, group in at_risk)
     if ahead == len(at_risk):
         return [f"{groups} committed offsets beyond the end of the log and will be reset or skip records."]
@@ -302,11 +298,11 @@ def _residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
         damaged = sorted({str(broker) for one in incident.residuals for broker in one.damaged_on})
         if damaged:
             sentences.append(
-                f"The log of {incident.partition} on {'broker' if len(damaged) == 1 else 'brokers'} {_list(damaged)} is damaged at offset {first}, and no rule will repair it."
+                f"The log of {incident.partition} on {'broker' if len(damaged) == 1 else 'brokers'} {listed(damaged, most=MOST_NAMED)} is damaged at offset {first}, and no rule will repair it."
             )
             continue
         sentences.append(
-            f"{'Broker' if len(brokers) == 1 else 'Brokers'} {_list(brokers)} hold{'s' if len(brokers) == 1 else ''} other content than the leader, broker {incident.leader},"
+            f"{'Broker' if len(brokers) == 1 else 'Brokers'} {listed(brokers, most=MOST_NAMED)} hold{'s' if len(brokers) == 1 else ''} other content than the leader, broker {incident.leader},"
             f" in {incident.partition} from offset {first} on, and no rule will repair it."
         )
     if len(found) > MOST_NAMED:
@@ -382,7 +378,7 @@ def _what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionInci
     for broker in sorted({broker for broker, _ in in_use}, key=str):
         names = [name for who, name in in_use if who == broker]
         advice.append(
-            f"Do not start broker {broker} before its directories of {_list(names)} are copied: as a follower it will truncate what only it holds."
+            f"Do not start broker {broker} before its directories of {listed(names, most=MOST_NAMED)} are copied: as a follower it will truncate what only it holds."
         )
     held = sorted(
         {
@@ -427,7 +423,7 @@ def _consumers(incidents: Sequence[PartitionIncident]) -> list[str]:
     for kind, words in _GROUP_WORDS.items():
         met = [(incident.partition, group) for incident in incidents for group in incident.groups if group.kind == kind]
         if met:
-            names = _list([f"{group.group} ({partition} at {group.offset})" for partition, group in met])
+            names = listed([f"{group.group} ({partition} at {group.offset})" for partition, group in met])
             sentences.append(f"Inform consumer group{'s' if len(met) != 1 else ''} {names}: {words}.")
     return sentences
 
@@ -490,7 +486,7 @@ def _prevention(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncide
     forced = sorted({one.partition.topic for one in elected if one.forced_elections})
     if forced:
         advice.append(
-            f"unclean.leader.election.enable was false for {_list(forced)}: an operator forced the elections. Before one is forced, compare the replicas with"
+            f"unclean.leader.election.enable was false for {listed(forced)}: an operator forced the elections. Before one is forced, compare the replicas with"
             " `kforensics diff`, which names the leader that loses least, and wait for the last one that was in sync."
         )
     if any(loss.cause is CauseName.DISK_RESTORED for loss in lost):
@@ -540,7 +536,7 @@ def _missing(
     without = sorted(str(broker) for broker in brokers - with_logs)
     if log_files and without:
         missing.append(
-            f"The log files of {'broker' if len(without) == 1 else 'brokers'} {_list(without)} are not among the inputs."
+            f"The log files of {'broker' if len(without) == 1 else 'brokers'} {listed(without, most=MOST_NAMED)} are not among the inputs."
         )
     used = [clock for file, clock in zip(log_files, clocks, strict=True) if isinstance(file.first_time_ms, int)]
     if any(clock.source == "assumed" for clock in used):
@@ -563,6 +559,6 @@ def _missing(
     unread = [incident for incident in incidents if isinstance(incident.leader, Absent) and incident.truncations]
     if unread:
         missing.append(
-            f"The logs of {_list([str(incident.partition) for incident in unread])} are not among the inputs: whether records are lost is open."
+            f"The logs of {listed([str(incident.partition) for incident in unread], most=MOST_NAMED)} are not among the inputs: whether records are lost is open."
         )
     return missing

@@ -14,7 +14,7 @@ WRITTEN_WITHIN_MS = 60_000
 
 
 class DoubtKind(StrEnum):
-    """Why a partition can't be called whole."""
+    """The reason why a partition can't be called whole."""
 
     LEADER = "leader"
     ACCOUNT = "account"
@@ -214,7 +214,7 @@ def _of_replicas(
             )
         else:
             yield Doubt(
-                DoubtKind.REPLICA, f"what broker {broker} holds, a replica of it", f"the directory of broker {broker}"
+                DoubtKind.REPLICA, f"what broker {broker}, a replica, holds", f"the directory of broker {broker}"
             )
 
 

@@ -66,6 +66,8 @@ class IncidentEvidence:
     """Followers that truncated nothing by the leader's answer."""
     is_deletion_logged: bool = False
     """Whether a log line says that the topic was deleted."""
+    wanted_leader: int | None = None
+    """The broker that is taken as the final leader, where it holds the partition."""
 
 
 def explain_partition(
@@ -100,7 +102,7 @@ class _Teller:
         found = replace(found, copies=judge_times(found.copies, evidence.last_logged_ms))
         self.other_topics = found.other_topics
         self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
-        self.leader = final_leader(found.live, self.leaderships)
+        self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader)
         self.copies: tuple[LogCopy, ...] = found.copies
         self.others: tuple[LogCopy, ...] = ()
         if self.leader is not None:

@@ -52,6 +52,8 @@ class BrokerLogFacts:
     """The brokers that each partition was assigned to last, as a ZooKeeper-era controller logged it."""
     lives: Mapping[int, "BrokerLife"] = field(default_factory=dict)
     """The starts of each broker by its own lines."""
+    named: frozenset[int] | None = None
+    """The brokers that the states name, found once for all partitions."""
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """The states from the metadata log, else from log lines."""
@@ -108,12 +110,7 @@ class BrokerLogFacts:
 
     def named_brokers(self) -> frozenset[int]:
         """The brokers that the states of the log lines name."""
-        named: set[int] = set()
-        for states in self.by_partition.values():
-            for state in states:
-                named |= {state.leader} if isinstance(state.leader, int) else set()
-                named |= state.isr if isinstance(state.isr, frozenset) else set()
-        return frozenset(named)
+        return _named_in(self.by_partition) if self.named is None else self.named
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
         """Whether the broker's own lines are unbroken."""
@@ -174,15 +171,26 @@ def facts_from_logs(
         for item in events
         if item.event.kind is Kind.CONFIGURATION and isinstance(value := item.event.number("min.insync.replicas"), int)
     ]
+    by_partition = logged_leaderships(events)
     return BrokerLogFacts(
         metadata=metadata,
-        by_partition=logged_leaderships(events),
+        by_partition=by_partition,
+        named=_named_in(by_partition),
         broker_min_insync=max([*started, *configured], default=Absent.UNKNOWN),
         unclean_election=flags.pop() if len(flags) == 1 else Absent.UNKNOWN,
         newest_version=newest_version,
         assignments=logged_assignments(events),
         lives=broker_lives(events),
     )
+
+
+def _named_in(by_partition: Mapping[TopicPartition, Iterable[Leadership]]) -> frozenset[int]:
+    named: set[int] = set()
+    for states in by_partition.values():
+        for state in states:
+            named |= {state.leader} if isinstance(state.leader, int) else set()
+            named |= state.isr if isinstance(state.isr, frozenset) else set()
+    return frozenset(named)
 
 
 def logged_assignments(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[int, ...]]:

@@ -5,7 +5,7 @@ fetch reset and by the load of the log; at least by any earlier one, since a log
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation
@@ -76,7 +76,6 @@ class _LogState:
     high_watermark: CheckpointValue | Absent = Absent.UNKNOWN
     """The high watermark with which it took up its role, while nothing has been truncated since."""
     decision: LoggedEvent | None = None
-    supporting: list[Citation] = field(default_factory=list)
 
     def know_end(self, item: LoggedEvent, end: int | Absent, *, is_exact: bool) -> None:
         if isinstance(end, int):

@@ -7,7 +7,7 @@ from typing import Any
 from kforensics.commands.predict import Prediction
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.reconcile.logs.predicted_load import LogState, PredictedLog
+from kforensics.reconcile.logs.predicted_load import LogState, LostRecords, PredictedLog, StartOrder, WayOut
 from kforensics.render.json.document import DocumentBody, document, to_plain
 from kforensics.render.view import View
 
@@ -15,7 +15,7 @@ from kforensics.render.view import View
 def write(result: Result[Prediction], _view: View) -> Iterator[str]:
     """The fields that `docs/json.md` promises."""
     body = result.body
-    fields = {
+    fields: dict[str, Any] = {
         "kafka": body.kafka,
         "kafka_source": body.kafka_source,
         "starts": [
@@ -28,12 +28,92 @@ def write(result: Result[Prediction], _view: View) -> Iterator[str]:
                 "clean": start.clean,
                 "bytes_scanned": start.bytes_scanned,
                 "logs_scanned": start.logs_scanned,
+                "kafka": start.kafka,
+                "loads_logs": start.loads_logs,
             }
             for start in body.starts
         ],
+        "metadata_logs": [
+            {
+                "input": one.input,
+                "path": one.path,
+                "log_end_offset": one.log_end_offset,
+                "snapshot_end": one.snapshot_end,
+                "records_lost": one.lost.records,
+                "held_by": _holders(one.lost),
+            }
+            for one in body.metadata_logs
+        ],
+        "versions": [
+            {
+                "input": one.input,
+                "kafka": one.kafka,
+                "outcome": one.result,
+                "exception": one.exception,
+                "reason": one.reason,
+            }
+            for one in body.versions
+        ],
     }
+    if body.ways_out:
+        fields["ways_out"] = [_way_out(way, rank) for rank, way in enumerate(body.ways_out, 1)]
+    if body.order is not None:
+        fields["order"] = _order(body.order)
     logs = (json.dumps(to_plain(_log(log))) for log in body.logs)
     return document(result, DocumentBody(name="predict", fields=fields, streams={"logs": logs}))
+
+
+def _order(order: StartOrder) -> dict[str, Any]:
+    unclean = [one for one in order.elections if one.is_unclean is True]
+    return {
+        "brokers": order.brokers,
+        "wait_for": order.wait_for,
+        "firsts": [
+            {"broker_id": one.broker_id, "committed": {"certain": one.certain, "possible": one.possible}}
+            for one in order.firsts
+        ],
+        "elections": [
+            {
+                "topic": one.topic,
+                "partition": one.partition,
+                "leader": one.leader,
+                "unclean": one.is_unclean,
+                "committed": {"certain": one.lost_certain, "possible": one.lost_possible},
+            }
+            for one in order.elections
+        ],
+        "elections_json": {"partitions": [{"topic": one.topic, "partition": one.partition} for one in unclean]},
+        "missing": order.missing,
+    }
+
+
+def _way_out(way: WayOut, rank: int) -> dict[str, Any]:
+    return {
+        "rank": rank,
+        "input": way.node,
+        "changes": [
+            {
+                "kind": change.kind,
+                "input": change.input,
+                "paths": change.paths,
+                "kafka": change.value or Absent.NOT_APPLICABLE,
+            }
+            for change in way.changes
+        ],
+        "outcome": way.result,
+        "exception": way.exception,
+        "reason": way.reason,
+        "starts": way.start_count,
+        "records_lost": way.records,
+        "committed": {"certain": way.certain, "possible": way.possible},
+        "only_here": way.only_here,
+        "holes": way.holes,
+        "epochs_wrong": way.epochs_wrong,
+        "transactions_forgotten": way.transactions_forgotten,
+        "bytes_scanned": way.bytes_scanned,
+        "bytes_due": way.bytes_due,
+        "assumed": way.assumed,
+    }
 
 
 def _log(log: PredictedLog) -> dict[str, Any]:
@@ -44,6 +124,7 @@ def _log(log: PredictedLog) -> dict[str, Any]:
         "topic": log.topic,
         "partition": log.partition,
         "outcome": log.outcome,
+        "becomes": log.fate,
         "exception": log.exception,
         "message": log.message,
         "before": _state(log.before),
@@ -60,11 +141,23 @@ def _log(log: PredictedLog) -> dict[str, Any]:
         ],
         "records_lost": log.lost.records,
         "committed": {"certain": log.lost.certain, "possible": log.lost.possible},
-        "held_by": [
-            {"input": holder.input, "broker_id": holder.broker_id, "records": holder.records}
-            for holder in log.lost.held_by
-        ],
+        "held_by": _holders(log.lost),
+        "retention": log.due
+        if isinstance(log.due, Absent)
+        else {
+            "segments": log.due.base_offsets,
+            "bytes": log.due.bytes,
+            "rule": log.due.rule,
+            "known": log.due.is_setting_known,
+            "whole_log": log.due.is_whole_log,
+        },
     }
+
+
+def _holders(lost: LostRecords) -> list[dict[str, Any]]:
+    return [
+        {"input": holder.input, "broker_id": holder.broker_id, "records": holder.records} for holder in lost.held_by
+    ]
 
 
 def _state(state: LogState) -> dict[str, Any]:

@@ -1,0 +1,141 @@
+"""What the start of a node without ZooKeeper makes of its metadata log, which it opens as after a crash whatever the marker says.
+
+Kafka: `KafkaMetadataLog.apply` (3.3), `KafkaRaftLog.createLog` (4.3), `FileQuorumStateStore`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from kforensics.commands.loading import DirectoryOnDisk
+from kforensics.commands.lost_records import lost_pieces
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.discovery.inputs import FoundInput
+from kforensics.evidence.replica.loader_dirs import FoundDirectory, FoundLogs
+from kforensics.evidence.replica.loader_values import Need
+from kforensics.formats.checkpoint.quorum_state import QuorumState, parse_quorum_state
+from kforensics.protocol.loading.node import FIRST_OF_QUORUM_STATE_1, Refusal
+from kforensics.protocol.loading.starts import METADATA_TOPIC
+from kforensics.protocol.loading.values import LoadOutcome, LoadSettings, Unpredictable
+from kforensics.protocol.loading.versions import loading_rules
+from kforensics.protocol.versions import KafkaVersion
+from kforensics.reconcile.logs.predicted_load import LostRecords, MetadataLoad
+from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
+from kforensics.source.walk import join
+
+METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
+
+
+class MetadataStart(NamedTuple):
+    """A metadata log once it is opened, and why the node does not start where opening it throws."""
+
+    load: MetadataLoad
+    refusal: Refusal | None
+
+
+def start_metadata_log(
+    node: int,
+    number: int,
+    one: FoundInput,
+    log_dirs: Sequence[tuple[int, FoundLogs]],
+    version: KafkaVersion,
+    reads: dict[Path, dict[Need, object]],
+) -> MetadataStart | None:
+    """Open the metadata log of an input.
+
+    Args:
+        node: the input by which its node is named.
+        number: of the input.
+        one: the input.
+        log_dirs: log directories with the numbers of their inputs.
+        version: of the binary.
+        reads: what has been read; more is added.
+
+    Returns:
+        What comes of it; nothing where the input has none.
+    """
+    found = [
+        (log_dir, directory)
+        for at, log_dir in log_dirs
+        if at == number
+        for directory in log_dir.directories
+        if directory.name == METADATA_DIRECTORY
+    ]
+    if not found:
+        return None
+    log_dir, directory = found[0]
+    path = join(log_dir.path, directory.name)
+    folder = one.root / path
+    disk = DirectoryOnDisk(folder, directory.files, read=reads.setdefault(folder, {}))
+    rules = loading_rules(version)
+    outcome = disk.load(
+        clean_shutdown=False, recovery_point=0, log_start_offset=0, settings=LoadSettings(), rules=rules
+    )
+    load = MetadataLoad(
+        node=node,
+        input=number,
+        path=path,
+        log_end_offset=Absent.UNKNOWN,
+        snapshot_end=Absent.NOT_APPLICABLE,
+        lost=LostRecords(),
+    )
+    refusal = _quorum_refusal(one, join(path, "quorum-state"), directory, version)
+    if isinstance(outcome, Unpredictable):
+        return MetadataStart(replace(load, unknown=outcome.reason), refusal)
+    if not isinstance(outcome.failure, Absent):
+        failure = outcome.failure
+        return MetadataStart(load, refusal or Refusal(failure.exception, f"{path}: {failure.message}"))
+    opened, inconsistent = _opened(load, disk, directory, outcome)
+    return MetadataStart(opened, refusal or inconsistent)
+
+
+def _opened(
+    load: MetadataLoad, disk: DirectoryOnDisk, directory: FoundDirectory, outcome: LoadOutcome
+) -> MetadataStart:
+    """The log behind its recovery: dropped for a newer snapshot, or refused where it begins above every snapshot (KAFKA-14240)."""
+    state = outcome.state
+    assert not isinstance(state, Absent)
+    snapshots = _snapshots(directory)
+    first = state.log_start_offset
+    refusal = None
+    if first > 0 and not any(end >= first for end, _ in snapshots):
+        words = "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start offset"
+        refusal = Refusal("IllegalStateException", f"{words} {first}")
+    last_epoch = state.epochs[-1].leader_epoch if state.epochs else 0
+    newest_epoch, newest_end = max(((epoch, end) for end, epoch in snapshots), default=(-1, -1))
+    if (newest_epoch, newest_end) > (last_epoch, state.log_end_offset):
+        return MetadataStart(replace(load, log_end_offset=newest_end, snapshot_end=newest_end), refusal)
+    pieces = lost_pieces(outcome, disk, log_start_offset=first, log_end_offset=Absent.UNKNOWN)
+    return MetadataStart(replace(load, log_end_offset=state.log_end_offset, lost=LostRecords(pieces=pieces)), refusal)
+
+
+def _snapshots(directory: FoundDirectory) -> list[tuple[int, int]]:
+    """End offset and epoch of each snapshot that is whole by its name."""
+    parsed = [parse_file_name(name) for name in directory.files]
+    return [
+        (one.base_offset, one.leader_epoch)
+        for one in parsed
+        if one.kind is FileKind.METADATA_SNAPSHOT
+        and one.suffix is FileSuffix.NONE
+        and isinstance(one.base_offset, int)
+        and isinstance(one.leader_epoch, int)
+    ]
+
+
+def _quorum_refusal(one: FoundInput, path: str, directory: FoundDirectory, version: KafkaVersion) -> Refusal | None:
+    """Why `quorum-state` ends the start."""
+    if "quorum-state" not in directory.files:
+        return None
+    try:
+        state: QuorumState = parse_quorum_state(one.read_small(path))
+    except EvidenceError as error:
+        return Refusal("UncheckedIOException", f"{path}: {error.problem}")
+    except FormatError as error:
+        return Refusal("UncheckedIOException", f"{path}: {error}")
+    if state.data_version and version < FIRST_OF_QUORUM_STATE_1:
+        return Refusal(
+            "IllegalStateException", f"{path}: data_version {state.data_version} is newer than Kafka {version} reads"
+        )
+    return None

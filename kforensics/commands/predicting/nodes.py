@@ -1,0 +1,158 @@
+"""Which log directories are of one node: those that a start would find together, whatever their `meta.properties` say of each other."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kforensics.commands.predicting.version import runs_without_zookeeper
+from kforensics.damage import Absent
+from kforensics.evidence.discovery.inputs import FoundInput, Inputs, belonging_together
+from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_copies
+from kforensics.formats.checkpoint.meta_properties import MetaProperties
+from kforensics.protocol.loading.node import NodeDirectory
+from kforensics.source.walk import join
+
+_NODE_FOLDER = re.compile(r"(broker|controller|kafka|node|server)[-_.]?\d+", re.IGNORECASE)
+"""Folders named like this are of a node each, not disks of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """The log directories that one start finds."""
+
+    members: tuple[tuple[int, FoundInput], ...]
+    """Numbers of inputs, and the inputs."""
+    node_id: int | Absent
+    is_kraft: bool
+
+    @property
+    def first(self) -> int:
+        """The number of its first input, by which documents name it."""
+        return self.members[0][0]
+
+    @property
+    def inputs(self) -> tuple[FoundInput, ...]:
+        """Its inputs."""
+        return tuple(one for _, one in self.members)
+
+    def directories(self) -> tuple[NodeDirectory, ...]:
+        """The statements of each of its log directories about the node."""
+        return tuple(
+            _described(one, log_dir, is_alone=len(self.members) == 1)
+            for _, one in self.members
+            for log_dir in one.log_dirs
+        )
+
+    def empty_folders(self) -> tuple[str, ...]:
+        """Empty folders beside its log directories: each may be the mount point of a disk that is not mounted."""
+        return tuple(
+            entry.name
+            for _, one in self.members
+            if "" not in one.log_dir_paths
+            for entry in one.listings.of("").entries
+            if entry.is_directory
+            and entry.name not in one.log_dir_paths
+            and not one.listings.of(entry.name).entries
+            and not one.listings.of(entry.name).obstacles
+        )
+
+
+def _described(one: FoundInput, log_dir: FoundLogDir, *, is_alone: bool) -> NodeDirectory:
+    path = log_dir.path if is_alone else join(one.described.path, log_dir.path)
+    meta = log_dir.meta
+    if isinstance(meta, Absent):
+        nothing = Absent.UNREADABLE
+        return NodeDirectory(
+            path=path,
+            has_file=meta is not Absent.NOT_WRITTEN,
+            is_readable=False,
+            version=0,
+            node_id=nothing,
+            cluster_id=nothing,
+            directory_id=nothing,
+            has_metadata_log=log_dir.is_metadata_dir,
+        )
+    return NodeDirectory(
+        path=path,
+        has_file=True,
+        is_readable=True,
+        version=meta.version,
+        node_id=meta.node_id,
+        cluster_id=meta.cluster_id,
+        directory_id=meta.directory_id,
+        has_metadata_log=log_dir.is_metadata_dir,
+    )
+
+
+def nodes_of(inputs: Inputs) -> tuple[Inputs, list[Node]]:
+    """The nodes among the inputs.
+
+    Args:
+        inputs: as found, of whatever clusters.
+
+    Returns:
+        The inputs, and the nodes in their order.
+
+    Raises:
+        InputsRefused: the nodes are of several clusters. One node whose directories name several is no reason.
+    """
+    groups: list[list[tuple[int, FoundInput]]] = []
+    for number, one in enumerate(inputs.found):
+        if not one.log_dirs:
+            continue
+        mine = next((group for group in groups if all(_is_same_node(one, other) for _, other in group)), None)
+        if mine is None:
+            groups.append([(number, one)])
+        else:
+            mine.append((number, one))
+    is_mixed = any(len({one.described.cluster_id for _, one in group}) > 1 for group in groups)
+    clusters = {_cluster(group) for group in groups} - set(Absent)
+    if not is_mixed or len(clusters) > 1:
+        inputs = belonging_together(inputs)
+    return inputs, [_node(group) for group in groups]
+
+
+def _cluster(group: Sequence[tuple[int, FoundInput]]) -> object:
+    return next(
+        (one.described.cluster_id for _, one in group if not isinstance(one.described.cluster_id, Absent)),
+        Absent.UNKNOWN,
+    )
+
+
+def _node(group: Sequence[tuple[int, FoundInput]]) -> Node:
+    # The directory of the metadata log is the one that the others are compared with.
+    ids = [one.described.broker_id for _, one in sorted(group, key=lambda each: not _has_metadata_log(each[1]))]
+    node_id = next((known for known in ids if not isinstance(known, Absent)), Absent.UNKNOWN)
+    return Node(tuple(group), node_id, runs_without_zookeeper([one for _, one in group]))
+
+
+def _has_metadata_log(one: FoundInput) -> bool:
+    return any(log_dir.is_metadata_dir for log_dir in one.log_dirs)
+
+
+def _ids(one: FoundInput) -> set[str]:
+    metas = (log_dir.meta for log_dir in one.log_dirs)
+    return {
+        meta.directory_id
+        for meta in metas
+        if isinstance(meta, MetaProperties) and not isinstance(meta.directory_id, Absent)
+    }
+
+
+def _is_same_node(one: FoundInput, other: FoundInput) -> bool:
+    if _has_metadata_log(one) and _has_metadata_log(other):
+        return False
+    # Directories with ids of their own are no copies of each other, whatever they hold.
+    have_own_ids = _ids(one) and _ids(other) and not _ids(one) & _ids(other)
+    pairs = ((mine, theirs) for mine in one.log_dirs for theirs in other.log_dirs)
+    if not have_own_ids and any(are_copies(mine, theirs) and mine.partitions for mine, theirs in pairs):
+        return False
+    mine, theirs = one.described, other.described
+    is_same_id = mine.broker_id == theirs.broker_id and not isinstance(mine.broker_id, Absent)
+    is_same_cluster = mine.cluster_id == theirs.cluster_id and not isinstance(mine.cluster_id, Absent)
+    if is_same_id and is_same_cluster:
+        return True
+    if one.root.parent != other.root.parent or any(_NODE_FOLDER.fullmatch(each.root.name) for each in (one, other)):
+        return False
+    # A node without ZooKeeper has one metadata log: a directory without one lies beside that of its node.
+    return is_same_id or (runs_without_zookeeper([one, other]) and _has_metadata_log(one) != _has_metadata_log(other))

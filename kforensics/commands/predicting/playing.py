@@ -1,0 +1,558 @@
+"""One node through its starts, one after the other, until one ends well or nothing changes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kforensics.commands.loading import DirectoryOnDisk, bytes_scanned
+from kforensics.commands.lost_records import lost_pieces
+from kforensics.commands.predicting.metadata_log import MetadataStart, start_metadata_log
+from kforensics.commands.predicting.nodes import Node
+from kforensics.commands.predicting.retention import find_due_segments
+from kforensics.commands.predicting.settings import Settings
+from kforensics.commands.predicting.surroundings import Surroundings
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.evidence.discovery.inputs import FoundInput
+from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
+from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need, TopicIdFile
+from kforensics.evidence.replica.log_tail import read_log_tail
+from kforensics.protocol.loading.names import (
+    LOG,
+    METADATA_FILE,
+    SWAP,
+    offset_of,
+    padded,
+    partition_of_directory,
+)
+from kforensics.protocol.loading.node import (
+    Fate,
+    HeldLog,
+    Refusal,
+    fates,
+    refuse_identity,
+    refuse_level,
+    refuse_registration,
+)
+from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
+from kforensics.protocol.loading.values import LoadingError, LoadOutcome, LoadSettings, Unpredictable
+from kforensics.protocol.loading.versions import LoadingRules, loading_rules
+from kforensics.protocol.versions import KafkaVersion
+from kforensics.reconcile.logs.predicted_load import (
+    DueSegments,
+    LogState,
+    LostPiece,
+    LostRecords,
+    PredictedLog,
+    PredictedStart,
+)
+from kforensics.source.walk import join
+from kforensics.units import EpochEntry, TopicPartition
+
+MOST_STARTS = 4
+"""Starts that are played at most; a third already changes nothing that the second did not."""
+RETENTION_DELAY_MS = 30_000
+"""After which retention runs first (`log.initial.task.delay.ms`)."""
+ENDINGS = ("-future", "-stray", "-delete")
+
+Reads = dict[Path, dict[Need, object]]
+"""What has been read, by directory: starts of other versions and under other conditions need not read it again."""
+
+
+Outcomes = dict[tuple[object, ...], LoadOutcome | Unpredictable]
+"""Loads that were played, by all that they depend on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """Under which conditions a node is started."""
+
+    version: KafkaVersion
+    now_ms: int
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings that were given with `--set`."""
+    without: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """By input: paths that are taken as not there."""
+    with_marker: bool = False
+    """Every log directory is taken to hold `.kafka_cleanshutdown`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedNode:
+    """The result of the starts of one node."""
+
+    node: Node
+    version: KafkaVersion
+    starts: tuple[PredictedStart, ...]
+    logs: tuple[PredictedLog, ...]
+    metadata_log: MetadataStart | None
+    problems: tuple[Problem, ...]
+    has_unknown_strays: bool
+    """It runs without ZooKeeper, and no metadata say which partitions it is to hold."""
+    missing_directories: frozenset[str]
+    """Ids of directories that it registered last and that are not among its log directories."""
+    empty_folders: tuple[str, ...]
+    """Empty folders beside its log directories."""
+    new_directories: frozenset[str]
+    """Ids of its log directories that it did not register."""
+
+
+@dataclass(slots=True)
+class _Directory:
+    """A directory through the starts."""
+
+    input: int
+    one: FoundInput
+    log_dir: FoundLogs
+    name: str
+    partition: TopicPartition | None
+    disk: DirectoryOnDisk
+    directory_id: str | Absent
+    end: int | Absent | None = None
+    """Where its log ends; None until it is known."""
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """The log directory that it is in."""
+        return self.input, self.log_dir.path
+
+
+def play_node(
+    node: Node,
+    conditions: Conditions,
+    surroundings: Surroundings,
+    reads: Reads,
+    node_count: int,
+    outcomes: Outcomes | None = None,
+) -> PlayedNode:
+    """Start a node as often as it takes.
+
+    Args:
+        node: its log directories.
+        conditions: version, clock, settings, and what is taken as other than it is.
+        surroundings: metadata and settings.
+        reads: what has been read; more is added.
+        node_count: of all nodes among the inputs.
+        outcomes: first loads that were played, where the node is started again and again; more are added.
+    """
+    return _Player(node, conditions, surroundings, reads, node_count, outcomes).play()
+
+
+class _Player:
+    def __init__(
+        self,
+        node: Node,
+        conditions: Conditions,
+        surroundings: Surroundings,
+        reads: Reads,
+        node_count: int,
+        outcomes: Outcomes | None,
+    ) -> None:
+        self._outcomes = outcomes
+        self._node, self._conditions, self._around = node, conditions, surroundings
+        self._node_count = node_count
+        self._rules = loading_rules(conditions.version)
+        self._known = Settings(conditions.settings, surroundings, node.node_id, node_count)
+        self._load_settings: dict[str, LoadSettings] = {}
+        self._problems: list[Problem] = []
+        self._log_dirs: list[tuple[int, FoundLogs]] = []
+        self._directories: list[_Directory] = []
+        self._metadata: MetadataStart | None = None
+        for number, one in node.members:
+            without = conditions.without.get(number, frozenset())
+            ids = {each.path: each.meta for each in one.log_dirs}
+            for log_dir in find_logs(number, one, self._problems, without):
+                self._log_dirs.append((number, log_dir))
+                meta = ids.get(log_dir.path, Absent.UNKNOWN)
+                directory_id = meta if isinstance(meta, Absent) else meta.directory_id
+                for found in log_dir.directories:
+                    if not is_loaded(found.name, self._rules) or not self._is_asked_for(found.name):
+                        continue
+                    folder = one.root / join(log_dir.path, found.name)
+                    disk = DirectoryOnDisk(folder, found.files, read=reads.setdefault(folder, {}))
+                    self._directories.append(
+                        _Directory(number, one, log_dir, found.name, _partition(found.name), disk, directory_id)
+                    )
+            if node.is_kraft and self._metadata is None:
+                self._metadata = start_metadata_log(node.first, number, one, self._log_dirs, conditions.version, reads)
+
+    def _is_asked_for(self, name: str) -> bool:
+        partition = _partition(name)
+        topics, partitions = self._conditions.topics, self._conditions.partitions
+        if not topics and not partitions:
+            return True
+        return partition is not None and (
+            (not topics or partition.topic in topics) and (not partitions or partition.partition in partitions)
+        )
+
+    def play(self) -> PlayedNode:
+        """Starts one after the other, and what each makes of each directory."""
+        starts: list[PredictedStart] = []
+        logs: list[PredictedLog] = []
+        markers = {
+            (number, log_dir.path): log_dir.has_marker or self._conditions.with_marker
+            for number, log_dir in self._log_dirs
+        }
+        refusal = self._refusal()
+        for number in range(1, MOST_STARTS + 1):
+            log_dirs = [
+                LoadedLogDir(_key(place, one.path), markers[place, one.path], _malformed(one, self._rules))
+                for place, one in self._log_dirs
+            ]
+            loads = [self._load(directory, clean=markers[directory.place]) for directory in self._directories]
+            becoming = self._fates()
+            end = start_of(
+                log_dirs,
+                loads,
+                [load for load, fate in zip(loads, becoming, strict=True) if self._is_live(fate)],
+                self._rules,
+            )
+            if Fate.EXITS in becoming and isinstance(end, Start) and end.result is not StartResult.EXITS:
+                name = self._directories[becoming.index(Fate.EXITS)].name
+                end = Start(StartResult.EXITS, "RuntimeException", f"{name}: no topic id in a directory (KAFKA-16814)")
+            if refusal is not None:
+                end = Start(StartResult.EXITS, refusal.exception, refusal.reason)
+            logs += [
+                self._predicted_log(number, directory, load, fate, is_reached=refusal is None)
+                for directory, load, fate in zip(self._directories, loads, becoming, strict=True)
+            ]
+            starts.append(
+                self._predicted_start(number, end, loads, clean=all(markers.values()), is_reached=refusal is None)
+            )
+            is_over = isinstance(end, Unpredictable) or end.result is not StartResult.EXITS
+            if is_over or not self._node.is_kraft or refusal is not None:
+                break
+            had_marker = any(markers.values())
+            markers = dict.fromkeys(markers, False)
+            changed = self._advance(loads)
+            if not had_marker and not changed:
+                break
+        self._note_unreadable()
+        missing, new = self._lost_directories()
+        return PlayedNode(
+            missing_directories=missing,
+            new_directories=new,
+            empty_folders=self._node.empty_folders(),
+            node=self._node,
+            version=self._conditions.version,
+            starts=tuple(starts),
+            logs=tuple(logs),
+            metadata_log=self._metadata,
+            problems=tuple(self._problems),
+            has_unknown_strays=self._node.is_kraft and self._around.assigned is None and bool(self._directories),
+        )
+
+    def _is_live(self, fate: Fate) -> bool:
+        """Whether a directory counts when duplicates are looked for."""
+        return fate is not Fate.STRAY or not self._rules.renames_strays_before_load
+
+    def _refusal(self) -> Refusal | None:
+        """Why no log is loaded at all."""
+        version, node = self._conditions.version, self._node
+        directories = node.directories()
+        refusal = refuse_identity(
+            directories,
+            version,
+            is_kraft=node.is_kraft,
+            node_id=self._around.configured_id(self._node_count),
+        )
+        if refusal is not None or not node.is_kraft:
+            return refusal
+        empty = node.empty_folders()
+        if empty and self._lost_directories()[0]:
+            return Refusal(
+                "RuntimeException" if version >= (3, 7) else "KafkaException",
+                f"No `meta.properties` found in {empty[0]}",
+            )
+        if self._metadata is not None and self._metadata.refusal is not None:
+            return self._metadata.refusal
+        is_controller = any(one.described.kind in {"controller", "combined"} for one in node.inputs)
+        refusal = refuse_level(self._around.level, version, is_controller=is_controller)
+        if refusal is None and self._directories:
+            refusal = refuse_registration(directories, self._around.registered, node.node_id, self._around.level)
+        return refusal
+
+    def _lost_directories(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Ids of directories that the node registered last and that are not here, and of those here that it did not register."""
+        registered = (
+            frozenset()
+            if isinstance(self._node.node_id, Absent)
+            else frozenset(self._around.registered.get(self._node.node_id, ()))
+        )
+        here = {one.directory_id for one in self._node.directories() if not isinstance(one.directory_id, Absent)}
+        return (registered - here, frozenset(here) - registered) if registered else (frozenset(), frozenset())
+
+    def _fates(self) -> list[Fate]:
+        """What becomes of each directory apart from its load."""
+        node_id, assigned = self._node.node_id, self._around.assigned
+        if not self._node.is_kraft or isinstance(node_id, Absent):
+            return [Fate.DELETED if one.name.endswith("-delete") else Fate.KEPT for one in self._directories]
+        if assigned is None:
+            return [
+                Fate.DELETED if one.name.endswith("-delete") else Fate.UNKNOWN if one.partition else Fate.KEPT
+                for one in self._directories
+            ]
+        held = [
+            HeldLog(
+                one.name,
+                _topic_id(one.disk),
+                one.partition.partition if one.partition else -1,
+                next((ending for ending in ENDINGS if one.name.endswith(ending)), ""),
+                one.directory_id,
+            )
+            for one in self._directories
+        ]
+        found = fates(held, assigned, node_id, self._conditions.version)
+        return [fate if one.partition else Fate.KEPT for one, fate in zip(self._directories, found, strict=True)]
+
+    def _load(self, directory: _Directory, *, clean: bool) -> LogLoad:
+        found, disk = directory.log_dir, directory.disk
+        point = _offset(found.recovery_points, directory.partition)
+        start = _offset(found.log_starts, directory.partition)
+        settings = self._settings_of(directory.partition)
+        key = None
+        if self._outcomes is not None and not disk.written and not disk.origins:
+            key = disk.folder, tuple(disk.files.items()), clean, point, start, settings, self._rules
+        outcome = None if self._outcomes is None or key is None else self._outcomes.get(key)
+        if outcome is None:
+            outcome = disk.load(
+                clean_shutdown=clean,
+                recovery_point=point,
+                log_start_offset=start,
+                settings=settings,
+                rules=self._rules,
+            )
+            if self._outcomes is not None and key is not None and not disk.unreadable:
+                self._outcomes[key] = outcome
+        return LogLoad(_key(*directory.place), directory.name, outcome)
+
+    def _settings_of(self, partition: TopicPartition | None) -> LoadSettings:
+        """What loading depends on; Kafka's defaults where nothing is known."""
+        topic = "" if partition is None else partition.topic
+        if topic not in self._load_settings:
+            defaults = LoadSettings()
+            name = (
+                "producer.id.expiration.ms" if self._conditions.version >= (3, 4) else "transactional.id.expiration.ms"
+            )
+            self._load_settings[topic] = LoadSettings(
+                now_ms=self._conditions.now_ms,
+                index_length=self._known.number(topic, "segment.index.bytes", defaults.index_length),
+                index_interval=self._known.number(topic, "index.interval.bytes", defaults.index_interval),
+                producer_expiration_ms=self._known.of_broker(name, self._rules.default_producer_expiration_ms),
+            )
+        return self._load_settings[topic]
+
+    def _due(self, directory: _Directory, outcome: LoadOutcome, fate: Fate) -> DueSegments | Absent:
+        """What retention takes of a log that is served."""
+        if fate is not Fate.KEPT or directory.partition is None or directory.name.endswith(ENDINGS):
+            return Absent.NOT_APPLICABLE
+        return find_due_segments(
+            directory.disk,
+            outcome,
+            self._known.retention(directory.partition.topic),
+            now_ms=self._conditions.now_ms + RETENTION_DELAY_MS,
+            version=self._conditions.version,
+        )
+
+    def _advance(self, loads: Sequence[LogLoad]) -> bool:
+        """Leave each directory as its load left it; whether anything but the same changed."""
+        changed = False
+        for directory, load in zip(self._directories, loads, strict=True):
+            if isinstance(load.outcome, LoadOutcome):
+                changed |= dict(load.outcome.tree) != dict(directory.disk.files)
+                directory.disk = directory.disk.after(load.outcome)
+                if not isinstance(load.outcome.state, Absent):
+                    directory.end = load.outcome.state.log_end_offset
+        return changed
+
+    def _predicted_start(
+        self, number: int, end: Start | Unpredictable, loads: Sequence[LogLoad], *, clean: bool, is_reached: bool
+    ) -> PredictedStart:
+        outcomes = [load.outcome for load in loads if isinstance(load.outcome, LoadOutcome) and is_reached]
+        return PredictedStart(
+            number=number,
+            input=self._node.first,
+            kafka=str(self._conditions.version),
+            result=end.result if isinstance(end, Start) else Absent.UNKNOWN,
+            exception=end.exception if isinstance(end, Start) else Absent.UNKNOWN,
+            reason=end.reason,
+            clean=clean,
+            loads_logs=is_reached,
+            bytes_scanned=sum(bytes_scanned(one) for one in outcomes),
+            logs_scanned=sum(bool(one.scanned) for one in outcomes),
+        )
+
+    def _predicted_log(
+        self, number: int, directory: _Directory, load: LogLoad, fate: Fate, *, is_reached: bool
+    ) -> PredictedLog:
+        partition, before = directory.partition, self._before(directory, load)
+        predicted = PredictedLog(
+            start=number,
+            node=self._node.first,
+            input=directory.input,
+            path=join(directory.log_dir.path, load.name),
+            topic=partition.topic if partition else Absent.NOT_APPLICABLE,
+            partition=partition.partition if partition else Absent.NOT_APPLICABLE,
+            outcome="unknown",
+            exception=Absent.UNKNOWN,
+            message="",
+            fate=fate,
+            is_reached=is_reached,
+            is_unreadable=bool(directory.disk.unreadable),
+            before=before,
+            after=Absent.UNKNOWN,
+            files=(),
+            scanned=(),
+            lost=LostRecords(),
+        )
+        outcome = load.outcome
+        if isinstance(outcome, Unpredictable):
+            return replace(predicted, message=outcome.reason)
+        failure, state = outcome.failure, outcome.state
+        after: LogState | Absent = Absent.NOT_APPLICABLE
+        if not isinstance(state, Absent):
+            after = LogState(
+                log_start_offset=state.log_start_offset,
+                log_end_offset=state.log_end_offset,
+                recovery_point=state.recovery_point,
+                last_stable_offset=state.last_stable_offset,
+                epochs=state.epochs,
+                segments=_segments(outcome.tree),
+            )
+        pieces = lost_pieces(
+            outcome, directory.disk, log_start_offset=before.log_start_offset, log_end_offset=before.log_end_offset
+        )
+        if fate is Fate.DELETED and not load.name.endswith("-delete"):
+            files = directory.disk.files
+            pieces = tuple(LostPiece(name, 0, files[name]) for name in sorted(files) if name.endswith(LOG))
+        return replace(
+            predicted,
+            outcome="loads" if isinstance(failure, Absent) else "fails",
+            exception=failure if isinstance(failure, Absent) else failure.exception,
+            message="" if isinstance(failure, Absent) else failure.message,
+            takes_directory_offline=not isinstance(failure, Absent) and failure.is_io,
+            after=after,
+            due=self._due(directory, outcome, fate),
+            files=outcome.changes,
+            scanned=tuple((one.base_offset, one.length, one.kept_length) for one in outcome.scanned),
+            lost=LostRecords(pieces=pieces),
+        )
+
+    def _before(self, directory: _Directory, load: LogLoad) -> LogState:
+        found = directory.log_dir
+        if directory.end is None:
+            directory.end = _unchanged_end(directory, load.outcome)
+        if directory.end is None:
+            directory.end = _end_before(directory)
+        start = _checkpointed(found.log_starts, directory.partition)
+        segments = _segments(directory.disk.files)
+        return LogState(
+            log_start_offset=max(start, segments[0][0]) if segments and not isinstance(start, Absent) else start,
+            log_end_offset=directory.end,
+            recovery_point=_checkpointed(found.recovery_points, directory.partition),
+            last_stable_offset=Absent.UNKNOWN,
+            epochs=_epochs(directory.disk),
+            segments=segments,
+        )
+
+    def _note_unreadable(self) -> None:
+        for directory in self._directories:
+            folder = join(directory.log_dir.path, directory.name)
+            for name, words in directory.disk.unreadable.items():
+                self._problems.append(Problem(input=directory.input, path=join(folder, name), message=words))
+
+
+def _key(number: int, path: str) -> str:
+    return f"{number}:{path}"
+
+
+def _topic_id(disk: DirectoryOnDisk) -> str | Absent:
+    """The topic id in `partition.metadata`."""
+    if METADATA_FILE not in disk.files:
+        return Absent.NOT_WRITTEN
+    need = Need(METADATA_FILE, Content.PARTITION_METADATA)
+    if need not in disk.read:
+        try:
+            disk.read[need] = read_needed(disk.folder, need)
+        except EvidenceError as error:
+            disk.unreadable[METADATA_FILE] = error.problem
+            return Absent.UNREADABLE
+    found = disk.read[need]
+    return found.topic_id if isinstance(found, TopicIdFile) else Absent.UNREADABLE
+
+
+def _end_before(directory: _Directory) -> int | Absent:
+    """Where the log ends by its last sound batch."""
+    folder = join(directory.log_dir.path, directory.name)
+    logs = [(base, join(folder, name)) for base, name in _named_offsets(directory.disk.files, LOG)]
+    indexes = {base: join(folder, name) for base, name in _named_offsets(directory.disk.files, ".index")}
+    try:
+        tail = read_log_tail(directory.one, logs, indexes)
+    except EvidenceError:
+        return Absent.UNREADABLE
+    return tail if isinstance(tail, Absent) else tail.log_end_offset
+
+
+def _unchanged_end(directory: _Directory, outcome: LoadOutcome | Unpredictable) -> int | None:
+    """Where a log ends that loads unscanned and keeps all of its segments: the load has read it; none where it has to be looked for."""
+    if isinstance(outcome, Unpredictable) or isinstance(outcome.state, Absent) or outcome.scanned:
+        return None
+    logs = _named_offsets(directory.disk.files, LOG)
+    is_plain = all(name == f"{padded(base)}{LOG}" for base, name in logs)
+    if not logs or not is_plain or not directory.disk.files[logs[-1][1]]:
+        return None
+    if any(change.name.endswith((LOG, SWAP)) for change in outcome.changes):
+        return None
+    return outcome.state.log_end_offset
+
+
+def _partition(name: str) -> TopicPartition | None:
+    parsed = partition_of_directory(name)
+    return None if parsed is None else TopicPartition(*parsed)
+
+
+def _malformed(log_dir: FoundLogs, rules: LoadingRules) -> LoadFailure | Absent:
+    """A checkpoint of the wrong shape, which takes the directory offline; since 3.0 a number that is none only resets the offsets."""
+    for read in (log_dir.recovery_points, log_dir.log_starts):
+        if isinstance(read, LoadFailure) and (read.is_io or rules.bad_numbers_are_io):
+            return read
+    return Absent.NOT_APPLICABLE
+
+
+def _checkpointed(read: Mapping[TopicPartition, int] | LoadFailure, partition: TopicPartition | None) -> int | Absent:
+    if isinstance(read, LoadFailure):
+        return Absent.UNREADABLE
+    return Absent.NOT_WRITTEN if partition is None else read.get(partition, Absent.NOT_WRITTEN)
+
+
+def _offset(read: Mapping[TopicPartition, int] | LoadFailure, partition: TopicPartition | None) -> int:
+    value = _checkpointed(read, partition)
+    return 0 if isinstance(value, Absent) else value
+
+
+def _named_offsets(files: Iterable[str], ending: str) -> list[tuple[int, str]]:
+    out = []
+    for name in sorted(files):
+        if name.endswith(ending):
+            try:
+                out.append((offset_of(name), name))
+            except LoadingError:
+                continue
+    return out
+
+
+def _segments(files: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
+    return tuple((base, files[name]) for base, name in _named_offsets(files, LOG))
+
+
+def _epochs(disk: DirectoryOnDisk) -> tuple[EpochEntry, ...] | Absent:
+    """What the epoch file says before the load, which has read it."""
+    need = Need("leader-epoch-checkpoint", Content.EPOCHS)
+    found = disk.written.get(need, disk.read.get(need, Absent.NOT_WRITTEN))
+    if isinstance(found, LoadFailure):
+        return Absent.UNREADABLE
+    return found if isinstance(found, Absent) else tuple(found)  # type: ignore[arg-type]

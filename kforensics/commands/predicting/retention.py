@@ -1,0 +1,112 @@
+"""What retention takes from the logs that have loaded, some 30 seconds after."""
+
+from typing import cast
+
+from kforensics.commands.loading import DirectoryOnDisk
+from kforensics.commands.predicting.settings import Policy
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.evidence.replica.loader_values import Batches, Content, Need
+from kforensics.protocol.loading.names import LOG, TIME_INDEX, offset_of, padded
+from kforensics.protocol.loading.retention import AgedSegment, due_segments
+from kforensics.protocol.loading.values import LoadingError, LoadOutcome
+from kforensics.protocol.versions import KafkaVersion
+from kforensics.reconcile.logs.predicted_load import DueSegments
+
+NO_TIMESTAMP = -1
+
+
+def find_due_segments(
+    disk: DirectoryOnDisk, outcome: LoadOutcome, policy: Policy, *, now_ms: int, version: KafkaVersion
+) -> DueSegments | Absent:
+    """The segments that retention deletes once the high watermark has reached the log end.
+
+    Args:
+        disk: the directory before the load.
+        outcome: of the load.
+        policy: of the topic.
+        now_ms: when it runs.
+        version: of the binary.
+
+    Returns:
+        Which ones; not applicable where none are due, unreadable where their age can't be read.
+    """
+    state = outcome.state
+    if isinstance(state, Absent):
+        return Absent.NOT_APPLICABLE
+    bases = _bases(outcome)
+    ends = [*bases[1:], state.log_end_offset]
+    rules = policy.policy
+    aged: list[AgedSegment] = []
+    for base, end in zip(bases, ends, strict=True):
+        length = outcome.tree[f"{padded(base)}{LOG}"]
+        try:
+            # The walk ends at the first segment that is kept: later ones are not read.
+            timestamp = _timestamp(disk, outcome, base) if length else now_ms
+        except EvidenceError:
+            return Absent.UNREADABLE
+        aged.append(AgedSegment(base, end, length, timestamp))
+        by_time = rules.deletes and rules.retention_ms >= 0 and now_ms - timestamp > rules.retention_ms
+        if not by_time and (not rules.deletes or rules.retention_bytes < 0) and end > state.log_start_offset:
+            aged += [
+                AgedSegment(at, after, outcome.tree[f"{padded(at)}{LOG}"], now_ms)
+                for at, after in zip(bases[len(aged) :], ends[len(aged) :], strict=True)
+            ]
+            break
+    due = due_segments(
+        aged,
+        rules,
+        log_start_offset=state.log_start_offset,
+        high_watermark=state.log_end_offset,
+        now_ms=now_ms,
+        version=version,
+    )
+    if not due:
+        return Absent.NOT_APPLICABLE
+    lengths = {one.base_offset: one.length for one in aged}
+    return DueSegments(
+        base_offsets=tuple(base for base, _ in due),
+        bytes=sum(lengths[base] for base, _ in due),
+        rule=due[-1][1],
+        is_setting_known=policy.is_known,
+        is_whole_log=len(due) == len(bases),
+    )
+
+
+def _bases(outcome: LoadOutcome) -> list[int]:
+    found = []
+    for name in outcome.tree:
+        if name.endswith(LOG):
+            try:
+                base = offset_of(name)
+            except LoadingError:
+                continue
+            if name == f"{padded(base)}{LOG}":
+                found.append(base)
+    return sorted(found)
+
+
+def _timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int) -> int:
+    """The largest timestamp of a segment as its broker knows it; that of its last change where it knows none."""
+    name = f"{padded(base)}{LOG}"
+    origin = disk.origins.get(outcome.origins.get(name, name), outcome.origins.get(name, name))
+    scanned = next((one for one in outcome.scanned if one.base_offset == base), None)
+    largest = NO_TIMESTAMP
+    if scanned is not None:
+        found = cast("Batches | None", disk.read.get(Need(origin, Content.CHECKED_BATCHES)))
+        largest = max(
+            (one.max_timestamp for one in (found.batches if found else ()) if one.position < scanned.kept_length),
+            default=NO_TIMESTAMP,
+        )
+    else:
+        index = outcome.origins.get(f"{padded(base)}{TIME_INDEX}")
+        if index is not None and disk.files.get(index):
+            largest = cast("int", _read(disk, Need(disk.origins.get(index, index), Content.LAST_TIMESTAMP)))
+    return largest if largest >= 0 else cast("int", _read(disk, Need(origin, Content.CHANGED)))
+
+
+def _read(disk: DirectoryOnDisk, need: Need) -> object:
+    if need not in disk.read:
+        disk.read[need] = read_needed(disk.folder, need)
+    return disk.read[need]

@@ -1,0 +1,122 @@
+"""Settings that a start depends on, and where each is known from."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kforensics.commands.predicting.surroundings import BROKER, TOPIC, Surroundings
+from kforensics.damage import Absent
+from kforensics.errors import UsageError
+from kforensics.protocol.loading.retention import NO_LIMIT, RetentionPolicy
+
+WEEK_MS, MINUTE_MS, HOUR_MS = 604_800_000, 60_000, 3_600_000
+_OF_BROKER: dict[str, tuple[tuple[str, int], ...]] = {
+    "retention.ms": (
+        ("log.retention.ms", 1),
+        ("log.retention.minutes", MINUTE_MS),
+        ("log.retention.hours", HOUR_MS),
+    ),
+    "retention.bytes": (("log.retention.bytes", 1),),
+    "cleanup.policy": (("log.cleanup.policy", 1),),
+    "segment.index.bytes": (("log.index.size.max.bytes", 1),),
+    "index.interval.bytes": (("log.index.interval.bytes", 1),),
+}
+"""The settings of brokers that a topic has where it has none of its own, the first that is there; each with its unit."""
+OF_START = frozenset({"producer.id.expiration.ms", "transactional.id.expiration.ms"})
+NAMES = frozenset(_OF_BROKER) | OF_START | {name for names in _OF_BROKER.values() for name, _ in names}
+"""Every setting that what is predicted depends on."""
+COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+class Policy(NamedTuple):
+    """The retention of a topic, and whether it is known rather than Kafka's default."""
+
+    policy: RetentionPolicy
+    is_known: bool
+
+
+def parse_settings(given: Mapping[str, str]) -> Mapping[str, str]:
+    """Check settings that were given by hand.
+
+    Raises:
+        UsageError: one that nothing here depends on, or whose value is no number.
+    """
+    for name, value in given.items():
+        if name not in NAMES:
+            raise UsageError(
+                f"--set {name}: no setting that a prediction depends on; these are: {', '.join(sorted(NAMES))}"
+            )
+        if not name.endswith("cleanup.policy") and not value.lstrip("-").isdecimal():
+            raise UsageError(f"--set {name}={value}: not a whole number")
+    return given
+
+
+class Settings:
+    """The settings of one node: given by hand, of the topic, of the broker, of all brokers, of its file, and Kafka's defaults, in that order."""
+
+    def __init__(self, given: Mapping[str, str], around: Surroundings, node_id: int | Absent, node_count: int) -> None:
+        self._given = given
+        configs = around.state.configs if around.state is not None else {}
+        self._topics: dict[str, dict[str, str]] = {}
+        self._broker: dict[str, str] = {}
+        own: dict[str, str] = {}
+        for (kind, resource, name), change in configs.items():
+            if change.value is None:
+                continue
+            if kind == TOPIC:
+                self._topics.setdefault(resource, {})[name] = change.value
+            elif kind == BROKER and resource == "":
+                self._broker[name] = change.value
+            elif kind == BROKER and resource == str(node_id):
+                own[name] = change.value
+        self._broker |= own
+        properties = list(around.properties.values())
+        mine = [one for one in properties if node_id_of(one) == str(node_id)]
+        # A file without an id is the node's where both are alone.
+        self._file = mine[0] if mine else properties[0] if node_count == 1 and len(properties) == 1 else {}
+        self.is_file_known = bool(self._file)
+
+    def of_topic(self, topic: str, name: str) -> tuple[str | None, bool]:
+        """A setting of a topic, none where it has Kafka's default; and whether it is known.
+
+        Args:
+            topic: its name.
+            name: of the setting, as topics have it.
+        """
+        own = self._topics.get(topic, {})
+        for source in (self._given, own):
+            if name in source:
+                return source[name], True
+        for source in (self._given, self._broker, self._file):
+            for of_broker, unit in _OF_BROKER[name]:
+                if of_broker in source:
+                    value = source[of_broker]
+                    return (str(int(value) * unit) if unit != 1 else value), True
+        return None, self.is_file_known
+
+    def number(self, topic: str, name: str, default: int) -> int:
+        """A whole number; Kafka's default where it is not known or none."""
+        value, _ = self.of_topic(topic, name)
+        return int(value) if value is not None and value.lstrip("-").isdecimal() else default
+
+    def of_broker(self, name: str, default: int) -> int:
+        """A whole number that only brokers have."""
+        value = next((one[name] for one in (self._given, self._broker, self._file) if name in one), "")
+        return int(value) if value.lstrip("-").isdecimal() else default
+
+    def retention(self, topic: str) -> Policy:
+        """The retention of a topic."""
+        cleanup, is_cleanup_known = self.of_topic(topic, "cleanup.policy")
+        if cleanup is None:
+            cleanup = "compact" if topic in COMPACTED else "delete"
+        _, is_time_known = self.of_topic(topic, "retention.ms")
+        policy = RetentionPolicy(
+            retention_ms=self.number(topic, "retention.ms", WEEK_MS),
+            retention_bytes=self.number(topic, "retention.bytes", NO_LIMIT),
+            deletes="delete" in cleanup,
+        )
+        return Policy(policy, is_known=is_time_known and (is_cleanup_known or topic not in COMPACTED))
+
+
+def node_id_of(properties: Mapping[str, str]) -> str:
+    """The id that a `server.properties` gives its node."""
+    return properties.get("node.id", properties.get("broker.id", ""))

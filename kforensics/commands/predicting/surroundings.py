@@ -1,0 +1,106 @@
+"""What a start depends on beside the logs: the metadata that the controllers hold, and the settings that are known."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from kforensics.damage import Absent, Gravity
+from kforensics.errors import EvidenceError
+from kforensics.evidence.broker_logs import LogFile
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
+from kforensics.evidence.discovery.log_dirs import SMALL_FILE_LIMIT
+from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
+from kforensics.evidence.metadata.state import MetadataState
+from kforensics.evidence.model import Problem
+from kforensics.formats.checkpoint.meta_properties import parse_properties
+from kforensics.protocol.loading.node import Assignment
+from kforensics.source.mapped import open_evidence
+from kforensics.source.naming import FileKind
+from kforensics.source.walk import FoundFile
+
+TOPIC, BROKER = 2, 4
+"""Resource types of configurations."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The newest metadata log among the inputs, server logs, and `server.properties` by the input that holds each."""
+
+    history: MetadataHistory | None
+    log_files: tuple[LogFile, ...]
+    properties: Mapping[int, Mapping[str, str]]
+    is_of_one_moment: bool = True
+    """No node is among the inputs twice: metadata of one moment say nothing of a node at another."""
+
+    @cached_property
+    def state(self) -> MetadataState | None:
+        """The metadata at the end of the newest log; none where there is none, or where part of it can't be read."""
+        history = self.history
+        if history is None or history.gaps or history.problems or not self.is_of_one_moment:
+            return None
+        return None if any(damage.gravity is Gravity.DAMAGE for _, damage in history.damage) else history.latest()
+
+    @cached_property
+    def assigned(self) -> Mapping[tuple[str, int], Assignment] | None:
+        """Every partition of the metadata, by topic id and partition; none where they are not known."""
+        if self.state is None:
+            return None
+        return {
+            key: Assignment(tuple(one.replicas), tuple(one.directories)) for key, one in self.state.partitions.items()
+        }
+
+    @cached_property
+    def registered(self) -> Mapping[int, Sequence[str]]:
+        """The directory ids that each broker registered last."""
+        return {} if self.state is None else {key: one.log_dirs for key, one in self.state.brokers.items()}
+
+    @property
+    def level(self) -> int | Absent:
+        """The feature level of metadata.version."""
+        return Absent.UNKNOWN if self.state is None else self.state.metadata_version
+
+    def configured_id(self, node_count: int) -> int | None:
+        """The id that the only `server.properties` gives the only node."""
+        if node_count != 1 or len(self.properties) != 1:
+            return None
+        (settings,) = self.properties.values()
+        value = settings.get("node.id", settings.get("broker.id", ""))
+        return int(value) if value.isdecimal() and len(value) < 10 else None
+
+
+def look_around(
+    inputs: Inputs, log_files: Sequence[LogFile], problems: list[Problem], *, is_of_one_moment: bool = True
+) -> Surroundings:
+    """Read the newest metadata log and the settings among the inputs.
+
+    Args:
+        inputs: all.
+        log_files: server logs among them.
+        problems: what can't be read is added here.
+        is_of_one_moment: no node is among the inputs twice.
+    """
+    histories: list[MetadataHistory] = []
+    for files in find_metadata_logs(inputs):
+        histories.append(read_metadata_log(files))
+        newest = newest_log(histories)
+        histories = [one if one is newest else one.without_partitions() for one in histories]
+    return Surroundings(newest_log(histories), tuple(log_files), _properties(inputs, problems), is_of_one_moment)
+
+
+def _properties(inputs: Inputs, problems: list[Problem]) -> dict[int, dict[str, str]]:
+    found: dict[int, dict[str, str]] = {}
+    for number, one in enumerate(inputs.found):
+        if one.described.kind not in {"log-files", FileKind.SERVER_PROPERTIES.value}:
+            continue
+        for item in one.walk():
+            if not isinstance(item, FoundFile) or item.name.kind is not FileKind.SERVER_PROPERTIES:
+                continue
+            path = one.root if item.path == WHOLE_INPUT else one.root / item.path
+            try:
+                with open_evidence(path) as file:
+                    text = file.read_all(SMALL_FILE_LIMIT)
+            except EvidenceError as error:
+                problems.append(Problem(input=number, path=item.path, message=error.problem))
+                continue
+            found.setdefault(number, {}).update({entry.key: entry.value.strip() for entry in parse_properties(text)})
+    return found

@@ -1,0 +1,141 @@
+"""Which version of Kafka is started: as given, else as the node's log says, else as it registered itself, else any that the files allow."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.errors import UsageError
+from kforensics.evidence.broker_logs import LogFile
+from kforensics.evidence.discovery.inputs import FoundInput
+from kforensics.evidence.metadata.log import MetadataHistory
+from kforensics.evidence.metadata.state import METADATA_VERSION
+from kforensics.formats.checkpoint.meta_properties import MetaProperties
+from kforensics.formats.log_lines.event import LogEventKind
+from kforensics.protocol.loading.versions import FIRST_NOT_MODELLED, OLDEST_MODELLED, distinct_rules, loading_rules
+from kforensics.protocol.versions import KafkaVersion, least_version_of_level, parse_version
+
+FIRST_WITHOUT_ZOOKEEPER = KafkaVersion(4, 0)
+NEWEST_WITH_ZOOKEEPER = KafkaVersion(3, 9)
+RANK = {"given": 0, "server-log": 1, "metadata-log": 2, "assumed": 3}
+"""The sources of a version, the surest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVersion:
+    """The version that a node is started with, as far as it is known."""
+
+    version: KafkaVersion
+    source: str
+    """A key of `RANK`."""
+    others: tuple[KafkaVersion, ...] = ()
+    """Other versions that the evidence allows, one for each set of rules."""
+
+
+def given_version(text: str) -> NodeVersion:
+    """The version of `--kafka`.
+
+    Raises:
+        UsageError: no version, or one that is not modelled.
+    """
+    try:
+        version = parse_version(text)
+        loading_rules(version)
+    except ValueError as error:
+        raise UsageError(f"--kafka {text}: {error}") from error
+    return NodeVersion(version, "given")
+
+
+def version_of_node(
+    members: Sequence[FoundInput],
+    node_id: int | Absent,
+    *,
+    is_kraft: bool,
+    log_files: Sequence[LogFile],
+    history: MetadataHistory | None,
+    is_alone: bool,
+) -> NodeVersion:
+    """The version of a node by the evidence.
+
+    Args:
+        members: the inputs that hold its log directories.
+        node_id: its id.
+        is_kraft: it runs without ZooKeeper.
+        log_files: server logs among the inputs.
+        history: the newest metadata log among the inputs.
+        is_alone: no other node is among the inputs: a log whose lines name no node is its own.
+
+    Raises:
+        UsageError: the evidence names a version that is not modelled.
+    """
+    logged = _logged(log_files, node_id, is_alone=is_alone)
+    if logged is not None:
+        _check(logged, f"the log of node {node_id} names it")
+        return NodeVersion(logged, "server-log")
+    registered = _registered(history, node_id)
+    if registered is not None and OLDEST_MODELLED <= registered < FIRST_NOT_MODELLED:
+        release = {registered, *(one for one in distinct_rules() if one[:2] == registered[:2])}
+        newest = max(release)
+        return NodeVersion(newest, "metadata-log", tuple(sorted(release - {newest})))
+    floor = _floor(members, history)
+    if floor >= FIRST_NOT_MODELLED:
+        _check(floor, "the metadata.version of the cluster demands it")
+    ceiling = FIRST_NOT_MODELLED if is_kraft else FIRST_WITHOUT_ZOOKEEPER
+    possible = [one for one in distinct_rules() if one < ceiling]
+    # The rules of a release hold until the next that differs: the last one at or below the floor is possible, too.
+    first = max((at for at, one in enumerate(possible) if one <= floor), default=0)
+    allowed = possible[first:]
+    newest = max(allowed)
+    shown = newest if is_kraft else NEWEST_WITH_ZOOKEEPER
+    return NodeVersion(shown, "assumed", tuple(one for one in allowed if one != newest))
+
+
+def _check(version: KafkaVersion, why: str) -> None:
+    try:
+        loading_rules(version)
+    except ValueError as error:
+        raise UsageError(f"Kafka {version} ({why}): {error}; --kafka plays another version") from error
+
+
+def _logged(log_files: Sequence[LogFile], node_id: int | Absent, *, is_alone: bool) -> KafkaVersion | None:
+    """The version that the node's log names last."""
+    named: list[tuple[int, int, KafkaVersion]] = []
+    for at, file in enumerate(log_files):
+        if file.node_id != node_id and not (is_alone and isinstance(file.node_id, Absent)):
+            continue
+        for event in file.events:
+            text = event.fields.get("version")
+            if event.kind is LogEventKind.VERSION and isinstance(text, str):
+                time = event.time_ms if isinstance(event.time_ms, int) else 0
+                named.append((time, at, parse_version(text)))
+    return max(named, key=lambda one: one[:2])[2] if named else None
+
+
+def _registered(history: MetadataHistory | None, node_id: int | Absent) -> KafkaVersion | None:
+    """The release whose newest metadata.version the node's last registration says it supports."""
+    if history is None or isinstance(node_id, Absent):
+        return None
+    said = [one.newest_metadata_version for one in history.brokers.get(node_id, ())[-1:]]
+    said += [one.newest_metadata_version for one in history.controllers.get(node_id, ())[-1:]]
+    levels = [level for level in said if not isinstance(level, Absent)]
+    return least_version_of_level(max(levels)) if levels else None
+
+
+def _floor(members: Sequence[FoundInput], history: MetadataHistory | None) -> KafkaVersion:
+    """The release that no broker of these files is older than."""
+    floors = [KafkaVersion(0, 8)]
+    floors += [
+        KafkaVersion(*log_dir.version_floor[0])
+        for one in members
+        for log_dir in one.log_dirs
+        if log_dir.version_floor[0]
+    ]
+    levels = [change.level for change in history.features if change.name == METADATA_VERSION] if history else []
+    least = least_version_of_level(levels[-1]) if levels else None
+    return max([*floors, least] if least is not None else floors)
+
+
+def runs_without_zookeeper(members: Sequence[FoundInput]) -> bool:
+    """Whether a node runs without ZooKeeper: by a meta.properties of version 1, or a metadata log."""
+    log_dirs = [log_dir for one in members for log_dir in one.log_dirs]
+    versions = {log_dir.meta.version for log_dir in log_dirs if isinstance(log_dir.meta, MetaProperties)}
+    return 1 in versions or any(log_dir.is_metadata_dir for log_dir in log_dirs)

@@ -1,0 +1,253 @@
+"""Whether a node starts apart from its logs: identity, metadata log, feature levels, registration, and which directories are strays.
+
+Rules by version: `MetaPropertiesEnsemble.verify` (3.7), `BrokerMetadataCheckpoint` (2.4 to 3.6), `KafkaMetadataLog`, `LogManager.isStrayKraftReplica`
+(3.7.1) and `BrokerMetadataPublisher.findStrayPartitions` (3.0 to 3.7.0).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, least_version_of_level
+
+RESERVED_DIRECTORIES = frozenset({"AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"})
+LEVEL_OF_DIRECTORY_IDS = 17
+"""metadata.version 3.7-IV2: registrations name directory ids (KIP-858)."""
+LEAST_LEVEL_OF_4 = 7
+"""metadata.version 3.3-IV3, the oldest that 4.x reads."""
+_KNOWN_LEVELS = {(3, 7): 20, (3, 8): 21, (3, 9): 23, (4, 0): 26, (4, 1): 29, (4, 3): 31}
+"""The newest level that a release reads, where it reads more than its own last one (`MetadataVersion`)."""
+FIRST_OF_QUORUM_STATE_1 = KafkaVersion(3, 8)
+"""The first release that reads `quorum-state` of data version 1 (KIP-853)."""
+
+
+class NodeDirectory(NamedTuple):
+    """The statements of a log directory about its node."""
+
+    path: str
+    has_file: bool
+    """Whether it has a `meta.properties`."""
+    is_readable: bool
+    version: int
+    node_id: int | Absent
+    cluster_id: str | Absent
+    directory_id: str | Absent
+    has_metadata_log: bool
+
+
+class Refusal(NamedTuple):
+    """The reason why a node does not start; it has changed no log then."""
+
+    exception: str
+    reason: str
+
+
+class Fate(StrEnum):
+    """The fate of a partition directory at a start, apart from how its log loads."""
+
+    KEPT = "kept"
+    STRAY = "stray"
+    """Renamed to `-stray`; never served, never deleted by the broker."""
+    DELETED = "deleted"
+    PROMOTED = "promoted"
+    """A `-future` directory that becomes the partition's log (KAFKA-16082)."""
+    EXITS = "exits"
+    """The broker exits on it (3.7.0, KAFKA-16814)."""
+    UNKNOWN = "unknown"
+
+
+class Assignment(NamedTuple):
+    """The assignment of partitions by the metadata: by topic id and partition."""
+
+    replicas: tuple[int, ...]
+    directories: tuple[str, ...]
+
+
+class HeldLog(NamedTuple):
+    """A directory as the search for strays sees it."""
+
+    path: str
+    topic_id: str | Absent
+    """Absent where it has no readable `partition.metadata`."""
+    partition: int
+    ending: str
+    """`-future`, `-stray`, `-delete`, or nothing."""
+    directory_id: str | Absent
+
+
+def refuse_identity(
+    directories: Sequence[NodeDirectory], version: KafkaVersion, *, is_kraft: bool, node_id: int | None = None
+) -> Refusal | None:
+    """Judge the `meta.properties` of a node's log directories as a start does.
+
+    Args:
+        directories: all of the node, in the order of its settings.
+        version: of the binary.
+        is_kraft: the node runs without ZooKeeper.
+        node_id: that of `server.properties`, where it is known.
+
+    Returns:
+        Why the node does not start; nothing where its identity is in order.
+    """
+    is_ensemble = version >= (3, 7)
+    usual = "RuntimeException" if is_ensemble else "KafkaException"
+    quorum = [one.path for one in directories if one.has_metadata_log]
+    if len(quorum) > 1:
+        return Refusal("KafkaException", f"Found unexpected metadata location in data directory {quorum[1]}")
+    if is_kraft:
+        for one in directories:
+            if not one.has_file:
+                return Refusal(usual, f"No `meta.properties` found in {one.path or '.'}")
+            if not one.is_readable and one.has_metadata_log:
+                return Refusal(
+                    usual, f"Error while reading meta.properties in metadata log directory {one.path or '.'}"
+                )
+    known = [one for one in directories if one.has_file and one.is_readable]
+    for one in known:
+        if one.version not in ({0, 1} if is_ensemble and is_kraft else {1 if is_kraft else 0}):
+            return Refusal(usual, f"Found unexpected version {one.version} in meta.properties of {one.path or '.'}")
+    return _mismatch(known, version, is_kraft=is_kraft, node_id=node_id)
+
+
+def _mismatch(
+    known: Sequence[NodeDirectory], version: KafkaVersion, *, is_kraft: bool, node_id: int | None
+) -> Refusal | None:
+    is_ensemble = version >= (3, 7)
+    clusters = [one for one in known if not isinstance(one.cluster_id, Absent)]
+    for one in clusters[1:]:
+        if one.cluster_id != clusters[0].cluster_id and version >= (2, 4):
+            words = f"Invalid cluster.id in: {one.path}. Expected {clusters[0].cluster_id}, but read {one.cluster_id}"
+            return Refusal("RuntimeException", words) if is_ensemble else _inconsistent(one)
+    expected = node_id
+    for one in known:
+        if isinstance(one.node_id, Absent):
+            continue
+        if expected is not None and one.node_id != expected:
+            words = f"Stored node id {one.node_id} doesn't match previous node id {expected} in {one.path or '.'}"
+            return Refusal("RuntimeException", words) if is_ensemble else _inconsistent(one)
+        expected = one.node_id
+    return _directory_ids(known) if is_ensemble and is_kraft else None
+
+
+def _inconsistent(one: NodeDirectory) -> Refusal:
+    return Refusal(
+        "InconsistentBrokerMetadataException", f"BrokerMetadata is not consistent across log.dirs: {one.path}"
+    )
+
+
+def _directory_ids(known: Iterable[NodeDirectory]) -> Refusal | None:
+    seen: dict[str, str] = {}
+    for one in known:
+        if isinstance(one.directory_id, Absent):
+            continue
+        if one.directory_id in RESERVED_DIRECTORIES:
+            return Refusal("RuntimeException", f"Invalid reserved directory ID {one.directory_id} in {one.path or '.'}")
+        if one.directory_id in seen:
+            words = f"Duplicate directory ID {one.directory_id} found. It was the ID of {seen[one.directory_id]}, but also of {one.path}"
+            return Refusal("RuntimeException", words)
+        seen[one.directory_id] = one.path
+    return None
+
+
+def newest_level(version: KafkaVersion) -> int:
+    """The newest metadata.version that a release reads."""
+    known = _KNOWN_LEVELS.get((version.major, version.minor))
+    if known is not None:
+        return known
+    levels = [level for level in METADATA_VERSION_LEVELS if (least_version_of_level(level) or (0, 0)) <= version]
+    return max(levels, default=0)
+
+
+def refuse_level(level: int | Absent, version: KafkaVersion, *, is_controller: bool) -> Refusal | None:
+    """Judge the cluster's metadata.version by the release that is started.
+
+    Args:
+        level: its feature level.
+        version: of the binary.
+        is_controller: the node reads the log as a controller; a broker is refused at its registration.
+    """
+    if isinstance(level, Absent) or level < 1:
+        return None
+    least = LEAST_LEVEL_OF_4 if version >= (4, 0) else 1
+    if least <= level <= newest_level(version):
+        return None
+    name = METADATA_VERSION_LEVELS.get(level, "newer")
+    if is_controller:
+        words = f"Tried to apply metadata.version {level} ({name}), but Kafka {version} supports {least} to {newest_level(version)}"
+        return Refusal("IllegalStateException", words)
+    words = (
+        f"Unable to register because the broker does not support finalized version {level} ({name}) of metadata.version"
+    )
+    return Refusal("UnsupportedVersionException", words)
+
+
+def refuse_registration(
+    directories: Iterable[NodeDirectory],
+    registered: Mapping[int, Sequence[str]],
+    node_id: int | Absent,
+    level: int | Absent,
+) -> Refusal | None:
+    """Judge whether the controller lets a broker register its directories (metadata.version 3.7-IV2).
+
+    Args:
+        directories: of the broker.
+        registered: the directory ids of each registered broker.
+        node_id: of the broker.
+        level: of metadata.version.
+    """
+    if isinstance(level, Absent) or level < LEVEL_OF_DIRECTORY_IDS:
+        return None
+    for one in directories:
+        for other, ids in registered.items():
+            if other != node_id and one.directory_id in ids:
+                words = f"Broker {other} is already registered with directory {one.directory_id} ({one.path or '.'})"
+                return Refusal("InvalidRegistrationException", words)
+    return None
+
+
+def fates(
+    held: Sequence[HeldLog], assigned: Mapping[tuple[str, int], Assignment], node_id: int, version: KafkaVersion
+) -> list[Fate]:
+    """Decide what a broker without ZooKeeper does to directories that the metadata do not assign to it.
+
+    Args:
+        held: partition directories of the broker, the metadata log's left out.
+        assigned: every partition that exists, by topic id and partition.
+        node_id: of the broker.
+        version: of the binary.
+
+    Returns:
+        One for each directory, in their order.
+    """
+    without_id = [one for one in held if isinstance(one.topic_id, Absent) and one.ending in {"", "-future"}]
+    return [_fate(one, assigned, node_id, version, is_any_without_id=bool(without_id)) for one in held]
+
+
+def _fate(
+    one: HeldLog,
+    assigned: Mapping[tuple[str, int], Assignment],
+    node_id: int,
+    version: KafkaVersion,
+    *,
+    is_any_without_id: bool,
+) -> Fate:
+    if one.ending == "-delete":
+        return Fate.DELETED
+    if one.ending == "-stray":
+        return Fate.KEPT
+    place = None if isinstance(one.topic_id, Absent) else assigned.get((one.topic_id, one.partition))
+    is_stray = place is None or node_id not in place.replicas
+    if version < (3, 7):
+        # An exception at the first log without a topic id ends the search: no stray is deleted then.
+        return Fate.DELETED if is_stray and not is_any_without_id and one.ending == "" else Fate.KEPT
+    if version < (3, 7, 1):
+        if is_any_without_id and one.ending == "":
+            return Fate.EXITS if isinstance(one.topic_id, Absent) else Fate.KEPT
+        return Fate.STRAY if is_stray and one.ending == "" else Fate.KEPT
+    if is_stray:
+        return Fate.STRAY
+    if one.ending == "-future" and place is not None:
+        own = place.directories[place.replicas.index(node_id)] if place.directories else Absent.UNKNOWN
+        return Fate.PROMOTED if own == one.directory_id else Fate.KEPT
+    return Fate.KEPT

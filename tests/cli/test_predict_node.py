@@ -1,0 +1,213 @@
+"""`kforensics predict` on whole nodes: identity, strays, the metadata log, levels and versions, on recorded directories that were edited."""
+
+import json
+import shutil
+
+import pytest
+
+from kforensics.cli.app import run
+from kforensics.errors import EvidenceUnreadable
+from kforensics.evidence.replica.loader_reader import read_needed
+
+LOG = "00000000000000000000.log"
+
+
+@pytest.fixture
+def node(fixtures, tmp_path):
+    """One recorded broker whose partitions lie in two log directories, the metadata log in the first."""
+    root = tmp_path / "broker"
+    shutil.copytree(fixtures / "unclean-election" / "broker-1", root / "data-0")
+    for path in [root, *root.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    second = root / "data-1"
+    second.mkdir()
+    meta = (root / "data-0" / "meta.properties").read_text()
+    (second / "meta.properties").write_text(edited(meta, "directory.id", "B" * 22))
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint", "log-start-offset-checkpoint"):
+        shutil.copy(root / "data-0" / name, second / name)
+    (root / "data-0" / "orders-1").rename(second / "orders-1")
+    for one in (root / "data-0", second):
+        (one / ".kafka_cleanshutdown").write_text("")
+    return root
+
+
+def edited(text, key, value):
+    return "".join(f"{key}={value}\n" if line.startswith(f"{key}=") else f"{line}\n" for line in text.splitlines())
+
+
+def edit(path, key, value):
+    path.write_text(edited(path.read_text(), key, value))
+
+
+def predict(capsys, *arguments):
+    code = run(["predict", *map(str, arguments), "--format", "json"])
+    out = capsys.readouterr()
+    assert out.err == "" or code == 3, out.err
+    return json.loads(out.out), code
+
+
+def test_two_log_directories_are_one_node_whose_version_its_registration_shows(node, capsys):
+    document, _ = predict(capsys, node)
+
+    assert (document["kafka"], document["kafka_source"], document["versions"]) == ("4.1.0", "metadata-log", [])
+    assert [(start["outcome"], start["loads_logs"]) for start in document["starts"]] == [("starts", True)]
+    assert {log["becomes"] for log in document["logs"]} == {"kept"}
+    assert [one["records_lost"] for one in document["metadata_logs"]] == [0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("cluster.id", "another", "Invalid cluster.id"),
+        ("node.id", "7", "doesn't match previous node id 1"),
+    ],
+)
+def test_directories_that_name_several_nodes_end_the_start_and_change_nothing(node, capsys, key, value, words):
+    edit(node / "data-1" / "meta.properties", key, value)
+
+    document, code = predict(capsys, node)
+
+    (start,) = document["starts"]
+    assert (code, start["outcome"], start["loads_logs"], start["clean"]) == (1, "exits", False, True)
+    assert words in start["reason"]
+    assert document["answer"]["state"] == "will-not-start"
+    assert "no file of a log changes" in document["answer"]["headline"]
+
+
+def test_a_cloned_disk_ends_the_start(node, capsys):
+    shutil.copy(node / "data-0" / "meta.properties", node / "data-1" / "meta.properties")
+
+    document, code = predict(capsys, node)
+
+    assert code == 1
+    assert "Duplicate directory ID" in document["starts"][0]["reason"]
+
+
+def test_an_empty_folder_beside_the_log_directories_may_be_a_disk_that_is_not_mounted(node, capsys):
+    shutil.rmtree(node / "data-1")
+    (node / "data-1").mkdir()
+    document, code = predict(capsys, node)
+    assert (code, document["answer"]["state"], document["starts"][0]["outcome"]) == (3, "unknown", "starts")
+    assert any("a disk is not mounted" in line for line in document["answer"]["unknown"])
+
+    (node / "data-1").rmdir()
+    document, _ = predict(capsys, node)
+    assert not any("a disk is not mounted" in line for line in document["answer"]["unknown"])
+
+
+def test_directories_that_no_metadata_assign_become_strays_and_earlier_versions_delete_them(node, capsys):
+    metadata = node / "data-1" / "orders-1" / "partition.metadata"
+    metadata.write_text("version: 0\ntopic_id: Zn7nXw1aQ6uO0t0zMfDkyw")
+
+    document, _ = predict(capsys, node)
+    log = next(log for log in document["logs"] if log["path"].endswith("orders-1"))
+    assert (log["becomes"], log["records_lost"]) == ("stray", 0)
+    assert "renamed to -stray" in document["answer"]["headline"]
+
+    shutil.rmtree(node / "data-0" / "__cluster_metadata-0")
+    document, code = predict(capsys, node, "--kafka", "4.1.0")
+    assert {log["becomes"] for log in document["logs"]} == {"unknown"}
+    assert (code, document["answer"]["state"]) != (0, "starts-unchanged")
+    assert any("no metadata log" in line for line in document["answer"]["unknown"])
+
+
+def test_a_version_below_the_level_of_the_cluster_is_refused(node, capsys):
+    document, code = predict(capsys, node, "--kafka", "3.9.1")
+
+    assert code == 1
+    assert "metadata.version" in document["starts"][0]["reason"]
+    assert document["starts"][0]["loads_logs"] is False
+
+
+def test_a_metadata_log_is_read_whole_after_a_clean_stop_too(node, capsys):
+    log = node / "data-0" / "__cluster_metadata-0" / LOG
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 8
+    log.write_bytes(data)
+
+    document, code = predict(capsys, node, "--kafka", "4.1.0")
+
+    (metadata,) = document["metadata_logs"]
+    assert metadata["records_lost"] > 0
+    assert metadata["held_by"] == []
+    assert (code, document["answer"]["state"]) == (1, "loses")
+    assert "metadata log is truncated" in document["answer"]["headline"]
+
+
+def test_the_server_log_names_the_version(node, tmp_path, capsys):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "server.log").write_text(
+        "[2026-11-20 10:00:00,000] INFO [BrokerServer id=1] Transition from SHUTDOWN to STARTING (kafka.server.BrokerServer)\n"
+        "[2026-11-20 10:00:00,100] INFO Kafka version: 4.0.0 (org.apache.kafka.common.utils.AppInfoParser)\n"
+    )
+
+    document, _ = predict(capsys, node, logs)
+
+    assert (document["kafka"], document["kafka_source"]) == ("4.0.0", "server-log")
+
+
+def test_a_file_that_can_not_be_read_here_leaves_the_start_unknown(node, monkeypatch, capsys):
+    def read(folder, need):
+        if folder.name == "orders-1" and need.file == "leader-epoch-checkpoint":
+            raise EvidenceUnreadable("leader-epoch-checkpoint", "Input/output error")
+        return read_needed(folder, need)
+
+    monkeypatch.setattr("kforensics.commands.loading.read_needed", read)
+
+    document, code = predict(capsys, node)
+
+    log = next(log for log in document["logs"] if log["path"].endswith("orders-1"))
+    assert (code, document["answer"]["state"], log["exception"]) == (3, "unknown", "KafkaStorageException")
+    assert [problem["path"] for problem in document["problems"]] == ["data-1/orders-1/leader-epoch-checkpoint"]
+    assert any("where the broker can read what can't be read here" in line for line in document["answer"]["unknown"])
+
+
+DAY_MS = 86_400_000
+
+
+def test_retention_by_settings_that_are_known_is_in_the_headline_and_by_defaults_among_what_is_not_known(node, capsys):
+    # A marker beside indexes that are not trimmed would have their zeros read as times (KAFKA-10207).
+    for marker in node.glob("*/.kafka_cleanshutdown"):
+        marker.unlink()
+    recorded = 1_795_000_000_000
+    late = ["--now", str(recorded + 400 * DAY_MS)]
+    document, _ = predict(capsys, node, *late)
+    due = [log["retention"] for log in document["logs"]]
+    assert any(one.get("known") is False for one in due)
+    assert "retention deletes" not in document["answer"]["headline"]
+    assert any("by Kafka's defaults" in line for line in document["answer"]["unknown"])
+
+    document, _ = predict(capsys, node, *late, "--set", "log.retention.ms=86400000")
+    whole = [log["retention"] for log in document["logs"] if log["retention"].get("whole_log")]
+    assert whole
+    assert all(one["known"] and one["rule"] == "time" for one in whole)
+    assert "retention deletes" in document["answer"]["headline"]
+
+    document, _ = predict(capsys, node, *late, "--set", "retention.ms=-1")
+    assert {str(log["retention"]) for log in document["logs"]} == {"{'absent': 'not-applicable'}"}
+    document, _ = predict(capsys, node, "--now", str(recorded))
+    assert not any("segments" in log["retention"] for log in document["logs"])
+
+
+@pytest.mark.parametrize("given", ["retention.ms", "no.such.setting=1", "retention.ms=long", "=3"])
+def test_settings_that_nothing_depends_on_are_refused(node, capsys, given):
+    assert run(["predict", str(node), "--set", given]) == 2
+    assert "--set" in capsys.readouterr().err
+
+
+def test_settings_of_a_server_properties_among_the_inputs_count(node, tmp_path, capsys):
+    file = tmp_path / "server.properties"
+    file.write_text("node.id=1\nlog.index.size.max.bytes=131072\nlog.retention.hours=-1\n")
+
+    document, _ = predict(capsys, node, file, "--now", "2030-01-01T00:00:00Z")
+
+    log = next(log for log in document["logs"] if log["path"].endswith("orders-0"))
+    sizes = {one["name"]: one["to_bytes"] for one in log["files"]}
+    assert sizes["00000000000000000000.index"] == 131072
+    assert "segments" not in log["retention"]
+
+    file.write_text("node.id=8\n")
+    document, code = predict(capsys, node, file)
+    assert code == 1
+    assert "doesn't match previous node id 8" in document["starts"][0]["reason"]

@@ -1,0 +1,155 @@
+"""Whether a node starts apart from its logs: identity, levels, registration and strays, by version."""
+
+import pytest
+
+from kforensics.damage import Absent
+from kforensics.protocol.loading.node import (
+    Assignment,
+    Fate,
+    HeldLog,
+    NodeDirectory,
+    fates,
+    newest_level,
+    refuse_identity,
+    refuse_level,
+    refuse_registration,
+)
+from kforensics.protocol.versions import KafkaVersion
+
+NEW, OLD = KafkaVersion(4, 1), KafkaVersion(3, 6, 2)
+CLUSTER, TOPIC = "M", "T" * 22
+
+
+def directory(path="a", **given):
+    return NodeDirectory(
+        **{
+            "path": path,
+            "has_file": True,
+            "is_readable": True,
+            "version": 1,
+            "node_id": 1,
+            "cluster_id": CLUSTER,
+            "directory_id": f"id of {path}",
+            "has_metadata_log": False,
+            **given,
+        }
+    )
+
+
+METADATA = directory(has_metadata_log=True)
+
+
+def refusal(*directories, version=NEW, is_kraft=True, **given):
+    found = refuse_identity(directories, version, is_kraft=is_kraft, **given)
+    return None if found is None else (found.exception, found.reason)
+
+
+def test_directories_of_one_node_are_in_order():
+    assert refusal(METADATA, directory("b")) is None
+    assert refusal(METADATA, directory("b"), version=OLD, node_id=1) is None
+    assert refusal(directory(version=0), directory("b", version=0), version=OLD, is_kraft=False) is None
+
+
+@pytest.mark.parametrize(
+    ("second", "version", "exception", "words"),
+    [
+        (directory("b", cluster_id="N"), NEW, "RuntimeException", "Invalid cluster.id in: b. Expected M, but read N"),
+        (directory("b", cluster_id="N"), OLD, "InconsistentBrokerMetadataException", "not consistent"),
+        (directory("b", node_id=2), NEW, "RuntimeException", "Stored node id 2 doesn't match previous node id 1 in b"),
+        (directory("b", node_id=2), OLD, "InconsistentBrokerMetadataException", "not consistent"),
+        (directory("b", directory_id="id of a"), NEW, "RuntimeException", "Duplicate directory ID id of a"),
+        (directory("b", directory_id="A" * 22), NEW, "RuntimeException", "Invalid reserved directory ID"),
+        (directory("b", has_file=False, is_readable=False), NEW, "RuntimeException", "No `meta.properties` found in b"),
+        (directory("b", has_file=False, is_readable=False), OLD, "KafkaException", "No `meta.properties` found in b"),
+        (directory("b", has_metadata_log=True), NEW, "KafkaException", "Found unexpected metadata location"),
+        (directory("b", version=2), NEW, "RuntimeException", "Found unexpected version 2"),
+    ],
+)
+def test_directories_that_contradict_each_other_end_the_start(second, version, exception, words):
+    found = refusal(METADATA, second, version=version)
+
+    assert found is not None
+    assert found[0] == exception
+    assert words in found[1]
+
+
+def test_directory_ids_do_not_matter_before_3_7_nor_with_zookeeper():
+    assert refusal(METADATA, directory("b", directory_id="id of a"), version=OLD) is None
+    same = (directory(version=0), directory("b", version=0, directory_id="id of a"))
+    assert refusal(*same, version=KafkaVersion(3, 9), is_kraft=False) is None
+
+
+def test_the_configured_id_is_compared():
+    found = refusal(METADATA, node_id=5)
+    assert found is not None
+    assert "Stored node id 1 doesn't match previous node id 5" in found[1]
+
+
+def test_an_unreadable_file_matters_in_the_metadata_directory_alone():
+    unreadable = {"is_readable": False, "node_id": Absent.UNREADABLE, "cluster_id": Absent.UNREADABLE}
+    assert refusal(METADATA, directory("b", **unreadable)) is None
+    found = refusal(directory(has_metadata_log=True, **unreadable), directory("b"))
+    assert found is not None
+    assert "Error while reading meta.properties" in found[1]
+
+
+def test_a_broker_with_zookeeper_takes_an_unmounted_disk_as_its_own():
+    assert refusal(directory(version=0), directory("b", has_file=False), version=OLD, is_kraft=False) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "newest"),
+    [((3, 3), 7), ((3, 5), 11), ((3, 6), 14), ((3, 7), 20), ((3, 9), 23), ((4, 0), 26), ((4, 1), 29)],
+)
+def test_the_newest_level_that_a_release_reads(version, newest):
+    assert newest_level(KafkaVersion(*version)) == newest
+
+
+def test_levels_that_a_release_does_not_read_refuse_it():
+    assert refuse_level(21, KafkaVersion(3, 9), is_controller=True) is None
+    assert refuse_level(Absent.UNKNOWN, KafkaVersion(3, 3), is_controller=True) is None
+    assert refuse_level(0, KafkaVersion(4, 1), is_controller=True) is None
+    newer = refuse_level(21, KafkaVersion(3, 7), is_controller=True)
+    assert newer is not None
+    assert "supports 1 to 20" in newer.reason
+    broker = refuse_level(21, KafkaVersion(3, 7), is_controller=False)
+    assert broker is not None
+    assert "does not support finalized version 21 (3.9-IV0)" in broker.reason
+    assert refuse_level(6, KafkaVersion(4, 0), is_controller=True) is not None
+    assert refuse_level(6, KafkaVersion(3, 9), is_controller=True) is None
+
+
+def test_a_directory_of_another_broker_is_refused_at_registration():
+    registered = {1: ["mine"], 2: ["id of a"]}
+    found = refuse_registration([directory()], registered, 1, 20)
+    assert found is not None
+    assert "Broker 2 is already registered with directory id of a" in found.reason
+    assert refuse_registration([directory()], registered, 2, 20) is None
+    assert refuse_registration([directory()], registered, 1, 16) is None
+    assert refuse_registration([directory()], registered, 1, Absent.UNKNOWN) is None
+
+
+def held(topic_id=TOPIC, partition=0, ending="", directory_id="d1"):
+    return HeldLog("orders-0", topic_id, partition, ending, directory_id)
+
+
+MINE = {(TOPIC, 0): Assignment((1, 2), ("d1", "d2")), (TOPIC, 1): Assignment((2, 3), ("x", "y"))}
+NO_ID = held(Absent.NOT_WRITTEN)
+
+
+@pytest.mark.parametrize(
+    ("version", "logs", "expected"),
+    [
+        ((4, 1), [held(), held(partition=1), held("U" * 22), NO_ID], [Fate.KEPT, Fate.STRAY, Fate.STRAY, Fate.STRAY]),
+        ((3, 7, 1), [held(partition=1), NO_ID], [Fate.STRAY, Fate.STRAY]),
+        ((3, 7, 0), [held(), held(partition=1)], [Fate.KEPT, Fate.STRAY]),
+        ((3, 7, 0), [held(partition=1), NO_ID], [Fate.KEPT, Fate.EXITS]),
+        ((3, 6, 2), [held(), held(partition=1)], [Fate.KEPT, Fate.DELETED]),
+        ((3, 6, 2), [held(partition=1), NO_ID], [Fate.KEPT, Fate.KEPT]),
+        ((4, 1), [held(ending="-delete"), held("U" * 22, ending="-stray")], [Fate.DELETED, Fate.KEPT]),
+        ((4, 1), [held(ending="-future"), held(ending="-future", directory_id="d9")], [Fate.PROMOTED, Fate.KEPT]),
+        ((3, 7, 1), [held("U" * 22, ending="-future")], [Fate.STRAY]),
+    ],
+)
+def test_what_becomes_of_directories_that_the_metadata_do_not_assign(version, logs, expected):
+    assert fates(logs, MINE, 1, KafkaVersion(*version)) == expected

@@ -1,0 +1,62 @@
+"""What retention deletes: rules in their order, by version, and what keeps a segment."""
+
+import pytest
+
+from kforensics.protocol.loading.retention import AgedSegment, RetentionPolicy, RetentionRule, due_segments
+from kforensics.protocol.versions import KafkaVersion
+
+NOW, DAY = 1_000_000_000_000, 86_400_000
+NEW, OLD = KafkaVersion(4, 1), KafkaVersion(2, 0)
+OFF = RetentionPolicy(-1, -1, deletes=True)
+
+
+def segments(*ages, length=100):
+    return [AgedSegment(at * 10, at * 10 + 10, length, NOW - age) for at, age in enumerate(ages)]
+
+
+def due(logs, policy, *, start=0, watermark=1_000, version=NEW):
+    found = due_segments(logs, policy, log_start_offset=start, high_watermark=watermark, now_ms=NOW, version=version)
+    return [base for base, _ in found]
+
+
+def test_time_takes_from_the_oldest_on_and_stops_at_the_first_that_is_young():
+    policy = RetentionPolicy(DAY, -1, deletes=True)
+    assert due(segments(3 * DAY, 2 * DAY, 1, 9 * DAY), policy) == [0, 10]
+    assert due(segments(3 * DAY, 2 * DAY), policy) == [0, 10], "the active segment is rolled and deleted too"
+    assert due(segments(DAY), policy) == []
+    assert due(segments(3 * DAY, 2 * DAY), policy._replace(deletes=False)) == []
+
+
+def test_no_segment_above_the_high_watermark_is_deleted():
+    policy = RetentionPolicy(DAY, -1, deletes=True)
+    assert due(segments(3 * DAY, 3 * DAY), policy, watermark=10) == [0]
+    assert due(segments(3 * DAY), policy, watermark=0) == []
+
+
+def test_an_empty_last_segment_stays():
+    assert due(segments(3 * DAY, length=0), RetentionPolicy(DAY, -1, deletes=True)) == []
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(300, []), (200, [0]), (299, []), (0, [0, 10, 20]), (-1, [])])
+def test_size_takes_what_is_above_it(limit, expected):
+    assert due(segments(1, 1, 1), RetentionPolicy(-1, limit, deletes=True)) == expected
+
+
+def test_what_lies_below_the_log_start_is_deleted_whatever_the_policy():
+    assert due(segments(1, 1, 1), OFF, start=20) == [0, 10]
+    assert due(segments(1, 1, 1), OFF._replace(deletes=False), start=20) == [0, 10]
+    assert due(segments(1, 1, 1), OFF._replace(deletes=False), start=20, version=OLD) == []
+    assert due(segments(1), OFF, start=20) == [], "the last segment is never below the log start"
+
+
+def test_the_rules_come_in_another_order_before_3_0():
+    both = RetentionPolicy(DAY, 200, deletes=True)
+    logs = segments(3 * DAY, 1, 1, 1)
+    order = [
+        [
+            rule
+            for _, rule in due_segments(logs, both, log_start_offset=0, high_watermark=99, now_ms=NOW, version=version)
+        ]
+        for version in (NEW, OLD)
+    ]
+    assert order == [[RetentionRule.SIZE, RetentionRule.SIZE], [RetentionRule.TIME, RetentionRule.SIZE]]
