@@ -11,7 +11,7 @@ from kforensics.reconcile.bugs.log_signs import Sign
 from kforensics.reconcile.bugs.traces import bug_traces, doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.committed.proofs import Bound, LoggedHighWatermark
-from kforensics.reconcile.history.causes import CONFIDENCES, Cause, CauseEvidence, CauseName, cause_of, election_behind
+from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.log_copies import (
     Agreement,
     LogCopy,
@@ -546,7 +546,9 @@ class _Teller:
             *(
                 replace(
                     entry,
-                    confidence=next((name for name in CONFIDENCES if (entry.cause, name) in sure), entry.confidence),
+                    confidence=next(
+                        (name for name in ("proven", "likely") if (entry.cause, name) in sure), entry.confidence
+                    ),
                 )
                 for entry in logged
             ),
