@@ -46,7 +46,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Spread tests over processes one by one, but for those that belong together."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class Scheduling(LoadScopeScheduling):
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist carries no types
         def _split_scope(self, nodeid: str) -> str:
             return next((start for start in TOGETHER if nodeid.startswith(start)), nodeid)
 
@@ -86,15 +86,25 @@ def fixtures() -> Path:
 @pytest.fixture(scope="session")
 def incident(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Path]:
     """Unpacks a recorded incident once a session, whatever the number of test processes; what it gives must not be written to."""
+    return _unpacking("incidents", tmp_path_factory, worker_id)
+
+
+@pytest.fixture(scope="session")
+def coordinators(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Path]:
+    """Unpacks a recording of consumer groups or transactions, likewise."""
+    return _unpacking("coordinators", tmp_path_factory, worker_id)
+
+
+def _unpacking(folder: str, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Path]:
     base = tmp_path_factory.getbasetemp()
-    shared = (base if worker_id == "master" else base.parent) / "incidents"
+    shared = (base if worker_id == "master" else base.parent) / folder
     shared.mkdir(exist_ok=True)
 
     def unpack(name: str) -> Path:
         target = shared / name
         if not target.exists():
             work = tmp_path_factory.mktemp("unpack")
-            with tarfile.open(FIXTURES / "incidents" / f"{name}.tar.xz") as archive:
+            with tarfile.open(FIXTURES / folder / f"{name}.tar.xz") as archive:
                 archive.extractall(work, filter="data")
             try:
                 (work / name).rename(target)

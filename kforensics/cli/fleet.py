@@ -16,7 +16,10 @@ from kforensics.cli.options import (
     PartitionsOption,
     Protocol,
     ReadRateOption,
+    ReplicasOption,
+    StoppedOption,
     TopicsOption,
+    broker_list,
     parse_rate,
 )
 from kforensics.errors import UsageError
@@ -91,9 +94,11 @@ def audit(
         Protocol | None,
         typer.Option("--protocol", help="The truncation protocol of the followers, as in diff.", show_default=False),
     ] = None,
+    replicas: ReplicasOption = None,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     most: MostOption = 100,
+    stopped: StoppedOption = False,
     keep_going: KeepGoingOption = False,
 ) -> None:
     """Judge every partition of a fleet as diff does, on Spark, and write Parquet tables and a summary.
@@ -120,6 +125,8 @@ def audit(
         settings=settings,
         leader=leader,
         protocol=protocol.value if protocol else None,
+        replicas=broker_list(replicas),
+        is_stopped=stopped,
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
         most=most,

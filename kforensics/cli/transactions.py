@@ -1,6 +1,5 @@
 """`kforensics transactions`: which transactions are open, and what ends them."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -38,7 +37,11 @@ def transactions(
     producer_id: Annotated[
         list[int] | None,
         typer.Option(
-            "--producer-id", metavar="N", min=0, help="Only transactions of this producer; repeatable.", show_default=False
+            "--producer-id",
+            metavar="N",
+            min=0,
+            help="Only transactions of this producer; repeatable.",
+            show_default=False,
         ),
     ] = None,
     topic: TopicsOption = None,
@@ -55,7 +58,8 @@ def transactions(
     open_: Annotated[
         bool,
         typer.Option(
-            "--open", help="List only replicas with open transactions. Where it is not given, those with torn ones, too."
+            "--open",
+            help="List only replicas with open transactions. Where it is not given, those with torn ones, too.",
         ),
     ] = False,
     all_: Annotated[bool, typer.Option("--all", help="List every replica, with its last stable offset.")] = False,

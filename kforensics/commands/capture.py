@@ -579,10 +579,10 @@ class _Taking:
             self.writer.add_folder(inner, entries)
         before = sum(open_capture(one).manifest["counts"]["segments"] for one in _left_behind(path))
         if self.segments <= before:
-            raise Stopped(f"stopped; {path} still holds what was read before: the same command goes on from there")
+            raise Stopped(f"stopped; {path} still holds what was read before: the same command continues from there")
         self.writer.finish({**self.manifest(started), "interrupted": True}, path)
         size = byte_count(self.read_bytes + self.reused_bytes)
-        raise Stopped(f"stopped; what was read, {size}, is kept in {path}: the same command goes on from there")
+        raise Stopped(f"stopped; what was read, {size}, is kept in {path}: the same command continues from there")
 
     def manifest(self, started: dt.datetime) -> dict[str, Any]:
         """What the capture says of itself."""

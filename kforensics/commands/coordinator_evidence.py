@@ -13,6 +13,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places,
 from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import newest_log
+from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.source.capture import CapturePath
 from kforensics.units import METADATA_TOPICS, TopicPartition
@@ -69,7 +70,9 @@ class CoordinatorEvidence:
         who = f"input {place.state.input + 1}" if isinstance(broker, Absent) else f"broker {broker}"
         if not self.is_now(place):
             return f"an earlier snapshot of {who}"
-        return f"the log of {who}" if place.directory_state == "live" else f"a directory of {who} that is no live replica"
+        return (
+            f"the log of {who}" if place.directory_state == "live" else f"a directory of {who} that is no live replica"
+        )
 
     def leader(self, partition: TopicPartition, *, newest_epoch: int) -> int | Absent:
         """The broker that the newest record names as leader; unknown where logs hold a newer leader epoch than it.
@@ -84,8 +87,14 @@ class CoordinatorEvidence:
         return known[-1].leader
 
     def settings(self, name: str) -> tuple[int, ...]:
-        """The values of a setting in the configuration files among the inputs."""
-        return read_settings(self.inputs, name)
+        """The values of a setting in the configuration files and in the broker logs among the inputs."""
+        printed = (
+            value
+            for file in self.cluster.log_files
+            for event in file.events
+            if event.kind is LogEventKind.CONFIGURATION and isinstance(value := event.fields.get(name), int)
+        )
+        return (*read_settings(self.inputs, name), *printed)
 
 
 def gather_coordinator_evidence(

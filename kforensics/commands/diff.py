@@ -296,9 +296,11 @@ def compare(
         *(p for result in results for p in result.problems),
     )
     judged = [result.judged for result in results]
+    # A named path that can't be used is in the headline by its name.
+    below = [one for one in problems if inputs.found[one.input].shape is not Absent.UNREADABLE]
     return DiffResult(
         inputs=inputs.described,
-        answer=diff_answer(judged, paths=_paths_on_brokers(inputs), findings=findings, problems=problems),
+        answer=diff_answer(judged, paths=_paths_on_brokers(inputs), findings=findings, problems=below),
         partitions=tuple(results),
         findings=findings,
         problems=problems,

@@ -17,7 +17,6 @@ from kforensics.evidence.coordinators.group_log import (
     CommitKey,
     GroupEvent,
     GroupLogReader,
-    LogOutline,
     Name,
     outline,
 )
@@ -29,7 +28,7 @@ from kforensics.evidence.replica.log_tail import read_log_tail
 from kforensics.findings.answers.groups import groups_answer
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
-from kforensics.reconcile.groups.replay import Change, Detour, Position, Replay, Retention
+from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention, infer_retention
 from kforensics.reconcile.groups.state import GroupState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.units import TopicPartition
@@ -111,6 +110,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
     positions: dict[CommitKey, Position] = {}
     states: dict[Name, tuple[GroupState | None, bool]] = {}
     names: list[tuple[Name, int]] = []
+    unexplained: list[tuple[Name, int]] = []
     for number, log in logs.items():
         replay = log.replay()
         for change in log.play(replay):
@@ -119,12 +119,15 @@ def run(request: GroupsRequest) -> Result[Groups]:
                 setbacks.append(change)
                 if len(setbacks) > 2 * MOST_SETBACKS:
                     setbacks = _largest(setbacks)
+        unexplained += replay.unexplained
         positions.update(replay.positions)
         here = {key.group for key in replay.positions} | replay.groups.keys()
         known.update(dict.fromkeys(here))
         names += [(name, number) for name in here]
         for name in here:
             states[name] = (replay.groups.get(name), replay.known_from is not None)
+    for log in logs.values():
+        log.inferred_ms = infer_retention(unexplained)
     topic = coordinator_topic(
         OFFSETS_TOPIC,
         logs,
@@ -138,7 +141,11 @@ def run(request: GroupsRequest) -> Result[Groups]:
     problems = [*given.places.problems, *given.cluster.problems, *ends.problems]
     problems += [problem for log in logs.values() for problem in log.problems]
     skipped = sum(log.skipped for log in logs.values())
-    asked = [log for number, log in logs.items() if not request.groups or any(topic.partition_of(one) in {number, Absent.UNKNOWN} for one in request.groups)]
+    asked = [
+        log
+        for number, log in logs.items()
+        if not request.groups or any(topic.partition_of(one) in {number, Absent.UNKNOWN} for one in request.groups)
+    ]
     body = Groups(
         request=request,
         topic=topic,
@@ -170,6 +177,22 @@ def run(request: GroupsRequest) -> Result[Groups]:
     )
 
 
+def positions_now(given: CoordinatorEvidence) -> dict[CommitKey, Position]:
+    """The positions of all groups at the end of the logs.
+
+    Args:
+        given: the inputs.
+    """
+    found: dict[CommitKey, Position] = {}
+    for partition, places in given.live(OFFSETS_TOPIC).items():
+        log = _OffsetsLog(given, partition, places, GroupsRequest(paths=()))
+        replay = log.replay()
+        for _ in log.play(replay):
+            pass
+        found |= replay.positions
+    return found
+
+
 def _largest(setbacks: Sequence[Change]) -> list[Change]:
     return sorted(setbacks, key=lambda one: (-one.set_back, one.time_ms, str(one.key)))[:MOST_SETBACKS]
 
@@ -193,7 +216,9 @@ def _check_names(
     """Refuse a group that no log names, unless it may be in a partition that is not here."""
     for name in sorted(request.groups - {one for one in known if isinstance(one, str)}):
         if not topic.may_lack(name) and not request.history and request.at_ms is None:
-            raise not_there(f"no group {name} is among the inputs (--group)", name, [one for one in known if isinstance(one, str)])
+            raise not_there(
+                f"no group {name} is among the inputs (--group)", name, [one for one in known if isinstance(one, str)]
+            )
     topics = {key.topic for key in positions if isinstance(key.topic, str)}
     for one in sorted(request.topics - topics):
         if topic.is_complete and not request.history and request.at_ms is None:
@@ -254,16 +279,20 @@ class _OffsetsLog:
         )
         self.problems: list[Problem] = list(self.outline.log.problems)
         self.skipped = 0
-        self._detours = self._find_detours(places)
+        self.inferred_ms: int | None = None
+        self._minutes = frozenset(given.settings("offsets.retention.minutes"))
+        self._detours = self._find_detours()
 
     def replay(self) -> Replay:
         """An empty state to play the log with."""
-        minutes = set(self._given.settings("offsets.retention.minutes"))
+        minutes = self._minutes
         return Replay(
             place=self.place,
             known_from=self.outline.cleaned_until if self.outline.is_whole else None,
             retention=Retention(
-                retention_ms=minutes.pop() * 60_000 if len(minutes) == 1 else None, removed_topics=self._is_removed
+                retention_ms=min(minutes) * MINUTE_MS if len(minutes) == 1 else None,
+                inferred_ms=self.inferred_ms,
+                removed_topics=self._is_removed,
             ),
             until_ms=self._request.at_ms,
         )
@@ -287,7 +316,7 @@ class _OffsetsLog:
             for one in history.topics_named(topic)
         )
 
-    def _find_detours(self, places: Sequence[PartitionPlace]) -> tuple[Detour, ...]:
+    def _find_detours(self) -> tuple[Detour, ...]:
         """Records in other copies that later leader epochs replaced in this log, each once."""
         copies = [
             (place, deleted)
@@ -313,11 +342,15 @@ class _OffsetsLog:
             epoch = int(lost["partition_leader_epoch"].max())
             replaced = own[own["base_offset"] >= differs]
             # What this log does not have yet was not truncated: only later leader epochs at those offsets show that it was.
-            if not len(replaced) or int(replaced["partition_leader_epoch"].min()) <= int(lost["partition_leader_epoch"][0]):
+            if not len(replaced) or int(replaced["partition_leader_epoch"].min()) <= int(
+                lost["partition_leader_epoch"][0]
+            ):
                 continue
             detour = Detour(from_offset=differs, place=place, is_deleted=deleted, leader_epoch=epoch)
             known = found.get((differs, epoch))
-            if known is None or len(lost) > len(batch_outline(list_log(known.place), deleted=known.is_deleted, from_offset=differs)):
+            if known is None or len(lost) > len(
+                batch_outline(list_log(known.place), deleted=known.is_deleted, from_offset=differs)
+            ):
                 found[differs, epoch] = detour
         return tuple(found[key] for key in sorted(found))
 
@@ -340,7 +373,9 @@ class _LogEnds:
         """The log end offset of a partition; unknown where none of its logs is here."""
         key = (topic, partition)
         if key not in self._known:
-            self._known[key] = self._find(TopicPartition(topic, partition)) if isinstance(topic, str) else Absent.UNKNOWN
+            self._known[key] = (
+                self._find(TopicPartition(topic, partition)) if isinstance(topic, str) else Absent.UNKNOWN
+            )
         return self._known[key]
 
     def _find(self, partition: TopicPartition) -> int | Absent:

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kforensics import __version__
+from kforensics.commands.moment import now_ms
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.sealing.capture import check_capture
@@ -248,12 +248,11 @@ def _check_signature(request: SealCheckRequest, sha256: str) -> CheckedSignature
 
 
 def _envelope(case_id: str | None, operator: str | None) -> Envelope:
-    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
-    now_ms = int(fixed) * 1000 if fixed.isdecimal() and len(fixed) < 12 else time.time_ns() // 1_000_000
-    moment = datetime.fromtimestamp(now_ms // 1000, UTC)
+    sealed_ms = now_ms()
+    moment = datetime.fromtimestamp(sealed_ms // 1000, UTC)
     return Envelope(
-        sealed_ms=now_ms,
-        sealed_utc=f"{moment:%Y-%m-%dT%H:%M:%S}.{now_ms % 1000:03d}Z",
+        sealed_ms=sealed_ms,
+        sealed_utc=f"{moment:%Y-%m-%dT%H:%M:%S}.{sealed_ms % 1000:03d}Z",
         case_id=Absent.NOT_APPLICABLE if case_id is None else case_id,
         operator=Absent.NOT_APPLICABLE if operator is None else operator,
     )

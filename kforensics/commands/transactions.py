@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
 from kforensics.commands.filters import check_wanted, not_there
+from kforensics.commands.groups import positions_now
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
+from kforensics.evidence.coordinators.group_log import CommitKey, Name
 from kforensics.evidence.coordinators.open_transactions import (
     ProducerBatches,
     ReplicaTransactions,
@@ -32,6 +34,7 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.findings.answers.transactions import transactions_answer
 from kforensics.reconcile.coordinator_topics import coordinator_topic
+from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.transactions.coordinators import Coordinators, join_coordinators
 from kforensics.reconcile.transactions.ending import what_ends
 from kforensics.reconcile.transactions.partition import Copy, JudgedTransaction, PartitionTransactions, judge_partition
@@ -69,7 +72,8 @@ class EndedBy:
     to_end_it: str
     blocked_records: int
     """Offsets from its first one to the log end, which read_committed consumers don't get."""
-    blocked_groups: tuple[str, ...]
+    blocked_groups: tuple[Name, ...]
+    """Groups with a position in the partition that is not behind its first offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +137,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         now_ms=now_ms,
         coordinators=coordinators,
         partitions=_shown(request, asked),
-        endings=_endings(given, asked, coordinators),
+        endings=_endings(given, asked, coordinators, positions_now(given) if any(one.open for one in asked) else {}),
         history=_history(request, coordinators),
         skipped_records=states.skipped,
         waiting=_waiting(coordinators, live),
@@ -142,7 +146,9 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         asked,
         coordinators,
         {
-            (one.replica.place.state.input, one.replica.place.path, each.open.producer_id): body.ending(one, each).to_end_it
+            (one.replica.place.state.input, one.replica.place.path, each.open.producer_id): body.ending(
+                one, each
+            ).to_end_it
             for one in asked
             for each in one.open
         },
@@ -150,6 +156,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         has_transactions=any(scan.has_transactions for scan in scans),
         unread=len(problems),
         skipped=states.skipped,
+        asked=(*sorted(request.transactional_ids), *(f"producer {one}" for one in sorted(request.producer_ids))),
     )
     return Result(
         command="transactions",
@@ -215,7 +222,7 @@ class _StateLogs:
             logs = [read_transaction_log(place, until_ms=self._until) for place in places]
             leader = given.leader(partition, newest_epoch=max(log.last_epoch for log in logs))
             self._leaders[partition.partition] = leader
-            chosen = max(logs, key=lambda log, led=leader: (log.place.state.broker_id == led, log.last_epoch, log.end))
+            chosen = max(logs, key=partial(_weight, leader))
             self._chosen[partition.partition] = chosen
             self.skipped += chosen.skipped
             # The scan of all partitions names the same damage: only what it can't be is added.
@@ -238,14 +245,14 @@ class _StateLogs:
         return join_coordinators(
             self._topic,
             self._chosen,
-            stopped=frozenset(
-                number for number, log in self._chosen.items() if log.place.state.clean_shutdown
-            ),
+            stopped=frozenset(number for number, log in self._chosen.items() if log.place.state.clean_shutdown),
             brokers=self._leaders,
             history=self._history(names),
         )
 
-    def _history(self, names: frozenset[str | bytes] | set[str | bytes]) -> dict[str | bytes, Sequence[TransactionState]]:
+    def _history(
+        self, names: frozenset[str | bytes] | set[str | bytes]
+    ) -> dict[str | bytes, Sequence[TransactionState]]:
         if not names:
             return {}
         found: dict[str | bytes, dict[tuple[int, int, int], TransactionState]] = defaultdict(dict)
@@ -257,8 +264,15 @@ class _StateLogs:
                 for deleted in (False, True):
                     log = read_transaction_log(place, until_ms=self._until, history_of=names, deleted=deleted)
                     for state in log.history:
-                        found[state.transactional_id].setdefault((state.leader_epoch, state.offset, state.time_ms), state)
+                        found[state.transactional_id].setdefault(
+                            (state.leader_epoch, state.offset, state.time_ms), state
+                        )
         return {name: [states[key] for key in sorted(states)] for name, states in found.items()}
+
+
+def _weight(leader: int | Absent, log: TransactionLog) -> tuple[bool, int, int]:
+    """How much a replica speaks for its partition: as the leader, else by its leader epoch and its end."""
+    return log.place.state.broker_id == leader, log.last_epoch, log.end
 
 
 def _is_of(state: TransactionState, producers: set[int]) -> bool:
@@ -268,7 +282,11 @@ def _is_of(state: TransactionState, producers: set[int]) -> bool:
 def _check_ids(wanted: frozenset[str], coordinators: Coordinators) -> None:
     """Refuse a transactional id that no state names, unless its partition may not be here."""
     for name in sorted(wanted):
-        if name not in coordinators.by_id and name not in coordinators.history and not coordinators.topic.may_lack(name):
+        if (
+            name not in coordinators.by_id
+            and name not in coordinators.history
+            and not coordinators.topic.may_lack(name)
+        ):
             known = [one for one in coordinators.by_id if isinstance(one, str)]
             raise not_there(f"no coordinator knows transactional id {name} (--transactional-id)", name, known)
 
@@ -290,7 +308,9 @@ def _judge(
         copies = [
             Copy(
                 place=place,
-                owner=given.owner(place) if not deleted else f"segments that {given.owner(place).removeprefix('the log of ')} is deleting",
+                owner=given.owner(place)
+                if not deleted
+                else f"segments that {given.owner(place).removeprefix('the log of ')} is deleting",
                 is_now=not deleted and (place.state.input, place.path) in live,
                 is_deleted=deleted,
             )
@@ -339,8 +359,14 @@ def _shown(request: TransactionsRequest, judged: Sequence[PartitionTransactions]
 
 
 def _endings(
-    given: CoordinatorEvidence, judged: Sequence[PartitionTransactions], coordinators: Coordinators
+    given: CoordinatorEvidence,
+    judged: Sequence[PartitionTransactions],
+    coordinators: Coordinators,
+    positions: Mapping[CommitKey, Position],
 ) -> dict[tuple[int, str, int], EndedBy]:
+    readers: dict[tuple[Name, int], list[tuple[Name, int]]] = defaultdict(list)
+    for key, position in positions.items():
+        readers[key.topic, key.partition].append((key.group, position.offset))
     found: dict[tuple[int, str, int], EndedBy] = {}
     for one in judged:
         place = one.replica.place
@@ -356,15 +382,18 @@ def _endings(
             found[place.state.input, place.path, each.open.producer_id] = EndedBy(
                 to_end_it=words,
                 blocked_records=max(one.replica.log_end_offset - each.open.first_offset, 0),
-                blocked_groups=(),
+                blocked_groups=tuple(
+                    sorted(
+                        {group for group, offset in readers[one.topic_partition] if offset <= each.open.first_offset},
+                        key=str,
+                    )
+                ),
             )
     return found
 
 
 def _history(request: TransactionsRequest, coordinators: Coordinators) -> tuple[TransactionState, ...]:
-    return tuple(
-        state for name in sorted(request.transactional_ids) for state in coordinators.history.get(name, ())
-    )
+    return tuple(state for name in sorted(request.transactional_ids) for state in coordinators.history.get(name, ()))
 
 
 def _waiting(

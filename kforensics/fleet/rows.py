@@ -29,8 +29,18 @@ _WITH_BATCHES = _WITH_RECORDS | {"batches"}
 # ---------------------------------------------------------------- replicas
 
 
-def replica_row(replica: Replica, source: str, sequence: int, content: str = "files") -> Row:
-    """The facts of a partition directory without its segments; `content` says what can be read of them: `files`, `records`, `batches` or `digests`."""
+def replica_row(
+    replica: Replica, source: str, sequence: int, content: str = "files", *, segment_files: int | None = None
+) -> Row:
+    """The facts of a partition directory without its segments.
+
+    Args:
+        replica: of the directory.
+        source: the key of its log directory.
+        sequence: its place in the listing.
+        content: what can be read of its segments: `files`, `records`, `batches` or `digests`.
+        segment_files: the number of its segment files; none where it could not be listed whole.
+    """
     checkpoints = {name: getattr(replica, name) for name in CHECKPOINTS}
     absent = {
         name: value.value
@@ -56,6 +66,8 @@ def replica_row(replica: Replica, source: str, sequence: int, content: str = "fi
         "checkpoint_lines": [_line(one) for one in checkpoints.values()],
         "clean_shutdown": replica.clean_shutdown,
         "producer_snapshots": list(replica.producer_snapshots),
+        "orphan_indexes": [{"base_offset": base, "path": path} for base, path in replica.orphan_indexes],
+        "segment_files": segment_files,
         "damage": [row for path, damage in sorted(replica.damage.items()) for row in damage_rows(path, damage)],
         "content": content,
         "absent": [f"{name}={why}" for name, why in sorted(absent.items())],
@@ -104,6 +116,8 @@ def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Seq
             cleaner_point=checkpoint("cleaner_point"),
             clean_shutdown=row["clean_shutdown"],
             producer_snapshots=tuple(row["producer_snapshots"] or ()),
+            is_read_whole=row.get("segment_files") == len(segments) + len(deleted),
+            orphan_indexes=tuple((one["base_offset"], one["path"]) for one in row.get("orphan_indexes") or ()),
             damage=damage,
             is_at_hand=row["content"] in _WITH_BATCHES,
             has_records=row["content"] in _WITH_RECORDS,

@@ -194,7 +194,8 @@ def scan_piece(
         if row["kind"] == IS_DIRECTORY:
             collected = collect_directory(place_of(task, row))
             problems.extend(collected.problems)
-            out.replicas.append(replica_row(collected.replica, task.source, row["sequence"]))
+            files = None if collected.problems else row["segment_files"]
+            out.replicas.append(replica_row(collected.replica, task.source, row["sequence"], segment_files=files))
             if keeper:
                 keeper.directory(row)
         elif row["path"] not in reused:

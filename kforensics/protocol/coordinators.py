@@ -27,7 +27,11 @@ class TransactionStatus(IntEnum):
     @property
     def is_prepared(self) -> bool:
         """Whether the outcome is decided and the markers are still to be written."""
-        return self in {TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT, TransactionStatus.PREPARE_EPOCH_FENCE}
+        return self in {
+            TransactionStatus.PREPARE_COMMIT,
+            TransactionStatus.PREPARE_ABORT,
+            TransactionStatus.PREPARE_EPOCH_FENCE,
+        }
 
     @property
     def is_complete(self) -> bool:

@@ -21,7 +21,9 @@ class CoordinatorTopic:
     @property
     def missing(self) -> tuple[int, ...]:
         """The partitions that are known to exist and are not here."""
-        return () if isinstance(self.count, Absent) else tuple(one for one in range(self.count) if one not in self.present)
+        return (
+            () if isinstance(self.count, Absent) else tuple(one for one in range(self.count) if one not in self.present)
+        )
 
     @property
     def is_complete(self) -> bool:
@@ -60,7 +62,9 @@ def coordinator_topic(
         settings: values of `offsets.topic.num.partitions` or `transaction.state.log.num.partitions` among the inputs.
         names: groups or transactional ids with the partition that holds them.
     """
-    return CoordinatorTopic(name=name, present=frozenset(present), count=_count(name, present, history, settings, names))
+    return CoordinatorTopic(
+        name=name, present=frozenset(present), count=_count(name, present, history, settings, names)
+    )
 
 
 def _count(

@@ -38,5 +38,7 @@ class View:
     """Keys, values and headers."""
     as_text: bool = False
     """Payloads as text where they are UTF-8."""
+    made_ms: int | None = None
+    """When the result is written, which pages state; None where they do not."""
     descriptor: Callable[[], int] | None = None
     """Gives an open file that bytes may go to past the pieces that are written, once those before are written."""

@@ -59,7 +59,7 @@ def comment_of(position: int, stored: int, length: int, sha256: str) -> bytes:
 
 
 class Part(NamedTuple):
-    """One member of the archive, as the manifest tells of it; `position` is where its deflated bytes begin."""
+    """One member of the archive, as the manifest describes it; `position` is where its deflated bytes begin."""
 
     name: str
     position: int
@@ -166,7 +166,7 @@ class Capture:
         return data
 
     def parts(self) -> tuple[Part, ...]:
-        """All parts, as the manifest tells of them."""
+        """All parts, as the manifest describes them."""
         return self._parts
 
     def part_length(self, number: int) -> int:
@@ -297,7 +297,7 @@ class Capture:
                 for one in self.manifest["parts"]
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise self.refuse("its manifest does not tell of its parts") from error
+            raise self.refuse("its manifest does not describe its parts") from error
         self._numbers = {one.name: number for number, one in enumerate(parts)}
         return parts
 
@@ -507,7 +507,7 @@ class CapturePath(ForeignPath):
         """What was captured, where the path names the capture itself; else the path."""
         capture, inner = self.place()
         if capture.is_interrupted:
-            raise capture.refuse("taking it was interrupted: the command that took it goes on from there")
+            raise capture.refuse("taking it was interrupted: the command that took it continues from there")
         return tuple(self / name for name in capture.roots) if not inner else (self,)
 
     def resolved(self) -> "CapturePath":

@@ -106,7 +106,7 @@ def test_a_capture_that_was_stopped_goes_on_from_there(after, node, tmp_path):
     out, asked = tmp_path / "broker-1.kfc", iter(range(100))
     whole = take([node], tmp_path / "whole.kfc", with_tail=True)
     stopped = CaptureRequest(paths=[node], out=out, with_tail=True, is_stopped=lambda: next(asked) >= after)
-    with pytest.raises(Stopped, match="the same command goes on from there"):
+    with pytest.raises(Stopped, match="the same command continues from there"):
         capture(stopped)
 
     left = resume_path(out)
@@ -137,7 +137,7 @@ def test_the_command_says_how_to_go_on(node, tmp_path, monkeypatch, capsys):
     code = run(["capture", str(node), "--out", str(tmp_path / "out.kfc"), "--normal-priority"])
 
     assert 130 == code
-    assert "the same command goes on from there" in capsys.readouterr().err
+    assert "the same command continues from there" in capsys.readouterr().err
 
 
 def _grow(node, start):

@@ -47,8 +47,11 @@ def test_audit_and_report(spark, snapshot, incident, tmp_path, capsys):
 
     assert 1 == run(["fleet", "report", str(tmp_path / "a")])
     screen = capsys.readouterr().out
-    assert screen.startswith("DATA AT RISK: 56 committed records would be discarded in 3 of 7 partitions.\n")
-    assert all(len(line) <= 80 or str(tmp_path) in line for line in screen.splitlines())
+    assert screen.startswith(
+        "DATA AT RISK: broker 1 will discard 56 committed records of 3 partitions that\nthe leader does not hold."
+    )
+    assert "cp -a" in screen
+    assert all(len(line) <= 80 or "incidents" in line or str(tmp_path) in line for line in screen.splitlines())
 
     assert 1 == run(
         ["fleet", "report", str(tmp_path / "a"), "--topic", "orders", "--code", "KF201", "--format", "json"]

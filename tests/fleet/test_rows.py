@@ -27,7 +27,7 @@ def test_replicas_and_segments_survive(incident):
     scanned = Scanned()
     for number, replica in enumerate(replicas):
         source = f"s{replica.input}"
-        scanned.replicas.append(replica_row(replica, source, number))
+        scanned.replicas.append(replica_row(replica, source, number, segment_files=len(replica.segments)))
         for segment in replica.segments:
             place = {
                 "input": replica.input,

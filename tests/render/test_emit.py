@@ -10,7 +10,7 @@ from typer.main import get_command
 import kforensics
 from kforensics.cli.app import COMMANDS, app
 from kforensics.cli.fleet import fleet
-from kforensics.commands import capture, predict, simulate
+from kforensics.commands import capture, groups, predict, simulate, transactions
 from kforensics.errors import UsageError
 from kforensics.findings.answers.model import STATES
 from kforensics.render.emit import CONTENT, WRITERS, emit, flattener, formats_of, require_format, shapes_of, writer_of
@@ -38,6 +38,8 @@ def results(fixtures: Path, tmp_path: Path) -> dict[str, Callable[[], Any]]:
         "metadata": lambda: kforensics.metadata(node),
         "capture": lambda: capture.run(capture.CaptureRequest(paths=(node,), out=None)),
         "predict": lambda: predict.run(predict.PredictRequest(paths=(node,))),
+        "groups": lambda: groups.run(groups.GroupsRequest(paths=(node,), jobs=1)),
+        "transactions": lambda: transactions.run(transactions.TransactionsRequest(paths=(node,), jobs=1)),
         "seal manifest": lambda: kforensics.seal(node, jobs=1),
         "seal check": lambda: kforensics.check_seal(manifest, node, jobs=1),
         "simulate list": lambda: simulate.run(simulate.ListRequest()),

@@ -1,4 +1,4 @@
-"""Earlier captures of the same node: what they hold of a segment that did not change since stands for reading it again."""
+"""Earlier captures of the same node: what they hold of a segment that did not change since replaces reading it again."""
 
 import contextlib
 import hashlib

@@ -16,6 +16,7 @@ from kforensics.evidence.discovery.inputs import (
     find_inputs,
     problem_words,
     unusable_input,
+    why_not_listed,
 )
 from kforensics.evidence.discovery.log_heads import begins_like_a_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value, find_places
@@ -63,7 +64,7 @@ _BYTE_FOR_BYTE = frozenset(
 )
 
 LARGEST_COPY = 4 << 30
-"""Bytes of a file that are taken along; a metadata log's segments end at 1 GiB, and longer logs are cut into files."""
+"""Bytes of a file that are taken along; a metadata log's segments end at 1 GiB, and longer logs are divided into files."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -228,9 +229,9 @@ def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: in
 
 def _find(given: Path) -> Inputs:
     try:
-        return find_inputs([given], with_server_logs=True)
+        return find_inputs([given], with_server_logs=True, why_not=why_not_listed)
     except NotADataDir:
-        if not given.is_dir():
+        if not given.is_dir() or not any(begins_like_a_log(one) for one in given.iterdir() if one.is_file()):
             raise
         # Its files may be logs by their content; `explain` takes such a directory, too.
         described = Input(path=str(given), kind="log-files")
@@ -331,7 +332,7 @@ def _metadata_histories(inputs: Inputs) -> list[MetadataHistory]:
 
 
 def _compacted_topics(histories: Sequence[MetadataHistory]) -> frozenset[str]:
-    """Topics that may be compacted by their settings, as far as the metadata log tells; the cleaner's checkpoint tells of the others."""
+    """Topics that may be compacted by their settings, as far as the metadata log shows it; the cleaner's checkpoint shows the others."""
     policies: dict[str, str | None] = {}
     for history in histories:
         for one in history.configs:

@@ -55,8 +55,8 @@ def mark_of(record: dict[str, Any]) -> bytes:
 def files_of(manifest: dict[str, Any], *, with_alternates: bool) -> Iterator[tuple[str, int, str, str]]:
     """Topic, partition, path and SHA-256 of every file."""
     for one in manifest["partitions"]:
-        if one["is_other_topic"]:
-            continue
+        if one["is_other_topic"] or not isinstance(one["topic"], str):
+            continue  # of another topic, or of one that is not known
         groups = [one["files"], *([alternate["files"] for alternate in one["alternates"]] if with_alternates else [])]
         for files in groups:
             for file in files:

@@ -1,4 +1,4 @@
-"""What stands for the content of records where the content itself stays on the broker."""
+"""Digests, which replace the content of records where the content itself stays on the broker."""
 
 import hashlib
 from typing import Any

@@ -126,7 +126,7 @@ def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
 
 
 def captured_extent(file: CapturedSegment) -> tuple[Span, int]:
-    """Where the first sound batch stands, and the position behind the last one; zeros where no batch is sound."""
+    """Where the first sound batch is, and the position behind the last one; zeros where no batch is sound."""
     extent = file.row.get("extent")
     if extent is None:
         return Span(0, 0), 0
@@ -136,7 +136,7 @@ def captured_extent(file: CapturedSegment) -> tuple[Span, int]:
 
 
 class CapturedCommit(NamedTuple):
-    """The highest offset that a consumer group committed in a leader epoch of a partition, and where its batch stands."""
+    """The highest offset that a consumer group committed in a leader epoch of a partition, and where its batch is."""
 
     topic: str
     partition: int

@@ -153,7 +153,9 @@ def _add(found: LogOutline, rows: BatchTable, previous_end: int) -> int:
         until = int(last["last_offset"]) + 1 if thinned[gaps[-1]] else int(last["base_offset"])
         found.cleaned_until = max(found.cleaned_until, until)
     epochs = rows["partition_leader_epoch"]
-    for at in np.flatnonzero(np.diff(np.concatenate(([found.epochs[-1].leader_epoch if found.epochs else -2], epochs)))):
+    for at in np.flatnonzero(
+        np.diff(np.concatenate(([found.epochs[-1].leader_epoch if found.epochs else -2], epochs)))
+    ):
         found.epochs.append(EpochEntry(int(epochs[at]), int(rows["base_offset"][at])))
     return int(rows["last_offset"][-1]) + 1
 
@@ -244,9 +246,7 @@ class GroupLogReader:
             return None
         fields = parsed.fields
         group = fields.get("group", fields.get("group_id", ""))
-        commit_key = (
-            CommitKey(group, fields["topic"], fields["partition"]) if parsed.version in _COMMIT_TYPES else None
-        )
+        commit_key = CommitKey(group, fields["topic"], fields["partition"]) if parsed.version in _COMMIT_TYPES else None
         known = (parsed.version, commit_key, group, fields.get("member_id", ""))
         if commit_key is not None:
             self._keys[key] = known
@@ -262,7 +262,12 @@ class GroupLogReader:
             version = _INT16(value)[0]
             tail = _TAIL_OF_COMMIT.get(version)
             # The places are sure where the length of the metadata fits the length of the value.
-            if tail is not None and key is not None and key[1] == 1 and tail[0] + 2 + _INT16(value, tail[0])[0] + tail[1] == length:
+            if (
+                tail is not None
+                and key is not None
+                and key[1] == 1
+                and tail[0] + 2 + _INT16(value, tail[0])[0] + tail[1] == length
+            ):
                 expire = _INT64(value, length - 8)[0] if version == 1 else -1
                 return Commit(commit_key, _INT64(value, 2)[0], _INT64(value, length - tail[1])[0], expire, producer, at)
             if version == _FLEXIBLE and 0 < value[14] < 0x80 and value[14] + 23 == length and not value[-1]:

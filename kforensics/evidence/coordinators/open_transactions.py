@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.coordinators.replica_log import ReplicaLog, list_log
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value, problem_of
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.formats.index.producer_snapshot import ProducerEntry, parse_producer_snapshot
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable, empty_batches
@@ -237,7 +237,8 @@ class _Scan:
 def transactional(rows: BatchTable) -> BatchTable:
     """The transactional batches of a table, markers among them."""
     mask = (rows["magic"] == 2) & ((rows["attributes"] & TRANSACTIONAL_BIT) != 0) & (rows["producer_id"] >= 0)
-    return rows[mask]
+    found: BatchTable = rows[mask]
+    return found
 
 
 def scan_transactions(place: PartitionPlace, *, until_ms: int | None = None) -> ReplicaTransactions:
@@ -268,7 +269,9 @@ def scan_transactions(place: PartitionPlace, *, until_ms: int | None = None) -> 
         is_cleaned=not isinstance(cleaned, Absent) and cleaned.value > 0,
         last_epoch=scan.last_epoch,
         newest_ms=scan.newest_ms,
-        open=tuple(sorted((_frozen(producer, one) for producer, one in scan.open.items()), key=lambda one: one.first_offset)),
+        open=tuple(
+            sorted((_frozen(producer, one) for producer, one in scan.open.items()), key=lambda one: one.first_offset)
+        ),
         lone=tuple(scan.lone),
         lone_count=scan.lone_count,
         has_transactions=scan.has_transactions or bool(scan.seeds),
@@ -307,9 +310,7 @@ class ProducerBatches(NamedTuple):
     log_end_offset: int
 
 
-def read_producers(
-    place: PartitionPlace, wanted: NDArray[np.int64], *, deleted: bool = False
-) -> ProducerBatches:
+def read_producers(place: PartitionPlace, wanted: NDArray[np.int64], *, deleted: bool = False) -> ProducerBatches:
     """Read the batches of some producers.
 
     Args:
@@ -333,7 +334,9 @@ def read_producers(
             rows = rows[np.isin(rows["producer_id"], wanted)]
             parts.append(rows)
             for row in rows[(rows["attributes"] & CONTROL_BIT) != 0]:
-                citation = Citation(input=place.state.input, path=path, span=Span(int(row["position"]), int(row["length"])))
+                citation = Citation(
+                    input=place.state.input, path=path, span=Span(int(row["position"]), int(row["length"]))
+                )
                 markers[int(row["base_offset"])] = marker_of(row, file, citation)
     table = np.concatenate(parts) if parts else empty_batches()
     return ProducerBatches(place, table, markers, last_epoch, end)

@@ -40,10 +40,10 @@ class ReplicaLog:
     def note_damage(self, path: str, damage: Damage) -> None:
         """Note what a broker would not repair by itself: records may be missing there."""
         if damage.gravity is Gravity.DAMAGE:
-            words = f"{damage.kind.value} at byte {damage.span.position}: expected {damage.expected}, found {damage.found}"
-            problem = Problem(
-                input=self.place.state.input, path=path, position=damage.span.position, message=words
+            words = (
+                f"{damage.kind.value} at byte {damage.span.position}: expected {damage.expected}, found {damage.found}"
             )
+            problem = Problem(input=self.place.state.input, path=path, position=damage.span.position, message=words)
             self.problems.append(problem)
 
     @property
@@ -83,5 +83,3 @@ def _add(log: ReplicaLog, name: FileName, path: str) -> None:
     target = targets.get((name.kind, name.suffix))
     if target is not None:
         target.append((name.base_offset, path))
-
-

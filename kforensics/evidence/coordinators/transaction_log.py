@@ -61,7 +61,11 @@ class TransactionLog:
 
 
 def read_transaction_log(
-    place: PartitionPlace, *, until_ms: int | None = None, history_of: Collection[str | bytes] = (), deleted: bool = False
+    place: PartitionPlace,
+    *,
+    until_ms: int | None = None,
+    history_of: Collection[str | bytes] = (),
+    deleted: bool = False,
 ) -> TransactionLog:
     """Read a replica of `__transaction_state`.
 
@@ -111,7 +115,9 @@ def _state_of(record: Record, place: PartitionPlace, path: str) -> TransactionSt
     name = parsed.key.fields["transactional_id"]
     citation = Citation(input=place.state.input, path=path, span=Span(record.batch_position, 0))
     if parsed.value is None:
-        return TransactionState(name, record.offset, record.partition_leader_epoch, record.timestamp_ms, True, citation=citation)
+        return TransactionState(
+            name, record.offset, record.partition_leader_epoch, record.timestamp_ms, True, citation=citation
+        )
     if not isinstance(parsed.value, Decoded):
         return None
     value = parsed.value.fields

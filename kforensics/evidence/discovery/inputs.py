@@ -179,7 +179,7 @@ def find_inputs(
     """The inputs that paths stand for.
 
     Args:
-        paths: as named by a person; a capture stands for all that it was taken of.
+        paths: as named by a person; a capture replaces all that it was taken of.
         with_server_logs: whether directories of server logs, named or found on the way, are inputs too, whatever their files are called.
         why_not: why a single file is no input of this command.
         keep_going: a path that can't be used is a problem beside the others.
@@ -238,7 +238,7 @@ def refuse(errors: Sequence[EvidenceError], *, named: int, keep_going: bool | No
 
 
 def unusable_input(path: Path) -> FoundInput:
-    """An input that stands for a path that can't be used."""
+    """An input in place of a path that can't be used."""
     described = Input(path=str(path), kind="unreadable")
     return FoundInput(described=described, listings=Listings(path), shape=Absent.UNREADABLE)
 
@@ -342,7 +342,7 @@ def _live_partitions(found: FoundInput) -> frozenset[str]:
 
 
 def _places_at(path: Path, *, with_server_logs: bool, why_not: WhyNot | None) -> list[FoundInput]:
-    """The inputs at a path; a capture stands for what it was taken of, and a directory for the captures in it, too."""
+    """The inputs at a path; a capture replaces what it was taken of, and a directory for the captures in it, too."""
     captured = split_at_capture(path)
     if captured is not None:
         return _captured_inputs([captured], with_server_logs=with_server_logs)

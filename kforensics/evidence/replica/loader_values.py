@@ -90,7 +90,7 @@ class Batches:
     end: int
     """Position behind the last one."""
     end_is_corrupt: bool = False
-    """There a length below 14 stands, at which the reader throws CorruptRecordException."""
+    """A length below 14 is there, at which the reader throws CorruptRecordException."""
 
 
 class ProducerState(NamedTuple):

@@ -1,4 +1,4 @@
-"""The answer of `groups`: who stands past the end of a log, who was set back, and by whom."""
+"""The answer of `groups`: which groups are past the end of a log, which were set back, and by whom."""
 
 import datetime as dt
 from collections.abc import Collection, Iterator, Sequence
@@ -41,7 +41,11 @@ def groups_answer(
     """
     past = [(group, one) for group in groups for one in group.positions if one.is_past_the_end is True]
     doubts = list(_doubts(groups, topic, asked, unread=unread, skipped=skipped))
-    states = [*([State.PAST_THE_END] if past else []), *([State.SET_BACK] if setbacks else []), *([State.UNKNOWN] if doubts else [])]
+    states = [
+        *([State.PAST_THE_END] if past else []),
+        *([State.SET_BACK] if setbacks else []),
+        *([State.UNKNOWN] if doubts else []),
+    ]
     state = worst_state("groups", states) or State.NO_SETBACK
     return Answer(
         state=state,
@@ -63,7 +67,8 @@ def _headline(
         case State.PAST_THE_END:
             group, one = max(past, key=lambda each: -_lag(each[1]))
             where = f"{_text(one.topic)}-{one.partition}"
-            more = f", and {counted(len(past) - 1, 'position')} more" if len(past) > 1 else ""
+            others = f"{len(past) - 1:,} other position{'s are' if len(past) > 2 else ' is'}"
+            more = f"; {others} past the end, too" if len(past) > 1 else ""
             also = f"; {counted(count, 'set-back')} besides" if count else ""
             return (
                 f"{_text(group.name).upper()} IS PAST THE END of {where}: it committed {one.position.offset:,}, and the log ends at "
@@ -116,7 +121,12 @@ def _doubts(
             f"Whether all of {topic.name} is here: no input shows how many partitions it has; give the directories of all brokers and a metadata log."
         )
     lost = sorted(
-        {f"{_text(one.topic)}-{one.partition}" for group in groups for one in group.positions if isinstance(one.log_end_offset, Absent)}
+        {
+            f"{_text(one.topic)}-{one.partition}"
+            for group in groups
+            for one in group.positions
+            if isinstance(one.log_end_offset, Absent)
+        }
     )
     if lost:
         yield f"Whether positions in {listed(lost, most=MOST_NAMED)} lie past the end: no log of theirs is here."
@@ -128,9 +138,14 @@ def _doubts(
 
 def _now(past: Sequence[tuple[GroupView, GroupPosition]], setbacks: Sequence[Change]) -> Iterator[str]:
     if past:
-        names = listed(sorted({_text(group.name) for group, _ in past}), most=MOST_NAMED)
+        groups = sorted({_text(group.name) for group, _ in past})
+        names, consumes, it = (
+            listed(groups, most=MOST_NAMED),
+            *(("consumes", "it") if len(groups) == 1 else ("consume", "they")),
+        )
+        reads = "reads" if len(groups) == 1 else "read"
         yield (
-            f"Before {names} consumes again: auto.offset.reset decides what it reads, all of the log (earliest) or nothing that is there now (latest). "
+            f"Before {names} {consumes} again: auto.offset.reset decides what {it} {reads}, all of the log (earliest) or nothing that is there now (latest). "
             "Set the position by hand: kafka-consumer-groups.sh --reset-offsets --to-offset."
         )
     resets = [one for one in setbacks if one.by == "administrator"]

@@ -105,7 +105,17 @@ STATES: dict[str, dict[State, int]] = {
 }
 """The states of each command, worst first, each with its exit code."""
 
-CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.SOUND, State.UNCHANGED, State.STARTS_UNCHANGED, State.NONE_OPEN, State.NO_SETBACK})
+CALM = frozenset(
+    {
+        State.NOTHING_LOST,
+        State.AGREE,
+        State.SOUND,
+        State.UNCHANGED,
+        State.STARTS_UNCHANGED,
+        State.NONE_OPEN,
+        State.NO_SETBACK,
+    }
+)
 """States that say that all is well: only these get a tick on a page."""
 
 

@@ -1,4 +1,4 @@
-"""The answer of `transactions`: which transactions nobody ends, which are torn, and which only wait."""
+"""The answer of `transactions`: which transactions no broker ends, which are torn, and which only wait."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -40,6 +40,7 @@ def transactions_answer(
     has_transactions: bool,
     unread: int,
     skipped: int,
+    asked: Sequence[str] = (),
 ) -> Answer:
     """The answer to which transactions hold consumers back.
 
@@ -51,14 +52,13 @@ def transactions_answer(
         has_transactions: any log here holds transactional records.
         unread: places that could not be read.
         skipped: records of `__transaction_state` of unknown versions.
+        asked: transactional ids and producers that were asked for; all where there are none.
 
     Returns:
         `none-open` and `in-time` only where the coordinators' log is here as a whole and nothing was unreadable.
     """
     seen = _gravest(judged)
-    torn = {
-        (one.topic_partition, each.producer_id, each.marker.offset): each for one in judged for each in one.torn
-    }
+    torn = {(one.topic_partition, each.producer_id, each.marker.offset): each for one in judged for each in one.torn}
     states = [_STATES[each.one.judgement.verdict] for each in seen]
     states += [State.TORN] if torn else []
     doubts = list(_doubts(coordinators, waiting, has_transactions=has_transactions, unread=unread, skipped=skipped))
@@ -67,7 +67,7 @@ def transactions_answer(
     state = worst_state("transactions", states) or State.NONE_OPEN
     return Answer(
         state=state,
-        headline=_headline(state, seen, len(torn), judged, doubts),
+        headline=_headline(state, seen, len(torn), judged, f" of {listed(asked)}" if asked else ""),
         now=tuple(_now(seen, endings)),
         tell=tuple(_tell(seen)),
         later=tuple(_later(seen)),
@@ -87,7 +87,12 @@ def _gravest(judged: Sequence[PartitionTransactions]) -> list[_Seen]:
             if key not in found or rank < found[key][0]:
                 seen = _Seen(replica.topic_partition, one, (place.state.input, place.path, one.open.producer_id))
                 found[key] = (rank, seen)
-    return [seen for _, seen in sorted(found.values(), key=lambda each: (order.index(each[1].one.judgement.verdict), each[1].partition))]
+    return [
+        seen
+        for _, seen in sorted(
+            found.values(), key=lambda each: (order.index(each[1].one.judgement.verdict), each[1].partition)
+        )
+    ]
 
 
 def _doubts(
@@ -119,9 +124,11 @@ def _doubts(
 
 
 def _headline(
-    state: State, seen: Sequence[_Seen], torn: int, judged: Sequence[PartitionTransactions], doubts: Sequence[str]
+    state: State, seen: Sequence[_Seen], torn: int, judged: Sequence[PartitionTransactions], whose: str
 ) -> str:
-    by_state = {wanted: [each for each in seen if _STATES[each.one.judgement.verdict] is wanted] for wanted in _STATES.values()}
+    by_state = {
+        wanted: [each for each in seen if _STATES[each.one.judgement.verdict] is wanted] for wanted in _STATES.values()
+    }
     others = _others(state, by_state)
     match state:
         case State.HANGING:
@@ -131,10 +138,14 @@ def _headline(
             found = by_state[State.TORN]
             if found:
                 words = f"{_counted('TORN TRANSACTION', found)} back read_committed consumers of {_partitions(found)}: the marker is lost and the records are kept"
-                more = f"; the records of {counted(torn, 'more transaction', 'more transactions')} are lost and the marker is kept" if torn else ""
+                more = (
+                    f"; the records of {counted(torn, 'more transaction', 'more transactions')} are lost and the marker is kept"
+                    if torn
+                    else ""
+                )
                 return f"{words}{_hedge(found)}{more}{others}."
             partitions = {one.topic_partition for one in judged if one.torn}
-            return f"{counted(torn, 'TORN TRANSACTION')} in {_names(partitions)}: the records are lost and the marker is kept{others}."
+            return f"{counted(torn, 'TORN TRANSACTION', 'TORN TRANSACTIONS')} in {_names(partitions)}: the records are lost and the marker is kept{others}."
         case State.PREPARED:
             found = by_state[State.PREPARED]
             return f"{counted(len(found), 'transaction')} of {_partitions(found)} {'is' if len(found) == 1 else 'are'} decided and wait for the marker of the coordinator{others}."
@@ -142,22 +153,28 @@ def _headline(
             found = by_state[State.UNKNOWN]
             if found:
                 return f"Why {counted(len(found), 'transaction')} of {_partitions(found)} {'is' if len(found) == 1 else 'are'} open can't be told{others}."
-            open_ones = f"{counted(len(seen), 'transaction')} open, each in time" if seen else "No open transaction"
+            open_ones = (
+                f"{counted(len(seen), 'transaction')} open, each in time" if seen else f"No open transaction{whose}"
+            )
             return f"{open_ones} in the logs that are here; whether others hold consumers back is unknown."
         case State.IN_TIME:
             found = by_state[State.IN_TIME]
-            return f"{counted(len(found), 'transaction')} of {_partitions(found)} {'is' if len(found) == 1 else 'are'} open and in time; none hangs{_hedge(found)}."
+            return f"{counted(len(found), 'transaction')} of {_partitions(found)} {'is' if len(found) == 1 else 'are'} open and in time; none{whose} hangs{_hedge(found)}."
     count = len({one.topic_partition for one in judged})
-    return f"No transaction is open in {counted(count, 'partition')}."
+    return f"No transaction{whose} is open in {counted(count, 'partition')}."
 
 
 def _counted(noun: str, found: Sequence[_Seen]) -> str:
     verb = "holds" if len(found) == 1 else "hold"
-    return f"{counted(len(found), noun, noun + 'S')} {verb}"
+    return f"{counted(len(found), noun, f'{noun}S')} {verb}"
 
 
 def _hedge(found: Sequence[_Seen]) -> str:
-    return "" if all(each.one.judgement.confidence == "proven" for each in found) else " (likely, by copies that may be of different moments)"
+    return (
+        ""
+        if all(each.one.judgement.confidence == "proven" for each in found)
+        else " (likely, by copies that may be of different moments)"
+    )
 
 
 def _others(state: State, by_state: Mapping[State, Sequence[_Seen]]) -> str:

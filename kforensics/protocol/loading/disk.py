@@ -73,7 +73,7 @@ class Disk:
             self._written[name, content] = value
 
     def resize(self, name: str, length: int, rule: str) -> None:
-        """Cut or extend a file, whose bytes up to the shorter length stay."""
+        """Truncate or extend a file, whose bytes up to the shorter length stay."""
         file = self.files[name]
         if file.length != length:
             file.length = length

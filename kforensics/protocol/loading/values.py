@@ -66,7 +66,7 @@ class FileChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedState:
-    """A log in memory: once it is loaded, or as far as files tell before."""
+    """A log in memory: once it is loaded, or as far as its files show it before."""
 
     log_start_offset: int
     log_end_offset: int

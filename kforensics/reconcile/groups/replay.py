@@ -21,12 +21,46 @@ from kforensics.evidence.coordinators.group_log import (
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.groups.state import GroupState, GroupType, changed
+from kforensics.words import counted
 
 By = Literal["member", "administrator", "expiry", "deletion", "truncation", "unknown"]
 Confidence = Literal["proven", "likely", "possible"]
 
-SHORTEST_RETENTION_MS = 60_000
+MINUTE_MS = 60_000
+
+SHORTEST_RETENTION_MS = MINUTE_MS
 """`offsets.retention.minutes` is at least 1."""
+
+DEFAULT_RETENTIONS_MS = (1_440 * MINUTE_MS, 10_080 * MINUTE_MS)
+"""The defaults of `offsets.retention.minutes` before 2.0 and since."""
+
+CHECK_INTERVAL_MS = 10 * MINUTE_MS
+"""The default of `offsets.retention.check.interval.ms`: expired offsets are removed so much later at most."""
+
+MOST_UNEXPLAINED = 10_000
+
+
+def infer_retention(unexplained: Sequence[tuple[Name, int]]) -> int | None:
+    """What `offsets.retention.minutes` must be, where the removals of several groups came within a tenth of the same whole minutes after they were left.
+
+    Args:
+        unexplained: groups, and the milliseconds after which a position of theirs was removed.
+
+    Returns:
+        Milliseconds; none where fewer than two groups agree, or one disagrees.
+    """
+    shortest: dict[Name, int] = {}
+    for group, elapsed in unexplained:
+        shortest[group] = min(elapsed, shortest.get(group, elapsed))
+    minutes = {elapsed // MINUTE_MS for elapsed in shortest.values()}
+    if len(shortest) < 2 or len(minutes) != 1:
+        return None
+    retention = minutes.pop() * MINUTE_MS
+    return (
+        retention
+        if all(elapsed - retention <= max(retention, MINUTE_MS) // 10 for elapsed in shortest.values())
+        else None
+    )
 
 
 class Position(NamedTuple):
@@ -86,6 +120,8 @@ class Retention:
 
     retention_ms: int | None
     """`offsets.retention.minutes` by the configuration among the inputs; None where none tells."""
+    inferred_ms: int | None = None
+    """What the removals of several groups have in common, where no configuration tells."""
     removed_topics: Callable[[Name, int], bool]
     """Whether the metadata log records that a topic was deleted shortly before a time."""
 
@@ -109,6 +145,8 @@ class Replay:
     groups: dict[Name, GroupState] = field(default_factory=dict)
     pending: dict[int, dict[CommitKey, Commit]] = field(default_factory=dict)
     last_epoch: int = -1
+    unexplained: list[tuple[Name, int]] = field(default_factory=list)
+    """Groups whose position was removed by expiry or deletion, no input tells which, and after how many milliseconds; some of them."""
     _saved: dict[CommitKey, Position | None] | None = None
     """While records of a detour are played: the positions before them."""
 
@@ -172,9 +210,12 @@ class Replay:
             del self.positions[commit.key]
             by, confidence, reason = self._remover(commit.key, known, at)
         else:
-            self.positions[commit.key] = Position(commit.offset, commit.committed_ms, commit.expire_ms, commit.at, place)
+            self.positions[commit.key] = Position(
+                commit.offset, commit.committed_ms, commit.expire_ms, commit.at, place
+            )
             by, confidence, reason = self._author(commit)
-        if moved:
+        went_back = commit.offset is not None and known is not None and commit.offset < known.offset
+        if moved and went_back:
             reason += f"; the coordinator had moved, to leader epoch {at.leader_epoch}"
         cited = (commit.at.cite(place),) if at is commit.at else (commit.at.cite(place), at.cite(place))
         group = self.groups.get(commit.key.group)
@@ -202,7 +243,11 @@ class Replay:
 
     def _author(self, commit: Commit) -> tuple[By, Confidence, str]:
         if commit.producer_id != NO_PRODUCER:
-            return "member", "possible", f"in a transaction of producer {commit.producer_id}, as no administrator commits"
+            return (
+                "member",
+                "possible",
+                f"in a transaction of producer {commit.producer_id}, as no administrator commits",
+            )
         empty = self._is_empty(commit.key.group, commit.at)
         if empty is None:
             return "unknown", "possible", "the records that tell whether the group had members were removed"
@@ -235,6 +280,17 @@ class Replay:
             return "expiry", "likely", f"offsets.retention.minutes ({retention // 60_000}) had passed"
         if has_members:
             return "deletion", "likely", "the group had members: its offsets expire only for topics that it left"
+        if any(0 <= elapsed - default <= CHECK_INTERVAL_MS + MINUTE_MS for default in DEFAULT_RETENTIONS_MS):
+            return "expiry", "likely", "the default of offsets.retention.minutes had just passed"
+        if self.retention.inferred_ms is not None and elapsed >= self.retention.inferred_ms:
+            minutes = self.retention.inferred_ms // MINUTE_MS
+            return (
+                "expiry",
+                "possible",
+                f"the positions of several groups were removed {counted(minutes, 'minute')} after they were left",
+            )
+        if len(self.unexplained) < MOST_UNEXPLAINED:
+            self.unexplained.append((key.group, elapsed))
         return "unknown", "possible", "expired or deleted: no input shows offsets.retention.minutes"
 
     def _detour(

@@ -21,7 +21,11 @@ class GroupPosition:
     @property
     def lag(self) -> int | Absent:
         """Offsets up to the log end; below 0 past the end."""
-        return self.log_end_offset if isinstance(self.log_end_offset, Absent) else self.log_end_offset - self.position.offset
+        return (
+            self.log_end_offset
+            if isinstance(self.log_end_offset, Absent)
+            else self.log_end_offset - self.position.offset
+        )
 
     @property
     def is_past_the_end(self) -> bool | Absent:

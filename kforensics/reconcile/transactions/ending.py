@@ -42,15 +42,19 @@ def what_ends(
         case Verdict.PREPARED:
             assert state is not None
             leader = _leader_of(coordinators, state.transactional_id)
-            return f"{leader} writes the marker as soon as it and the leader of {partition} run; nothing else may end it"
+            return (
+                f"{leader} writes the marker as soon as it and the leader of {partition} run; nothing else may end it"
+            )
         case Verdict.IN_TIME:
-            return "nothing to do: its producer ends it, or its coordinator when the transaction times out, or replication"
+            return (
+                "nothing to do: its producer ends it, or its coordinator when the transaction times out, or replication"
+            )
         case Verdict.UNKNOWN:
             return "nothing yet: first find out what its coordinator knows"
         case Verdict.TORN if _was_committed(judgement, decided=decided):
             return (
-                f"nothing by itself: it was committed, so an abort would hide the {_records(one)} at offsets "
-                f"{one.first_offset}..{one.last_offset}, which were acknowledged; copy them first (kforensics dump), and produce them again"
+                f"nothing by itself: it was committed, and whoever ends it by hand hides the {_records(one)} at offsets "
+                f"{one.first_offset}..{one.last_offset}, which were acknowledged: copy them first (kforensics dump) and produce them again"
             )
         case Verdict.HANGING if decided:
             return (
@@ -69,13 +73,15 @@ def abort_command(
         one: the transaction.
         partition: where it is open.
         last_marker: the producer's marker before it, which has the coordinator's epoch.
-        version: of the brokers; 3.0 or later where it is not known.
+        version: of the brokers; both forms are given where it is not known.
     """
     where = f"{_TOOL} --topic {partition.topic} --partition {partition.partition}"
+    epoch = 0 if last_marker is None else max(last_marker.coordinator_epoch, 0)
+    by_producer = f"--producer-id {one.producer_id} --producer-epoch {one.producer_epoch} --coordinator-epoch {epoch}"
     if version is not None and version < START_OFFSET_SINCE:
-        epoch = 0 if last_marker is None else max(last_marker.coordinator_epoch, 0)
-        return f"{where} --producer-id {one.producer_id} --producer-epoch {one.producer_epoch} --coordinator-epoch {epoch}"
-    return f"{where} --start-offset {one.first_offset}"
+        return f"{where} {by_producer}"
+    by_offset = f"{where} --start-offset {one.first_offset}"
+    return f"{by_offset} (with brokers before 3.0: {by_producer})" if version is None else by_offset
 
 
 def _was_committed(judgement: Judgement, *, decided: bool) -> bool:
@@ -91,5 +97,4 @@ def _leader_of(coordinators: Coordinators, transactional_id: str | bytes) -> str
     place = coordinators.place_of(transactional_id)
     partition = coordinators.topic.partition_of(transactional_id)
     broker = Absent.UNKNOWN if isinstance(partition, Absent) else coordinators.brokers.get(partition, Absent.UNKNOWN)
-    who = f"the leader of {place}" if isinstance(broker, Absent) else f"broker {broker}, which leads {place},"
-    return who
+    return f"the leader of {place}" if isinstance(broker, Absent) else f"broker {broker}, which leads {place},"

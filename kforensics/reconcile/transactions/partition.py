@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from kforensics.evidence.coordinators.open_transactions import (
 from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation
-from kforensics.formats.log.batch_table import CONTROL_BIT
+from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.formats.messages.control import ControlType
 from kforensics.reconcile.transactions.coordinators import Coordinators, status_name
 from kforensics.reconcile.transactions.verdicts import Confidence, Judgement, MarkerElsewhere, is_end, judge
@@ -80,9 +81,7 @@ class PartitionTransactions:
         """
         return replace(
             self,
-            open=tuple(
-                one for one in self.open if is_wanted(one.open.producer_id, one.judgement.transactional_id)
-            ),
+            open=tuple(one for one in self.open if is_wanted(one.open.producer_id, one.judgement.transactional_id)),
             torn=tuple(one for one in self.torn if is_wanted(one.producer_id, one.transactional_id)),
         )
 
@@ -204,7 +203,7 @@ class _Replica:
         ]
         return min(behind, key=lambda marker: marker.offset, default=None)
 
-    def _has_first_batch(self, one: OpenTransaction, other: NDArray[np.void]) -> bool:
+    def _has_first_batch(self, one: OpenTransaction, other: BatchTable) -> bool:
         """Whether another copy holds the transaction's first batch, with the same content."""
         assert self._own is not None
         mine = self._own.rows[(self._own.rows["producer_id"] == one.producer_id)]
@@ -248,24 +247,30 @@ class _Replica:
             )
         return None
 
-    def _lost_data(self, lone: LoneMarker, batches: ProducerBatches) -> NDArray[np.void]:
-        """The records in another copy that the marker ends: those of the producer's last transaction there."""
-        own = batches.rows[
+    def _lost_data(self, lone: LoneMarker, batches: ProducerBatches) -> BatchTable:
+        """The records in another copy that the marker ends: those of the producer's last transaction there that this log does not hold."""
+        same = batches.markers.get(lone.marker.offset)
+        is_shared = same is not None and (same.leader_epoch, same.time_ms) == (
+            lone.marker.leader_epoch,
+            lone.marker.time_ms,
+        )
+        own: BatchTable = batches.rows[
             (batches.rows["producer_id"] == lone.marker.producer_id) & (batches.rows["base_offset"] > lone.previous_end)
         ]
         own = own[own["producer_epoch"] <= lone.marker.producer_epoch]
+        nothing: BatchTable = own[:0]
         control = (own["attributes"] & CONTROL_BIT) != 0
-        if not len(own) or control.all():
-            return own[:0]
+        if is_shared or not len(own) or control.all():
+            return nothing
         ends = np.flatnonzero(control)
         bounds = [-1, *ends.tolist(), len(own)]
-        runs = [own[start + 1 : end] for start, end in zip(bounds, bounds[1:], strict=False) if end > start + 1]
-        if not len(ends) or ends[-1] < len(own) - 1:
+        runs: list[BatchTable] = [own[start + 1 : end] for start, end in pairwise(bounds)]
+        if len(runs[-1]):
             return runs[-1]
         # All of them are ended there: the one whose marker says the same.
         kinds = [batches.markers[int(own["base_offset"][end])].kind for end in ends]
-        closed = [run for run, kind in zip(runs, kinds, strict=False) if kind is lone.marker.kind]
-        return closed[-1] if closed else own[:0]
+        closed = [run for run, kind in zip(runs[:-1], kinds, strict=True) if kind is lone.marker.kind and len(run)]
+        return closed[-1] if closed else nothing
 
     def _torn_by_itself(self, lone: LoneMarker) -> TornTransaction | None:
         replica = self._replica
@@ -273,7 +278,10 @@ class _Replica:
         # An abort without records is ordinary: a partition is added before the first record is sent. A marker that follows one like it is
         # the same, sent again: the coordinator lost its connection before the answer came.
         before = None if self._own is None else self._own.markers.get(lone.previous_end)
-        is_again = before is not None and (before.kind, before.producer_epoch) == (lone.marker.kind, lone.marker.producer_epoch)
+        is_again = before is not None and (before.kind, before.producer_epoch) == (
+            lone.marker.kind,
+            lone.marker.producer_epoch,
+        )
         if lone.marker.kind is not ControlType.COMMIT or not holds_all or is_again:
             return None
         return self._torn_transaction(

@@ -133,11 +133,11 @@ def _verdict(
                 f"it is of an earlier epoch, and {name} has begun another transaction in this partition, whose marker ends both",
             )
         if is_late(started_ms=state.started_ms, timeout_ms=state.timeout_ms, now_ms=now_ms):
+            where = f"{coordinators.place_of(state.transactional_id)} has no leader, or its replicas here are older than the log"
             return (
                 Verdict.UNKNOWN,
                 "possible",
-                f"the coordinator lists it as Ongoing for {name} and has not aborted it although its timeout passed: "
-                f"{coordinators.place_of(state.transactional_id)} has no leader, or its replicas here are older than the log",
+                f"the coordinator lists it as Ongoing for {name}, and its timeout passed: {where}",
             )
         return Verdict.IN_TIME, "proven" if stopped else "likely", f"the coordinator lists it as Ongoing for {name}"
     if status is not None and status.is_prepared and listed_here:
@@ -173,7 +173,11 @@ def _unknown_producer(one: OpenTransaction, coordinators: Coordinators, *, is_st
         return Verdict.UNKNOWN, "possible", f"its coordinator's log is not here: partition {names} of {topic.name}"
     if topic.count == 0:
         return Verdict.HANGING, "likely", f"the metadata knows no topic {topic.name}"
-    return Verdict.UNKNOWN, "possible", f"how many partitions {topic.name} has is not known, and those here don't name the producer"
+    return (
+        Verdict.UNKNOWN,
+        "possible",
+        f"how many partitions {topic.name} has is not known, and those here don't name the producer",
+    )
 
 
 def _not_listed(
@@ -192,15 +196,15 @@ def _not_listed(
     ended = _last_ended(one, partition, coordinators, state)
     if ended is not None:
         if any(marker.time_ms >= ended.started_ms for marker in markers):
+            ended_at = f"written after the marker at offset {markers[-1].offset:,} had ended the transaction of {name}, of which its coordinator ({now}) does not know"
+            return Verdict.HANGING, sure, ended_at
+        listed_then = _listed_then(ended, partition, coordinators)
+        if listed_then is False:
             return (
                 Verdict.HANGING,
                 sure,
-                f"written after the marker at offset {markers[-1].offset:,} had ended the transaction of {name}: the coordinator ({now}) "
-                "does not know of it",
+                f"the transaction of {name} ended without this partition, so no coordinator will end it",
             )
-        listed_then = _listed_then(ended, partition, coordinators)
-        if listed_then is False:
-            return Verdict.HANGING, sure, f"the transaction of {name} ended without this partition, so no coordinator will end it"
         torn: Confidence = sure if listed_then or _is_of_ended_epoch(one, state) else "likely"
         return (
             Verdict.TORN,
@@ -208,7 +212,11 @@ def _not_listed(
             f"the coordinator says {status_name(ended.status)} for {name}, so a marker was written, and it is not in this log",
         )
     if status is TransactionStatus.ONGOING or status.is_prepared:
-        return Verdict.HANGING, sure, f"{name} is in {now} and does not list this partition, so its marker will not be written here"
+        return (
+            Verdict.HANGING,
+            sure,
+            f"{name} is in {now} and does not list this partition, so its marker will not be written here",
+        )
     return Verdict.HANGING, sure, f"{name} is in {now}: the coordinator knows of no transaction in this partition"
 
 
@@ -216,7 +224,9 @@ def _last_ended(
     one: OpenTransaction, partition: TopicPartition, coordinators: Coordinators, state: TransactionState
 ) -> TransactionState | None:
     """The transaction of the id that was complete after these records were written, where one can hold them."""
-    states = [known for known in coordinators.history.get(state.transactional_id, ()) if not known.is_removed] or [state]
+    states = [known for known in coordinators.history.get(state.transactional_id, ()) if not known.is_removed] or [
+        state
+    ]
     complete = [
         known
         for known in states

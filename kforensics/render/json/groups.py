@@ -23,11 +23,8 @@ def write(result: Result[Groups], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[Groups], _view: View) -> Iterator[str]:
-    """A commit a line with the history, else a group a line."""
-    body = result.body
-    if body.request.history or body.request.expired:
-        return (json_line({"type": "commit", **_change(change)}) for change in body.changes())
-    return (json_line({"type": "group", **_group(one)}) for one in body.groups)
+    """A commit a line."""
+    return (json_line({"type": "commit", **_change(change)}) for change in result.body.changes())
 
 
 def _group(view: GroupView) -> dict[str, Any]:

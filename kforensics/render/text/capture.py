@@ -8,7 +8,7 @@ from kforensics.commands.capture import CaptureReport, WrittenCapture
 from kforensics.commands.result import Result
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted
 
@@ -62,12 +62,4 @@ def _lines(result: Result[CaptureReport], view: View) -> Iterator[Text | str]:
             width=width,
         )
     if verbose:
-        for problem in result.problems:
-            where = result.inputs[problem.input].path if problem.input < len(result.inputs) else ""
-            path = "" if problem.path == "." else f"/{problem.path}"
-            yield from wrapped(
-                f"not read: {escape_text(where + path)}: {escape_text(problem.message)}",
-                width=width,
-                indent=INDENT * 2,
-                first=INDENT,
-            )
+        yield from problem_lines(result.problems, result.inputs, width)

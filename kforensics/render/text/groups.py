@@ -12,7 +12,7 @@ from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, Style, columns, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
 from kforensics.words import counted
@@ -47,9 +47,7 @@ def _lines(result: Result[Groups], view: View) -> Iterator[Text | str]:
         yield Text("Set back:", style=Style.HEADING)
         yield from _change_lines(iter(body.setbacks), width=width, verbose=view.verbose)
     yield from wrapped(_complete(body), width=width, style=Style.QUIET)
-    for problem in result.problems:
-        place = f"{result.inputs[problem.input].path}/{problem.path}"
-        yield from wrapped(f"could not be read: {escape_text(place)}: {escape_text(problem.message)}", width=width)
+    yield from problem_lines(result.problems, result.inputs, width)
 
 
 def _group_lines(group: GroupView, *, width: int, verbose: bool) -> Iterator[Text]:
@@ -57,7 +55,9 @@ def _group_lines(group: GroupView, *, width: int, verbose: bool) -> Iterator[Tex
     if state is None:
         words = "no members: only commits are here" if group.is_known_empty else "state unknown: only commits are here"
     else:
-        words = f"{state.name}, {counted(state.member_count, 'member')}, generation {state.generation} ({state.type.value})"
+        words = (
+            f"{state.name}, {counted(state.member_count, 'member')}, generation {state.generation} ({state.type.value})"
+        )
     yield from wrapped(f"{_name(group.name)}: {words}", width=width, style=Style.HEADING)
     positions = sorted(group.positions, key=lambda one: (one.is_past_the_end is not True, -_lag(one)))
     shown = group.positions if verbose or len(positions) <= MOST_POSITIONS else tuple(positions[:MOST_POSITIONS])
@@ -68,11 +68,17 @@ def _group_lines(group: GroupView, *, width: int, verbose: bool) -> Iterator[Tex
         yield Text(f"{INDENT}and {len(group.positions) - len(shown)} more positions, less far behind (-v lists them)")
 
 
-def _row(one: GroupPosition) -> tuple[str, ...]:
+def _row(one: GroupPosition) -> tuple[str, str, str, str, str]:
     end = "unknown" if isinstance(one.log_end_offset, Absent) else f"{one.log_end_offset:,}"
     lag = "unknown" if isinstance(one.lag, Absent) else f"{one.lag:,}"
     past = "  PAST THE END" if one.is_past_the_end is True else ""
-    return f"{_name(one.topic)}-{one.partition}", f"{one.position.offset:,}", end, lag, utc_text(one.position.committed_ms) + past
+    return (
+        f"{_name(one.topic)}-{one.partition}",
+        f"{one.position.offset:,}",
+        end,
+        lag,
+        utc_text(one.position.committed_ms) + past,
+    )
 
 
 def _change_lines(changes: Iterator[Change], *, width: int, verbose: bool) -> Iterator[Text]:
