@@ -133,6 +133,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
         ],
         unknown_strays=[one.node.first for one in played if one.has_unknown_strays],
         order=body.order,
+        allows_older=any(one.allows_older for one in known),
         is_partial=bool(request.topics or request.partitions),
         has_problems=bool(problems),
     )

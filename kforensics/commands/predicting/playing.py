@@ -241,7 +241,9 @@ class _Player:
             logs=tuple(logs),
             metadata_log=self._metadata,
             problems=tuple(self._problems),
-            has_unknown_strays=self._node.is_kraft and self._around.assigned is None and bool(self._directories),
+            has_unknown_strays=self._node.is_kraft
+            and bool(self._directories)
+            and (self._around.assigned is None or self._is_preview),
         )
 
     def _is_live(self, fate: Fate) -> bool:
@@ -274,6 +276,11 @@ class _Player:
             refusal = refuse_registration(directories, self._around.registered, node.node_id, self._around.level)
         return refusal
 
+    @property
+    def _is_preview(self) -> bool:
+        """Whether it is the preview of 2.8 without ZooKeeper, of which it is not known what it does to strays."""
+        return self._conditions.version < (3, 0)
+
     def _lost_directories(self) -> tuple[frozenset[str], frozenset[str]]:
         """Ids of directories that the node registered last and that are not here, and of those here that it did not register."""
         registered = (
@@ -289,7 +296,7 @@ class _Player:
         node_id, assigned = self._node.node_id, self._around.assigned
         if not self._node.is_kraft or isinstance(node_id, Absent):
             return [Fate.DELETED if one.name.endswith("-delete") else Fate.KEPT for one in self._directories]
-        if assigned is None:
+        if assigned is None or self._is_preview:
             return [
                 Fate.DELETED if one.name.endswith("-delete") else Fate.UNKNOWN if one.partition else Fate.KEPT
                 for one in self._directories

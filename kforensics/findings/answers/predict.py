@@ -24,6 +24,7 @@ SOURCES = {
 }
 """How a version is known, as a headline says it."""
 CRASH_NOW = "There is no clean-shutdown marker (killed, or still running: then this is what a crash now would do)."
+OLDER = "What versions before 2.4 would do, which these files allow too: their loaders are not modelled. Give the version with --kafka where it is a later one."
 COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
 
@@ -42,6 +43,7 @@ def predict_answer(
     unknown_strays: Collection[int] = (),
     missing_directories: Collection[str] = (),
     order: StartOrder | None = None,
+    allows_older: bool = False,
     is_partial: bool = False,
     has_problems: bool = False,
 ) -> Answer:
@@ -61,6 +63,7 @@ def predict_answer(
         unknown_strays: inputs of nodes whose assigned partitions no metadata show.
         missing_directories: sentences about log directories that were registered and are not among the inputs.
         order: in which to start the brokers, where it was asked for.
+        allows_older: the evidence allows versions too that are not modelled.
         is_partial: some partitions alone were played.
         has_problems: something could not be read.
 
@@ -82,7 +85,9 @@ def predict_answer(
             is_partial=is_partial,
         )
     )
-    if versions or left_out or has_problems or missing_directories:
+    if allows_older:
+        unknown = (OLDER, *unknown)
+    if versions or left_out or has_problems or missing_directories or allows_older:
         states.add(State.UNKNOWN)
     state = worst_state("predict", states) or State.UNKNOWN
     if state is State.STARTS_UNCHANGED and (is_partial or unknown_strays):
