@@ -234,7 +234,7 @@ class _Player:
         return PlayedNode(
             missing_directories=missing,
             new_directories=new,
-            empty_folders=self._node.empty_folders(),
+            empty_folders=() if self._knows_registration() else self._node.empty_folders(),
             node=self._node,
             version=self._conditions.version,
             starts=tuple(starts),
@@ -280,6 +280,10 @@ class _Player:
     def _is_preview(self) -> bool:
         """Whether it is the preview of 2.8 without ZooKeeper, of which it is not known what it does to strays."""
         return self._conditions.version < (3, 0)
+
+    def _knows_registration(self) -> bool:
+        """Whether the metadata say which log directories it registered."""
+        return bool(not isinstance(self._node.node_id, Absent) and self._around.registered.get(self._node.node_id))
 
     def _lost_directories(self) -> tuple[frozenset[str], frozenset[str]]:
         """Ids of directories that the node registered last and that are not here, and of those here that it did not register."""
