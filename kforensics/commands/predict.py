@@ -134,6 +134,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
             for one in played
         ],
         unknown_strays=[one.node.first for one in played if one.has_unknown_strays],
+        unclean_nodes={one.node.first: one.unclean_reason for one in played if one.unclean_reason},
         order=body.order,
         allows_older=any(one.allows_older for one in known),
         is_partial=bool(request.topics or request.partitions),

@@ -52,6 +52,8 @@ def test_two_log_directories_are_one_node_whose_version_its_registration_shows(n
     assert (document["kafka"], document["kafka_source"], document["versions"]) == ("4.1.0", "metadata-log", [])
     assert [(start["outcome"], start["loads_logs"]) for start in document["starts"]] == [("starts", True)]
     assert {log["becomes"] for log in document["logs"]} == {"kept"}
+    (later,) = document["answer"]["later"]
+    assert "out of every ISR and ELR: a log directory has no clean-shutdown marker with a broker epoch" in later
     assert [one["records_lost"] for one in document["metadata_logs"]] == [0]
 
 

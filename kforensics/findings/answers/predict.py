@@ -1,6 +1,6 @@
 """The answer of `predict`: whether each node starts, and what it loses by it."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
@@ -81,6 +81,7 @@ def predict_answer(
     zookeeper_nodes: Collection[int] = (),
     unknown_strays: Collection[int] = (),
     missing_directories: Collection[MissingDirectories] = (),
+    unclean_nodes: Mapping[int, str] | None = None,
     order: StartOrder | None = None,
     allows_older: bool = False,
     is_partial: bool = False,
@@ -101,6 +102,7 @@ def predict_answer(
         zookeeper_nodes: inputs of brokers with ZooKeeper, or not known to be without.
         unknown_strays: inputs of nodes whose assigned partitions no metadata show.
         missing_directories: log directories of the nodes beside those that were given.
+        unclean_nodes: by input of a node, why the controller takes its last stop as unclean.
         order: in which to start the brokers, where it was asked for.
         allows_older: the evidence allows versions too that are not modelled.
         is_partial: some partitions alone were played.
@@ -138,6 +140,10 @@ def predict_answer(
         + _headline(state, starts, logs, inputs, metadata_logs, kafka=kafka, kafka_source=kafka_source)
         + (f" Not every log directory of node {elsewhere[0].node_id} is here." if elsewhere else ""),
         now=(*_now(state, starts, logs, inputs), *(_order(order) if order else ())),
+        later=tuple(
+            f"When {_node(inputs[node])} registers, the controller takes it out of every ISR and ELR: {reason}."
+            for node, reason in (unclean_nodes or {}).items()
+        ),
         unknown=(
             *(words for one in missing_directories for words in one.words()),
             *unknown,
