@@ -11,6 +11,7 @@
     │   ├── BadChecksum            … their checksum does not hold
     │   └── UnsupportedFormat      … a version or codec that kforensics does not read
     ├── UsageError                 options that exclude each other
+    ├── Stopped                    work that was asked to stop; says what it left behind
     └── MissingExtra               an optional package is not installed
 
 Errors are raised only for a path that the caller names; in a walk over many files the same content becomes `Damage` or a problem.
@@ -112,6 +113,10 @@ class UnsupportedFormat(FormatError):
 
 class UsageError(KforensicsError):
     """Options or arguments exclude each other or are invalid."""
+
+
+class Stopped(KforensicsError):
+    """Work ended before it was done, because it was asked to."""
 
 
 class MissingExtra(KforensicsError):

@@ -1,18 +1,6 @@
 """Types for Kafka's numbers: the type says what a number counts."""
 
-from typing import NamedTuple, NewType
-
-BrokerId = NewType("BrokerId", int)
-"""A node id, as in `meta.properties` (`broker.id` or `node.id`)."""
-
-Offset = NewType("Offset", int)
-"""The number of a record in its partition; an *end* offset is the offset that the next record will get."""
-
-LeaderEpoch = NewType("LeaderEpoch", int)
-"""A leader epoch of one partition."""
-
-Position = NewType("Position", int)
-"""The place of a byte in a file."""
+from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):

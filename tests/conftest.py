@@ -7,6 +7,7 @@ import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -36,6 +37,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.quick)
 
 
+TOGETHER = {"tests/fleet/": "Spark is started once", "tests/trust/test_reproducible.py": "all are compared with one"}
+"""Where tests share what is dear to make: one process runs all of them, and why."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Spread tests over processes one by one, but for those that belong together."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist carries no types
+        def _split_scope(self, nodeid: str) -> str:
+            return next((start for start in TOGETHER if nodeid.startswith(start)), nodeid)
+
+    return Scheduling(config, log)
+
+
 TreeState = dict[str, tuple[int, int, int, int, str]]
 
 
@@ -52,6 +69,14 @@ def _documents_are_valid(request: pytest.FixtureRequest) -> Iterator[None]:
     schemas.switch(on=False)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_modules(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
+    """Processes that tests start share compiled modules, also where the surroundings keep none: compiling takes longer than most tests."""
+    base = tmp_path_factory.getbasetemp()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str((base if worker_id == "master" else base.parent) / "compiled")
+
+
 @pytest.fixture(scope="session")
 def fixtures() -> Path:
     """The directory of recorded evidence."""
@@ -61,15 +86,25 @@ def fixtures() -> Path:
 @pytest.fixture(scope="session")
 def incident(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Path]:
     """Unpacks a recorded incident once a session, whatever the number of test processes; what it gives must not be written to."""
+    return _unpacking("incidents", tmp_path_factory, worker_id)
+
+
+@pytest.fixture(scope="session")
+def coordinators(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Path]:
+    """Unpacks a recording of consumer groups or transactions, likewise."""
+    return _unpacking("coordinators", tmp_path_factory, worker_id)
+
+
+def _unpacking(folder: str, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Path]:
     base = tmp_path_factory.getbasetemp()
-    shared = (base if worker_id == "master" else base.parent) / "incidents"
+    shared = (base if worker_id == "master" else base.parent) / folder
     shared.mkdir(exist_ok=True)
 
     def unpack(name: str) -> Path:
         target = shared / name
         if not target.exists():
             work = tmp_path_factory.mktemp("unpack")
-            with tarfile.open(FIXTURES / "incidents" / f"{name}.tar.xz") as archive:
+            with tarfile.open(FIXTURES / folder / f"{name}.tar.xz") as archive:
                 archive.extractall(work, filter="data")
             try:
                 (work / name).rename(target)

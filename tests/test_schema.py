@@ -17,6 +17,7 @@ from kforensics import schema
 from kforensics.cli.app import COMMANDS, run
 from kforensics.cli.fleet import fleet
 from kforensics.cli.verify import VerifyLevel
+from kforensics.commands.salvaging.carving import IMAGE_KIND
 from kforensics.commands.sealing.signature import SignatureState
 from kforensics.commands.snapshots import SNAPSHOT_KIND, UNUSED_KIND
 from kforensics.damage import Absent, DamageKind, Gravity
@@ -32,10 +33,14 @@ from kforensics.protocol.loading.starts import StartResult, StartWord
 from kforensics.protocol.loading.values import FileAction
 from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationRule
 from kforensics.reconcile.committed.judge import Certainty
+from kforensics.reconcile.groups.replay import By
+from kforensics.reconcile.groups.state import GroupType
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.logs.divergence import DivergenceKind
 from kforensics.reconcile.logs.predicted_load import ChangeKind
 from kforensics.reconcile.replicas.partition import Verdict
+from kforensics.reconcile.salvage.gaps import GapReason
+from kforensics.reconcile.transactions.verdicts import Verdict as TransactionVerdict
 from kforensics.render.batches import CODECS
 from kforensics.render.json import document, record_lines
 from kforensics.render.json.refusal import refusal_document
@@ -47,7 +52,7 @@ from tests.conftest import ROOT
 from tests.schemas import SchemaMismatch, registry, validate, validate_lines, validator
 
 DOCUMENTS = tuple(name for name in schema.names() if name not in {"common", "refusal"} and not name.endswith("-line"))
-WITH_LINES = ("diff", "dump", "explain", "ls", "metadata", "verify")
+WITH_LINES = ("diff", "dump", "explain", "groups", "ls", "metadata", "transactions", "verify")
 
 # Where a schema repeats names that the code has in one table.
 ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
@@ -67,11 +72,14 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("dump-line", "control", ControlType),
     ("explain", "cause", CauseName),
     ("explain", "truncation/properties/rule", (*ProtocolName, "recovery")),
+    ("groups", "by", get_args(By)),
+    ("groups", "group-type", GroupType),
     ("ls", "directory/properties/kind", set(DirectoryKind) - {DirectoryKind.PARTITION}),
     ("ls", "partition/properties/state", (*DirectoryState, "unknown")),
     ("ls", "partition/properties/start", StartWord),
     ("ls", "suffix", FileSuffix),
     ("predict", "action", FileAction),
+    ("salvage", "gap/properties/reason", GapReason),
     ("predict", "change-kind", ChangeKind),
     ("predict", "fate", Fate),
     ("predict", "retention-rule", RetentionRule),
@@ -81,6 +89,7 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("seal-check", "signature-state", SignatureState),
     ("simulate", "invariant", Invariant),
     ("simulate", "model", MODELS),
+    ("transactions", "verdict", TransactionVerdict),
     ("verify", "damage-kind", DamageKind),
     ("verify", "file-state", FileState),
     ("verify", "gravity", Gravity),
@@ -90,7 +99,7 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
 OPTIONAL = frozenset(
     {
         *("answer", "depth", "state", "seal", "files", "file", "problem", "ways_out", "order"),
-        *("key", "value", "headers", "control", "decoded", "api_key", "reason", "trailing_bytes"),
+        *("key", "value", "headers", "control", "decoded", "api_key", "reason", "trailing_bytes", "commits"),
     }
 )
 FLIP = frozenset({"position", "bit", "found", "expected"})
@@ -155,7 +164,7 @@ def test_kinds_of_inputs_are_those_of_files_and_of_nodes():
     others_told, files = schema.load("common")["$defs"]["input-kind"]["anyOf"]
 
     others = {"broker", "controller", "combined", "partition", "log-files", "unreadable", "checkpoint"}
-    assert {*others, SNAPSHOT_KIND, UNUSED_KIND} == set(others_told["enum"])
+    assert {*others, SNAPSHOT_KIND, UNUSED_KIND, IMAGE_KIND} == set(others_told["enum"])
     assert files == {"$ref": "#/$defs/file-kind"}
     assert [one.value for one in VerifyLevel] == schema.load("verify")["properties"]["level"]["enum"]
 
@@ -168,7 +177,7 @@ def test_the_documentation_links_each():
 
 
 @pytest.fixture(scope="module")
-def samples(tmp_path_factory):
+def samples(tmp_path_factory, incident):
     """By schema, documents and lines that commands printed, each list in them cut to one element of each form."""
     tree, folder = ROOT / "fixtures" / "unclean-election", tmp_path_factory.mktemp("samples")
     damaged = folder / "damaged" / "orders-0"
@@ -223,10 +232,33 @@ def samples(tmp_path_factory):
     out = folder / "predict.json"
     assert run(["predict", str(failing), "--kafka", "4.1.0", "--format", "json", "--out", str(out)]) == 1
     found["predict"].append(_thinned(json.loads(out.read_text())))
+    ahead = incident("consumer-ahead-4.x") / "snapshots"
+    for name, *rest in (
+        ["groups", str(ahead / "99-final"), "--history"],
+        ["transactions", str(ahead / "03-old-leader-down-live"), "--transactional-id", "billing-copy", "--all"],
+        ["transactions", str(ahead / "99-final"), "--before", str(ahead / "02-leader-killed")],
+    ):
+        for kind in ("json", "jsonl"):
+            out = folder / f"{len(found)}-{len(found.get(name, ()))}.{kind}"
+            assert run([name, *rest, "--format", kind, "--out", str(out)]) in {0, 1}
+            if kind == "json":
+                found.setdefault(name, []).append(_thinned(json.loads(out.read_text())))
+            else:
+                found.setdefault(f"{name}-line", []).extend(
+                    _thinned([json.loads(line) for line in out.read_text().splitlines()])
+                )
+    with redirect_stdout(printed := io.StringIO()):
+        rescue = ["salvage", str(failing), "--what", "all", "--topic", "orders", "-o", str(folder / "rescue")]
+        assert run([*rescue, "--format", "json"]) == 0
+    found["salvage"] = [_thinned(json.loads(printed.getvalue()))]
     out = folder / "ways.json"
     ways = ["predict", str(failing / "broker-1"), "--kafka", "4.1.0", "--ways-out", "--format", "json"]
     assert run([*ways, "--now", "2036-01-01T00:00:00Z", "--out", str(out)]) == 1
     found["predict"].append(_thinned(json.loads(out.read_text())))
+    with redirect_stdout(printed := io.StringIO()):
+        carving = ["salvage", "--carve", str(changed), "-o", str(folder / "carved"), "--format", "json"]
+        assert run(carving) == 0
+    found["salvage"].append(_thinned(json.loads(printed.getvalue())))
     found["refusal"] = [
         json.loads(refusal_document(EvidenceNotFound("broker-9", "there is no such file or directory")))
     ]
@@ -287,6 +319,9 @@ def _is_refused(name: str, document: Any) -> bool:
         ("verify", "repairable", "agree"),
         ("ls", "listed", "Not a word"),
         ("predict", "loses", "Not a word"),
+        ("groups", "set-back", "lost"),
+        ("transactions", "prepared", "lost"),
+        ("salvage", "gaps", "lost"),
     ],
 )
 def test_an_answer_has_the_states_of_its_command(samples, name, state, foreign):

@@ -7,7 +7,10 @@ import typer
 
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import JobsOption, ReadRateOption, apply_read_rate, parse_rate
-from kforensics.cli.output import check_out
+from kforensics.cli.output import check_out, write_result
+from kforensics.cli.redaction import RedactKeyOption, pseudonyms_of
+from kforensics.cli.seal import SIGNATURE_SUFFIX, ask_passphrase
+from kforensics.cli.stops import Stops
 from kforensics.errors import UsageError
 
 
@@ -44,6 +47,42 @@ def capture(
             help="Take a row a batch along everywhere, not only where a truncation can still happen: for truncations long ago.",
         ),
     ] = False,
+    with_tail: Annotated[
+        bool,
+        typer.Option(
+            "--with-tail",
+            help="Take the batches that can still be truncated along byte for byte, with the records of users in them: FILE is then as private as the data.",
+        ),
+    ] = False,
+    since: Annotated[
+        Path | None,
+        typer.Option(
+            "--since",
+            metavar="FILE.kfc",
+            help="An earlier capture of the node: segments that did not change since are taken from it. The new capture is complete without it.",
+            show_default=False,
+        ),
+    ] = None,
+    redact: Annotated[
+        bool,
+        typer.Option(
+            "--redact",
+            help="Replace groups, hosts and principals by pseudonyms under a key of yours, the same in the captures of all nodes under one key.",
+        ),
+    ] = False,
+    redact_topics: Annotated[
+        bool, typer.Option("--redact-topics", help="Replace names of topics, too, but Kafka's own; implies --redact.")
+    ] = False,
+    redact_key: RedactKeyOption = None,
+    sign_with: Annotated[
+        Path | None,
+        typer.Option(
+            "--sign-with",
+            metavar="KEY",
+            help=f"Sign FILE with this Ed25519 private key (PEM), into FILE{SIGNATURE_SUFFIX}; `kforensics seal --check FILE --public-key` checks it.",
+            show_default=False,
+        ),
+    ] = None,
     read_rate: ReadRateOption = None,
     jobs: JobsOption = None,
     normal_priority: Annotated[
@@ -54,7 +93,7 @@ def capture(
 
     On each broker `kforensics capture`, and where the files are brought together `kforensics diff *.kfc`. Every small file, the metadata log and
     the log files are in it byte for byte; of segments offsets, leader epochs, damage and digests, and a row a batch where a truncation can still
-    happen. No key, value or header of a user's record is in it. It reads at the lowest priority for disk and processor, and writes only FILE.
+    happen. No key, value or header of a user's record is in it, unless --with-tail is given. It reads at the lowest priority for disk and processor, and writes only FILE.
     """
     if (out is None) != plan:
         raise UsageError("--out FILE is needed" if out is None else "--plan writes no file: leave --out out")
@@ -68,7 +107,28 @@ def capture(
         from kforensics.fleet.throttle import lower_priority
 
         lower_priority()
-    request = CaptureRequest(paths=tuple(paths), out=out, all_batches=all_batches, jobs=jobs, rate=rate)
-    with output.progress() as progress:
+    stops = Stops()
+    request = CaptureRequest(
+        paths=tuple(paths),
+        pseudonyms=pseudonyms_of(redact or redact_topics, redact_key),
+        with_topics=redact_topics,
+        out=out,
+        all_batches=all_batches,
+        with_tail=with_tail,
+        since=() if since is None else (since,),
+        is_stopped=stops.asked,
+        jobs=jobs,
+        rate=rate,
+    )
+    key = None
+    if sign_with is not None and out is not None:
+        from kforensics.commands.seal import sign_file, signing_key
+
+        signature = Path(f"{out}{SIGNATURE_SUFFIX}")
+        check_out(signature, paths)
+        key = signing_key(sign_with, ask_passphrase)
+    with stops, output.progress() as progress:
         result = run(request, progress)
+    if key is not None and out is not None:
+        write_result(sign_file(out, key), signature)
     output.finish(result)

@@ -13,6 +13,7 @@ import typer
 from kforensics.cli.options import ColourOption, OutOption, QuietOption, VerboseOption
 from kforensics.cli.output import check_out, write_result
 from kforensics.cli.terminal import ColourChoice, screen_width, speaks_unicode, wants_colour
+from kforensics.commands.moment import now_ms
 from kforensics.errors import UsageError
 from kforensics.render.emit import (
     CONTENT,
@@ -28,7 +29,6 @@ from kforensics.render.view import OutputFormat, View
 if TYPE_CHECKING:
     from kforensics.cli.progress import ByteProgress
     from kforensics.commands.result import Result
-    from kforensics.evidence.model import Problem
 
 MOST_PROBLEMS = 20
 """Problems that are named on standard error."""
@@ -85,18 +85,21 @@ class Output:
         content = result.shape in CONTENT
         if self.quiet and result.shape != "seal manifest":
             write_result(headline(result), self.out)
+            warn_of_records(result)
             return
         view = View(
             width=screen_width(),
             unicode=speaks_unicode(),
             colour=wants_colour(sys.stdout if self.out is None else None, self.colour),
             verbose=self.verbose,
+            made_ms=now_ms() if self.format is OutputFormat.HTML else None,
             descriptor=_standard_output if self.out is None else None,
             **shown,
         )
         write_result(emit(result, self.format, view), self.out)
         if result.shape in _ON_STANDARD_ERROR:
             complain(result)
+        warn_of_records(result)
         if content and (result.exit_code or result.command == "seal"):
             typer.echo(headline(result), err=True, nl=False)
 
@@ -112,14 +115,18 @@ def complain(result: "Result[Any]") -> None:
 
     problems = result.problems
     for one in problems[:MOST_PROBLEMS]:
-        typer.echo(f"kforensics: {escape_text(_place(result, one))}: {escape_text(one.message)}", err=True)
+        typer.echo(f"kforensics: {escape_text(one.place(result.inputs))}: {escape_text(one.message)}", err=True)
     if len(problems) > MOST_PROBLEMS:
         typer.echo(f"kforensics: and {len(problems) - MOST_PROBLEMS:,} more", err=True)
 
 
-def _place(result: "Result[Any]", problem: "Problem") -> str:
-    given = result.inputs[problem.input].path
-    return given if problem.path == "." else f"{given.rstrip('/')}/{problem.path}"
+def warn_of_records(result: "Result[Any]") -> None:
+    """Name the captures among the inputs that hold records of users."""
+    from kforensics.render.escape import escape_text
+
+    for path in result.private_inputs:
+        words = "it holds records of users (it was taken with --with-tail): keep it as private as the log directories"
+        typer.echo(f"kforensics: {escape_text(path)}: {words}", err=True)
 
 
 def _standard_output() -> int:

@@ -46,9 +46,36 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "kforensics predict broker-3 --kafka 4.1.0 --without broker-3/.kafka_cleanshutdown",
         ),
     ),
+    "salvage": (
+        (
+            "The lost records, out of all that is left",
+            "kforensics salvage evidence logs --before earlier -o rescue",
+        ),
+        (
+            "Before a restart: what would be discarded",
+            "kforensics salvage broker-1 broker-2 broker-3 --what at-risk -o rescue",
+        ),
+        (
+            "Everything that a deleted topic's directories still hold, for analysis",
+            "kforensics salvage broker-1 --what all -t orders --form parquet -o orders",
+        ),
+        (
+            "Records of deleted files, out of a disk image",
+            "kforensics salvage --carve /dev/vg0/kafka-snapshot broker-2 broker-3 -o carved",
+        ),
+    ),
     "metadata": (
         ("The history of a partition", "kforensics metadata evidence --topic orders --partition 0"),
         ("The state at an offset of the metadata log", "kforensics metadata controller-100 --at 82"),
+    ),
+    "groups": (
+        ("Who was set back, and by whom?", "kforensics groups broker-1 broker-2 broker-3"),
+        ("Every commit of a group", "kforensics groups evidence --group billing --history"),
+        ("All groups with their lag as of a time", "kforensics groups evidence --at 2026-11-21T06:33:10Z"),
+    ),
+    "transactions": (
+        ("What holds the last stable offset?", "kforensics transactions broker-1 broker-2 broker-3"),
+        ("The history of one id on disk", "kforensics transactions evidence --transactional-id pay-17"),
     ),
     "seal": (
         ("Seal a copy", "kforensics seal evidence --case-id 2026-17 --out evidence.manifest"),

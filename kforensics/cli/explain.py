@@ -7,6 +7,7 @@ import typer
 
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
+    BeforeOption,
     ClusterOption,
     JobsOption,
     KeepGoingOption,
@@ -33,15 +34,7 @@ def explain(
             readable=False,
         ),
     ],
-    before: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--before",
-            metavar="PATH",
-            help="Data directories as they were at an earlier time; repeatable.",
-            show_default=False,
-        ),
-    ] = None,
+    before: BeforeOption = None,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     since: Annotated[

@@ -2,8 +2,7 @@
 
 import textwrap
 from collections.abc import Callable, Iterator
-from importlib.resources import files
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +10,8 @@ from kforensics.cli.output import write_result
 from kforensics.cli.terminal import screen_width
 from kforensics.errors import UsageError
 
-_TEXTS = "topics"
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 
 def help_(
@@ -36,9 +36,15 @@ def help_(
     write_result(topic_text(topic))
 
 
+def _texts() -> "Traversable":
+    from importlib.resources import files
+
+    return files(__package__).joinpath("topics")
+
+
 def topic_names() -> tuple[str, ...]:
     """The names of all topics."""
-    named = (one.name.removesuffix(".txt") for one in files(__package__).joinpath(_TEXTS).iterdir())
+    named = (one.name.removesuffix(".txt") for one in _texts().iterdir())
     return tuple(sorted((*named, *_MADE)))
 
 
@@ -56,7 +62,7 @@ def topic_text(name: str) -> str:
         return "\n".join(_MADE[name]()) + "\n"
     names = topic_names()
     if name in names:
-        return files(__package__).joinpath(_TEXTS, f"{name}.txt").read_text(encoding="utf-8")
+        return _texts().joinpath(f"{name}.txt").read_text(encoding="utf-8")
     from difflib import get_close_matches
 
     near = get_close_matches(name.upper() if name[:2].upper() == "KF" else name, (*names, *CATALOGUE), n=3)

@@ -103,6 +103,16 @@ ReadRateOption = Annotated[
     ),
 ]
 
+BeforeOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--before",
+        metavar="PATH",
+        help="Data directories as they were at an earlier time; repeatable.",
+        show_default=False,
+    ),
+]
+
 KeepGoingOption = Annotated[
     bool,
     typer.Option(
@@ -117,6 +127,17 @@ ClusterOption = Annotated[
         "--cluster",
         metavar="ID",
         help="Only what is of the cluster of this id, where the inputs are of several.",
+        show_default=False,
+    ),
+]
+
+ReplicasOption = Annotated[
+    str | None,
+    typer.Option(
+        "--replicas",
+        metavar="ID,ID,…",
+        help="The brokers that every partition is assigned to, such as 1,2,3, where no metadata log says it: without it, replicas that agree "
+        "are not known to be all.",
         show_default=False,
     ),
 ]
@@ -224,8 +245,61 @@ def parse_time(text: str, option: str) -> int:
     return (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000
 
 
+def parse_times(text: str, option: str) -> tuple[int, int]:
+    """Two times as `A..B`, in milliseconds; either may be left out.
+
+    Args:
+        text: what was given.
+        option: which option it was given to, for the error.
+
+    Raises:
+        UsageError: it is no such pair, or the second is not later.
+    """
+    first, separator, last = text.partition("..")
+    if not separator or not (first or last):
+        raise UsageError(f"{option} {text}: expected two times as A..B, such as 2026-11-21T06:00Z..2026-11-21T07:00Z")
+    begin = parse_time(first, option) if first else -(2**63)
+    end = parse_time(last, option) if last else 2**63 - 1
+    if begin >= end:
+        raise UsageError(f"{option} {text}: the second time is not later than the first")
+    return begin, end
+
+
+def parse_offsets(text: str, option: str) -> tuple[int, int]:
+    """Two offsets as `A..B`, both included; either may be left out.
+
+    Args:
+        text: what was given.
+        option: which option it was given to, for the error.
+
+    Raises:
+        UsageError: it is no such pair, or they are in the wrong order.
+    """
+    match = re.fullmatch(r"([0-9]{0,19})\.\.([0-9]{0,19})", text, re.ASCII)
+    if match is None or not (match[1] or match[2]):
+        raise UsageError(f"{option} {text}: expected two offsets as A..B, such as 60..102")
+    first, last = int(match[1] or 0), int(match[2] or 2**63 - 1)
+    if first > last or last >= 2**63:
+        raise UsageError(f"{option} {text}: the second offset is below the first, or above what Kafka has")
+    return first, last
+
+
 def apply_read_rate(rate: str | None, jobs: int | None) -> int | None:
     """Slow reading down where that is asked for; the processes to use then."""
     from kforensics.commands.processes import read_at
 
     return read_at(None if rate is None else parse_rate(rate, "--read-rate"), jobs)
+
+
+def broker_list(listed: str | None) -> tuple[int, ...]:
+    """Return the broker ids of `--replicas`.
+
+    Raises:
+        UsageError: it is no list of ids.
+    """
+    if listed is None:
+        return ()
+    parts = [part.strip() for part in listed.split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) < 12 for part in parts):
+        raise UsageError(f"--replicas {listed} is no list of broker ids such as 1,2,3")
+    return tuple(dict.fromkeys(map(int, parts)))

@@ -2,12 +2,14 @@
 
 import datetime as dt
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kforensics import __version__
+from kforensics.commands.capturing.base import CaptureBase
 from kforensics.commands.capturing.container import SMALL_LENGTH, CaptureWriter
 from kforensics.commands.capturing.estimate import CaptureEstimate, estimate
 from kforensics.commands.capturing.plan import (
@@ -17,19 +19,27 @@ from kforensics.commands.capturing.plan import (
     RootPlan,
     plan_capture,
 )
+from kforensics.commands.capturing.redacting import CannotRedact, CaptureRedaction, redaction_of
 from kforensics.commands.capturing.secrets import without_secrets
 from kforensics.commands.capturing.segments import CapturedScan, SegmentTask, capture_segment
 from kforensics.commands.processes import default_jobs
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Progress, Result
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError
+from kforensics.errors import EvidenceError, Stopped, UsageError
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
 from kforensics.findings.answers.capture import capture_answer
-from kforensics.source.mapped import open_evidence
+from kforensics.source.capture import open_capture
+from kforensics.source.locks import is_locked
+from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
 from kforensics.source.walk import Entry, join
 from kforensics.units import TopicPartition
+from kforensics.words import byte_count
+
+MOST_HELD = 256
+"""Segments about to be removed that are kept open; processes may have 1,024 files open."""
 
 TASK_BYTES = 64 << 20
 TASK_SEGMENTS = 256
@@ -38,13 +48,23 @@ TASK_SEGMENTS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRequest:
-    """What is to be captured, and how."""
+    """The request to capture log directories."""
 
     paths: Sequence[Path]
     out: Path | None
     """None where only the plan is asked for."""
     all_batches: bool = False
     margin: int = MARGIN_OFFSETS
+    with_tail: bool = False
+    """The bytes of the batches that can still be truncated are taken along, with the records of users in them."""
+    since: Sequence[Path] = ()
+    """Earlier captures of the node: segments that did not change since are not read again."""
+    is_stopped: Callable[[], bool] = lambda: False
+    """Whether the capture is to be stopped: asked between segments."""
+    pseudonyms: Pseudonyms | None = None
+    """The pseudonyms of groups, hosts and principals; none where they are taken along as they are."""
+    with_topics: bool = False
+    """Names of topics become pseudonyms, too."""
     jobs: int | None = None
     rate: int | None = None
     """Bytes a second that the caller limits reading to, for the estimate."""
@@ -63,6 +83,14 @@ class WrittenCapture:
     files: int
     """Taken along byte for byte."""
     read_bytes: int
+    record_bytes: int
+    """Bytes of batches with records of users that it holds: 0 unless they were asked for."""
+    reused_segments: int
+    """Segments that were not read, since they are as an earlier capture has them."""
+    reused_bytes: int
+    """Bytes of those segments on the broker."""
+    blanked_records: int
+    """Records and lines that a redaction could not write again without names, so that it left them out."""
     changed: tuple[str, ...]
     """Files that changed while they were read, or between the beginning and the end: the broker was running."""
 
@@ -92,17 +120,32 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
     Raises:
         EvidenceError: none of the paths can be used.
         UsageError: they are of several nodes, or the file can't be written.
+        Stopped: it was asked to stop; what was read is kept for the same command to go on from.
     """
+    _require_possible(request)
     started = dt.datetime.now(dt.UTC)
     plan = plan_capture(request.paths, all_batches=request.all_batches, margin=request.margin)
-    expected = estimate(plan, rate=request.rate)
+    expected = estimate(plan, rate=request.rate, with_tail=request.with_tail)
     written: WrittenCapture | Absent = Absent.NOT_WRITTEN
     problems = plan.problems
     if request.out is not None:
+        if progress is not None:
+            progress.expect(expected.read_bytes)
+        left = resume_path(request.out)
+        redaction = _redaction(request, plan)
+        base = CaptureBase([] if redaction else [*_left_behind(left), *request.since])
+        base.require_node(_cluster_and_node(plan))
         with CaptureWriter(request.out) as writer:
-            taking = _Taking(plan, writer, request, progress)
-            taking.read_all()
+            taking = _Taking(plan, writer, request, progress, base, redaction)
+            try:
+                taking.read_all()
+            except Stopped:
+                if redaction is not None:
+                    raise
+                taking.leave(started, left)
+                raise
             length = writer.finish(taking.manifest(started))
+        left.unlink(missing_ok=True)
         written, problems = taking.written(request.out, length), taking.problems
     node = _node(plan)
     answer = capture_answer(
@@ -131,6 +174,50 @@ def _where(plan: CapturePlan, one: Problem) -> str:
     return f"{given}/{one.path}: {one.message}" if one.path != "." else f"{given}: {one.message}"
 
 
+def _require_possible(request: CaptureRequest) -> None:
+    if request.pseudonyms is None:
+        return
+    if request.with_tail:
+        raise UsageError("--with-tail takes records of users along as they are: it does not go with --redact")
+    if request.since:
+        raise UsageError("--since takes rows of an earlier capture as they are: it does not go with --redact")
+
+
+def resume_path(out: Path) -> Path:
+    """The path at which a stopped capture is kept."""
+    return out.with_name(f".{out.name}.resume")
+
+
+def _redaction(request: CaptureRequest, plan: CapturePlan) -> CaptureRedaction | None:
+    if request.pseudonyms is None:
+        return None
+    return redaction_of(
+        request.pseudonyms,
+        with_topics=request.with_topics,
+        histories=plan.histories,
+        places=plan.places,
+        is_asked_to_stop=request.is_stopped,
+    )
+
+
+def _left_behind(path: Path) -> list[Path]:
+    """What an earlier run of the command left, unless it is of no use."""
+    try:
+        return [path] if open_capture(path).is_interrupted else []
+    except EvidenceError:
+        return []
+
+
+def _cluster_and_node(plan: CapturePlan) -> tuple[str | None, int | None]:
+    node = _node(plan)
+    if node is None:
+        return None, None
+    return (
+        None if isinstance(node.cluster_id, Absent) else node.cluster_id,
+        None if isinstance(node.broker_id, Absent) else node.broker_id,
+    )
+
+
 def _node(plan: CapturePlan) -> Input | None:
     return next((one for one in plan.inputs if isinstance(one.broker_id, int)), None)
 
@@ -141,12 +228,25 @@ class _Taking:
     writer: CaptureWriter
     request: CaptureRequest
     progress: Progress | None
+    base: CaptureBase
+    redaction: CaptureRedaction | None
     problems: list[Problem] = field(init=False)
     changed: list[str] = field(default_factory=list)
     segments: int = 0
     batches: int = 0
     files: int = 0
     read_bytes: int = 0
+    record_bytes: int = 0
+    reused_segments: int = 0
+    reused_bytes: int = 0
+    _held: dict[Path, EvidenceFile] = field(default_factory=dict)
+    """Segments that may be removed at any moment, kept open until their bytes were taken along."""
+    _is_running: bool | None = None
+    """Whether a process holds the lock of a log directory; none where that is not known."""
+    _early: dict[Path, CapturedScan] = field(default_factory=dict)
+    """Segments that were read before all others, until their directories are written."""
+    _unfinished: tuple[FolderPlan | None, dict[str, CapturedScan]] = field(init=False)
+    """The directory whose segments are read, and those of them that were."""
     _checkpoints: dict[Path, bytes] = field(default_factory=dict)
     """The files of log directories that change while a broker runs, as they were before the logs were read."""
     _after: list[dict[str, str]] = field(default_factory=list)
@@ -155,76 +255,169 @@ class _Taking:
 
     def __post_init__(self) -> None:
         self.problems = list(self.plan.problems)
+        self._unfinished = None, {}
 
     def read_all(self) -> None:
         """Checkpoints, then what may vanish, then the logs, then the checkpoints again."""
+        self._is_running = is_locked(
+            folder.path / entry.name
+            for folder in self.plan.folders()
+            if folder.place is None
+            for entry in folder.entries
+            if parse_file_name(entry.name).kind is FileKind.LOCK
+        )
         self._read_checkpoints()
         folders = list(self.plan.folders())
-        first = [_Piece(folder, entry, base) for folder, entry, base in _deleted(folders)]
-        early: dict[Path, CapturedScan] = {}
+        first = [self._piece(folder, entry, base) for folder, entry, base in _about_to_be_removed(folders)]
+        if self.request.with_tail:
+            self._hold(first)
         for piece, scan in self._scan(first):
-            early[piece.path] = scan
-        for folder, scans in self._folders(folders, early):
+            self._early[piece.path] = scan
+        for folder, scans in self._folders(folders, self._early):
             self._folder(folder, scans)
         for root in self.plan.roots:
             if root.file is not None:
                 self._root_file(root)
         names = [
-            {"name": root.name, "mode": stat.S_IFDIR | 0o755, "length": 0, "mtime_ns": 0}
+            {"name": self._named(root.name), "mode": stat.S_IFDIR | 0o755, "length": 0, "mtime_ns": 0}
             for root in self.plan.roots
             if root.file is None
         ]
         self.writer.add_folder("", [*names, *self._single])
         self._read_checkpoints_again()
 
+    def _hold(self, pieces: "Sequence[_Piece]") -> None:
+        """Open segments that are about to be removed, so that their bytes are still there once they were scanned."""
+        for piece in pieces[:MOST_HELD]:
+            with suppress(EvidenceError):  # named where the segment is scanned
+                self._held[piece.path] = open_evidence(piece.path)
+
     # ------------------------------------------------------------ segments
 
     def _scan(self, pieces: "Sequence[_Piece]") -> "Iterator[tuple[_Piece, CapturedScan]]":
+        """Every segment in order, those that did not change as an earlier capture has them."""
+        unread = (
+            {piece.path for piece in pieces if self.base.scan(piece.task(), with_bytes=self.request.with_tail) is None}
+            if self.base
+            else {piece.path for piece in pieces}
+        )
+        read = self._read([piece for piece in pieces if piece.path in unread])
+        for piece in pieces:
+            if self.request.is_stopped():
+                raise Stopped("stopped")
+            if piece.path in unread:
+                yield piece, next(read)
+            else:
+                yield piece, self._reused(piece)
+
+    def _piece(self, folder: FolderPlan, entry: Entry, base_offset: int) -> "_Piece":
+        key = b"" if self.redaction is None else self.redaction.digest_key
+        return _Piece(folder, entry, base_offset, key)
+
+    def _reused(self, piece: "_Piece") -> CapturedScan:
+        found = self.base.scan(piece.task(), with_bytes=self.request.with_tail)
+        if found is None:  # it changed since the list was made
+            scan = self._taken(piece, capture_segment(piece.task()))
+        else:
+            scan = found.scan
+            self.reused_segments += 1
+            self.reused_bytes += scan.length
+            if self.request.with_tail:
+                row = scan.content["segment"]
+                row["bytes"], row["bytes_from"] = found.copy_bytes(self.writer), piece.task().bytes_from
+                self.record_bytes += sum(one[1] or 0 for one in row["bytes"])
+            self._report(scan.length)
+        return scan
+
+    def _read(self, pieces: "Sequence[_Piece]") -> Iterator[CapturedScan]:
+        """The scans of segments; other processes read ahead."""
         groups = list(_groups(pieces))
         is_small = sum(piece.entry.length for piece in pieces) < WORTH_A_PROCESS and len(pieces) < TASK_SEGMENTS
         jobs = 1 if is_small else self.request.jobs or default_jobs()
         results = stream(lambda group: [capture_segment(piece.task()) for piece in group], groups, jobs=jobs)
         for group, scans in zip(groups, results, strict=True):
             for piece, scan in zip(group, scans, strict=True):
-                self.read_bytes += scan.length
-                if self.progress:
-                    self.progress(scan.length, len(self.problems))
-                yield piece, scan
+                yield self._taken(piece, scan)
+
+    def _taken(self, piece: "_Piece", scan: CapturedScan) -> CapturedScan:
+        self.read_bytes += scan.length
+        self._report(scan.length)
+        if self.request.with_tail:
+            self._keep_bytes(piece, scan)
+        return scan
+
+    def _report(self, count: int) -> None:
+        if self.progress:
+            self.progress(count, len(self.problems))
+
+    def _keep_bytes(self, piece: "_Piece", scan: CapturedScan) -> None:
+        """Take the bytes of a segment along that batches can still be truncated from."""
+        row = scan.content.get("segment")
+        if row is None:
+            return
+        try:
+            with self._held.pop(piece.path, None) or open_evidence(piece.path) as file:
+                row["bytes"] = self.writer.add_records(file, scan.bytes_from, scan.length)
+        except EvidenceError as error:
+            words = f"its bytes could not be taken along: {error.problem}"
+            self._problem(piece.folder, piece.entry.name, words)
+            return
+        row["bytes_from"] = piece.task().bytes_from
+        length = sum(one[1] or 0 for one in row["bytes"])
+        self.record_bytes += length
+        scan.changed |= length != scan.length - scan.bytes_from
 
     def _folders(
         self, folders: Sequence[FolderPlan], early: dict[Path, CapturedScan]
     ) -> Iterator[tuple[FolderPlan, dict[str, CapturedScan]]]:
         """Every directory with its segments, in order; the segments are read ahead."""
         pieces = [
-            _Piece(folder, entry, base)
+            self._piece(folder, entry, base)
             for folder in folders
             for entry, _, base in folder.segments()
-            if folder.path / entry.name not in early
+            if not early or folder.path / entry.name not in early
         ]
         scans = self._scan(pieces)
         for folder in folders:
             own: dict[str, CapturedScan] = {}
-            for entry, _, _ in folder.segments():
-                known = early.get(folder.path / entry.name)
+            self._unfinished = folder, own
+            found = list(folder.segments())
+            for entry, _, _ in found:
+                known = early.get(folder.path / entry.name) if early else None
                 own[entry.name] = next(scans)[1] if known is None else known
-            if not folder.by_record and any(scan.is_thinned for scan in own.values()):
-                # A cleaner that left no checkpoint: batches alone decide nothing here, either.
+            if not folder.by_record and any(scan.differs_by_batch for scan in own.values()):
+                # A cleaner that left no checkpoint, or an old format: batches alone decide nothing here, either.
                 folder.by_record, folder.carried_from = True, 0
-                again = [_Piece(folder, entry, base) for entry, _, base in folder.segments()]
-                own = {piece.entry.name: capture_segment(piece.task()) for piece in again}
+                for entry, _, base in found:
+                    own[entry.name] = self._with_records(own[entry.name], self._piece(folder, entry, base))
             yield folder, own
+
+    def _with_records(self, scan: CapturedScan, piece: "_Piece") -> CapturedScan:
+        """The scan of a segment that is read once more, for digests of its records; its bytes were taken along before."""
+        found = self.base.scan(piece.task(), with_bytes=False)
+        again = found.scan if found else capture_segment(piece.task())
+        row, before = again.content.get("segment"), scan.content.get("segment") or {}
+        if row is not None and "bytes" in before:
+            row |= {name: before[name] for name in ("bytes", "bytes_from")}
+        return again
 
     def _folder(self, folder: FolderPlan, scans: dict[str, CapturedScan]) -> None:
         entries = []
         for entry in folder.entries:
             scan = scans.get(entry.name)
             entries.append(self._file(folder, entry) if scan is None else self._segment(folder, entry, scan))
-        self.writer.add_folder(folder.inner, entries)
+        self.writer.add_folder(self._named(folder.inner), entries)
+
+    def _named(self, path: str) -> str:
+        """A path as it is called in the capture."""
+        return path if self.redaction is None else self.redaction.path(path)
 
     def _segment(self, folder: FolderPlan, entry: Entry, scan: CapturedScan) -> dict[str, Any]:
         self.segments += 1
         row = scan.content.get("segment")
         if row is not None:
+            if self.redaction is not None and "commits" in row:
+                row["commits"] = self.redaction.commits(row["commits"])
             row["batches"] = self.writer.add_rows("batches", scan.batches)
             self.batches += sum(run[2] for run in row["batches"])
             if row["records"] is not None:
@@ -246,28 +439,46 @@ class _Taking:
     # ------------------------------------------------------------ files
 
     def _file(self, folder: FolderPlan, entry: Entry) -> dict[str, Any]:
-        row = {"name": entry.name, "mode": entry.mode, "length": entry.length, "mtime_ns": entry.mtime_ns}
-        if entry.is_directory or not folder.takes(entry):
+        is_taken = not entry.is_directory and folder.takes(entry)
+        name = entry.name
+        if self.redaction is not None:
+            name = self.redaction.entry(name, is_directory=entry.is_directory, is_taken=is_taken)
+        row = {"name": name, "mode": entry.mode, "length": entry.length, "mtime_ns": entry.mtime_ns}
+        if not is_taken:
             return row
         path = folder.path / entry.name
-        kept = self._checkpoints.get(path)
+        kept = self._checkpoints.get(path) if folder.place is None else None
         try:
             if kept is not None:
+                if self.redaction is not None:
+                    kept = self.redaction.checkpoint(kept)
                 row |= {
                     "length": len(kept),
-                    "content": self._small(f"{folder.inner}/{entry.name}", kept, entry.mtime_ns),
+                    "content": self._small(f"{self._named(folder.inner)}/{name}", kept, entry.mtime_ns),
                 }
             else:
-                row |= self._copied(path, f"{folder.inner}/{entry.name}")
+                row |= self._copied(folder, path, f"{self._named(folder.inner)}/{name}")
+        except CannotRedact as error:
+            assert self.redaction is not None
+            self.redaction.left_out.append(f"{self._named(folder.inner)}/{name}")
+            row["content"] = {"problem": str(error)}
         except EvidenceError as error:
             if not parse_file_name(entry.name).is_transient:
                 self._problem(folder, entry.name, error.problem)
             row["content"] = {"problem": error.problem}
         return row
 
-    def _copied(self, path: Path, inner: str) -> dict[str, Any]:
+    def _copied(self, folder: FolderPlan, path: Path, inner: str) -> dict[str, Any]:
         with open_evidence(path) as file:
             length = file.size
+            if self.redaction is not None:
+                pieces = self.redaction.pieces(file, path.name, is_metadata=folder.is_metadata)
+                if pieces is not None:
+                    content, length = self.writer.add_pieces(inner, pieces, file.mtime_ns)
+                    self.files += 1
+                    self.read_bytes += file.size
+                    self._report(file.size)
+                    return {"length": length, "mtime_ns": file.mtime_ns, "content": content}
             if length <= SMALL_LENGTH:
                 data = file.read(0, length)
                 if parse_file_name(path.name).kind is FileKind.SERVER_PROPERTIES:
@@ -277,6 +488,7 @@ class _Taking:
                 content, length = self.writer.add_large(file, length)
                 self.files += 1
             self.read_bytes += length
+            self._report(length)
             return {"length": length, "mtime_ns": file.mtime_ns, "content": content}
 
     def _small(self, inner: str, data: bytes, mtime_ns: int) -> dict[str, Any]:
@@ -288,7 +500,7 @@ class _Taking:
         folder = FolderPlan(root=root.real.parent, relative="", inner="", holds_logs=True)
         status = root.file.lstat()
         entry = Entry(root.file.name, status.st_mode, status.st_size, status.st_mtime_ns)
-        self._single.append({**self._file(folder, entry), "name": root.name})
+        self._single.append({**self._file(folder, entry), "name": self._named(root.name)})
 
     def _problem(self, folder: FolderPlan, name: str, words: str) -> None:
         at = next((at for at, one in enumerate(self.plan.inputs) if _is_below(folder.root, Path(one.path))), 0)
@@ -324,13 +536,13 @@ class _Taking:
             if path in self._checkpoints and data != self._checkpoints[path]:
                 self.changed.append(str(path))
                 part = f"after/{len(self._after):06d}"
-                self.writer.add_part(part, data)
-                self._after.append({"path": f"{folder.inner}/{entry.name}", "part": part})
+                self.writer.add_part(part, data if self.redaction is None else self.redaction.checkpoint(data))
+                self._after.append({"path": f"{self._named(folder.inner)}/{entry.name}", "part": part})
 
     # ------------------------------------------------------------ manifest
 
     def written(self, out: Path, length: int) -> WrittenCapture:
-        """What was written."""
+        """The numbers of what was written."""
         return WrittenCapture(
             path=str(out),
             bytes=length,
@@ -339,11 +551,41 @@ class _Taking:
             batches=self.batches,
             files=self.files,
             read_bytes=self.read_bytes,
+            record_bytes=self.record_bytes,
+            reused_segments=self.reused_segments,
+            reused_bytes=self.reused_bytes,
+            blanked_records=0 if self.redaction is None else self.redaction.blanked.total(),
             changed=tuple(self.changed),
         )
 
+    def leave(self, started: dt.datetime, path: Path) -> None:
+        """Keep what was read for the same command to go on from, unless what an earlier run left holds more.
+
+        Raises:
+            Stopped: always; it says what was kept.
+        """
+        folder, scans = self._unfinished
+        written = self.writer.folders()
+        pending: dict[str, tuple[FolderPlan, dict[str, CapturedScan]]] = {}
+        for one in self.plan.folders():
+            own = {} if one is not folder else dict(scans)
+            for entry, _, _ in one.segments():
+                if one.path / entry.name in self._early:
+                    own.setdefault(entry.name, self._early[one.path / entry.name])
+            if own and one.inner not in written:
+                pending[one.inner] = one, own
+        for inner, (one, own) in pending.items():
+            entries = [self._segment(one, entry, own[entry.name]) for entry in one.entries if entry.name in own]
+            self.writer.add_folder(inner, entries)
+        before = sum(open_capture(one).manifest["counts"]["segments"] for one in _left_behind(path))
+        if self.segments <= before:
+            raise Stopped(f"stopped; {path} still holds what was read before: the same command continues from there")
+        self.writer.finish({**self.manifest(started), "interrupted": True}, path)
+        size = byte_count(self.read_bytes + self.reused_bytes)
+        raise Stopped(f"stopped; what was read, {size}, is kept in {path}: the same command continues from there")
+
     def manifest(self, started: dt.datetime) -> dict[str, Any]:
-        """What the capture says of itself."""
+        """The manifest of the capture."""
         node = _node(self.plan)
         return {
             "tool_version": __version__,
@@ -354,17 +596,27 @@ class _Taking:
                 "cluster_id": None if node is None or isinstance(node.cluster_id, Absent) else node.cluster_id,
                 "kind": None if node is None else node.kind,
             },
-            "roots": [{"name": root.name, "path": str(root.real)} for root in self.plan.roots],
-            "options": {"all_batches": self.request.all_batches, "margin_offsets": self.request.margin},
+            "roots": [
+                {"name": self._named(root.name), "path": self._named(str(root.real))} for root in self.plan.roots
+            ],
+            "options": {
+                "all_batches": self.request.all_batches,
+                "margin_offsets": self.request.margin,
+                "with_tail": self.request.with_tail,
+            },
             "counts": {
                 "replicas": len(self.plan.places),
                 "segments": self.segments,
                 "batches": self.batches,
                 "files": self.files,
+                "reused_segments": self.reused_segments,
             },
+            "since": self.base.described(),
             "checkpoints_after": self._after,
-            "changed": self.changed,
-            "problems": [{"path": one.path, "message": one.message} for one in self.problems],
+            "redaction": None if self.redaction is None else self.redaction.described(),
+            "running": self._is_running,
+            "changed": [self._named(path) for path in self.changed],
+            "problems": [{"path": self._named(one.path), "message": self._named(one.message)} for one in self.problems],
         }
 
 
@@ -373,6 +625,7 @@ class _Piece:
     folder: FolderPlan
     entry: Entry
     base_offset: int
+    digest_key: bytes
 
     @property
     def path(self) -> Path:
@@ -386,15 +639,17 @@ class _Piece:
             length=self.entry.length,
             topic_partition=TopicPartition("", 0) if place is None else place.topic_partition,
             carried_from=0 if parse_file_name(self.entry.name).is_transient else self.folder.carried_from,
+            bytes_from=0 if parse_file_name(self.entry.name).is_transient else self.folder.bytes_from,
+            digest_key=self.digest_key,
             by_record=self.folder.by_record,
         )
 
 
-def _deleted(folders: Sequence[FolderPlan]) -> Iterator[tuple[FolderPlan, Entry, int]]:
+def _about_to_be_removed(folders: Sequence[FolderPlan]) -> Iterator[tuple[FolderPlan, Entry, int]]:
     """Segments that a broker is about to remove."""
     for folder in folders:
         for entry, name, base in folder.segments():
-            if name.suffix is FileSuffix.DELETED:
+            if folder.may_vanish or name.suffix is FileSuffix.DELETED:
                 yield folder, entry, base
 
 

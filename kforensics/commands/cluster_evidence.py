@@ -11,12 +11,12 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.broker_logs import LogFile, LogPlace, read_log_files
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, of_several_clusters
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places
-from kforensics.evidence.discovery.server_settings import read_settings
+from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places
+from kforensics.evidence.discovery.server_settings import read_flags, read_settings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, highest_commits, walk_group_commits
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.evidence.metadata.state import METADATA_VERSION
-from kforensics.evidence.model import Problem
+from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import (
@@ -64,8 +64,6 @@ class ClusterEvidence:
     given: Given
     """Brokers whose log directories are among the inputs."""
     problems: tuple[Problem, ...]
-    brokers_of_logs_alone: frozenset[int] = frozenset()
-    """Nodes that wrote log files and whose data directories are not among the inputs: their replicas are missing."""
 
 
 def gather_cluster_evidence(
@@ -95,7 +93,8 @@ def gather_cluster_evidence(
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     newest = newest_log(histories)
     versions = _versions(log_files)
-    dated = {anchor: time for history in histories for anchor, time in epoch_times(history).items()}
+    # Of a long metadata log these are many, and only log lines are compared with them.
+    dated = {anchor: time for history in histories if log_files for anchor, time in epoch_times(history).items()}
     clocks = choose_clocks(log_files, dated, zone=log_zone)
     events = order_events(log_files, clocks)
     return ClusterEvidence(
@@ -108,6 +107,7 @@ def gather_cluster_evidence(
             ),
             newest_version=_newest_of_all(versions, inputs),
             configured=read_settings(inputs, "min.insync.replicas"),
+            unclean_elections=read_flags(inputs, "unclean.leader.election.enable"),
         ),
         histories=histories,
         log_files=log_files,
@@ -116,10 +116,8 @@ def gather_cluster_evidence(
         protocol_hints=protocol_hints(log_files),
         versions=BrokerVersions(by_broker=versions, at_least=_least_version(newest)),
         possible_protocols=possible_protocols(inputs),
-        given=given_brokers(inputs),
+        given=given_brokers(inputs, places.lost),
         problems=tuple(problems),
-        brokers_of_logs_alone=frozenset(file.node_id for file in log_files if isinstance(file.node_id, int))
-        - inputs.brokers,
     )
 
 
@@ -256,8 +254,17 @@ def possible_protocols(inputs: Inputs) -> dict[int, tuple[ProtocolName, ...]]:
     return out
 
 
-def given_brokers(inputs: Inputs) -> dict[int, GivenBroker]:
-    """Brokers whose log directories are among the inputs, all directories of one together."""
+def given_brokers(inputs: Inputs, lost: Iterable[LostDirectory] = ()) -> dict[int, GivenBroker]:
+    """Brokers whose log directories are among the inputs, all directories of one together.
+
+    Args:
+        inputs: with their log directories.
+        lost: partitions that checkpoints name and of which there is no directory.
+    """
+    named: dict[int, dict[TopicPartition, CheckpointValue]] = {}
+    for one in lost:
+        if isinstance(one.broker_id, int):
+            named.setdefault(one.broker_id, {})[one.topic_partition] = one.value
     directories: dict[int, list[FoundLogDir]] = {}
     for found in inputs.found:
         if isinstance(found.described.broker_id, int) and found.described.kind != "controller":
@@ -272,6 +279,7 @@ def given_brokers(inputs: Inputs) -> dict[int, GivenBroker]:
             ),
             is_empty=not any(one.partitions for one in found),
             is_stopped=all(one.clean_shutdown for one in found),
+            named=named.get(broker, {}),
         )
         for broker, found in directories.items()
         if found

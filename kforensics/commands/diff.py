@@ -16,7 +16,7 @@ from kforensics.commands.result import Conclusion, Result, check_seal_of
 from kforensics.commands.result import Progress as ProgressOf
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs, why_not_compared
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
@@ -204,7 +204,6 @@ def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[Diff
             answer=compared.answer,
             findings=compared.findings,
             problems=compared.problems,
-            is_empty=not compared.partitions,
         ),
         seal=seal,
     )
@@ -281,7 +280,7 @@ def compare(
         keep_quiet=keep_quiet,
     )
     results = _run(shared, jobs or default_jobs(), progress)
-    results += _without_directories(shared, places.by_partition, newest_log(gathered.histories))
+    results += _without_directories(shared, places, newest_log(gathered.histories))
     results.sort(key=lambda one: one.partition)
     findings = by_gravity(
         (
@@ -297,32 +296,41 @@ def compare(
         *(p for result in results for p in result.problems),
     )
     judged = [result.judged for result in results]
+    # A named path that can't be used is in the headline by its name.
+    below = [one for one in problems if inputs.found[one.input].shape is not Absent.UNREADABLE]
     return DiffResult(
         inputs=inputs.described,
-        answer=diff_answer(judged, paths=_paths_on_brokers(inputs), findings=findings, problems=problems),
+        answer=diff_answer(judged, paths=_paths_on_brokers(inputs), findings=findings, problems=below),
         partitions=tuple(results),
         findings=findings,
         problems=problems,
     )
 
 
-def _without_directories(
-    shared: _Shared, here: Mapping[TopicPartition, tuple[PartitionPlace, ...]], history: MetadataHistory | None
-) -> list[PartitionResult]:
-    """Partitions that the metadata assigns to a broker that is given, and of which no directory is anywhere among the inputs."""
-    if history is None or not shared.options.given:
+def _without_directories(shared: _Shared, places: Places, history: MetadataHistory | None) -> list[PartitionResult]:
+    """Partitions that the metadata assigns to a broker that is given, or that a checkpoint names, and of which no directory is anywhere among the inputs."""
+    if not shared.options.given:
         return []
-    names = {topic_id: state.name for topic_id, state in history.topics.items() if isinstance(state.removed, Absent)}
+    topics = {} if history is None else history.topics
+    names = {topic_id: state.name for topic_id, state in topics.items() if isinstance(state.removed, Absent)}
+    known: dict[TopicPartition, str | Absent] = {
+        TopicPartition(names[topic_id], number): topic_id
+        for topic_id, number in (() if history is None else history.partitions)
+        if topic_id in names
+    }
+    if history is None:
+        # A topic that a metadata log does not know was deleted.
+        known |= {one.topic_partition: Absent.UNKNOWN for one in places.lost}
     out = []
-    for topic_id, number in history.partitions:
-        partition = TopicPartition(names.get(topic_id, ""), number)
-        if not partition.topic or partition in here or not is_wanted(partition, shared.options):
+    for partition, topic_id in known.items():
+        if partition in places.by_partition or not is_wanted(partition, shared.options):
             continue
         states = shared.facts.leaderships(partition, topic_id)
-        if not states or isinstance(states[-1].replicas, Absent):
+        state = states[-1] if states and isinstance(states[-1].replicas, tuple) else None
+        if history is not None and state is None:
             continue
         report = partition_without_replicas(
-            partition, states[-1], facts=shared.facts, given=shared.options.given, is_stopped=shared.options.is_stopped
+            partition, state, facts=shared.facts, given=shared.options.given, is_stopped=shared.options.is_stopped
         )
         if report.emptied:
             out.append(_result(shared, report, tuple(partition_findings(report)), (), 0))
@@ -350,7 +358,7 @@ def _missing_isr(
     """Partitions whose whole ISR has lost them, by the disks of just those brokers."""
     given = frozenset(node.node_id for node in nodes_of(inputs) if isinstance(node.node_id, int))
     for partition, places in groups:
-        if partition.topic in METADATA_TOPICS:
+        if partition.topic in METADATA_TOPICS or facts.is_deleted(partition.topic, facts.topic_id(partition.topic)):
             continue
         states = facts.leaderships(partition, facts.topic_id(partition.topic))
         held_by = frozenset(
@@ -433,15 +441,14 @@ def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segme
         collect_replica(place, scanned={path: segment for (n, path), segment in scans.items() if n == number})
         for number, place in enumerate(places)
     ]
-    report, findings = judge_partition(
-        [one.replica for one in collected], reader=shared.reader, facts=shared.facts, options=shared.options
-    )
+    replicas = [one.replica for one in collected]
+    report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)
     problems = (
         *(problem for one in collected for problem in one.problems),
         *(
             problem
             for place, one in zip(places, collected, strict=True)
-            for problem in changes_since(place, one.replica)
+            for problem in changes_since(place, one.replica, replicas)
         ),
         *shared.reader.take_lacks(),
     )
@@ -559,6 +566,7 @@ def without_batches(report: PartitionReport) -> PartitionReport:
         what_if=what_if,
         leader=leader,
         set_aside=tuple(map(_slim_replica, report.set_aside)),
+        odd_ones=tuple(replace(one, view=view(one.view)) for one in report.odd_ones),
         sole_holders=holders(report.sole_holders),
         unassigned_holders=holders(report.unassigned_holders),
     )

@@ -2,14 +2,16 @@
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, gather_cluster_evidence
+from kforensics.commands.coordinator_evidence import CoordinatorEvidence
 from kforensics.commands.filters import check_wanted
+from kforensics.commands.groups import PositionsNow
 from kforensics.commands.processes import default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Result, check_seal_of
@@ -19,6 +21,7 @@ from kforensics.errors import UsageError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
 from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
+from kforensics.evidence.metadata.hosts import listening_hosts
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
@@ -43,10 +46,12 @@ from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
+from kforensics.reconcile.observed.metadata_facts import recorded_unclean_elections
 from kforensics.reconcile.observed.time_zones import parse_zone
-from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline
+from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, election_entries
 from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
+from kforensics.source.capture import CapturePath
 from kforensics.units import TopicPartition
 
 if TYPE_CHECKING:
@@ -56,6 +61,10 @@ CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 32
 SMALL_WORK = 24 << 20
 """Bytes below which starting processes costs more than it saves."""
+
+MOST_STATES = 50_000
+"""States of partitions without a directory among the inputs that are all shown in the timeline; of more only the unclean elections are."""
+UNCLEAN_ONLY = "Of {:,} partitions without a directory among the inputs the timeline has the unclean elections only; --topic shows all of a topic."
 
 NO_LOGS = "no log of any wanted partition is among the inputs: what was lost is unknown"
 
@@ -74,6 +83,8 @@ class ExplainOptions:
     """The time zone of the times in log files, where the user names it."""
     rename_group: Callable[[str], str] = str
     """The function that gives the names of consumer groups in the explanation."""
+    leader: int | None = None
+    """Taken as the final leader of every partition that it holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +111,10 @@ class Explanation:
     """The operations that were done on purpose."""
     broker_bugs: tuple[BugTrace, ...] = ()
     """Known bugs whose traces are in starts and stops of brokers, not in one partition."""
+    versions: tuple[tuple[int, str], ...] = ()
+    """The version of Kafka by node, where its log files name one."""
+    least_version: str | Absent = Absent.UNKNOWN
+    """The release that no broker is older than, by the metadata.version in force."""
     hosts: tuple[str, ...] = ()
     """The hosts where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
     topics: tuple[str, ...] = ()
@@ -202,10 +217,11 @@ class _Shared:
     signs: Mapping[TopicPartition, tuple[Sign, ...]]
     signs_of_brokers: tuple[Sign, ...]
     last_logged_ms: int | Absent
-    commits: CommittedOffsets
+    commits: CommittedOffsets | PositionsNow
     moments: Moments
     whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
     deleted_topics: frozenset[str]
+    leader: int | None = None
 
 
 def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None) -> Explanation:
@@ -228,7 +244,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     )
     clocks, events = gathered.clocks, gathered.events
     truncations = logged_truncations(events)
-    told_of = {*places.by_partition, *_recorded(gathered, ExplainOptions()), *_by_partition(truncations)}
+    recorded = _recorded_partitions(gathered)
+    told_of = {*places.by_partition, *recorded, *_by_partition(truncations)}
     if told_of:
         check_wanted(
             topics=options.topics,
@@ -249,23 +266,23 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         signs=partition_signs(events),
         signs_of_brokers=broker_signs(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
-        commits=_final_commits(places, evidence, options),
-        moments=_moments(evidence, gathered.histories),
+        commits=_final_commits(places, evidence, gathered, options),
+        moments=replace(_moments(evidence, gathered.histories), is_stopped=options.is_stopped),
         whole_returns=_whole_returns(events),
         deleted_topics=deleted_topics(logged_operations(events)),
+        leader=options.leader,
     )
     results = _explain_all(shared, jobs or default_jobs())
-    incidents = tuple(incident for incident, _ in results)
+    incidents = tuple(_with_returned_doubts([incident for incident, _ in results]))
     stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
-    leaderships = {
-        **_recorded(gathered, options),
-        **{incident.partition: incident.leaderships for incident in incidents},
-    }
-    timeline = _timeline(events, truncations, leaderships, gathered.histories, options)
+    given = {incident.partition: incident.leaderships for incident in incidents}
+    others = sorted(partition for partition in recorded - given.keys() if _is_wanted(partition, options))
+    is_whole = _states_of(others, gathered) <= MOST_STATES
+    leaderships = {**(_recorded(gathered, others) if is_whole else {}), **given}
+    entries = () if is_whole else _unclean_elections(gathered, set(others))
+    timeline = _timeline(events, truncations, leaderships, gathered.histories, options, more=entries)
     problems = [*places.problems, *gathered.problems, *(problem for _, met in results for problem in met)]
-    if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
-        problems.append(Problem(input=0, path=".", message=NO_LOGS))
-    topics = {tp.topic for tp in (*places.by_partition, *leaderships, *shared.logged)}
+    topics = {tp.topic for tp in (*places.by_partition, *leaderships, *others, *shared.logged)}
     findings = explain_findings(incidents, timeline)
     done = operations(timeline, incidents, looked=evidence.nodes_by_rank())
     bugs = broker_bugs(shared.signs_of_brokers, gathered.versions)
@@ -287,6 +304,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
             problems=problems,
         ),
     )
+    if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
+        problems.append(Problem(input=0, path=".", message=NO_LOGS))
     return Explanation(
         inputs=inputs.described,
         answer=answer,
@@ -297,18 +316,24 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         conclusion=words.conclusion,
         advice=words.advice,
         missing=words.missing,
-        notes=evidence.notes,
+        notes=(*evidence.notes, *([] if is_whole else [UNCLEAN_ONLY.format(len(others))])),
         findings=findings,
         problems=tuple(dict.fromkeys(problems)),
         operations=done,
         broker_bugs=bugs,
-        hosts=tuple(sorted(_hosts(gathered.histories))),
+        versions=tuple((node, str(version)) for node, version in sorted(gathered.versions.by_broker.items())),
+        least_version=Absent.UNKNOWN if gathered.versions.at_least is None else str(gathered.versions.at_least),
+        hosts=tuple(sorted(listening_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
     )
 
 
-SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS = 9_000, 2_000
-"""Defaults of `broker.session.timeout.ms` and `broker.heartbeat.interval.ms` (KafkaRaftConfig, KIP-631)."""
+def _with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
+    """The incidents with the doubts back that relied on copies of nodes of which any log shows that they had lost the end of their logs."""
+    shortened = frozenset(key for incident in incidents for key in incident.shortened)
+    for incident in incidents:
+        back = [one.doubt for one in incident.dispelled if not one.holds(shortened)]
+        yield replace(incident, doubts=tuple(dict.fromkeys((*incident.doubts, *back)))) if back else incident
 
 
 def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moments:
@@ -316,7 +341,8 @@ def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moment
     brokers = evidence.nodes_by_rank().get(evidence.final_rank, frozenset())
     if newest is None:
         return Moments(metadata_ends=evidence.metadata_ends, brokers=brokers)
-    timeout_ms = max((SESSION_TIMEOUT_MS, *read_settings(evidence.inputs, "broker.session.timeout.ms")))
+    # Without the setting nothing shows how long before its fencing a broker had sent its last heartbeat.
+    timeout_ms = min(read_settings(evidence.inputs, "broker.session.timeout.ms"), default=0)
     return Moments(
         metadata_ends=evidence.metadata_ends,
         metadata_times={
@@ -324,13 +350,14 @@ def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moment
         },
         silences={
             broker: tuple(
-                Silence(state.when.offset, state.when.timestamp_ms - timeout_ms + HEARTBEAT_INTERVAL_MS)
+                Silence(state.when.offset, state.when.timestamp_ms - timeout_ms)
                 for before, state in pairwise(states)
                 if state.is_fenced and not before.is_fenced and not before.is_in_controlled_shutdown
             )
             for broker, states in newest.brokers.items()
         },
         logs_held=evidence.logs_held,
+        unchanged=evidence.unchanged,
         quorum_starts=frozenset(entry.start_offset for entry in newest.epochs),
         brokers=brokers,
     )
@@ -400,17 +427,21 @@ def _by_partition(truncations: Sequence[LoggedTruncation]) -> dict[TopicPartitio
     return found
 
 
-def _final_commits(places: Places, evidence: Evidence, options: ExplainOptions) -> CommittedOffsets:
-    return CommittedOffsets(
-        tuple(
-            place
-            for tp, group in places.by_partition.items()
-            if tp.topic == OFFSETS_TOPIC
-            for place in group
-            if place.state.input not in evidence.ranks and place.directory_state == "live"
-        ),
-        options.rename_group,
+def _final_commits(
+    places: Places, evidence: Evidence, gathered: ClusterEvidence, options: ExplainOptions
+) -> CommittedOffsets | PositionsNow:
+    """What groups committed last; of a capture, which holds no more, the highest offsets that they committed."""
+    now = tuple(
+        place
+        for tp, group in places.by_partition.items()
+        if tp.topic == OFFSETS_TOPIC
+        for place in group
+        if place.state.input not in evidence.ranks and place.directory_state == "live"
     )
+    if any(isinstance(place.state.root, CapturePath) for place in now):
+        return CommittedOffsets(now, options.rename_group)
+    given = CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered)
+    return PositionsNow(given, options.rename_group)
 
 
 def _is_wanted(partition: TopicPartition, options: ExplainOptions) -> bool:
@@ -464,6 +495,7 @@ def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Pro
             moments=shared.moments,
             whole_returns=shared.whole_returns.get(partition, ()),
             is_deletion_logged=partition.topic in shared.deleted_topics,
+            wanted_leader=shared.leader,
         ),
         reader=shared.reader,
     )
@@ -471,16 +503,36 @@ def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Pro
     return incident, (*problems, *shared.reader.take_lacks())
 
 
-def _recorded(gathered: ClusterEvidence, options: ExplainOptions) -> dict[TopicPartition, Sequence[Leadership]]:
-    """The leaders of partitions whose logs are not among the inputs: the metadata and the log lines may still name them."""
+def _recorded_partitions(gathered: ClusterEvidence) -> set[TopicPartition]:
+    """The partitions that the metadata and the log lines know, with or without a directory among the inputs."""
     known = {TopicPartition(state.topic, state.partition) for state in _partition_states(gathered.histories)}
     if isinstance(gathered.facts, BrokerLogFacts):
         known |= set(gathered.facts.by_partition)
-    wanted = sorted(partition for partition in known if _is_wanted(partition, options))
+    return known
+
+
+def _recorded(
+    gathered: ClusterEvidence, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, Sequence[Leadership]]:
+    """The leaders of partitions whose logs are not among the inputs: the metadata and the log lines may still name them."""
     return {
         partition: gathered.facts.leaderships(partition, gathered.facts.topic_id(partition.topic))
-        for partition in wanted
+        for partition in partitions
     }
+
+
+def _states_of(partitions: Sequence[TopicPartition], gathered: ClusterEvidence) -> int:
+    """How many states of the partitions the metadata log has."""
+    newest = newest_log(gathered.histories)
+    return 0 if newest is None else sum(len(newest.partition_states(*partition)) for partition in partitions)
+
+
+def _unclean_elections(gathered: ClusterEvidence, partitions: Collection[TopicPartition]) -> Iterator[TimelineEntry]:
+    """The unclean elections of partitions, as entries."""
+    newest = newest_log(gathered.histories)
+    for partition, before, state in recorded_unclean_elections(newest) if newest is not None else ():
+        if partition in partitions:
+            yield from election_entries(partition, before, state)
 
 
 def _partition_states(histories: Sequence[MetadataHistory]) -> Iterator[PartitionState]:
@@ -489,22 +541,17 @@ def _partition_states(histories: Sequence[MetadataHistory]) -> Iterator[Partitio
         yield states[-1]
 
 
-def _hosts(histories: Sequence[MetadataHistory]) -> Iterator[str]:
-    for history in histories:
-        points = {point for brokers in history.brokers.values() for one in brokers for point in one.end_points}
-        points |= {point for group in history.controllers.values() for one in group for point in one.end_points}
-        yield from {point.rpartition("//")[2].rpartition(":")[0].strip("[]") for point in points}
-
-
 def _timeline(
     events: Sequence[LoggedEvent],
     truncations: Sequence[LoggedTruncation],
     leaderships: Mapping[TopicPartition, Sequence[Leadership]],
     histories: Sequence[MetadataHistory],
     options: ExplainOptions,
+    *,
+    more: Iterable[TimelineEntry] = (),
 ) -> tuple[TimelineEntry, ...]:
     newest = newest_log(histories)
-    more = [*logged_operations(events), *(cluster_entries(newest) if newest is not None else ())]
+    more = [*more, *logged_operations(events), *(cluster_entries(newest) if newest is not None else ())]
     entries = build_timeline(events, truncations, leaderships, more=more)
     return tuple(entry for entry in entries if _is_in_view(entry, options))
 

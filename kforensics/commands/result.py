@@ -9,7 +9,8 @@ from kforensics.commands.processes import default_jobs
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.inputs import with_inputs
 from kforensics.findings.answers.model import Answer, exit_code
-from kforensics.findings.model import Finding, Severity, by_gravity
+from kforensics.findings.model import Finding, by_gravity
+from kforensics.source.capture import with_records
 
 if TYPE_CHECKING:
     from kforensics.commands.sealing.report import CheckedSeal
@@ -31,14 +32,11 @@ class Progress(Protocol):
 class Conclusion:
     """The conclusion of a command once all its evidence has been read."""
 
-    answer: Answer | None
-    """The answer; none where a command does not give one yet."""
+    answer: Answer
     findings: tuple[Finding, ...] = ()
     """The gravest first."""
     problems: tuple[Problem, ...] = ()
     """The problems: what could not be read."""
-    is_empty: bool = False
-    """Whether there was nothing to conclude from."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,8 +65,7 @@ class Result(Generic[Body]):
     def conclusion(self) -> Conclusion:
         """Answer, findings and problems, those of the seal among them."""
         found = self.concluded() if callable(self.concluded) else self.concluded
-        if found.answer is not None:
-            found = replace(found, answer=with_inputs(self.command, found.answer, self.inputs))
+        found = replace(found, answer=with_inputs(self.command, found.answer, self.inputs))
         if self.seal is None:
             return found
         return replace(
@@ -78,7 +75,12 @@ class Result(Generic[Body]):
         )
 
     @property
-    def answer(self) -> Answer | None:
+    def private_inputs(self) -> tuple[str, ...]:
+        """The captures among the inputs that hold records of users."""
+        return with_records(one.path for one in self.inputs)
+
+    @property
+    def answer(self) -> Answer:
         """The answer: what the command says first."""
         return self.conclusion.answer
 
@@ -96,11 +98,7 @@ class Result(Generic[Body]):
     def exit_code(self) -> int:
         """The exit code of the command: it follows from the state of the answer."""
         found = self.conclusion
-        if found.answer is not None:
-            return exit_code(self.command, found.answer, found.findings, found.problems)
-        if found.problems or found.is_empty:
-            return 3
-        return int(any(item.severity.rank >= Severity.WARNING.rank for item in found.findings))
+        return exit_code(self.command, found.answer, found.findings, found.problems)
 
 
 def check_seal_of(

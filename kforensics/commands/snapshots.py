@@ -16,6 +16,7 @@ from kforensics.evidence.discovery.inputs import (
     of_several_clusters,
     problem_words,
     refuse,
+    require_one_redaction,
     unusable_input,
     why_not_compared,
 )
@@ -47,6 +48,8 @@ class Evidence:
     """The end of the longest metadata log of each moment, by rank."""
     logs_held: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """The number of logs that a node held at each moment, by rank and node."""
+    unchanged: frozenset[tuple[int, int, int]] = frozenset()
+    """An earlier rank, a later one and a node that had written nothing to any log in between."""
 
     def for_facts(self) -> Inputs:
         """The inputs without snapshots where the metadata log as it is now is among them: it holds all that older copies do."""
@@ -105,6 +108,7 @@ def gather_evidence(
     errors: list[EvidenceError] = []
     found, problems = _find(paths, errors, with_logs=True)
     snapshots = [(path, *_find([path], errors, with_logs=False)) for path in before]
+    require_one_redaction([*found, *(one for _, inputs, _ in snapshots for one in inputs)])
     refuse(errors, named=len(paths) + len(before), keep_going=keep_going and len(errors) < len(paths) + len(before))
     inputs = belonging_together(Inputs(found=tuple(found), problems=tuple(problems)), cluster=cluster)
     found, problems = list(inputs.found), list(inputs.problems)
@@ -176,8 +180,25 @@ def _evidence(
     problems += _unknown_nodes(found)
     inputs = replace(whole, found=tuple(found), problems=tuple(problems))
     return Evidence(
-        inputs=inputs, ranks=ranks, final_rank=len(ordered), notes=tuple(notes), metadata_ends=ends, logs_held=held
+        inputs=inputs,
+        ranks=ranks,
+        final_rank=len(ordered),
+        notes=tuple(notes),
+        metadata_ends=ends,
+        logs_held=held,
+        unchanged=frozenset(_unchanged(ordered)),
     )
+
+
+def _unchanged(ordered: Sequence[_Group]) -> Iterator[tuple[int, int, int]]:
+    for rank, group in enumerate(ordered):
+        for earlier, other in enumerate(ordered[:rank]):
+            before = {node.node_id: node for node in other.moment.nodes}
+            for node in group.moment.nodes:
+                then = before.get(node.node_id)
+                is_same = then is not None and node.logs == then.logs and node.newest_write_ms == then.newest_write_ms
+                if is_same and isinstance(node.node_id, int):
+                    yield earlier, rank, node.node_id
 
 
 def _as(kind: str, one: FoundInput) -> FoundInput:

@@ -1,6 +1,7 @@
 """Every file against its format and its neighbours; damage is looked up on the other replicas."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kforensics.commands.processes import default_jobs
@@ -8,6 +9,7 @@ from kforensics.commands.result import Conclusion, Progress, Result, check_seal_
 from kforensics.evidence.checks.consistency import Verification, segment_bytes, verify_inputs
 from kforensics.evidence.checks.context import CheckedPartition, FileReport
 from kforensics.evidence.discovery.inputs import find_inputs, why_not_checked
+from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.findings.answers.verify import verify_answer
 from kforensics.findings.verify import verify_findings
 from kforensics.formats.segment.walk import Level
@@ -70,7 +72,11 @@ def run(request: VerifyRequest, progress: Progress | None = None) -> Result[Veri
     if progress is not None:
         progress.expect(segment_bytes(inputs))
     verification = verify_inputs(
-        inputs, level=level, jobs=request.jobs or default_jobs(), progress=progress or (lambda _: None)
+        inputs,
+        level=level,
+        jobs=request.jobs or default_jobs(),
+        progress=progress or (lambda _: None),
+        unexplained=partial(unexplained, inputs=inputs),
     )
     intact = IntactReplicas(verification.partitions, inputs.described)
     findings = verify_findings(verification, intact, inputs.described)

@@ -91,24 +91,6 @@ def keep_all(_event: LogEvent) -> bool:
     return True
 
 
-def read_log_file(root: Path, path: str, *, input_index: int, keep: Keep = keep_all) -> LogFile | None:
-    """Read one file, none where it is no broker's log.
-
-    Args:
-        root: where the input really is.
-        path: of the file, relative to the input; `.` where the input is the file.
-        input_index: of the input that the file belongs to.
-        keep: which events are wanted.
-
-    Raises:
-        EvidenceError: the file can't be opened or read.
-    """
-    found = read_log_files([LogPlace(root, path, input_index)], keep=keep)[0]
-    if isinstance(found, EvidenceError):
-        raise found
-    return found
-
-
 def read_log_files(
     places: Sequence[LogPlace], *, keep: Keep = keep_all, jobs: int = 1
 ) -> list[LogFile | EvidenceError | None]:

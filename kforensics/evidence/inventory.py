@@ -11,11 +11,14 @@ from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.partition_dirs import (
     LOGS_LEFT_OUT,
     LogDirState,
+    LostDirectory,
     checkpoint_value,
+    lost_directories,
     no_logs_are_here,
     read_log_dir_state,
 )
 from kforensics.evidence.file_kinds import row_of
+from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.log_tail import LogTail, read_log_tail
 from kforensics.evidence.replica.unaccounted import (
@@ -140,6 +143,8 @@ class Inventory:
     directories: tuple[OtherDirectory, ...] = ()
     unknown: tuple[UnknownFile, ...] = ()
     missing: tuple[MissingOffsets, ...] = ()
+    lost: tuple[LostDirectory, ...] = ()
+    """Partitions that checkpoints name and of which their node holds no directory."""
     problems: tuple[Problem, ...] = ()
 
 
@@ -152,6 +157,7 @@ def take_inventory(inputs: Inputs) -> Inventory:
     lister.problems.extend(inputs.problems)
     for index, one in enumerate(inputs.found):
         lister.list_input(index, one)
+    lost, left_out = lost_directories(lister.states, lister.held())
     return Inventory(
         nodes=tuple(lister.nodes),
         partitions=tuple(lister.partitions),
@@ -159,7 +165,8 @@ def take_inventory(inputs: Inputs) -> Inventory:
         directories=tuple(lister.directories),
         unknown=tuple(lister.unknown),
         missing=tuple(lister.missing),
-        problems=tuple(lister.problems),
+        lost=unexplained(lost, inputs),
+        problems=(*lister.problems, *left_out),
     )
 
 
@@ -210,6 +217,7 @@ class _Lister:
         self.unknown: list[UnknownFile] = []
         self.problems: list[Problem] = []
         self.missing: list[MissingOffsets] = []
+        self.states: list[LogDirState] = []
         self._counts: Counter[tuple[int, str, str]] = Counter()
         self._bytes: Counter[tuple[int, str, str]] = Counter()
 
@@ -249,6 +257,16 @@ class _Lister:
         if no_logs_are_here(states.values(), has_segments=(index, FileKind.SEGMENT.value, "") in self._counts):
             self.problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
             self.missing = [missing for missing in self.missing if missing.input != index]
+        else:
+            self.states += states.values()
+
+    def held(self) -> set[tuple[int, TopicPartition]]:
+        """Return input and partition of every directory."""
+        return {
+            (one.input, TopicPartition(one.topic, one.partition))
+            for one in self.partitions
+            if isinstance(one.topic, str) and isinstance(one.partition, int)
+        }
 
     def file_counts(self) -> Iterator[FileCount]:
         """Return how many files of each kind each input has."""
@@ -338,10 +356,11 @@ class _Lister:
                     log_start=None if isinstance(start, Absent) else start,
                     reach=max(reach, default=None),
                     explained=seen.snapshots,
+                    longest_batch=None if seen.log_bytes else 0,
                 )
             )
-            # Without the marker of a clean stop numbers above the log end are ordinary.
-            if found.sign is not Sign.ABOVE_END or is_clean
+            # Without the marker of a clean stop numbers above the log end are ordinary, but of an empty log.
+            if found.sign is not Sign.ABOVE_END or is_clean or not seen.log_bytes
         ]
 
     def _tail(self, index: int, one: FoundInput, seen: _Partition) -> LogTail | Absent:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent, DamageKind
-from kforensics.evidence.model import Input, Node, Replica
-from kforensics.evidence.replica.unaccounted import Sign, unaccounted_offsets
-from kforensics.findings.missing import missing_finding
+from kforensics.evidence.model import Input, Node
+from kforensics.evidence.replica.unaccounted import Sign, missing_offsets
+from kforensics.findings.missing import lost_directory_finding, missing_finding
 from kforensics.findings.model import Confidence, Finding, Severity, finding
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
@@ -16,7 +16,8 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
     """The findings of one partition."""
     for replica in report.replicas:
         yield from _replica_findings(report, replica)
-        yield from _missing_findings(report, replica.view.replica)
+        yield from _missing_findings(report, replica)
+    yield from _lost_directories(report)
     for directory in report.set_aside:
         yield finding(
             "KF505" if directory.state == "stray" else "KF214",
@@ -37,11 +38,18 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
         )
 
 
-def _missing_findings(report: PartitionReport, directory: Replica) -> Iterator[Finding]:
-    """Offsets for which there is no segment; those above a log end have findings of their own."""
-    for one in unaccounted_offsets(directory):
-        if one.sign is not Sign.ABOVE_END:
+def _missing_findings(report: PartitionReport, replica: ReplicaReport) -> Iterator[Finding]:
+    """Offsets for which there is no segment; those above every log end have a finding of their own."""
+    directory = replica.view.replica
+    for one in missing_offsets(directory):
+        if one.sign is not Sign.ABOVE_END or replica.past_end is None:
             yield missing_finding(one, report.partition, directory.cite(), directory.broker_id)
+
+
+def _lost_directories(report: PartitionReport) -> Iterator[Finding]:
+    for one in report.emptied:
+        if one.named is not None:
+            yield lost_directory_finding(report.partition, one.named, one.broker_id)
 
 
 def missing_isr_findings(
@@ -96,7 +104,7 @@ def _replica_findings(report: PartitionReport, replica: ReplicaReport) -> Iterat
             "KF207",
             severity=Severity.CRITICAL if is_sure else Severity.WARNING,
             confidence=Confidence.PROVEN if is_sure else Confidence.POSSIBLE,
-            statement=f"{report.partition}: {replica.view.replica.owner} recorded high watermark {replica.past_end.value}, but every log ends at or below {end}{'' if is_sure else ': copied while it ran, or after a power loss'}",
+            statement=f"{report.partition}: {report.owner_of(replica.view)} recorded high watermark {replica.past_end.value}, but every log ends at or below {end}{'' if is_sure else ': copied while it ran, or after a power loss'}",
             topic_partition=report.partition,
             broker_id=replica.view.replica.broker_id,
             offsets=OffsetRange(end, replica.past_end.value - 1),
@@ -107,7 +115,7 @@ def _replica_findings(report: PartitionReport, replica: ReplicaReport) -> Iterat
             "KF209",
             severity=Severity.ERROR,
             confidence=Confidence.LIKELY,
-            statement=f"{report.partition}: {replica.view.replica.owner} never finishes its truncation against this leader",
+            statement=f"{report.partition}: {report.owner_of(replica.view)} never finishes its truncation against this leader",
             topic_partition=report.partition,
             broker_id=replica.view.replica.broker_id,
         )
@@ -123,7 +131,7 @@ def _open_question(report: PartitionReport, replica: ReplicaReport) -> Finding:
         "KF204",
         severity=Severity.NOTE,
         confidence=Confidence.POSSIBLE,
-        statement=f"{report.partition}: {replica.view.replica.owner} and the replica it follows may differ at offset {asked.offset}, or compaction removed what would show that they do not: {asked.detail}",
+        statement=f"{report.partition}: {report.owner_of(replica.view)} and the replica it follows may differ at offset {asked.offset}, or compaction removed what would show that they do not: {asked.detail}",
         topic_partition=report.partition,
         broker_id=replica.view.replica.broker_id,
         offsets=OffsetRange(asked.offset, asked.offset),
@@ -147,8 +155,11 @@ def _truncation_finding(report: PartitionReport, replica: ReplicaReport) -> Find
     records = f"{counts.records} records" if counts.records != 1 else "1 record"
     if counts.markers:
         records += f" and {counts.markers} transaction markers" if counts.markers > 1 else " and 1 transaction marker"
-    head = f"{report.partition}: {_if_led(report)}{replica.view.replica.owner} will truncate its log from {replica.view.log_end_offset} to {expected.offset}: {records}"
-    if lost.certain:
+    head = f"{report.partition}: {_if_led(report)}{report.owner_of(replica.view)} will truncate its log from {replica.view.log_end_offset} to {expected.offset}: {records}"
+    if report.is_observer(replica.view):
+        # What an observer holds has no part in what the quorum commits.
+        code, severity, tail = "KF203", Severity.NOTE, ", a copy of what the voters may not have committed"
+    elif lost.certain:
         code, severity, tail = (
             "KF201",
             Severity.CRITICAL,
@@ -189,7 +200,7 @@ def _of_them(count: int, records: int) -> str:
 def _if_led(report: PartitionReport) -> str:
     """The beginning of a sentence that is only true if a guessed leader leads."""
     leader = report.leader
-    return "" if leader is None or leader.is_known else f"if {leader.view.replica.owner} leads (guessed), "
+    return "" if leader is None or leader.is_known else f"if {report.owner_of(leader.view)} leads (guessed), "
 
 
 def _confidence(report: PartitionReport, *, is_open: bool) -> Confidence:
@@ -211,6 +222,7 @@ def _below_high_watermark(report: PartitionReport, replica: ReplicaReport) -> It
     recorded = replica.view.replica.high_watermark
     if (
         expected is None
+        or report.is_observer(replica.view)
         or isinstance(recorded, Absent)
         or expected.offset >= min(recorded.value, replica.view.log_end_offset)
     ):
@@ -218,7 +230,7 @@ def _below_high_watermark(report: PartitionReport, replica: ReplicaReport) -> It
     yield finding(
         "KF205",
         severity=Severity.ERROR,
-        statement=f"{report.partition}: the truncation of {replica.view.replica.owner} to {expected.offset} is below its own high watermark {recorded.value}",
+        statement=f"{report.partition}: the truncation of {report.owner_of(replica.view)} to {expected.offset} is below its own high watermark {recorded.value}",
         topic_partition=report.partition,
         broker_id=replica.view.replica.broker_id,
         offsets=OffsetRange(expected.offset, min(recorded.value, replica.view.log_end_offset) - 1),
@@ -233,12 +245,18 @@ def _silent_divergence(report: PartitionReport, replica: ReplicaReport) -> Findi
         replica.view.log_end_offset,
         replica.compared_with.log_end_offset if replica.compared_with else parted.offset + 1,
     )
+    leader = replica.compared_with
+    is_leader_odd = leader is not None and any(one.view is leader for one in report.odd_ones)
+    who, other = report.owner_of(replica.view), "the leader"
+    if is_leader_odd and leader is not None:
+        # Who leads is no measure of who is right.
+        who, other = f"the leader {report.owner_of(leader)}", who
     return finding(
         "KF204",
         severity=Severity.CRITICAL,
-        statement=f"{report.partition}: {replica.view.replica.owner} differs from the leader from offset {parted.offset} on, and no rule will repair it: {parted.detail}",
+        statement=f"{report.partition}: {who} differs from {other} from offset {parted.offset} on, and no rule will repair it: {parted.detail}",
         topic_partition=report.partition,
-        broker_id=replica.view.replica.broker_id,
+        broker_id=(leader if is_leader_odd and leader is not None else replica.view).replica.broker_id,
         offsets=OffsetRange(parted.offset, max(end - 1, parted.offset)),
         citations=parted.citations,
     )
@@ -257,7 +275,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
         yield finding(
             "KF210" if dropped else "KF211",
             severity=Severity.ERROR if dropped else Severity.NOTE,
-            statement=f"{report.partition}: start-up recovery of {view.replica.owner} will discard {what}; its log then ends at {view.log_end_offset}",
+            statement=f"{report.partition}: start-up recovery of {report.owner_of(view)} will discard {what}; its log then ends at {view.log_end_offset}",
             topic_partition=report.partition,
             broker_id=broker,
             citations=(view.truncated_by_recovery,),
@@ -268,7 +286,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
             yield finding(
                 "KF208",
                 severity=Severity.ERROR,
-                statement=f"{report.partition}: the offsets of the log of {view.replica.owner} do not always rise: expected {doubled.expected}, found {doubled.found}",
+                statement=f"{report.partition}: the offsets of the log of {report.owner_of(view)} do not always rise: expected {doubled.expected}, found {doubled.found}",
                 topic_partition=report.partition,
                 broker_id=broker,
                 citations=(view.replica.cite(segment.path.rsplit("/", 1)[-1], doubled.span),),
@@ -277,7 +295,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
         yield finding(
             "KF206",
             severity=Severity.ERROR,
-            statement=f"{report.partition}: {view.replica.owner} can't give offsets {lost.offsets.first} to {lost.offsets.last}, their bytes are damaged",
+            statement=f"{report.partition}: {report.owner_of(view)} can't give offsets {lost.offsets.first} to {lost.offsets.last}, their bytes are damaged",
             topic_partition=report.partition,
             broker_id=broker,
             offsets=lost.offsets,
@@ -289,7 +307,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
             "KF212",
             severity=Severity.WARNING if unreadable else Severity.NOTE,
             statement=(
-                f"{report.partition}: leader-epoch-checkpoint of {view.replica.owner} is {'unreadable' if unreadable else 'missing'}; "
+                f"{report.partition}: leader-epoch-checkpoint of {report.owner_of(view)} is {'unreadable' if unreadable else 'missing'}; "
                 f"its batches show epochs up to {view.batch_epochs[-1].leader_epoch}"
             ),
             topic_partition=report.partition,
@@ -300,7 +318,7 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
         yield finding(
             "KF215",
             severity=Severity.NOTE,
-            statement=f"{report.partition}: {view.replica.owner} has no partition.metadata yet; compared as the same topic",
+            statement=f"{report.partition}: {report.owner_of(view)} has no partition.metadata yet; compared as the same topic",
             topic_partition=report.partition,
             broker_id=broker,
             citations=(view.replica.cite(),),

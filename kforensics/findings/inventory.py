@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from kforensics.damage import Absent
 from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
 from kforensics.evidence.model import Citation
-from kforensics.findings.missing import missing_finding
+from kforensics.findings.missing import lost_directory_finding, missing_finding
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
 from kforensics.units import TopicPartition
 
@@ -24,6 +24,7 @@ def inventory_findings(inventory: Inventory) -> tuple[Finding, ...]:
             *_strays(inventory),
             *_unknown_files(inventory),
             *_missing(inventory),
+            *_lost(inventory),
         )
     )
 
@@ -37,6 +38,11 @@ def _missing(inventory: Inventory) -> Iterator[Finding]:
             Citation(input=one.input, path=one.path),
             _node_id(nodes.get(one.input)),
         )
+
+
+def _lost(inventory: Inventory) -> Iterator[Finding]:
+    for one in inventory.lost:
+        yield lost_directory_finding(one.topic_partition, one.value, one.broker_id)
 
 
 def _doubled(inventory: Inventory) -> Iterator[Finding]:

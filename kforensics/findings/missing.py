@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Citation
+from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.evidence.replica.unaccounted import Sign, Unaccounted
 from kforensics.findings.model import Finding, Severity, finding
 from kforensics.units import OffsetRange, TopicPartition
@@ -12,8 +12,26 @@ SHOWN_BY = {
     Sign.INDEX: "an index is there, and its segment is not",
     Sign.CHECKPOINT: "the checkpoints refer to records, and no segment is there",
     Sign.HOLE: "the segment before them ends too early",
-    Sign.ABOVE_END: "the broker stopped cleanly with checkpoints above the log end",
+    Sign.ABOVE_END: "its checkpoints are above the log end",
 }
+
+
+def lost_directory_finding(partition: TopicPartition, named: CheckpointValue, broker_id: int | Absent) -> Finding:
+    """The finding about a partition that a checkpoint of a log directory names, and of which its broker holds no directory.
+
+    Args:
+        partition: which.
+        named: the line of the checkpoint.
+        broker_id: whose log directory it is.
+    """
+    return finding(
+        "KF116",
+        severity=Severity.ERROR,
+        statement=f"offsets up to {named.value - 1} of {partition} are unaccounted for: {named.citation.path} names it, and there is no directory of it",
+        topic_partition=partition,
+        broker_id=broker_id,
+        citations=(named.citation,),
+    )
 
 
 def missing_finding(

@@ -62,11 +62,6 @@ class ElectionOutcome:
     kind: ElectionKind
     partition: PartitionRegistration
 
-    @property
-    def may_lose_records(self) -> bool:
-        """Return whether the new leader may lack committed records."""
-        return self.kind in {ElectionKind.UNCLEAN, ElectionKind.LAST_KNOWN}
-
 
 def elect(
     partition: PartitionRegistration,

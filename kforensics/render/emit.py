@@ -51,9 +51,17 @@ WRITERS: dict[tuple[str, OutputFormat], str] = {
     ("verify", _S): "sarif:write",
     ("predict", _T): "text.predict:write",
     ("predict", _J): "json.predict:write",
+    ("salvage", _T): "text.salvage:write",
+    ("salvage", _J): "json.salvage:write",
     ("metadata", _T): "text.metadata:write",
     ("metadata", _J): "json.metadata:write",
     ("metadata", _L): "json.metadata:write_lines",
+    ("groups", _T): "text.groups:write",
+    ("groups", _J): "json.groups:write",
+    ("groups", _L): "json.groups:write_lines",
+    ("transactions", _T): "text.transactions:write",
+    ("transactions", _J): "json.transactions:write",
+    ("transactions", _L): "json.transactions:write_lines",
     # A manifest has one form.
     ("seal manifest", _T): "json.seal:write_manifest",
     ("seal manifest", _J): "json.seal:write_manifest",
@@ -145,7 +153,7 @@ def emit(result: "Result[Any]", chosen: OutputFormat, view: View) -> Iterable[st
 
 
 def flattener(chosen: OutputFormat) -> Callable[[Any, Any], bytes] | None:
-    """What makes of the report on a partition what a format keeps of it; None where the report itself is needed."""
+    """The function that makes of the report on a partition what a format keeps of it; None where the report itself is needed."""
     if chosen not in {OutputFormat.JSON, OutputFormat.JSONL}:
         return None
     from kforensics.render.json.diff import flatten  # noqa: PLC0415 - where it is used
@@ -157,7 +165,7 @@ def headline(result: "Result[Any]") -> str:
     """The first line of the answer, made safe for a terminal, with its line break."""
     from kforensics.render.escape import escape_text  # noqa: PLC0415 - as everything that `--help` does not need
 
-    return "" if result.answer is None else f"{escape_text(result.answer.headline)}\n"
+    return f"{escape_text(result.answer.headline)}\n"
 
 
 def truth_json(value: object) -> str:

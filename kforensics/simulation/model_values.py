@@ -89,16 +89,6 @@ class ModelSize:
         )
 
 
-def common_prefix_length(first: tuple[ModelRecord, ...], second: tuple[ModelRecord, ...]) -> int:
-    """Return the number of equal records at the start of both logs."""
-    length = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            break
-        length += 1
-    return length
-
-
 def agrees_below_high_watermark(leader: ModelReplica, member: ModelReplica) -> bool:
     """Return whether `member` holds what `leader` holds at every offset below the leader's high watermark."""
     end = leader.high_watermark

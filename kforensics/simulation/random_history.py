@@ -1,6 +1,7 @@
 """Random histories with faults: the same seed gives the same cluster, whatever the machine."""
 
 import random
+from collections.abc import Callable
 
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.visibility import Acks
@@ -19,11 +20,12 @@ def random_cluster(
     partitions: int = 2,
     racks: int = 0,
     most_steps: int = MOST_STEPS,
+    after_step: Callable[[SimulatedCluster], None] | None = None,
 ) -> SimulatedCluster:
     """Make a cluster with a history of writes, fetches, faults and elections.
 
     With fewer steps the history is the beginning of the longer one, so that a failing seed can be shortened. Racks, where
-    there are any, have the brokers in turn.
+    there are any, have the brokers in turn. `after_step` sees the cluster after each step, for instance to copy its directories.
     """
     dice = random.Random(seed)  # noqa: S311  # a seed must give the same history, nothing here is secret
     replication_factor = min(brokers, dice.choice((2, 3)))
@@ -44,6 +46,8 @@ def random_cluster(
     history = _History(cluster, dice)
     for _ in range(min(dice.randint(10, MOST_STEPS), most_steps)):
         history.step()
+        if after_step is not None:
+            after_step(cluster)
     history.end()
     return cluster
 

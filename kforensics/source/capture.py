@@ -5,12 +5,12 @@ lengths and its sha256 in it. Nothing is unpacked to disk. Whatever a capture sa
 no part is larger than `PART_LIMIT`, no name leads out of the tree. `docs/capture.md` describes the format.
 """
 
-import hashlib
 import json
 import os
 import re
 import stat
 import zlib
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -27,6 +27,9 @@ FORMAT = "kforensics/capture-file/1"
 ENDING = ".kfc"
 MARKER = "kforensics-capture"
 """Name of the first member of the archive, by which a capture is known whatever its own name."""
+
+RECORDS_FOLDER = "private-records"
+"""Members of the archive below this name hold records of users, as they are on the broker."""
 
 MANIFEST_LIMIT = 64 << 20
 PART_LIMIT = 32 << 20
@@ -56,7 +59,7 @@ def comment_of(position: int, stored: int, length: int, sha256: str) -> bytes:
 
 
 class Part(NamedTuple):
-    """One member of the archive, as the manifest tells of it; `position` is where its deflated bytes begin."""
+    """One member of the archive, as the manifest describes it; `position` is where its deflated bytes begin."""
 
     name: str
     position: int
@@ -74,6 +77,23 @@ class CapturedEntry(NamedTuple):
     mtime_ns: int
     content: Mapping[str, Any]
     block: int
+
+
+class HeldBytes(NamedTuple):
+    """Bytes of a segment that a capture holds, contiguous in one of its parts."""
+
+    position: int
+    """In the segment on the broker."""
+    length: int
+    part: int | None
+    """The number of the part; none where all of the bytes are zero."""
+    start: int
+    """In that part."""
+
+    @property
+    def end(self) -> int:
+        """The position behind the last of them."""
+        return self.position + self.length
 
 
 def is_capture(path: Path) -> bool:
@@ -118,6 +138,7 @@ class Capture:
         self.path = path
         self._file = open_evidence(Path(os.path.realpath(path)))
         self.manifest = self._read_manifest()
+        """The manifest of the capture."""
         self._parts = self._read_parts()
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._blocks: OrderedDict[int, dict[str, dict[str, CapturedEntry]]] = OrderedDict()
@@ -145,7 +166,7 @@ class Capture:
         return data
 
     def parts(self) -> tuple[Part, ...]:
-        """All parts, as the manifest tells of them."""
+        """All parts, as the manifest describes them."""
         return self._parts
 
     def part_length(self, number: int) -> int:
@@ -158,6 +179,51 @@ class Capture:
         """A column of a table of a block, none where the table has no rows there."""
         number = self._numbers.get(f"{table}/{block:06d}/{name}.npy")
         return None if number is None else self.part(number)
+
+    @property
+    def was_running(self) -> bool:
+        """Whether the broker ran when it was captured: it held the lock of a log directory, or its files changed meanwhile."""
+        return bool(self.manifest.get("running") or self.manifest.get("changed"))
+
+    @property
+    def started_ns(self) -> int:
+        """When it was begun; the beginning of all times where it does not say."""
+        import datetime as dt  # noqa: PLC0415 - few commands need it
+
+        try:
+            moment = dt.datetime.fromisoformat(str(self.manifest["started"]))
+            return int(moment.timestamp() * 1000) * 1_000_000
+        except (KeyError, ValueError, OverflowError):
+            return 0
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether taking it was stopped, so that it is not all of the node's evidence: it only serves to go on from."""
+        return bool(self.manifest.get("interrupted"))
+
+    @property
+    def redaction(self) -> str | None:
+        """What tells the redaction of the capture from others: its key and what it replaced; none of a capture with the names as they are."""
+        found = self.manifest.get("redaction")
+        if not isinstance(found, dict):
+            return None
+        return f"{found.get('key_id')}{' with topics' if found.get('topics') else ''}"
+
+    @property
+    def holds_records(self) -> bool:
+        """Whether records of users are in it, so that it is as private as the log directories themselves."""
+        return any(name.startswith(f"{RECORDS_FOLDER}/") for name in self._numbers)
+
+    def record_bytes(self, number: int, start: int, length: int) -> bytes:
+        """Some bytes of a part with records of users.
+
+        Raises:
+            EvidenceUnreadable: they are not in it.
+        """
+        part = self._numbers.get(f"{RECORDS_FOLDER}/{number:06d}")
+        if part is None or start + length > self.part_length(part):
+            raise self.refuse(f"it has no such bytes in part {RECORDS_FOLDER}/{number:06d}")
+        return self.part(part)[start : start + length]
 
     def refuse(self, problem: str) -> EvidenceUnreadable:
         """The error that says what is wrong with this capture."""
@@ -174,9 +240,20 @@ class Capture:
             raise self.refuse(f"part {one.name} can't be inflated ({error})") from error
         if len(stored) != one.stored or len(data) != one.length:
             raise self.refuse(f"part {one.name} has not the length that the manifest says")
-        if hashlib.sha256(data).hexdigest() != one.sha256:
+        from hashlib import sha256  # noqa: PLC0415 - most inputs are no capture, and OpenSSL takes 3 ms to load
+
+        if sha256(data).hexdigest() != one.sha256:
             raise self.refuse(f"part {one.name} has not the sha256 that the manifest says")
         return data
+
+    def salvaged(self, one: Part) -> bytes | None:
+        """The bytes of a part as far as they can be inflated, whatever their sha256; none where they can't, or are too many."""
+        if one.length > PART_LIMIT or one.stored > PART_LIMIT + 1024:
+            return None
+        try:
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(self._file.read(one.position, one.stored), PART_LIMIT)
+        except zlib.error:
+            return None
 
     # ------------------------------------------------------------ manifest
 
@@ -220,7 +297,7 @@ class Capture:
                 for one in self.manifest["parts"]
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise self.refuse("its manifest does not tell of its parts") from error
+            raise self.refuse("its manifest does not describe its parts") from error
         self._numbers = {one.name: number for number, one in enumerate(parts)}
         return parts
 
@@ -242,13 +319,13 @@ class Capture:
         return tuple(sorted(entry.name for entry in self.folder("").values()))
 
     def where(self, inner: str) -> str:
-        """What a path in the capture was on the broker, and whose broker it was."""
+        """The path on the broker of a path in the capture, and the node."""
         node = self.manifest.get("node")
         node_id = node.get("node_id") if isinstance(node, dict) else None
         return f"{self.origin(inner)} of {'its broker' if node_id is None else f'broker {node_id}'}"
 
     def origin(self, inner: str) -> str:
-        """What a path in the capture was on the broker."""
+        """The path on the broker of a path in the capture."""
         name, _, rest = inner.partition("/")
         roots = self.manifest.get("roots")
         known = (
@@ -262,7 +339,7 @@ class Capture:
         return str(known.get("path", name)) + (f"/{rest}" if rest else "")
 
     def folder(self, inner: str) -> Mapping[str, CapturedEntry]:
-        """What a directory holds, by name.
+        """The entries of a directory, by name.
 
         Raises:
             KeyError: the capture has no such directory.
@@ -282,12 +359,16 @@ class Capture:
             raise self.refuse(f"its tree names the directory {inner}, which its block does not have") from error
 
     def entry(self, inner: str) -> CapturedEntry | None:
-        """What is at a path, none where nothing is."""
+        """The entry at a path; none where there is none."""
         folder, _, name = inner.rpartition("/")
         try:
             return self.folder(folder).get(name)
         except KeyError:
             return None
+
+    def folders(self) -> tuple[str, ...]:
+        """The paths of all directories that were captured."""
+        return tuple(self._folders)
 
     def has_folder(self, inner: str) -> bool:
         """Whether a directory of that path was captured."""
@@ -336,6 +417,18 @@ class MissingBytes(EvidenceUnreadable):
         self.where = where
 
 
+def _held_bytes(rows: Any, size: int) -> tuple[HeldBytes, ...]:
+    found: list[HeldBytes] = []
+    end = 0
+    for position, length, part, start in rows:
+        one = HeldBytes(_count(position), _count(length), None if part is None else _count(part), _count(start))
+        if one.position < end or not one.length or one.end > size:
+            raise ValueError("bytes that overlap, or lie behind the end")
+        found.append(one)
+        end = one.end
+    return tuple(found)
+
+
 def _count(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
         raise ValueError(f"{value!r} is no count")
@@ -379,6 +472,20 @@ def open_capture(path: Path) -> Capture:
     return _opened[key]
 
 
+def with_records(paths: Iterable[str]) -> tuple[str, ...]:
+    """The captures that are open in this process, hold records of users, and are, or hold, one of the paths."""
+    given = tuple(paths)
+    return tuple(
+        sorted(
+            {
+                key
+                for key, capture in _opened.items()
+                if capture.holds_records and any(one == key or one.startswith(f"{key}/") for one in given)
+            }
+        )
+    )
+
+
 class CapturePath(ForeignPath):
     """A path whose first parts name a capture, and whose others name something in it."""
 
@@ -397,8 +504,10 @@ class CapturePath(ForeignPath):
         raise EvidenceNotFound(text, "there is no such capture")
 
     def roots(self) -> tuple["CapturePath", ...]:
-        """What was captured, where the path names the capture itself; else the path."""
+        """The captured roots, where the path names the capture itself; else the path."""
         capture, inner = self.place()
+        if capture.is_interrupted:
+            raise capture.refuse("taking it was interrupted: the command that took it continues from there")
         return tuple(self / name for name in capture.roots) if not inner else (self,)
 
     def resolved(self) -> "CapturePath":
@@ -420,7 +529,7 @@ class CapturePath(ForeignPath):
         return entry
 
     def mode(self) -> int:
-        """What it was on the broker; a `FileNotFoundError` where nothing was captured there."""
+        """The mode on the broker; a `FileNotFoundError` where nothing was captured there."""
         capture, inner = self.place()
         if not inner or capture.has_folder(inner):
             return stat.S_IFDIR | 0o755
@@ -444,7 +553,7 @@ class CapturePath(ForeignPath):
             return False
 
     def entries(self) -> Iterator[ForeignEntry]:
-        """What was in the directory."""
+        """The entries of the directory."""
         capture, inner = self.place()
         try:
             found = capture.folder(inner)
@@ -505,7 +614,7 @@ class CapturedFile(EvidenceFile):
 
 
 class CapturedSegment(EvidenceFile):
-    """A segment of which a capture holds what a scan found, and no bytes."""
+    """A segment of which a capture holds what a scan found, and perhaps some of its bytes."""
 
     def __init__(self, capture: Capture, inner: str, entry: CapturedEntry) -> None:
         self.path = CapturePath(str(capture.path), inner)
@@ -515,18 +624,43 @@ class CapturedSegment(EvidenceFile):
         self.inner = inner
         self.block = entry.block
         self.row: Mapping[str, Any] = entry.content["segment"] if isinstance(entry.content["segment"], dict) else {}
+        self._held: tuple[HeldBytes, ...] | None = None
 
     def missing(self) -> MissingBytes:
         """The error that says where the bytes are."""
         return MissingBytes(self.capture, self.inner)
 
-    def read_into(self, position: int, buffer: memoryview) -> int:  # noqa: ARG002 - whatever is asked for
-        """Not possible: the bytes stayed on the broker."""
-        raise self.missing()
+    def held(self) -> tuple[HeldBytes, ...]:
+        """The bytes that the capture holds, in the order of their positions; none overlap.
 
-    def read(self, position: int, length: int) -> bytes:  # noqa: ARG002 - whatever is asked for
-        """Not possible: the bytes stayed on the broker."""
-        raise self.missing()
+        Raises:
+            EvidenceUnreadable: what the capture says of them can't be.
+        """
+        if self._held is None:
+            try:
+                self._held = _held_bytes(self.row.get("bytes") or (), self.size)
+            except (TypeError, ValueError) as error:
+                raise self.capture.refuse(f"what it says of the bytes of {self.inner} can't be: {error}") from error
+        return self._held
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        """Fill the buffer from the position on, as from the file on the broker.
+
+        Raises:
+            MissingBytes: some of the bytes stayed on the broker.
+        """
+        held, filled = self.held(), 0
+        wanted = max(min(len(buffer), self.size - position), 0)
+        at = bisect_right(held, position, key=lambda one: one.position) - 1
+        while filled < wanted:
+            if not 0 <= at < len(held) or not held[at].position <= position + filled < held[at].end:
+                raise self.missing()
+            one, within = held[at], position + filled - held[at].position
+            count = min(wanted - filled, one.length - within)
+            piece = bytes(count) if one.part is None else self.capture.record_bytes(one.part, one.start + within, count)
+            buffer[filled : filled + count] = piece
+            filled, at = filled + count, at + 1
+        return filled
 
     def changed(self) -> bool:
         """Whether it changed while it was captured."""

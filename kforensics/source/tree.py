@@ -21,11 +21,6 @@ class TreeEntry(NamedTuple):
     path: str
     status: os.stat_result
 
-    @property
-    def is_regular(self) -> bool:
-        """Return whether it is a regular file."""
-        return stat.S_ISREG(self.status.st_mode)
-
 
 def walk_tree(root: Path) -> Iterator[TreeEntry | Obstacle]:
     """Yield everything below the root in the order of path components, or the root itself if it is no directory."""

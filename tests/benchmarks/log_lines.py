@@ -15,9 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from kforensics.evidence.broker_logs import read_log_file
 from kforensics.formats.log_lines.scan import scan_log
 from tests.benchmarks.measure import load
+from tests.builders.history import read_log
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures" / "incidents"
 LIMIT = 15.0
@@ -35,7 +35,7 @@ def main() -> int:
         path = chosen.log or make_log(Path(scratch) / "server.log", chosen.bytes)
         grep = min(timed(lambda: grep_count(path)) for _ in range(3))
         scan = min(timed(lambda: scan_all(path)) for _ in range(2))
-        read = timed(lambda: read_log_file(path, ".", input_index=0))
+        read = timed(lambda: read_log(path, "."))
         whole = min(timed(lambda: explain(path)) for _ in range(2)) if chosen.command else 0.0
         size = path.stat().st_size
     print(load())

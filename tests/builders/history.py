@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kforensics.damage import Absent
-from kforensics.evidence.broker_logs import LogFile, read_log_file
+from kforensics.errors import EvidenceError
+from kforensics.evidence.broker_logs import LogFile, LogPlace, read_log_files
 from kforensics.evidence.model import Replica
 from kforensics.formats.log_lines.event import LineCensus
 from kforensics.formats.log_lines.scan import scan_log
@@ -103,9 +104,13 @@ def trace_evidence(version, *copies, leader=None, **more) -> TraceEvidence:
 
 def read_logs(root: Path) -> list[LogFile]:
     """Every broker's log below a directory."""
-    found = (
-        read_log_file(root, str(path.relative_to(root)), input_index=0)
-        for path in sorted(root.rglob("*"))
-        if path.is_file()
-    )
+    found = (read_log(root, str(path.relative_to(root))) for path in sorted(root.rglob("*")) if path.is_file())
     return [file for file in found if file is not None]
+
+
+def read_log(root: Path, path: str, *, number: int = 0) -> LogFile | None:
+    """One broker's log below the input of that number; none where the file is no broker's log."""
+    (found,) = read_log_files([LogPlace(root, path, number)])
+    if isinstance(found, EvidenceError):
+        raise found
+    return found

@@ -2,10 +2,12 @@
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 
+from kforensics.cli.app import run
 from kforensics.commands.diff import DiffOptions, compare
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
@@ -99,3 +101,32 @@ def test_with_brokers_taken_away_nothing_is_calm_without_proof(name, incident):
             check_one(context, result, whole, lost)
             check_truncations(context, result, check)
             assert result.answer.state is not State.AGREE or whole.answer.state is not State.AT_RISK, context
+
+
+@pytest.mark.parametrize("broker", [1, 2, 3])
+def test_a_damaged_replica_is_the_odd_one_whoever_leads(broker, incident, tmp_path, capsys):
+    final = incident("unclean-election-4.x") / "snapshots" / "99-final"
+    for node in final.iterdir():
+        shutil.copytree(node, tmp_path / node.name)
+    (log,) = (tmp_path / f"broker-{broker}").rglob("orders-1/*.log")
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 1
+    log.write_bytes(data)
+    nodes = sorted(map(str, tmp_path.iterdir()))
+
+    for leader in (None, 1, 2, 3):
+        asked = [] if leader is None else ["--leader", str(leader)]
+        assert 1 == run(["diff", *nodes, "--topic", "orders", "--partition", "1", *asked, "--format", "json"])
+        document = json.loads(capsys.readouterr().out)
+        (part,) = document["partitions"]
+        assert "diverged" == document["answer"]["state"]
+        assert [broker] == [one["broker_id"] for one in part["odd_ones_out"]]
+        assert f"The odd one out: broker {broker} " in document["answer"]["headline"]
+        # What another holds intact is not lost, whoever leads; what is damaged on the leader can't be read from it.
+        lost = {choice["leader"]: choice["lost_certain"] for choice in part["what_if"]}
+        assert {one: 7 if one == broker else 0 for one in (1, 2, 3)} == lost
+        assert [] == part["sole_holders"]
+        if leader is None:
+            assert broker != part["leader"]["broker_id"]
+        parted = [one for one in document["findings"] if one["code"] == "KF204"]
+        assert {broker} == {one["broker_id"] for one in parted}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kforensics.cli.app import run
 from kforensics.commands.diff import DiffOptions, compare
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
@@ -77,3 +78,28 @@ def test_a_comparison_in_two_processes_is_the_same(incident):
 
     assert one.findings == several.findings
     assert [p.verdict for p in one.partitions] == [p.verdict for p in several.partitions]
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "state"),
+    [
+        ("01-before-live", "behind"),
+        ("02-active-controller-killed", "behind"),
+        ("03-old-controller-down-live", "uncommitted-only"),
+        ("99-final", "behind"),
+    ],
+)
+def test_what_a_majority_of_the_voters_does_not_hold_is_not_committed(snapshot, state, incident, capsys):
+    nodes = sorted(str(path) for path in (incident("kraft-quorum-3x") / "snapshots" / snapshot).iterdir())
+    run(["diff", *nodes, "--topic", "__cluster_metadata", "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+    run(["metadata", *nodes, "--format", "json"])
+    metadata = json.loads(capsys.readouterr().out)
+
+    assert state == document["answer"]["state"]
+    assert metadata["answer"]["state"] == "behind"
+    assert not [one for one in document["findings"] if one["code"] in {"KF201", "KF202"}]
+    assert "RISK" not in document["answer"]["headline"]
+    choices = [choice["discarded"] for part in document["partitions"] for choice in part["what_if"]]
+    assert choices
+    assert not any(counts["certain"] or counts["possible"] for counts in choices)

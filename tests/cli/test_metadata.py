@@ -103,7 +103,7 @@ def test_history_of_a_broker(cluster: Path, metadata: Call) -> None:
 
 def test_controllers_that_disagree(incident: Incident, metadata: Call) -> None:
     code, out, _ = metadata(incident("kraft-quorum-3x") / "snapshots/03-old-controller-down-live")
-    assert code == 1  # whether the records that one node holds alone were committed depends on who led
+    assert code == 0  # a majority holds other records there: what one node holds alone was never committed
     assert "1 node of 5 holds records that the newest log does not hold" in out
     assert "88..92 differ (leader epoch 2)" in out
     assert "A majority of the voters 101, 102 and 103 holds everything below 98." in out

@@ -243,3 +243,20 @@ def test_the_first_version_that_fits_a_directory_of_the_preview_is_the_preview(c
 
     assert (document["kafka"], document["kafka_source"]) == ("2.8.0", "assumed")
     assert {log["becomes"] for log in document["logs"]} == {"unknown"}
+
+
+def test_a_controller_without_the_marker_makes_no_broker_unclean(incident, tmp_path, capsys):
+    final = tmp_path / "final"
+    shutil.copytree(incident("unclean-election-4.x") / "snapshots" / "99-final", final)
+
+    run(["predict", str(final)])
+    together = capsys.readouterr().out
+    run(["predict", str(final / "controller-100")])
+    alone = capsys.readouterr().out
+    (final / "broker-2" / ".kafka_cleanshutdown").unlink()
+    run(["predict", str(final)])
+    killed = capsys.readouterr().out
+
+    assert together.startswith("By Kafka 4.1.0, as the node registered last, all 27 logs load")
+    assert "nothing here keeps the start from succeeding; there is no log of a partition" in " ".join(alone.split())
+    assert killed.startswith("There is no clean-shutdown marker of broker 2 (killed, or still running")

@@ -19,10 +19,12 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
+from kforensics.evidence.captured.tail import readable_ranges, tail_bytes
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source import capture as container
-from kforensics.source.capture import CapturePath, comment_of, open_capture
+from kforensics.source.capture import CapturePath, MissingBytes, comment_of, open_capture
 from kforensics.source.mapped import open_evidence
 from tests import schemas
 from tests.captures import compare_recording, document, take
@@ -201,7 +203,8 @@ def test_records_that_would_be_truncated_are_shown_of_directories_and_asked_for_
     assert "does not hold the records that would be truncated" in " ".join(here.split())
     assert "the capture does not hold" not in " ".join(there.split())
     directory = killed.resolve()
-    assert f"cp -a {directory} {directory}.copy" in " ".join(here.split())
+    copy = directory.parent.parent / f"copy-of-{directory.parent.name}-{directory.name}"
+    assert f"cp -a {directory} {copy}" in " ".join(here.split())
     assert "placed" not in here
 
 
@@ -352,6 +355,78 @@ def test_equal_digests_prove_what_rows_are_left_out_of(tmp_path):
         assert 14 == json.loads(archive.read("manifest.json"))["counts"]["batches"]
 
 
+# ---------------------------------------------------------------- with the records that are at stake
+
+
+def _log_of(capture, node):
+    return CapturePath(capture) / node / "orders-0" / f"{0:020}.log"
+
+
+def test_the_bytes_of_batches_at_stake_are_those_of_the_file(tmp_path):
+    node = tmp_path / "broker-1"
+    data = _long_log()
+    _write_log_dir(node, 1, data, 200_000)
+    taken = take([node], tmp_path / "broker-1.kfc", with_tail=True)
+    with open_evidence(_log_of(taken, "broker-1")) as file:
+        (span,) = readable_ranges(file)
+        walked = [
+            batch for window in walk_segment(file, level=Level.CRC, start=span.position) for batch in window.batches
+        ]
+        with pytest.raises(MissingBytes, match="the capture does not hold its bytes"):
+            file.read(span.position - 1, 2)
+
+    assert span.end == len(data)
+    # 190,000 is where the last epoch but one begins; one run of offsets earlier is 124,464, whose run begins at 65,536.
+    assert (60_000, 3) == (int(walked[0]["base_offset"]), int(walked[0]["partition_leader_epoch"]))
+    assert 14 == len(walked)
+    assert data[span.position :] == b"".join(piece for _, piece in tail_bytes(_log_of(taken, "broker-1")))
+    with zipfile.ZipFile(taken) as archive:
+        assert any(name.startswith("private-records/") for name in archive.namelist())
+
+
+def test_damage_and_segments_about_to_be_removed_travel_with_it(tmp_path):
+    node = tmp_path / "broker-1"
+    data = bytearray(_long_log())
+    data[-10:] = b"\xff" * 10
+    _write_log_dir(node, 1, bytes(data) + bytes(9 << 20), 200_000)
+    removed = node / "orders-0" / f"{500_000:020}.log.deleted"
+    removed.write_bytes(b"what is left")
+    directory = node / "gone-0.0123456789abcdef0123456789abcdef-delete"
+    directory.mkdir()
+    (directory / f"{0:020}.log").write_bytes(_long_log())
+    taken = take([node], tmp_path / "broker-1.kfc", with_tail=True)
+
+    assert taken.stat().st_size < 1 << 20  # zeros take no room
+    for path in (removed, directory / f"{0:020}.log"):
+        captured = CapturePath(taken) / path.relative_to(tmp_path)
+        assert path.read_bytes() == b"".join(piece for _, piece in tail_bytes(captured))
+    with open_evidence(_log_of(taken, "broker-1")) as file:
+        (span,) = readable_ranges(file)
+        assert (bytes(data) + bytes(9 << 20))[span.position :] == file.read(span.position, span.length)
+
+
+def test_without_it_no_bytes_can_be_read(taken):
+    with open_evidence(_log_of(taken, "broker-1")) as file:
+        assert () == readable_ranges(file)
+        with pytest.raises(MissingBytes):
+            file.read(0, 1)
+    assert [] == list(tail_bytes(_log_of(taken, "broker-1")))
+
+
+@pytest.mark.parametrize("command", ["diff", "explain", "ls", "metadata", "verify"])
+def test_every_command_says_that_records_are_in_it(command, tmp_path, capsys):
+    plain = take([BROKER], tmp_path / "plain.kfc")
+    taken = take([BROKER], tmp_path / "private.kfc", with_tail=True)
+    run([command, str(plain), "--format", "json"])
+    there = capsys.readouterr()
+    run([command, str(taken), "--format", "json"])
+    here = capsys.readouterr()
+
+    assert "records of users" not in there.err
+    assert f"{taken}: it holds records of users" in here.err
+    assert there.out.replace("plain.kfc", "private.kfc") == here.out
+
+
 # ---------------------------------------------------------------- forged captures
 
 
@@ -469,6 +544,28 @@ def test_any_value_of_a_tree_may_be_wrong(seed, taken, tmp_path):
     for command in ("diff", "verify"):
         found, code = document(command, [forged])
         assert code in {0, 1, 3}, found
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        [[0, 10, None, 0], [5, 10, None, 0]],
+        [[0, 2**62, None, 0]],
+        [[0, 10, 7, 0]],
+        [[0, 10, 0, 2**62]],
+        [[0, 0, None, 0]] * 100_000,
+        [[-1, 10, 0, 0]],
+        [["a", 10, 0, 0]],
+        [[1, 2]],
+        7,
+    ],
+)
+def test_bytes_that_can_not_be_are_refused(held, tmp_path):
+    taken = take([BROKER], tmp_path / "private.kfc", with_tail=True)
+    forged = rewritten(taken, tmp_path, _edit(lambda one: one["content"]["segment"].update(bytes=held)))
+
+    with pytest.raises(EvidenceUnreadable, match="the capture can't be used"):
+        list(tail_bytes(_log_of(forged, "broker-1")))
 
 
 def test_a_link_in_a_capture_is_not_followed(taken, tmp_path):

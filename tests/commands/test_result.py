@@ -33,25 +33,12 @@ def test_the_exit_code_follows_from_the_state(state, more, code):
     assert code == of(state, **more).exit_code
 
 
-def test_a_result_without_an_answer_is_incomplete_with_a_problem():
-    def made(**more):
-        return Result(command="diff", body=None, concluded=Conclusion(answer=None, **more)).exit_code
-
-    assert [0, 0, 1, 3, 3] == [
-        made(),
-        made(findings=(NOTE,)),
-        made(findings=(WARNING,)),
-        made(findings=(WARNING,), problems=(PROBLEM,)),
-        made(is_empty=True),
-    ]
-
-
 def test_a_conclusion_is_asked_for_when_it_is_needed():
     asked = []
 
     def conclude():
         asked.append(1)
-        return Conclusion(answer=None, findings=(NOTE,))
+        return Conclusion(answer=Answer(state=State.COMPLETE, headline="It is so."), findings=(NOTE,))
 
     result = Result(command="dump", body=None, concluded=conclude)
 

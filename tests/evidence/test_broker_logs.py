@@ -7,8 +7,8 @@ import pytest
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceNotFound
 from kforensics.evidence import broker_logs
-from kforensics.evidence.broker_logs import read_log_file
 from kforensics.formats.log_lines.event import LogEventKind
+from tests.builders.history import read_log
 
 LINE = b"[2024-05-01 12:00:00,123] INFO [Log partition=t-0, dir=/d] Truncating to offset %d (kafka.log.Log)\n"
 NAMED = b"[2024-05-01 12:00:00,100] INFO [KafkaServer id=7] started (kafka.server.KafkaServer)\n"
@@ -17,9 +17,7 @@ NAMED = b"[2024-05-01 12:00:00,100] INFO [KafkaServer id=7] started (kafka.serve
 def test_every_log_of_a_recording_names_its_node(incident, untouched):
     root = incident("power-loss-4.x") / "logs"
     with untouched(root):
-        files = {
-            path: read_log_file(root, str(path.relative_to(root)), input_index=3) for path in sorted(root.rglob("*.*"))
-        }
+        files = {path: read_log(root, str(path.relative_to(root)), number=3) for path in sorted(root.rglob("*.*"))}
 
     for path, file in files.items():
         if path.suffix == ".properties":
@@ -43,7 +41,7 @@ def test_every_log_of_a_recording_names_its_node(incident, untouched):
 def test_gzip_of_any_name_in_members(tmp_path):
     (tmp_path / "old").write_bytes(gzip.compress(NAMED + LINE % 5) + gzip.compress(LINE % 4))
 
-    file = read_log_file(tmp_path, "old", input_index=0)
+    file = read_log(tmp_path, "old")
 
     assert file is not None
     assert file.is_compressed
@@ -59,7 +57,7 @@ def test_a_damaged_gzip_gives_what_it_still_holds(tmp_path, damage):
     bad = whole[:middle] if damage == "cut" else whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :]
     (tmp_path / "server.log.gz").write_bytes(bad)
 
-    file = read_log_file(tmp_path, "server.log.gz", input_index=0)
+    file = read_log(tmp_path, "server.log.gz")
 
     assert file is not None
     assert len(file.problems) == 1
@@ -71,7 +69,7 @@ def test_what_is_left_out_is_counted(tmp_path, monkeypatch):
     (tmp_path / "broker-9").mkdir()
     (tmp_path / "broker-9" / "x").write_bytes(b"".join(LINE % number for number in range(50)))
 
-    file = read_log_file(tmp_path, "broker-9/x", input_index=0)
+    file = read_log(tmp_path, "broker-9/x")
 
     assert file is not None
     assert (len(file.events), file.events_dropped, file.node_id) == (20, 30, 9)
@@ -82,16 +80,16 @@ def test_other_files_and_missing_ones(tmp_path):
     (tmp_path / "00000000000000000000.log").write_bytes(b"\x00" * 100)
     (tmp_path / "bomb.gz").write_bytes(b"\x1f\x8b" + b"\xff" * 50)
 
-    assert read_log_file(tmp_path, "00000000000000000000.log", input_index=0) is None
-    assert read_log_file(tmp_path, "bomb.gz", input_index=0) is None
+    assert read_log(tmp_path, "00000000000000000000.log") is None
+    assert read_log(tmp_path, "bomb.gz") is None
     with pytest.raises(EvidenceNotFound):
-        read_log_file(tmp_path, "gone", input_index=0)
+        read_log(tmp_path, "gone")
 
 
 def test_a_log_without_a_node_says_so(tmp_path):
     (tmp_path / "x").write_bytes(LINE % 1)
 
-    file = read_log_file(tmp_path / "x", ".", input_index=0)
+    file = read_log(tmp_path / "x", ".")
 
     assert file is not None
     assert file.first_time_ms == file.last_time_ms == 1_714_564_800_123
@@ -100,9 +98,9 @@ def test_a_log_without_a_node_says_so(tmp_path):
 
 def test_ranges_of_a_file_give_what_the_whole_file_gives(incident, monkeypatch):
     root = incident("epoch-truncate-3.9") / "logs" / "broker-1"
-    whole = broker_logs.read_log_file(root, "server.log", input_index=0)
+    whole = read_log(root, "server.log")
     monkeypatch.setattr(broker_logs, "RANGE_LENGTH", 7_001)
-    parts = broker_logs.read_log_file(root, "server.log", input_index=0)
+    parts = read_log(root, "server.log")
 
     assert whole is not None
     assert parts is not None

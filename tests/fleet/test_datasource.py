@@ -9,7 +9,7 @@ from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, LessThan
 from kforensics.errors import UsageError
 from kforensics.fleet.datasource import KforensicsDataSource, KforensicsReader, register
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture

@@ -117,7 +117,6 @@ def test_a_source_that_is_not_there_stands_beside_the_others(broker, tmp_path):
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_node_that_cant_be_read_makes_the_audit_incomplete(run_audit, broker, tmp_path):
     (tmp_path / "empty").mkdir()
 
@@ -133,7 +132,6 @@ def test_a_node_that_cant_be_read_makes_the_audit_incomplete(run_audit, broker, 
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_piece_that_kills_every_worker_is_left_out_and_named(spark, broker, tmp_path):
     from pyspark import cloudpickle
 

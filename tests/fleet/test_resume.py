@@ -12,7 +12,7 @@ from kforensics.fleet.comparison import compare_audits
 from kforensics.fleet.summary import summarise
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 AHEAD = 4_102_444_800
 """The year 2100: however long the audit takes, this file was written to after it."""

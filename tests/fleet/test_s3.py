@@ -12,7 +12,7 @@ from kforensics.commands.diff import DiffOptions, compare
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.storage import parse_location
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 
 @pytest.fixture(scope="session")

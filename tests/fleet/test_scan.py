@@ -87,7 +87,6 @@ def test_what_a_scan_could_not_read_stays_known(snapshots, tmp_path):
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_digests_alone_show_what_will_be_truncated(run_audit, snapshots, tmp_path):
     places = [snapshots / snapshot / broker for broker, snapshot in BROKERS.items()]
     for number, place in enumerate(places):
@@ -119,7 +118,6 @@ def test_digests_alone_show_what_will_be_truncated(run_audit, snapshots, tmp_pat
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize(
     ("incident_name", "below", "scanned"),
     [
@@ -152,7 +150,6 @@ def test_evidence_is_judged_like_the_directories(run_audit, incident, plain, tmp
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_options_choose_topics_of_evidence_too(run_audit, snapshots, tmp_path):
     scan_node([snapshots / "03-old-leader-down-live" / "broker-2"], tmp_path / "evidence")
 

@@ -17,8 +17,8 @@ from kforensics.formats.index.offset import parse_offset_index
 from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
 from kforensics.formats.index.time import parse_time_index
 from kforensics.formats.index.txn import parse_txn_index
-from kforensics.formats.log.message_set import parse_message_set
-from kforensics.formats.log.record_batch import parse_record_batch, with_right_crc
+from kforensics.formats.log.message_set import iter_message_records
+from kforensics.formats.log.record_batch import iter_batch_records, with_right_crc
 from kforensics.formats.log.records import parse_body_records
 from kforensics.formats.log_lines.scan import looks_like_broker_log, scan_log
 from kforensics.formats.messages.consumer import parse_assignment, parse_subscription
@@ -66,11 +66,13 @@ def segment_repaired(data: bytes) -> None:
 
 def record_batch(data: bytes) -> None:
     if len(data) >= HEADER_LENGTH:
-        parse_record_batch(with_right_crc(data), DECOMPRESSED_LIMIT)
+        for _ in iter_batch_records(with_right_crc(data), 0, DECOMPRESSED_LIMIT):
+            pass
 
 
 def message_set(data: bytes) -> None:
-    parse_message_set(data, DECOMPRESSED_LIMIT)
+    for _ in iter_message_records(data, 0, DECOMPRESSED_LIMIT):
+        pass
 
 
 def records(data: bytes) -> None:

@@ -25,7 +25,6 @@ def test_the_first_live_replica_of_the_assignment_in_the_isr_leads():
     outcome = elect(partition((3, 2, 1)), {2, 3}, unclean_allowed=True)
     assert outcome.kind is ElectionKind.CLEAN
     assert (outcome.partition.leader, outcome.partition.leader_epoch, outcome.partition.isr) == (2, 5, (3, 2, 1))
-    assert not outcome.may_lose_records
     old = elect(partition((3, 2, 1)), {2, 3}, unclean_allowed=True, controller=ControllerKind.ZOOKEEPER)
     assert old.partition.isr == (3, 2)
 
@@ -45,7 +44,7 @@ def test_waiting_or_taking_who_lives():
     back = elect(waiting.partition, {1, 2, 3}, unclean_allowed=False)
     assert (back.kind, back.partition.leader) == (ElectionKind.CLEAN, 1)
     unclean = elect(partition((1,)), {2, 3}, unclean_allowed=True)
-    assert unclean.may_lose_records
+    assert unclean.kind is ElectionKind.UNCLEAN
     assert (unclean.partition.leader, unclean.partition.isr) == (2, (2,))
     assert unclean.partition.recovery_state is RecoveryState.RECOVERING
 
@@ -76,7 +75,6 @@ def test_the_last_known_leader_is_an_unclean_choice():
     assert (alone.isr, alone.eligible_leader_replicas, alone.last_known_leader_replicas) == ((), (), (1,))
     outcome = elect(alone, {1, 2}, unclean_allowed=False, uses_elr=True)
     assert outcome.kind is ElectionKind.LAST_KNOWN
-    assert outcome.may_lose_records
     assert elect(alone, {2}, unclean_allowed=False, uses_elr=True).kind is ElectionKind.NONE
 
 

@@ -62,7 +62,6 @@ def test_who_is_elected():
         assert after.leader_epoch == 7 + (kind is not ElectionKind.UNCHANGED)
         assert after.isr == ((after.leader,) if kind in ALONE else before.isr)
         assert kind not in ALONE or after.leader not in after.eligible_leader_replicas
-        assert outcome.may_lose_records == (kind in {ElectionKind.UNCLEAN, ElectionKind.LAST_KNOWN})
 
 
 def test_an_older_controller_takes_the_dead_out_of_the_isr_when_it_elects():

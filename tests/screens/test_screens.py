@@ -14,6 +14,9 @@ from kforensics.cli.app import run
 SEGMENT = f"{0:020d}.log"
 UNCLEAN, CALM, DAMAGED = "unclean-election-4.x", "benign-rolling-restart-4.x", "power-cut-2.8"
 LOSS, QUORUM = "hw-loss-0.10", "kraft-quorum-3x"
+AHEAD = "consumer-ahead-4.x"
+GROUPS, TRANSACTIONS = "groups-4.1", "transactions-3.9"
+"""Of the coordinators."""
 FINAL = "snapshots/99-final"
 KILLED = "snapshots/02-old-leader-killed/broker-1"
 """The leader of all records, which the election left behind."""
@@ -35,10 +38,25 @@ SCREENS = {
         (DAMAGED, "verify snapshots/02-after-power-loss"),
         ("silent-divergence-4.x", "verify snapshots/03-follower-tampered"),
     ],
+    "salvage": [
+        (UNCLEAN, f"salvage {FINAL} logs --before snapshots/02-old-leader-killed -o rescue"),
+        (CALM, f"salvage {FINAL} logs -o rescue"),
+        ("silent-divergence-4.x", f"salvage {FINAL} --what all --topic audit -o rescue"),
+    ],
     "metadata": [
         (UNCLEAN, f"metadata {FINAL} --topic orders --partition 0"),
         (CALM, f"metadata {FINAL} --broker 2"),
         (QUORUM, f"metadata {FINAL}/controller-101 --at 20"),
+    ],
+    "groups": [
+        (AHEAD, f"groups {FINAL}"),
+        (AHEAD, f"groups {FINAL} --group billing-etl --history"),
+        (GROUPS, f"groups {FINAL} --before snapshots/04-old-leader-down-live"),
+    ],
+    "transactions": [
+        (AHEAD, f"transactions {FINAL} --before snapshots/02-leader-killed"),
+        (TRANSACTIONS, "transactions snapshots/03-prepared"),
+        (TRANSACTIONS, f"transactions {FINAL} --transactional-id slow --open"),
     ],
     "dump": [
         (UNCLEAN, f"dump {FINAL}/broker-2/orders-0/{SEGMENT} --from-offset 55 --to-offset 65"),
@@ -79,9 +97,10 @@ def screen(snapshot):
         for number, (recording, line) in enumerate(screens, 1)
     ],
 )
-def test_screen(screen, incident, recording, line, tmp_path, monkeypatch, capsys):
+def test_screen(screen, incident, coordinators, recording, line, tmp_path, monkeypatch, capsys):
+    unpack = coordinators if recording in {GROUPS, TRANSACTIONS} else incident
     for name in ("snapshots", "logs"):
-        (tmp_path / name).symlink_to(incident(recording) / name)
+        (tmp_path / name).symlink_to(unpack(recording) / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
 

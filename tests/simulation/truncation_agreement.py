@@ -6,6 +6,7 @@ common prefix.
 """
 
 from dataclasses import dataclass
+from itertools import takewhile
 
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules, Epochs, assign
@@ -17,7 +18,7 @@ from kforensics.protocol.truncation import (
     leader_after_election,
 )
 from kforensics.simulation.explore import Explorer
-from kforensics.simulation.model_values import ModelRecord, ModelReplica, ModelSize, common_prefix_length
+from kforensics.simulation.model_values import ModelRecord, ModelReplica, ModelSize
 from kforensics.simulation.models import MODELS, Side, last_match
 
 
@@ -87,6 +88,10 @@ def _compare(follower: ModelReplica, leader: ModelReplica, leader_epoch: int) ->
     elected = leader_after_election(log_state_of(leader), leader_epoch)
     outcome = follower_truncation(log_state_of(follower), elected, protocol=ProtocolName.KIP_279)
     end = follower.log_end_offset if isinstance(outcome.offset, Absent) else outcome.offset
-    agrees = end == last_match(follower, leader) == common_prefix_length(follower.log, leader.log)
+    agrees = end == last_match(follower, leader) == _common_prefix_length(follower.log, leader.log)
     rounds = sum(step.kind is StepKind.EPOCH_REQUEST for step in outcome.steps)
     return end < follower.log_end_offset, agrees, outcome.below_high_watermark, rounds
+
+
+def _common_prefix_length(first: tuple[ModelRecord, ...], second: tuple[ModelRecord, ...]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))

@@ -45,7 +45,6 @@ def first(tree):
     return outcomes(tree, [], {"PYTHONHASHSEED": "0", "TZ": "UTC", "LANG": "C", "LC_ALL": "C"})
 
 
-@pytest.mark.xdist_group("reproducible")  # what all are compared with is made once
 @pytest.mark.parametrize("name", SURROUNDINGS)
 def test_surroundings_do_not_change_a_byte(name, tree, first):
     options, environment = SURROUNDINGS[name]

@@ -5,7 +5,7 @@ import json
 import os
 import tarfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kforensics.errors import UsageError
 from kforensics.evidence.captured.columns import Columns, npy_of
-from kforensics.source.capture import CHUNK_LENGTH, FORMAT, MARKER, PART_LIMIT, Part, comment_of
+from kforensics.source.capture import CHUNK_LENGTH, FORMAT, MARKER, PART_LIMIT, RECORDS_FOLDER, Part, comment_of
 from kforensics.source.mapped import EvidenceFile
 
 GROUP_ROWS = 1 << 18
@@ -29,6 +29,10 @@ SMALL_LENGTH = 256 << 10
 
 _TIME = (1980, 1, 1, 0, 0, 0)
 _LEVEL = 6
+_USTAR_NAME = 100
+"""Bytes of a name in the oldest kind of head of a tar file."""
+_RECORDS_LEVEL = 1
+"""Records are compressed by their producers, or there are too many of them to spend more time on."""
 
 
 class CaptureWriter:
@@ -56,6 +60,8 @@ class CaptureWriter:
         self._folder_bytes = 0
         self._tar = bytearray()
         self._large = 0
+        self._records = bytearray()
+        self._record_parts = 0
         self._groups = {"batches": _Group(), "records": _Group()}
         self._is_finished = False
 
@@ -79,7 +85,7 @@ class CaptureWriter:
             self._file.close()
         self.partial.unlink(missing_ok=True)
 
-    def add_part(self, name: str, data: bytes) -> int:
+    def add_part(self, name: str, data: bytes, level: int = _LEVEL) -> int:
         """Write one part; gives its number.
 
         Raises:
@@ -87,7 +93,7 @@ class CaptureWriter:
         """
         info = zipfile.ZipInfo(name, _TIME)
         try:
-            self._zip.writestr(info, data, compress_type=zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)
+            self._zip.writestr(info, data, compress_type=zipfile.ZIP_DEFLATED, compresslevel=level)
             position = self._file.tell() - info.compress_size
         except OSError as error:
             raise UsageError(f"{self.out} can't be written: {error.strerror}") from error
@@ -100,7 +106,10 @@ class CaptureWriter:
         """Keep a small file in the tar file of the block; gives its content for the entry."""
         info = tarfile.TarInfo(path)
         info.size, info.mtime = len(data), max(mtime_ns // 1_000_000_000, 0)
-        self._tar += info.tobuf(tarfile.PAX_FORMAT, errors="surrogateescape")
+        is_plain = (
+            len(path) <= _USTAR_NAME and path.isascii()
+        )  # a head of another kind takes five times as long to make
+        self._tar += info.tobuf(tarfile.USTAR_FORMAT if is_plain else tarfile.PAX_FORMAT, errors="surrogateescape")
         start = len(self._tar)
         self._tar += data
         self._tar += b"\0" * (-len(data) % tarfile.BLOCKSIZE)
@@ -117,6 +126,53 @@ class CaptureWriter:
                 break
         self._large += 1
         return {"large": [first, count]}, copied
+
+    def add_pieces(self, path: str, pieces: Iterable[bytes], mtime_ns: int) -> tuple[dict[str, Any], int]:
+        """Keep a file that comes in pieces; gives its content for the entry, and its length."""
+        buffer, first, count, length = bytearray(), len(self._parts), 0, 0
+        for piece in pieces:
+            buffer += piece
+            while len(buffer) >= CHUNK_LENGTH:
+                self.add_part(f"large/{self._large:06d}/{count:06d}", bytes(buffer[:CHUNK_LENGTH]))
+                count, length = count + 1, length + CHUNK_LENGTH
+                del buffer[:CHUNK_LENGTH]
+        if not count and len(buffer) <= SMALL_LENGTH:
+            return self.add_small(path, bytes(buffer), mtime_ns), len(buffer)
+        self.add_part(f"large/{self._large:06d}/{count:06d}", bytes(buffer))
+        self._large += 1
+        return {"large": [first, count + 1]}, length + len(buffer)
+
+    # ------------------------------------------------------------ records of users
+
+    def add_records(self, file: EvidenceFile, position: int, end: int) -> list[list[int | None]]:
+        """Keep bytes of a segment; gives where they are: position, length, part (none where all are zero), and where in it.
+
+        Args:
+            file: the segment; one that is shorter by now gives fewer.
+            position: of the first of the bytes.
+            end: the position behind the last.
+        """
+        held: list[list[int | None]] = []
+        while position < end:
+            room = CHUNK_LENGTH - len(self._records)
+            data = file.read(position, min(room, end - position))
+            if not data:
+                break
+            if data.count(0) == len(data):
+                held.append([position, len(data), None, 0])
+            else:
+                held.append([position, len(data), self._record_parts, len(self._records)])
+                self._records += data
+                if len(self._records) >= CHUNK_LENGTH:
+                    self._flush_records()
+            position += len(data)
+        return held
+
+    def _flush_records(self) -> None:
+        if self._records:
+            self.add_part(f"{RECORDS_FOLDER}/{self._record_parts:06d}", bytes(self._records), _RECORDS_LEVEL)
+            self._records.clear()
+            self._record_parts += 1
 
     # ------------------------------------------------------------ rows
 
@@ -151,6 +207,10 @@ class CaptureWriter:
         if len(self._folders) >= BLOCK_FOLDERS or self._folder_bytes >= BLOCK_BYTES or len(self._tar) >= BLOCK_BYTES:
             self.end_block()
 
+    def folders(self) -> frozenset[str]:
+        """The directories that were kept so far."""
+        return frozenset(self._tree)
+
     def end_block(self) -> None:
         """Write the directories that were kept since the last block."""
         if not self._folders and not self._tar:
@@ -166,13 +226,18 @@ class CaptureWriter:
 
     # ------------------------------------------------------------ the end
 
-    def finish(self, manifest: Mapping[str, Any]) -> int:
+    def finish(self, manifest: Mapping[str, Any], name: Path | None = None) -> int:
         """Write the rest and the manifest, and give the file its name; gives its length.
+
+        Args:
+            manifest: what the capture says of itself.
+            name: of what was captured before it was stopped; it replaces what was left by an earlier stop.
 
         Raises:
             UsageError: that is not possible.
         """
         self.end_block()
+        self._flush_records()
         for table in self._groups:
             self._flush(table)
         self.add_part("tree.json", json.dumps(self._tree, separators=(",", ":")).encode())
@@ -186,9 +251,9 @@ class CaptureWriter:
             os.fsync(self._file.fileno())
             length = self._file.tell()
             self._file.close()
-            if os.path.lexists(self.out):
+            if name is None and os.path.lexists(self.out):
                 raise UsageError(f"{self.out} exists; kforensics overwrites nothing")
-            self.partial.rename(self.out)
+            self.partial.replace(name or self.out)
         except OSError as error:
             raise UsageError(f"{self.out} can't be written: {error.strerror}") from error
         self._is_finished = True

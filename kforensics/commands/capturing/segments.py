@@ -24,6 +24,9 @@ from kforensics.units import TopicPartition
 MOST_RUNS = 65_536
 """Leader epochs, digests or damaged places of one segment that a capture describes; sound segments have some hundred."""
 
+_WORTH_NARROWING = 64
+"""Rows; fewer are made narrow together with those of other segments."""
+
 _RECORDS_AT_A_TIME = 1 << 16
 _LEFT_OUT = frozenset({"path", "length", "base_offset", "mtime_ns", "scanned_ns", "is_deleted"})
 
@@ -37,14 +40,18 @@ class SegmentTask:
     length: int
     topic_partition: TopicPartition
     carried_from: int
-    """Batches that end at this offset or above are taken along."""
+    """Rows are taken along of batches that end at this offset or above."""
+    bytes_from: int = 0
+    """Likewise of their bytes, where bytes are asked for."""
+    digest_key: bytes = b""
+    """The key of digests of records; empty where they have none."""
     by_record: bool
     """Batches alone may decide nothing: digests of the records are taken along."""
 
 
 @dataclass(slots=True, kw_only=True)
 class CapturedScan:
-    """What was found: the content of the segment's entry, and its rows."""
+    """The result of a scan: the content of the segment's entry, and its rows."""
 
     content: dict[str, Any]
     length: int
@@ -53,11 +60,14 @@ class CapturedScan:
     records: list[Columns] = field(default_factory=list)
     problem: str | None = None
     changed: bool = False
+    bytes_from: int = 0
+    """The position behind the last batch whose bytes are not asked for."""
 
     @property
-    def is_thinned(self) -> bool:
-        """Whether a cleaner took records out of it."""
-        return bool(self.content.get("segment", {}).get("is_thinned"))
+    def differs_by_batch(self) -> bool:
+        """Whether its batches may differ from those of another replica while the records do not: a cleaner took records out, or it has conversions of old formats."""
+        row = self.content.get("segment") or {}
+        return bool(row.get("is_thinned")) or any(magic < 2 for magic in row.get("magics", ()))
 
 
 def capture_segment(task: SegmentTask) -> CapturedScan:
@@ -70,13 +80,13 @@ def capture_segment(task: SegmentTask) -> CapturedScan:
 
 
 def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
-    watch = _Watch(file, task.carried_from)
+    watch = _Watch(file, task.carried_from, task.bytes_from)
     segment = scan_segment(file, path="", base_offset=task.base_offset, mtime_ns=file.mtime_ns, watch=watch.see)
     too_many = max(len(segment.epochs), len(segment.digests), len(segment.damage)) > MOST_RUNS
     if too_many:
         words = "it has more leader epochs, runs of offsets or damaged places than a capture describes"
         return CapturedScan(content={"problem": words}, length=file.size, mtime_ns=file.mtime_ns, problem=words)
-    records = _records(file) if task.by_record else []
+    records = _records(file, task.digest_key) if task.by_record else []
     commits = _commits(task) if task.topic_partition.topic == OFFSETS_TOPIC else None
     segment = replace(segment, changed=file.changed())
     row = {
@@ -90,6 +100,7 @@ def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
     row["tail"], row["extent"] = watch.tail, watch.extent
     row["carried_from"] = task.carried_from if watch.pieces else None
     row["first"] = watch.packer.first
+    row["identity"] = list(file.identity)
     row["records"] = [] if task.by_record else None
     if commits is not None:
         row["commits"] = commits
@@ -100,14 +111,18 @@ def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
         batches=watch.pieces,
         records=records,
         changed=segment.changed,
+        bytes_from=watch.bytes_from,
     )
 
 
 class _Watch:
     """Sees the batches of each window, and keeps those that are taken along."""
 
-    def __init__(self, source: SegmentBytes, carried_from: int) -> None:
+    def __init__(self, source: SegmentBytes, carried_from: int, bytes_from_offset: int) -> None:
         self._source = source
+        self._bytes_from_offset = bytes_from_offset
+        self._is_below = True
+        self.bytes_from = 0
         self._carried_from = carried_from
         self.packer = BatchPacker()
         self.pieces: list[Columns] = []
@@ -128,18 +143,30 @@ class _Watch:
             int(last["partition_leader_epoch"]),
             int(last["max_timestamp"]),
         ]
+        self._see_bytes(sound)
         wanted = sound[sound["last_offset"] >= self._carried_from]
         if len(wanted):
             types = [NO_CONTROL if one is None else one for one in control_types(wanted, self._source)]
             columns = self.packer.pack(wanted, np.array(types, dtype=np.int16))
-            self.pieces.append({name: narrow(values) for name, values in columns.items()})
+            is_small = len(wanted) < _WORTH_NARROWING
+            self.pieces.append(columns if is_small else {name: narrow(values) for name, values in columns.items()})
+
+    def _see_bytes(self, sound: BatchTable) -> None:
+        """Find where the bytes begin: behind the last batch before the first that is asked for, so that damage between them is among the bytes."""
+        if not self._is_below:
+            return
+        at = int(np.argmax(sound["last_offset"] >= self._bytes_from_offset))
+        self._is_below = bool(sound["last_offset"][at] < self._bytes_from_offset)
+        below = sound if self._is_below else sound[:at]
+        if len(below):
+            self.bytes_from = int(below["position"][-1]) + int(below["length"][-1])
 
 
-def _records(file: EvidenceFile) -> list[Columns]:
+def _records(file: EvidenceFile, key: bytes) -> list[Columns]:
     packer, pieces, waiting = RecordPacker(), [], []
     for record in iter_records(file):
         if isinstance(record, Record):
-            waiting.append(digest_record(record))
+            waiting.append(digest_record(record, key))
         if len(waiting) >= _RECORDS_AT_A_TIME:
             pieces.append(packer.pack(waiting))
             waiting = []

@@ -85,7 +85,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedNode:
-    """What became of one node."""
+    """The result of the starts of one node."""
 
     node: Node
     version: KafkaVersion
@@ -221,10 +221,12 @@ class _Player:
             if refusal is not None:
                 end = Start(StartResult.EXITS, refusal.exception, refusal.reason)
             logs += [
-                self._told_log(number, directory, load, fate, is_reached=refusal is None)
+                self._predicted_log(number, directory, load, fate, is_reached=refusal is None)
                 for directory, load, fate in zip(self._directories, loads, becoming, strict=True)
             ]
-            starts.append(self._told_start(number, end, loads, clean=all(markers.values()), is_reached=refusal is None))
+            starts.append(
+                self._predicted_start(number, end, loads, clean=all(markers.values()), is_reached=refusal is None)
+            )
             is_over = isinstance(end, Unpredictable) or end.result is not StartResult.EXITS
             if is_over or not self._node.is_kraft or refusal is not None:
                 break
@@ -392,7 +394,7 @@ class _Player:
                     directory.end = load.outcome.state.log_end_offset
         return changed
 
-    def _told_start(
+    def _predicted_start(
         self, number: int, end: Start | Unpredictable, loads: Sequence[LogLoad], *, clean: bool, is_reached: bool
     ) -> PredictedStart:
         outcomes = [load.outcome for load in loads if isinstance(load.outcome, LoadOutcome) and is_reached]
@@ -409,11 +411,11 @@ class _Player:
             logs_scanned=sum(bool(one.scanned) for one in outcomes),
         )
 
-    def _told_log(
+    def _predicted_log(
         self, number: int, directory: _Directory, load: LogLoad, fate: Fate, *, is_reached: bool
     ) -> PredictedLog:
         partition, before = directory.partition, self._before(directory, load)
-        told = PredictedLog(
+        predicted = PredictedLog(
             start=number,
             node=self._node.first,
             input=directory.input,
@@ -434,7 +436,7 @@ class _Player:
         )
         outcome = load.outcome
         if isinstance(outcome, Unpredictable):
-            return replace(told, message=outcome.reason)
+            return replace(predicted, message=outcome.reason)
         failure, state = outcome.failure, outcome.state
         after: LogState | Absent = Absent.NOT_APPLICABLE
         if not isinstance(state, Absent):
@@ -453,7 +455,7 @@ class _Player:
             files = directory.disk.files
             pieces = tuple(LostPiece(name, 0, files[name]) for name in sorted(files) if name.endswith(LOG))
         return replace(
-            told,
+            predicted,
             outcome="loads" if isinstance(failure, Absent) else "fails",
             exception=failure if isinstance(failure, Absent) else failure.exception,
             message="" if isinstance(failure, Absent) else failure.message,

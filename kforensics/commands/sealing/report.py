@@ -9,7 +9,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.evidence.seal.manifest import Envelope
 from kforensics.evidence.seal.state import Change
-from kforensics.findings.model import Finding, by_gravity
+from kforensics.findings.model import Finding
 from kforensics.findings.seal import seal_findings
 from kforensics.source.mapped import open_evidence
 
@@ -69,11 +69,6 @@ def check_sealed_inputs(manifest: Path, paths: Sequence[Path], inputs: Sequence[
         findings=tuple(_renumbered(one, result.shown, inputs) for one in found),
         problems=tuple(_in_report(one, result.shown, inputs) for one in result.problems),
     )
-
-
-def with_seal(findings: tuple[Finding, ...], seal: CheckedSeal | None) -> tuple[Finding, ...]:
-    """The findings of a report and of its seal."""
-    return findings if seal is None else by_gravity((*findings, *seal.findings))
 
 
 def _renumbered(one: Finding, shown: Sequence[str], inputs: Sequence[Input]) -> Finding:

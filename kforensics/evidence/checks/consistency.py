@@ -1,18 +1,24 @@
 """Everything below the inputs against its format and its neighbours on the same disk: what `verify` says, before it is judged across replicas."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kforensics.damage import Absent, Damage
+from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.checks.context import CheckedPartition, FileReport, FileState, PartitionContext, state_of
 from kforensics.evidence.checks.partition import check_partition, scan_tasks
 from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, is_seam_broken, join_scans, scan_segment_file
 from kforensics.evidence.checks.splitting import split_task
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
-from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
+from kforensics.evidence.discovery.partition_dirs import (
+    LOGS_LEFT_OUT,
+    LogDirState,
+    LostDirectory,
+    log_dir_states,
+    lost_directories,
+)
 from kforensics.evidence.file_kinds import row_of
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
@@ -50,7 +56,18 @@ class Verification:
     problems: tuple[Problem, ...]
 
 
-def verify_inputs(inputs: Inputs, *, level: Level, jobs: int, progress: Progress = lambda _: None) -> Verification:
+Unexplained = Callable[[Sequence[LostDirectory]], Sequence[LostDirectory]]
+"""Returns those of the partitions without a directory that should have one."""
+
+
+def verify_inputs(
+    inputs: Inputs,
+    *,
+    level: Level,
+    jobs: int,
+    progress: Progress = lambda _: None,
+    unexplained: Unexplained = tuple,
+) -> Verification:
     """Check every file of the inputs.
 
     Args:
@@ -58,11 +75,15 @@ def verify_inputs(inputs: Inputs, *, level: Level, jobs: int, progress: Progress
         level: how deep segments are looked into.
         jobs: the most processes to use.
         progress: called with the bytes of segments that were walked.
+        unexplained: asked about partitions that a checkpoint names and that have no directory.
     """
     plans = [_plan(index, found) for index, found in enumerate(inputs.found)]
+    lost, left_out = _lost_directories(inputs, plans, unexplained)
     contexts = [context for plan in plans for context in plan.contexts]
     checked = _check_partitions(contexts, level=level, jobs=jobs, progress=progress)
     elsewhere: dict[tuple[int, str], list[Damage]] = defaultdict(list)
+    for citation, damage in lost:
+        elsewhere[citation.input, citation.path].append(damage)
     for one in checked:
         for path, damage in one.elsewhere:
             elsewhere[one.context.input, path].append(damage)
@@ -75,10 +96,40 @@ def verify_inputs(inputs: Inputs, *, level: Level, jobs: int, progress: Progress
         for one in checked
         for path, message in one.problems
     ]
-    problems += _not_in_captures(inputs, files)
+    problems += [*left_out, *_not_in_captures(inputs, files)]
     files.sort(key=lambda report: (report.input, report.path))
     problems.sort(key=lambda problem: (problem.input, problem.path, problem.message))
     return Verification(partitions=tuple(checked), files=tuple(files), problems=tuple(problems))
+
+
+def _lost_directories(
+    inputs: Inputs, plans: Sequence["_Plan"], unexplained: Unexplained
+) -> tuple[tuple[tuple[Citation, Damage], ...], tuple[Problem, ...]]:
+    """The lines of checkpoints that name a partition of which the node holds no directory, and what may have been left out of a copy."""
+    states: list[LogDirState] = []
+    held = set()
+    for index, (found, plan) in enumerate(zip(inputs.found, plans, strict=True)):
+        if any(one.are_logs_left_out for one in plan.contexts):
+            continue
+        # What of them can't be read is named where the files are checked.
+        states += log_dir_states(index, found, []).values()
+        held |= {
+            (index, one.directory.topic_partition) for one in plan.contexts if not isinstance(one.directory, Absent)
+        }
+    lost, left_out = lost_directories(states, held)
+    return tuple(
+        (
+            one.value.citation,
+            Damage(
+                span=Span(0, 0),
+                kind=DamageKind.MISSING,
+                expected="a directory of each partition that it names",
+                found=f"none, and line {one.value.citation.line}: {one.topic_partition} up to offset {one.value.value}",
+                gravity=Gravity.DAMAGE,
+            ),
+        )
+        for one in unexplained(lost)
+    ), left_out
 
 
 def _not_in_captures(inputs: Inputs, files: Sequence[FileReport]) -> Iterator[Problem]:

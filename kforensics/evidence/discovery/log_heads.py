@@ -4,7 +4,6 @@ import zlib
 from pathlib import Path
 
 from kforensics.errors import EvidenceError
-from kforensics.formats.log_lines.scan import looks_like_broker_log
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.walk import FoundFile, Listings, walk_files
 
@@ -20,6 +19,8 @@ GZIP_WINDOW = 31
 
 def is_log_file(file: EvidenceFile) -> bool:
     """Whether the file begins like a broker's log, gzipped or not."""
+    from kforensics.formats.log_lines.scan import looks_like_broker_log  # noqa: PLC0415 - 30 ms, where no log is given
+
     head = file.read(0, HEAD_LENGTH)
     if head.startswith(GZIP_MAGIC):
         try:

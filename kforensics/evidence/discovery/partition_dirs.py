@@ -1,6 +1,6 @@
 """The places of partition directories, and what the files of their log directories say of all of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from kforensics.evidence.model import (
 )
 from kforensics.formats.checkpoint.offset import iter_checkpoint
 from kforensics.formats.primitives.text_lines import DamageList
+from kforensics.source.capture import CapturePath
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
@@ -53,6 +54,8 @@ class LogDirState:
     """The time at which the file of each was last written."""
     unreadable: frozenset[str] = frozenset()
     """Names in `CHECKPOINTS` whose file is there and can't be understood."""
+    without_directory: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
+    """Offsets above zero of partitions that have no directory here, as `checkpoints` holds those of the others; empty where listing them has a cost."""
 
     @property
     def root(self) -> Path:
@@ -62,7 +65,7 @@ class LogDirState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionPlace:
-    """One partition directory and where it stands; small enough to be sent to another process."""
+    """One partition directory and where it is; small enough to be sent to another process."""
 
     state: LogDirState
     path: str
@@ -77,7 +80,8 @@ def read_log_dir_state(
 ) -> tuple[LogDirState, tuple[Problem, ...]]:
     """The checkpoints of one log directory, each value with the line that says it."""
     problems: list[Problem] = []
-    values: dict[str, dict[TopicPartition, int]] = {}
+    values: dict[str, Mapping[TopicPartition, int]] = {}
+    elsewhere: dict[str, Mapping[TopicPartition, int]] = {}
     times: dict[str, int] = {}
     unreadable = set()
     root = listings.root
@@ -88,7 +92,7 @@ def read_log_dir_state(
             continue
         try:
             with open_evidence(root / path) as file:
-                values[name] = _checkpoint_lines(file.read_all(TEXT_LIMIT), here)
+                values[name], elsewhere[name] = _checkpoint_lines(file.read_all(TEXT_LIMIT), here)
                 times[name] = file.mtime_ns
         except (EvidenceError, FormatError) as error:
             unreadable.add(name)
@@ -102,13 +106,14 @@ def read_log_dir_state(
         checkpoints=values,
         times_ns=times,
         unreadable=frozenset(unreadable),
+        without_directory={name: lines for name, lines in elsewhere.items() if lines},
     )
     return state, tuple(problems)
 
 
 def _partitions_here(listings: Listings, log_dir: str) -> frozenset[TopicPartition] | None:
     """The partitions that have a directory; none where finding them out has a cost."""
-    if isinstance(listings.root, ForeignPath):
+    if isinstance(listings.root, ForeignPath) and not isinstance(listings.root, CapturePath):
         return None
     listing = listings.of(log_dir)
     if listing.obstacles:
@@ -117,13 +122,24 @@ def _partitions_here(listings: Listings, log_dir: str) -> frozenset[TopicPartiti
     return frozenset(name.topic_partition for name in parsed if name is not None)
 
 
-def _checkpoint_lines(data: bytes, here: frozenset[TopicPartition] | None) -> dict[TopicPartition, int]:
-    """Offset and line of each partition that is here: a checkpoint may name a million others."""
-    return {
-        partition: entry.offset << _LINE_BITS | entry.line
-        for entry in iter_checkpoint(data, DamageList())
-        if (partition := TopicPartition(entry.topic, entry.partition)) and (here is None or partition in here)
-    }
+def _checkpoint_lines(
+    data: bytes, here: frozenset[TopicPartition] | None
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    """Offset and line of each partition that is here, and of each that is not and whose offset is above zero."""
+    lines: dict[TopicPartition, int] = {}
+    elsewhere: dict[TopicPartition, int] = {}
+    for entry in iter_checkpoint(data, DamageList()):
+        partition = TopicPartition(entry.topic, entry.partition)
+        if here is None or partition in here:
+            lines[partition] = packed_line(entry.offset, entry.line)
+        elif entry.offset > 0:
+            elsewhere[partition] = packed_line(entry.offset, entry.line)
+    return lines, elsewhere
+
+
+def packed_line(offset: int, line: int) -> int:
+    """Offset and line of a checkpoint in one number, as `LogDirState` holds them."""
+    return offset << _LINE_BITS | line
 
 
 LOGS_LEFT_OUT = "no .log file of any partition is here: the copy left them out, so nothing can be said of their records"
@@ -143,17 +159,88 @@ def no_logs_are_here(states: Iterable[LogDirState], *, has_segments: bool) -> bo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LostDirectory:
+    """A partition that the checkpoints of a log directory name, and of which its node holds no directory."""
+
+    topic_partition: TopicPartition
+    broker_id: int | Absent
+    name: str
+    """The checkpoint that names it with the highest offset, a key of `CHECKPOINTS`."""
+    value: CheckpointValue
+    clean_shutdown: bool
+
+
+def lost_directories(
+    states: Collection[LogDirState], held: Collection[tuple[int, TopicPartition]]
+) -> tuple[tuple[LostDirectory, ...], tuple[Problem, ...]]:
+    """The partitions that checkpoints name and of which no log directory of the same node holds a directory, under whatever name.
+
+    A broker removes the lines of a partition that it deleted or that was moved away, and until then keeps its directory under another name.
+
+    Args:
+        states: of all log directories of the inputs.
+        held: input and partition of every directory.
+
+    Returns:
+        What is lost, and a problem for each log directory that names more partitions without a directory than there are with one: then the copy can have
+        left them out.
+    """
+    by_broker: dict[int | str, set[TopicPartition]] = {}
+    owners = {state.input: _owner(state) for state in states}
+    for number, partition in held:
+        by_broker.setdefault(owners.get(number, f"input {number}"), set()).add(partition)
+    lost: list[LostDirectory] = []
+    problems: list[Problem] = []
+    for state in states:
+        here = by_broker.get(_owner(state), set())
+        own = named_alone(state, here)
+        if len(own) > len(here):
+            named = f"{own[0].topic_partition} and {len(own) - 1} more" if len(own) > 1 else str(own[0].topic_partition)
+            message = f"its checkpoints name {len(own)} partitions of which no directory is here ({named}): the copy left them out, or they are lost"
+            problems.append(Problem(input=state.input, path=state.log_dir or WHOLE_INPUT, message=message))
+        else:
+            lost += own
+    return tuple(lost), tuple(problems)
+
+
+def _owner(state: LogDirState) -> int | str:
+    return f"input {state.input}" if isinstance(state.broker_id, Absent) else state.broker_id
+
+
+def named_alone(state: LogDirState, here: Collection[TopicPartition]) -> list[LostDirectory]:
+    """Return the partitions that the checkpoints of a log directory name with an offset above zero and that are not `here`, each once."""
+    found: dict[TopicPartition, tuple[int, str]] = {}
+    for name in ("high_watermark", "recovery_point", "log_start"):
+        for partition, packed in state.without_directory.get(name, {}).items():
+            if partition not in here and packed >> _LINE_BITS > found.get(partition, (0, ""))[0] >> _LINE_BITS:
+                found[partition] = packed, name
+    return [
+        LostDirectory(
+            topic_partition=partition,
+            broker_id=state.broker_id,
+            name=name,
+            value=_unpacked(state, name, packed),
+            clean_shutdown=state.clean_shutdown,
+        )
+        for partition, (packed, name) in sorted(found.items())
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
     """Every partition directory of the inputs, by partition, and what could not be looked at."""
 
     by_partition: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
     problems: tuple[Problem, ...]
+    lost: tuple[LostDirectory, ...] = ()
+    """Partitions that checkpoints name and of which their node holds no directory."""
 
 
 def find_places(inputs: Inputs) -> Places:
     """The partition directories of all inputs; reads names and checkpoints, no logs."""
     problems = list(inputs.problems)
     places: dict[TopicPartition, list[PartitionPlace]] = {}
+    every: list[LogDirState] = []
     for index, found in enumerate(inputs.found):
         states = log_dir_states(index, found, problems)
         current: PartitionPlace | None = None
@@ -185,7 +272,12 @@ def find_places(inputs: Inputs) -> Places:
             places = {
                 tp: kept for tp, group in places.items() if (kept := [p for p in group if p.state.input != index])
             }
-    return Places(by_partition={tp: tuple(places[tp]) for tp in sorted(places)}, problems=tuple(problems))
+        else:
+            every += states.values()
+    lost, left_out = lost_directories(every, {(p.state.input, tp) for tp, group in places.items() for p in group})
+    return Places(
+        by_partition={tp: tuple(places[tp]) for tp in sorted(places)}, problems=(*problems, *left_out), lost=lost
+    )
 
 
 def _keep(places: dict[TopicPartition, list[PartitionPlace]], place: PartitionPlace | None, length: int) -> None:
@@ -196,7 +288,7 @@ def _keep(places: dict[TopicPartition, list[PartitionPlace]], place: PartitionPl
 def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:
     """The checkpoints of every log directory of an input, by its path; what can't be read is added to `problems`."""
     if not found.log_dirs:
-        # A partition directory by itself: whatever its log directory says stands outside of the input.
+        # A partition directory by itself: whatever its log directory says is outside of the input.
         return {
             "": LogDirState(
                 listings=found.listings, input=index, log_dir="", broker_id=Absent.UNKNOWN, clean_shutdown=False
@@ -220,8 +312,10 @@ def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -
     if name in state.unreadable:
         return Absent.UNREADABLE
     packed = state.checkpoints.get(name, {}).get(partition)
-    if packed is None:
-        return Absent.NOT_WRITTEN
+    return Absent.NOT_WRITTEN if packed is None else _unpacked(state, name, packed)
+
+
+def _unpacked(state: LogDirState, name: str, packed: int) -> CheckpointValue:
     path = join(state.log_dir, CHECKPOINTS[name])
     citation = Citation(input=state.input, path=path, line=packed & ((1 << _LINE_BITS) - 1))
     return CheckpointValue(value=packed >> _LINE_BITS, citation=citation)

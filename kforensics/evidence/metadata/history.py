@@ -90,10 +90,6 @@ class MetadataHistory:
         """The newest record for a partition of one topic id; none where the log does not know it."""
         return self.partitions.newest((topic_id, partition))
 
-    def partition_at(self, topic_id: str, partition: int, offset: int) -> PartitionState | None:
-        """The state of a partition once the records up to and with `offset` are applied."""
-        return self.partitions.at((topic_id, partition), offset)
-
     @property
     def metadata_version(self) -> int | Absent:
         """The newest feature level of the metadata; not written before 3.3."""

@@ -3,15 +3,18 @@
 A partition agrees only where every assigned replica is given and nothing speaks against it. The worst concern is the state of the partition.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Problem, Replica
+from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.unaccounted import is_empty, missing_offsets
 from kforensics.findings.answers.model import State, worst_state
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.units import TopicPartition
@@ -21,6 +24,7 @@ class Kind(StrEnum):
     """The subject of a concern; the order is that of the headlines of one state."""
 
     EMPTIED = "emptied"
+    GONE = "gone"
     DISCARD = "discard"
     SOLE = "sole"
     PAST_END = "past-end"
@@ -68,6 +72,18 @@ class Concern:
     guess: str = ""
     """Why that leader is only guessed; empty where it is known."""
     detail: str = ""
+    places: tuple[tuple[int, str], ...] = ()
+    """Input and path of the directories that it is about, where these are not all that its owners hold."""
+    is_sole: bool = False
+    """It is about the only member of the ISR."""
+
+
+def concern_of(plain: Mapping[str, Any]) -> Concern:
+    """Return the concern of its plain values, as the tables of an audit hold them."""
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
+    values["places"] = tuple((number, path) for number, path in plain.get("places", ()))
+    values["state"], values["kind"] = State(plain["state"]), Kind(plain["kind"])
+    return Concern(**values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +92,10 @@ class JudgedPartition:
 
     partition: TopicPartition
     concerns: tuple[Concern, ...]
+    risks: tuple[str, ...] = ()
+    """Why elections on record may have lost committed records before, in words."""
+    settled_by: str = ""
+    """The input that would show what the account of its leaders does not, where there is such a gap."""
 
     @property
     def state(self) -> State:
@@ -95,7 +115,22 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
         # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
         hedged = (replace(c, state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
         concerns = (*hedged, Concern(state=State.UNKNOWN, kind=Kind.UNREAD))
-    return JudgedPartition(partition=report.partition, concerns=concerns)
+    account = report.account
+    gap = next(iter(account.gaps), None) if account is not None else None
+    return JudgedPartition(
+        partition=report.partition,
+        concerns=concerns,
+        risks=() if account is None else tuple(dict.fromkeys(_RISKS[one.risk] for one in account.risky if one.risk)),
+        settled_by="" if gap is None else gap.settled_by,
+    )
+
+
+_RISKS = {
+    Risk.UNCLEAN: "an unclean election",
+    Risk.UNCLEAN_RESTART: "a leader that had stopped uncleanly",
+    Risk.OTHER_DISK: "a leader with another disk",
+    Risk.HIGH_WATERMARK: "a leader that had truncated to its high watermark",
+}
 
 
 def partition_state(report: PartitionReport, problems: Sequence[Problem] = ()) -> State:
@@ -117,8 +152,9 @@ def _concerns(report: PartitionReport) -> Iterator[Concern]:
     live = [one for one in report.replicas if _is_replica(one)]
     if report.is_quorum and not isinstance(report.assigned, Absent):
         # Observers copy the metadata log and have no part in what is committed.
-        live = [one for one in live if one.view.replica.broker_id in report.assigned]
+        live = [one for one in live if report.is_voter(one.view)]
     yield from _emptied(report, live)
+    yield from _gone(report, live)
     yield from _not_compared(report, live)
     yield from _sole_holders(report, live)
     yield from _truncations(report, live)
@@ -143,16 +179,13 @@ def _guess(report: PartitionReport) -> str:
         return ""
     if leader.tied_with:
         others = ", ".join(str(broker) for broker in leader.tied_with)
-        return f"guessed: its log and that of broker {others} speak for each as much"
+        record, is_named, _ = leader.reason.partition("; ")
+        return f"guessed: {f'{record}, and ' if is_named else ''}its log and that of broker {others} speak for each as much"
     return f"guessed: {leader.reason}"
 
 
-def _owner(report: PartitionReport, replica: Replica) -> str:
-    return replica.owner.replace("broker", "controller") if report.is_quorum else replica.owner
-
-
 def _leader_words(report: PartitionReport) -> str:
-    return _owner(report, report.leader.view.replica) if report.leader is not None else ""
+    return report.owner_of(report.leader.view) if report.leader is not None else ""
 
 
 def _concern(
@@ -165,12 +198,12 @@ def _concern(
     detail: str = "",
     records: int = 0,
 ) -> Concern:
-    replicas = [view.replica for view in views]
+    views = tuple(views)
     return Concern(
         state=state,
         kind=kind,
-        owners=tuple(dict.fromkeys(_owner(report, replica) for replica in replicas)),
-        inputs=tuple(dict.fromkeys(replica.input for replica in replicas)),
+        owners=tuple(dict.fromkeys(map(report.owner_of, views))),
+        inputs=tuple(dict.fromkeys(view.replica.input for view in views)),
         certain=counts.certain if counts else 0,
         possible=counts.possible if counts else 0,
         records=records or (counts.records if counts else 0),
@@ -182,18 +215,47 @@ def _concern(
 
 def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
     has_records = not live or any(one.view.log_end_offset > 0 for one in live)
+    end = max((one.view.log_end_offset for one in live), default=0)
     for one in report.emptied:
+        if one.named is not None and (one.named.value > end or not one.is_electable):
+            # What every assigned broker lacks is not there to be destroyed any more.
+            is_lost = one.named.value > end and _is_whole(report)
+            state = State.MAYBE_AT_RISK if is_lost else State.UNKNOWN
+            yield Concern(state=state, kind=Kind.GONE, owners=(f"broker {one.broker_id}",), detail=one.reason)
+            if not live or not one.is_electable:
+                continue
         detail = f"{one.reason} and {f'the ISR is [{one.broker_id}]' if one.is_sole else 'it can be elected'}"
         if not live and not one.is_certain:
             # A partition that was created after its brokers were copied has no directory anywhere.
             continue
         if one.is_electable and has_records:
             state = State.AT_RISK if one.is_certain else State.MAYBE_AT_RISK
-            yield Concern(state=state, kind=Kind.EMPTIED, owners=(f"broker {one.broker_id}",), detail=detail)
+            owners = (f"broker {one.broker_id}",)
+            yield Concern(state=state, kind=Kind.EMPTIED, owners=owners, detail=detail, is_sole=one.is_sole)
         elif has_records:
             is_led = report.leader is not None and report.leader.is_known
             state = State.BEHIND if is_led else State.UNKNOWN
-            yield Concern(state=state, kind=Kind.BEHIND if is_led else Kind.LEADER, owners=(f"broker {one.broker_id}",))
+            kind = Kind.BEHIND if is_led else Kind.GONE
+            yield Concern(state=state, kind=kind, owners=(f"broker {one.broker_id}",), detail=one.reason)
+
+
+def _gone(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
+    """Replicas whose own files name offsets that their log does not hold: what they lack was not copied too late, it is missing."""
+    electable = frozenset() if isinstance(report.electable, Absent) else report.electable
+    for one in live:
+        replica = one.view.replica
+        lacks = missing_offsets(replica)
+        if not lacks:
+            continue
+        words = f"{lacks[0].words} are unaccounted for by its own files"
+        others = any(other.view.log_end_offset > one.view.log_end_offset for other in live)
+        if is_empty(replica) and others and replica.broker_id in electable:
+            is_sole = isinstance(report.isr, frozenset) and report.isr == {replica.broker_id}
+            isr = f"the ISR is [{replica.broker_id}]" if is_sole else "it can be elected"
+            detail = f"its log is empty, {words}, and {isr}"
+            yield replace(_concern(report, State.AT_RISK, Kind.EMPTIED, (one.view,), detail=detail), is_sole=is_sole)
+        else:
+            yield _concern(report, State.UNKNOWN, Kind.GONE, (one.view,), detail=words)
 
 
 def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
@@ -236,9 +298,11 @@ def _sole_holders(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
             # What it loses, or differs in, is reported as such.
             continue
         yield from _sole_holder(report, holder)
-    for holder in report.unassigned_holders:
-        if holder.counts.certain or holder.counts.possible:
-            yield _concern(report, State.MAYBE_AT_RISK, Kind.OUTSIDE, (holder.view,), holder.counts)
+    counts = report.unassigned_counts
+    if counts is not None and (counts.certain or counts.possible):
+        outside = [one.view for one in report.unassigned_holders]
+        places = tuple((view.replica.input, view.replica.path) for view in outside)
+        yield replace(_concern(report, State.MAYBE_AT_RISK, Kind.OUTSIDE, outside, counts), places=places)
 
 
 def _sole_holder(report: PartitionReport, holder: SoleHolder) -> Iterator[Concern]:
@@ -316,14 +380,16 @@ def _elections(report: PartitionReport) -> Iterator[Concern]:
     leader = report.leader
     if leader is None or report.is_quorum:
         return
-    others = [one for one in report.what_if if not (leader.is_known and one.leader is leader.view)]
+    # A broker without a log has a concern of its own.
+    choices = [one for one in report.what_if if not one.is_emptied]
+    others = [one for one in choices if not (leader.is_known and one.leader is leader.view)]
     if isinstance(report.electable, Absent):
         if leader.is_known:
             return
-        costs = [one.discarded for one in report.what_if]
+        costs = [one.discarded for one in choices]
         if min((cost.certain for cost in costs), default=0):
             state = State.AT_RISK if _is_whole(report) else State.MAYBE_AT_RISK
-            best = min(report.what_if, key=lambda one: one.rank)
+            best = min(choices, key=lambda one: one.rank)
             yield _concern(
                 report, state, Kind.ELECTED, (best.leader,), best.discarded, detail="whichever replica leads"
             )
@@ -349,7 +415,9 @@ def _elections(report: PartitionReport) -> Iterator[Concern]:
 def _divergences(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
     parted = [one for one in live if one.verdict is Verdict.SILENT_DIVERGENCE]
     if parted:
-        yield _concern(report, State.DIVERGED, Kind.DIVERGENCE, (one.view for one in parted))
+        odd = report.odd_ones[0].reason if report.odd_ones else ""
+        views = [one.view for one in report.odd_ones] or [one.view for one in parted]
+        yield _concern(report, State.DIVERGED, Kind.DIVERGENCE, views, detail=odd)
     asked = [one for one in live if one.divergence is not None and one.divergence.is_open]
     if asked:
         yield _concern(report, State.UNKNOWN, Kind.COMPACTION, (one.view for one in asked))

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.conclusion import CAUSE_WORDS, Words
+from kforensics.reconcile.incident.conclusion import CAUSE_WORDS, MOST_NAMED, Words, are, records_lost, were
 from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
 from kforensics.units import METADATA_TOPICS, TopicPartition
-
-MOST_NAMED = 4
-"""Partitions, and doubts, that are named one by one."""
+from kforensics.words import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,7 @@ def incident_state(incident: PartitionIncident) -> State:
     """
     states = [_loss_state(loss, incident) for loss in incident.losses]
     if incident.past_end:
-        states.append(State.MAYBE_LOST if incident.is_leader_known else State.UNKNOWN)
+        states.append(_past_end_state(incident))
     if incident.residuals:
         states.append(State.DIVERGED)
     if incident.partition.topic not in METADATA_TOPICS and (incident.doubts or not incident.copies):
@@ -50,9 +48,18 @@ def incident_state(incident: PartitionIncident) -> State:
     return worst_state("explain", states) or State.NOTHING_LOST
 
 
+def _past_end_state(incident: PartitionIncident) -> State:
+    if not incident.is_leader_known:
+        return State.UNKNOWN
+    is_sure = any(one.is_sure for one in incident.past_end) and not incident.missing_replicas
+    return State.LOST if is_sure else State.MAYBE_LOST
+
+
 def _loss_state(loss: LossEntry, incident: PartitionIncident) -> State:
     if loss.was_committed == "no":
         return State.UNCOMMITTED_LOST
+    if loss in incident.tails_of_copies and loss.was_committed != "certain":
+        return State.UNKNOWN
     if (
         loss.was_committed == "certain"
         and not loss.in_use
@@ -104,7 +111,7 @@ def _headline(
             losses = [
                 loss for one in affected for loss in one.losses if loss.was_committed == "certain" and not loss.in_use
             ]
-            return f"{_records(losses)} that {_were(losses)} committed {_are(losses)} lost from {_names(affected)}: {_causes(losses)}."
+            return _lost(affected, losses)
         case State.MAYBE_LOST:
             return _maybe_lost(affected)
         case State.DIVERGED:
@@ -114,12 +121,23 @@ def _headline(
         case State.UNCOMMITTED_LOST:
             losses = [loss for one in affected for loss in one.losses]
             return (
-                f"Nothing that was committed is lost{scope.since}; {_records(losses)} of {_names(affected)} that"
-                f" {_were(losses)} never committed {_are(losses)} lost, though a producer with acks=1 may have got an acknowledgement."
+                f"Nothing that was committed is lost{scope.since}; {records_lost(losses)} of {_names(affected)} that"
+                f" {were(losses)} never committed {are(losses)} lost, though a producer with acks=1 may have got an acknowledgement."
             )
         case _:
             count = len(asked)
             return f"Nothing that was committed is lost from {count} partition{'s' if count != 1 else ''}{scope.since}."
+
+
+def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) -> str:
+    if losses:
+        return f"{records_lost(losses)} that {were(losses)} committed {are(losses)} lost from {_names(affected)}: {_causes(losses)}."
+    first = affected[0]
+    recorded = max(first.past_end, key=lambda one: one.high_watermark)
+    return (
+        f"Committed records of {_names(affected)} are lost: {recorded.owner} recorded high watermark {recorded.high_watermark} of {first.partition},"
+        f" and every log of it ends at or below {recorded.log_end}."
+    )
 
 
 def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
@@ -131,7 +149,7 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         recorded = max(first.past_end, key=lambda one: one.high_watermark)
         return (
             f"Committed records of {_names(affected)} may be lost: {recorded.owner} recorded high watermark {recorded.high_watermark} of"
-            f" {first.partition}, and every log given ends at or below {recorded.log_end}."
+            f" {first.partition}, and every log given ends at or below {recorded.log_end}{'' if recorded.is_sure else ' (copied while it ran, or after a power loss)'}."
         )
     held = [loss for loss in losses if loss.in_use]
     if held and len(held) == len(losses):
@@ -139,21 +157,19 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         where = (
             f"broker {brokers[0]}, which does not lead"
             if len(brokers) == 1
-            else f"brokers {_list(brokers)}, which do not lead"
+            else f"brokers {listed(brokers, most=MOST_NAMED)}, which do not lead"
         )
         maybe = "" if all(loss.was_committed == "certain" for loss in held) else "possibly "
-        text = (
-            f"{_records(held)} of {_names(affected)} that {_were(held)} {maybe}committed {_are(held)} only on {where}."
-        )
+        text = f"{records_lost(held)} of {_names(affected)} that {were(held)} {maybe}committed {are(held)} only on {where}."
     else:
         sure = all(loss.was_committed == "certain" for loss in losses)
-        verb = f"{_were(losses)} committed" if sure else "may have been committed"
-        text = f"{_records(losses)} of {_names(affected)} that {verb} {_are(losses)} lost: {_causes(losses)}."
+        verb = f"{were(losses)} committed" if sure else "may have been committed"
+        text = f"{records_lost(losses)} of {_names(affected)} that {verb} {are(losses)} lost: {_causes(losses)}."
     return condition + text
 
 
 def _leads(brokers: Sequence[str]) -> str:
-    return f"broker {brokers[0]} leads" if len(brokers) == 1 else f"brokers {_list(brokers)} lead"
+    return f"broker {brokers[0]} leads" if len(brokers) == 1 else f"brokers {listed(brokers, most=MOST_NAMED)} lead"
 
 
 def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[PartitionIncident], scope: Scope) -> str:
@@ -165,7 +181,7 @@ def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[Partit
         of = f"{len(affected)} of {len(asked)} partitions" if len(asked) > 1 else str(first.partition)
         return f"Whether committed records of {of} are lost is unknown: {_first_doubt(affected)}."
     if scope.not_given:
-        names = _list([str(one) for one in sorted(scope.not_given)])
+        names = listed([str(one) for one in sorted(scope.not_given)], most=MOST_NAMED)
         return f"Whether committed records are lost is unknown: no directory of {names} is among the inputs."
     return "Whether committed records are lost is unknown: not everything could be read."
 
@@ -189,12 +205,12 @@ def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...
     sentences = []
     for settled_by, _ in partitions.most_common(MOST_NAMED):
         words, names = first[settled_by]
-        sentences.append(f"{_upper(words)} ({_list(names, 2)}): {settled_by} would show it.")
+        sentences.append(f"{_upper(words)} ({listed(names, most=2)}): {settled_by} would show it.")
     if len(partitions) > MOST_NAMED:
         sentences.append(f"{len(partitions) - MOST_NAMED} more open questions: --format json has them by partition.")
     if scope.not_given:
         sentences.append(
-            f"Partitions without any directory among the inputs: {_list([str(one) for one in sorted(scope.not_given)])}."
+            f"Partitions without any directory among the inputs: {listed([str(one) for one in sorted(scope.not_given)], most=MOST_NAMED)}."
         )
     if scope.problems:
         sentences.append(f"{len(scope.problems)} of the inputs' files could not be read: see the problems.")
@@ -205,23 +221,6 @@ def _upper(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _records(losses: Sequence[LossEntry]) -> str:
-    count = sum(loss.records for loss in losses)
-    return f"{count:,} record{'s' if count != 1 else ''}"
-
-
-def _is_one(losses: Sequence[LossEntry]) -> bool:
-    return sum(loss.records for loss in losses) == 1
-
-
-def _were(losses: Sequence[LossEntry]) -> str:
-    return "was" if _is_one(losses) else "were"
-
-
-def _are(losses: Sequence[LossEntry]) -> str:
-    return "is" if _is_one(losses) else "are"
-
-
 def _causes(losses: Sequence[LossEntry]) -> str:
     """Causes that are known; one that is only possible is not a cause here."""
     known = Counter[CauseName]()
@@ -230,9 +229,9 @@ def _causes(losses: Sequence[LossEntry]) -> str:
         if loss.cause is not CauseName.UNKNOWN:
             (possible if loss.confidence == "possible" else known)[loss.cause] += loss.records
     if known:
-        return _list([CAUSE_WORDS[cause] for cause, _ in known.most_common(2)])
+        return listed([CAUSE_WORDS[cause] for cause, _ in known.most_common(2)], most=MOST_NAMED)
     if possible:
-        return f"cause unknown, {_list([CAUSE_WORDS[cause] for cause, _ in possible.most_common(2)])} is possible"
+        return f"cause unknown, {listed([CAUSE_WORDS[cause] for cause, _ in possible.most_common(2)], most=MOST_NAMED)} is possible"
     return "cause unknown"
 
 
@@ -240,15 +239,10 @@ def _names(incidents: Sequence[PartitionIncident]) -> str:
     by_topic: dict[str, list[TopicPartition]] = {}
     for one in incidents:
         by_topic.setdefault(one.partition.topic, []).append(one.partition)
-    return _list(
+    return listed(
         [
             str(parts[0]) if len(parts) == 1 else f"{topic} ({len(parts)} partitions)"
             for topic, parts in sorted(by_topic.items())
-        ]
+        ],
+        most=MOST_NAMED,
     )
-
-
-def _list(names: Sequence[str], most: int = MOST_NAMED) -> str:
-    if len(names) > most:
-        return ", ".join(names[:most]) + f" and {len(names) - most} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

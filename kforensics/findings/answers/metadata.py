@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent
-from kforensics.evidence.metadata.compare import LogComparison
+from kforensics.evidence.metadata.compare import LogComparison, MetadataTail
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State
 from kforensics.words import counted, listed
@@ -33,15 +33,25 @@ def metadata_answer(comparison: LogComparison, problems: Sequence[Problem]) -> A
 
 def _state(comparison: LogComparison, is_incomplete: bool) -> State:
     tails = [log.tail for log in comparison.logs if not isinstance(log.tail, Absent)]
-    end = comparison.majority_end_offset
     # What no majority holds was not committed: its node truncates it when it next fetches (KIP-595).
-    if any(isinstance(end, Absent) or tail.first_offset < end for tail in tails):
+    if any(_can_be_committed(tail, comparison) for tail in tails):
         return State.DIVERGED
     if is_incomplete:
         return State.UNKNOWN
     if tails or any(log.behind for log in comparison.logs):
         return State.BEHIND
     return State.AGREE if len(comparison.logs) > 1 else State.COMPLETE
+
+
+def _can_be_committed(tail: MetadataTail, comparison: LogComparison) -> bool:
+    """Whether a majority of the voters can hold a tail that differs from the newest log; a majority that holds the newest log there excludes it."""
+    voters = comparison.voters
+    without = {
+        log.history.node_id
+        for log in comparison.logs
+        if isinstance(log.tail, Absent) or log.tail.first_offset != tail.first_offset
+    }
+    return len(set(voters) - without) > len(voters) // 2 if voters else True
 
 
 def _uncommitted(comparison: LogComparison) -> Iterator[str]:

@@ -24,6 +24,7 @@ class State(StrEnum):
     LOSES = "loses"
     DAMAGED = "damaged"
     CHANGED = "changed"
+    GAPS = "gaps"
     VIOLATED = "violated"
     UNKNOWN = "unknown"
     UNCOMMITTED_LOST = "uncommitted-lost"
@@ -38,6 +39,15 @@ class State(StrEnum):
     SOUND = "sound"
     UNCHANGED = "unchanged"
     COMPLETE = "complete"
+    SAVED = "saved"
+    HANGING = "hanging"
+    TORN = "torn"
+    PREPARED = "prepared"
+    IN_TIME = "in-time"
+    NONE_OPEN = "none-open"
+    PAST_THE_END = "past-the-end"
+    SET_BACK = "set-back"
+    NO_SETBACK = "no-setback"
 
 
 _DIFF = {
@@ -76,6 +86,16 @@ STATES: dict[str, dict[State, int]] = {
         State.STARTS_AND_REPAIRS: 0,
         State.STARTS_UNCHANGED: 0,
     },
+    "salvage": {State.GAPS: 1, State.UNKNOWN: 3, State.SAVED: 0},
+    "transactions": {
+        State.HANGING: 1,
+        State.TORN: 1,
+        State.PREPARED: 1,
+        State.UNKNOWN: 3,
+        State.IN_TIME: 0,
+        State.NONE_OPEN: 0,
+    },
+    "groups": {State.PAST_THE_END: 1, State.SET_BACK: 1, State.UNKNOWN: 3, State.NO_SETBACK: 0},
     "seal": {State.CHANGED: 1, State.UNKNOWN: 3, State.UNCHANGED: 0, State.COMPLETE: 0},
     # What a scenario shows is no finding about evidence.
     "simulate": {State.VIOLATED: 1, State.UNKNOWN: 3, State.LOST: 0, State.DIVERGED: 0, State.COMPLETE: 0},
@@ -85,7 +105,17 @@ STATES: dict[str, dict[State, int]] = {
 }
 """The states of each command, worst first, each with its exit code."""
 
-CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.SOUND, State.UNCHANGED, State.STARTS_UNCHANGED})
+CALM = frozenset(
+    {
+        State.NOTHING_LOST,
+        State.AGREE,
+        State.SOUND,
+        State.UNCHANGED,
+        State.STARTS_UNCHANGED,
+        State.NONE_OPEN,
+        State.NO_SETBACK,
+    }
+)
 """States that say that all is well: only these get a tick on a page."""
 
 

@@ -16,15 +16,15 @@ from kforensics.reconcile.logs.predicted_load import (
     StartOrder,
     VersionOutcome,
 )
+from kforensics.words import counted, listed
 
 SOURCES = {
     "given": "",
-    "server-log": ", which the server log names",
-    "metadata-log": ", as the node registered last",
-    "assumed": ", which is assumed",
+    "server-log": ", which the server log names,",
+    "metadata-log": ", as the node registered last,",
+    "assumed": ", which is assumed,",
 }
 """How a version is known, as a headline says it."""
-CRASH_NOW = "There is no clean-shutdown marker (killed, or still running: then this is what a crash now would do)."
 OLDER = "What versions before 2.4 would do, which these files allow too: their loaders are not modelled. Give the version with --kafka where it is a later one."
 COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
@@ -206,12 +206,27 @@ def _headline(
         State.STARTS_AND_REPAIRS: lambda: (
             f"By {version} all {_count(logs)} load and no record is discarded; files of {_changed(logs)} change."
         ),
-        State.STARTS_UNCHANGED: lambda: f"By {version} all {_count(logs)} load as they are.",
+        State.STARTS_UNCHANGED: lambda: (
+            f"By {version} all {_count(logs)} load as they are."
+            if logs
+            else f"By {version} nothing here keeps the start from succeeding; there is no log of a partition to load."
+        ),
     }
     words = sentences[state]() + _strays(logs) + _retention(logs)
-    if not all(start.clean for start in starts if start.number == 1):
-        words = f"{CRASH_NOW} {words}"
-    return words
+    return _crash_now(starts, logs, inputs) + words
+
+
+def _crash_now(starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], inputs: Sequence[Input]) -> str:
+    """Say whose logs are recovered for want of the marker, which a controller alone never writes."""
+    loading = {log.node for log in logs}
+    firsts = [start for start in starts if start.number == 1 and start.input in loading]
+    unclean = [_node(inputs[start.input]) for start in firsts if not start.clean]
+    if not unclean:
+        return ""
+    whose = "" if len(unclean) == len(firsts) else f" of {listed(unclean)}"
+    return (
+        f"There is no clean-shutdown marker{whose} (killed, or still running: then this is what a crash now would do). "
+    )
 
 
 def _strays(logs: Sequence[PredictedLog]) -> str:
@@ -230,10 +245,7 @@ def _retention(logs: Sequence[PredictedLog]) -> str:
         return ""
     whole = sum(one.is_whole_log for one in known)
     everything = f", all that {whole:,} of them {'holds' if whole == 1 else 'hold'}" if whole else ""
-    return (
-        f" Some 30 seconds later retention deletes {sum(len(one.base_offsets) for one in known):,} "
-        f"{_plural(sum(len(one.base_offsets) for one in known), 'segment')} of {len(known):,} {_plural(len(known), 'log')}{everything}."
-    )
+    return f" Some 30 seconds later retention deletes {counted(sum(len(one.base_offsets) for one in known), 'segment')} of {counted(len(known), 'log')}{everything}."
 
 
 def _not_starting(starts: Sequence[PredictedStart], inputs: Sequence[Input], version: str) -> str:
@@ -266,11 +278,11 @@ def _lost(logs: Sequence[PredictedLog], metadata_logs: Sequence[MetadataLoad]) -
         only = sum(log.lost.only_here for log in losing)
         partitions = len({(log.input, log.path) for log in losing})
         sentences.append(
-            f"{records:,} {_plural(records, 'record')} of {partitions} {_plural(partitions, 'log')} will be discarded: "
+            f"{counted(records, 'record')} of {counted(partitions, 'log')} will be discarded: "
             f"{certain:,} certainly committed, {records - certain:,} possibly; {only:,} are on no other replica given."
         )
     sentences += [
-        f"The metadata log is truncated at offset {one.log_end_offset}: {one.lost.records:,} {_plural(one.lost.records, 'record')}, "
+        f"The metadata log is truncated at offset {one.log_end_offset}: {counted(one.lost.records, 'record')}, "
         f"{one.lost.only_here:,} of them in no other copy given."
         for one in metadata_logs
         if one.lost.records
@@ -317,7 +329,7 @@ def _order(order: StartOrder) -> Iterator[str]:
     unclean = [one for one in order.elections if one.is_unclean is True]
     if unclean:
         yield (
-            f"{len(unclean):,} {_plural(len(unclean), 'partition')} {'needs' if len(unclean) == 1 else 'need'} an unclean election of the replica "
+            f"{counted(len(unclean), 'partition')} {'needs' if len(unclean) == 1 else 'need'} an unclean election of the replica "
             "that discards least: kafka-leader-election.sh --election-type unclean --path-to-json-file elections.json, with the object "
             "`order.elections_json` of --format json, once that broker runs alone of its replicas."
         )
@@ -328,11 +340,11 @@ def _order_unknown(order: StartOrder) -> Iterator[str]:
         yield f"What {_brokers(order.missing)} {'holds' if len(order.missing) == 1 else 'hold'}, whose directories were not given: the order may change."
     unsure = sum(isinstance(one.is_unclean, Absent) for one in order.elections)
     if unsure:
-        yield f"Which replicas of {unsure:,} {_plural(unsure, 'partition')} may be elected without an unclean election: no metadata among the inputs say it."
+        yield f"Which replicas of {counted(unsure, 'partition')} may be elected without an unclean election: no metadata among the inputs say it."
 
 
 def _brokers(ids: Sequence[int]) -> str:
-    return f"{_plural(len(ids), 'broker')} {', '.join(map(str, ids))}"
+    return f"{'broker' if len(ids) == 1 else 'brokers'} {', '.join(map(str, ids))}"
 
 
 def _unknown(
@@ -378,15 +390,15 @@ def _unknown(
     assumed = [one for one in due.values() if isinstance(one, DueSegments) and not one.is_setting_known]
     if assumed:
         yield (
-            f"What retention deletes some 30 seconds later: by Kafka's defaults (7 days, no size), which are assumed, segments of {len(assumed):,} "
-            f"{_plural(len(assumed), 'log')} are due, all of {sum(one.is_whole_log for one in assumed):,}. Give server.properties among the inputs, "
+            f"What retention deletes some 30 seconds later: by Kafka's defaults (7 days, no size), which are assumed, segments of "
+            f"{counted(len(assumed), 'log')} are due, all of {sum(one.is_whole_log for one in assumed):,}. Give server.properties among the inputs, "
             "or --set log.retention.ms=…; --now is the time of the start."
         )
     unread = sum(log.due is Absent.UNREADABLE for log in logs if log.is_reached)
     if unread:
-        yield f"What retention deletes of {unread:,} {_plural(unread, 'log')}, whose time indexes can't be read."
+        yield f"What retention deletes of {counted(unread, 'log')}, whose time indexes can't be read."
     if zookeeper_nodes:
-        yield "Which partitions a broker with ZooKeeper is told to delete: that lies in ZooKeeper."
+        yield "Which partitions a broker with ZooKeeper deletes when it starts: only ZooKeeper knows."
     yield "Whether another process holds a log directory's lock, and whether the disk has room: files do not say it."
 
 
@@ -400,16 +412,12 @@ def _ends(other: VersionOutcome) -> str:
 
 def _count(logs: Sequence[PredictedLog]) -> str:
     count = len({(log.input, log.path) for log in logs})
-    return f"{count:,} {_plural(count, 'log')}"
+    return counted(count, "log")
 
 
 def _changed(logs: Sequence[PredictedLog]) -> str:
     count = len({(log.input, log.path) for log in logs if log.is_changed})
-    return f"{count:,} {_plural(count, 'log')}"
-
-
-def _plural(count: int, word: str) -> str:
-    return word if count == 1 else f"{word}s"
+    return counted(count, "log")
 
 
 def _node(one: Input) -> str:

@@ -59,10 +59,6 @@ class MetaProperties:
     entries: tuple[Property, ...] = ()
     damage: tuple[Damage, ...] = field(default=())
 
-    def line_of(self, key: str) -> int | Absent:
-        """Return the line of a property; if it occurs twice, the last line, which is the valid one."""
-        return next((entry.line for entry in reversed(self.entries) if entry.key == key), Absent.NOT_WRITTEN)
-
 
 def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:
     """Parse `meta.properties`, the identity of a log directory.

@@ -38,7 +38,6 @@ class PartitionMetadata:
 
     version: int
     topic_id: str | Absent
-    topic_id_line: int = 2
     damage: tuple[Damage, ...] = field(default=())
 
 
@@ -69,15 +68,18 @@ def parse_partition_metadata(data: bytes | memoryview) -> PartitionMetadata:
             found=shown(data) if len(data) else "an empty file",
         )
     _check_version(values.get("version"), data, damage)
-    topic_id, line_number = _topic_id(values.get("topic_id"), data, damage)
-    return PartitionMetadata(
-        version=0, topic_id=topic_id, topic_id_line=line_number, damage=(*damage.as_tuple(), *beyond_limit(len(data)))
-    )
+    topic_id = _topic_id(values.get("topic_id"), data, damage)
+    return PartitionMetadata(version=0, topic_id=topic_id, damage=(*damage.as_tuple(), *beyond_limit(len(data))))
 
 
 def encode_partition_metadata(metadata: PartitionMetadata) -> bytes:
     """Encode the file as a broker writes it, without a line break at the end."""
     return f"version: {metadata.version}\ntopic_id: {metadata.topic_id}".encode()
+
+
+def is_uuid(text: str) -> bool:
+    """Whether the text is a Kafka `Uuid` of 22 characters that a topic can have."""
+    return UUID_PATTERN.fullmatch(text) is not None and text != ZERO_UUID
 
 
 def uuid_bytes(text: str) -> bytes:
@@ -102,12 +104,10 @@ def _check_version(value: tuple[TextLine, bytes] | None, data: bytes | memoryvie
         raise UnsupportedFormat(line.span, expected="version 0", found=f"version {version}")
 
 
-def _topic_id(
-    value: tuple[TextLine, bytes] | None, data: bytes | memoryview, damage: DamageList
-) -> tuple[str | Absent, int]:
+def _topic_id(value: tuple[TextLine, bytes] | None, data: bytes | memoryview, damage: DamageList) -> str | Absent:
     if value is None:
         damage.add(Span(0, len(data)), DamageKind.TEXT, expected="a line topic_id: <id>", found="no such line")
-        return Absent.UNREADABLE, 2
+        return Absent.UNREADABLE
     line, raw = value
     text = raw.decode("ascii", errors="replace")
     if not UUID_PATTERN.fullmatch(text) or uuid_text(uuid_bytes(text)) != text:
@@ -118,10 +118,10 @@ def _topic_id(
             found=shown(line.content),
             line=line.number,
         )
-        return Absent.UNREADABLE, line.number
+        return Absent.UNREADABLE
     if text == ZERO_UUID:
         damage.add(
             line.span, DamageKind.TEXT, expected="an id other than zero", found=shown(line.content), line=line.number
         )
-        return Absent.UNREADABLE, line.number
-    return text, line.number
+        return Absent.UNREADABLE
+    return text

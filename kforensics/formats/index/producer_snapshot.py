@@ -56,13 +56,6 @@ class ProducerEntry(NamedTuple):
     coordinator_epoch: int
     current_transaction_first_offset: int
 
-    @property
-    def first_sequence(self) -> int:
-        """The sequence of the first record of the last batch; sequences wrap from 2^31-1 to 0."""
-        if self.last_sequence == NONE:
-            return NONE
-        return (self.last_sequence - self.offset_delta) % (1 << 31)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerSnapshot:
@@ -107,11 +100,6 @@ def parse_producer_snapshot(data: bytes | memoryview) -> ProducerSnapshot:
     body = data[SNAPSHOT_HEADER_LENGTH : SNAPSHOT_HEADER_LENGTH + room * SNAPSHOT_ENTRY_LENGTH]
     entries = tuple(ProducerEntry(*values) for values in ENTRY_LAYOUT.struct.iter_unpack(body))
     return ProducerSnapshot(entries=entries, crc=stored, crc_valid=computed == stored, damage=damage.as_tuple())
-
-
-def encode_producer_snapshot(snapshot: ProducerSnapshot) -> bytes:
-    """Encode the file as a broker writes it, with the checksum of its entries."""
-    return encode_producers(snapshot.entries)
 
 
 def encode_producers(entries: Iterable[ProducerEntry]) -> bytes:

@@ -64,11 +64,6 @@ def parse_txn_index(data: bytes | memoryview) -> TxnIndex:
     return TxnIndex(entries=entries, damage=damage.as_tuple())
 
 
-def encode_txn_index(index: TxnIndex) -> bytes:
-    """Encode the file."""
-    return encode_aborted_transactions(index.entries)
-
-
 def encode_aborted_transactions(entries: Iterable[AbortedTransaction]) -> bytes:
     """Encode entries in their order."""
     return b"".join(TXN_INDEX_LAYOUT.struct.pack(*entry) for entry in entries)

@@ -11,7 +11,6 @@ is that of all its messages. Kafka: AbstractLegacyRecordBatch, LegacyRecord.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from construct import Int8sb, Int32sb, Int32ub, Int64sb
@@ -44,14 +43,6 @@ class Message(NamedTuple):
     key: bytes | None
     value: bytes | None
     crc: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageSet:
-    """A top-level message and its content: the message itself, or the messages that it wraps, with absolute offsets and effective timestamps."""
-
-    wrapper: Message
-    messages: tuple[Message, ...]
 
 
 def parse_message(data: Buffer, start: int = 0, end: int | None = None) -> tuple[Message, int]:
@@ -119,20 +110,6 @@ class WrapperSummary(NamedTuple):
 
     first_offset: int
     message_count: int
-
-
-def parse_message_set(data: Buffer, output_limit: int = WRAPPED_LIMIT) -> MessageSet:
-    """Read one whole top-level message and the messages that it wraps.
-
-    Args:
-        data: exactly the bytes of the message.
-        output_limit: the most bytes that the wrapper may decompress to.
-
-    Raises:
-        FormatError: the message is malformed; inside a wrapper the span is relative to the decompressed value.
-    """
-    wrapper, _ = parse_message(data)
-    return MessageSet(wrapper=wrapper, messages=tuple(_iter_messages(wrapper, _inner_bytes(wrapper, output_limit))))
 
 
 def summarize_wrapper(data: Buffer, output_limit: int = WRAPPED_LIMIT) -> WrapperSummary:

@@ -21,6 +21,9 @@ _KEPT = frozenset(
         b"log.flush.interval.messages",
         b"log.flush.interval.ms",
         b"replica.lag.time.max.ms",
+        b"offsets.retention.minutes",
+        b"offsets.topic.num.partitions",
+        b"transaction.state.log.num.partitions",
     }
 )
 _NUMBER = re.compile(rb"-?\d{1,18}")
@@ -30,7 +33,7 @@ _VALUE = re.compile(
 
 
 def parse_configuration(text: bytes) -> dict[str, FieldValue]:
-    """Return the settings of retention, replication and election by their names; secrets are never among them."""
+    """Return the settings of retention, replication, election and coordinators by their names; secrets are never among them."""
     end = _END.search(text, 1)
     return dict(_values(text[: end.start()] if end else text))
 

@@ -93,20 +93,6 @@ def parse_coordinator_record(key: bytes | None, value: bytes | None, tables: Coo
     return CoordinatorRecord(parsed_key, decode_message(table, version, value, _INT16.size))
 
 
-def encode_coordinator_record(
-    tables: CoordinatorTables,
-    record_type: int,
-    key_fields: Mapping[str, Any],
-    version: int = 0,
-    value_fields: Mapping[str, Any] | None = None,
-) -> tuple[bytes, bytes | None]:
-    """Encode the key and value of a record of a coordinator topic; without value fields it is a tombstone."""
-    key = _INT16.pack(record_type) + encode_message(tables.keys[record_type], 0, key_fields)
-    if value_fields is None:
-        return key, None
-    return key, _INT16.pack(version) + encode_message(tables.values[record_type], version, value_fields)
-
-
 def _parse_coordinator_key(key: bytes | None, tables: CoordinatorTables) -> Decoded | Undecoded:
     if key is None:
         return Undecoded("there is no key")

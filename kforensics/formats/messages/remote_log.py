@@ -3,10 +3,7 @@
 (Kafka: storage/src/main/resources/message/*.json, 3.0 to 4.3)
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-from kforensics.formats.messages.frame import encode_framed, parse_framed
+from kforensics.formats.messages.frame import parse_framed
 from kforensics.formats.messages.schema import Array, Decoded, Scalar, Undecoded, by_api_key, field, message, struct
 
 INT8, INT32, INT64, UUID = Scalar.INT8, Scalar.INT32, Scalar.INT64, Scalar.UUID
@@ -63,8 +60,3 @@ REMOTE_LOG_TABLES = by_api_key(
 def parse_remote_log_record(value: bytes) -> Decoded | Undecoded:
     """Decode a record of `__remote_log_metadata`."""
     return parse_framed(value, REMOTE_LOG_TABLES, {})
-
-
-def encode_remote_log_record(api_key: int, version: int, fields: Mapping[str, Any]) -> bytes:
-    """Encode the value of a record of `__remote_log_metadata`."""
-    return encode_framed(REMOTE_LOG_TABLES[api_key], version, fields)

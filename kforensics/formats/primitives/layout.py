@@ -28,10 +28,6 @@ class FixedLayout:
         assert field is not None
         return int(field[1])
 
-    def length_of(self, name: str) -> int:
-        """Return the length of a field in bytes."""
-        return int(self.dtype[name].itemsize)
-
 
 def _fixed_field(field: Any) -> tuple[str, str, str]:
     """Return the name, struct code and numpy type of a declared field."""

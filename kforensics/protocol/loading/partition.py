@@ -189,7 +189,7 @@ class _Loader:
         length = segment.length
         assert self.cache is not None
         try:
-            cut = segment.recover(producers, self.cache if enters_epochs else None)
+            truncated = segment.recover(producers, self.cache if enters_epochs else None)
         except LoadingError as error:
             if error.failure.exception == OVERFLOW:
                 self._split(segment)
@@ -199,7 +199,7 @@ class _Loader:
                 ScannedSegment(segment.base_offset, segment.log, length, segment.length, producers.map_end, reason)
             )
         producers.take_snapshot()
-        return cut
+        return truncated
 
     def _split(self, segment: Segment) -> None:
         """A segment whose offsets overflow its index is split (2.0); one whose offsets lie below its name ends the start."""
@@ -237,7 +237,7 @@ class _Loader:
         return recovery_point_at_load(self._point, found, clean_shutdown=is_clean), found
 
     def _recover_unflushed(self, segment: Segment) -> int:
-        """Scan a segment; the bytes that were cut."""
+        """Scan a segment; the bytes that were truncated."""
         try:
             return self._recover_segment(segment, "above-recovery-point")
         except LoadingError as error:

@@ -204,7 +204,7 @@ class Producers:
             for at, one in self.by_id.items()
         )
         if name in self._disk.files and self._disk.length(name) > length:
-            # The file is written over and not cut: what is left of a longer one breaks its checksum.
+            # The file is written over and not truncated: what is left of a longer one breaks its checksum.
             length, states = self._disk.length(name), LoadFailure("CorruptSnapshotException", "Snapshot is corrupt")
         self._disk.write(name, length, rule, Content.SNAPSHOT, states)
         self._snapshots[self.map_end] = name

@@ -88,7 +88,7 @@ class Segment:
             raise thrown("CorruptRecordException", "Found record size smaller than minimum record overhead (14)")
 
     def position_of(self, offset: int) -> int | None:
-        """Where the batch with an offset begins (`translateOffset`), none where the segment ends below it."""
+        """The position of the batch with an offset (`translateOffset`); none where the segment ends below it."""
         start = self.offset_index.lookup(offset)
         if start < 0:
             raise NotModelledError("an index with a negative position")
@@ -138,14 +138,14 @@ class Segment:
         self.txn_index = TxnIndex(self._disk, self.names[TXN_INDEX], self.base_offset)
 
     def recover(self, producers: Producers, epochs: EpochCache | None) -> int:
-        """Scan it, cut it at the first batch that fails, and rebuild its indexes (`LogSegment.recover`).
+        """Scan it, truncate it at the first batch that fails, and rebuild its indexes (`LogSegment.recover`).
 
         Args:
             producers: their state below it, which takes in its batches.
             epochs: the epoch cache, which takes in theirs; none where it is left as it is.
 
         Returns:
-            The bytes that were cut.
+            The bytes that were truncated.
 
         Raises:
             LoadingError: anything but CorruptRecordException and InvalidRecordException, which end the scan; the files stay as they were then.
@@ -175,12 +175,12 @@ class Segment:
         except LoadingError as error:
             if error.failure.exception not in ENDS_OF_SCAN:
                 raise
-        cut = self.length - valid
+        truncated = self.length - valid
         self._disk.resize(self.log, valid, "corruption-found")
         self.offset_index.trim()
         self.time_index.append(*largest, skips_full_check=True)
         self.time_index.trim()
-        return cut
+        return truncated
 
     def _take_in(self, producers: Producers, batch: LoadedBatch) -> None:
         ended = producers.take_in(batch)
@@ -191,16 +191,16 @@ class Segment:
         producers.map_end = batch.last_offset + 1
 
     def truncate_to_base(self) -> int:
-        """Cut it to its base offset (`LogSegment.truncateTo`); the bytes that were cut."""
+        """Truncate it to its base offset (`LogSegment.truncateTo`); the bytes that were truncated."""
         position = self.position_of(self.base_offset)
         self.offset_index.truncate(self.base_offset)
         self.time_index.reset()
         self.txn_index.reset()
         if position is None:
             return 0
-        cut = self.length - position
+        truncated = self.length - position
         self._disk.resize(self.log, position, "invalid-offset-found")
-        return cut
+        return truncated
 
     def resize_indexes(self) -> None:
         """Extend its indexes to their full length: it takes new records (`resizeIndexes`)."""

@@ -12,7 +12,7 @@ import numpy as np
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
-from kforensics.reconcile.committed.proofs import Bound, CommitProofs
+from kforensics.reconcile.committed.proofs import Bound, CommitProofs, LoggedHighWatermark
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.units import OffsetRange
@@ -46,6 +46,15 @@ class CommittedCounts:
         """The number of all records."""
         return self.certain + self.possible + self.no
 
+    def __add__(self, other: "CommittedCounts") -> "CommittedCounts":
+        """The sums of the counts."""
+        return CommittedCounts(
+            certain=self.certain + other.certain,
+            possible=self.possible + other.possible,
+            no=self.no + other.no,
+            markers=self.markers + other.markers,
+        )
+
     @classmethod
     def of(cls, runs: Sequence[CommittedRun]) -> "CommittedCounts":
         """The counts of several runs."""
@@ -67,6 +76,7 @@ class CommitJudge:
         is_recreated: the topic's name was in use before, so a group's offset may be one of the former topic.
         doubted: by broker, the offset from which its recorded high watermark proves nothing.
         weakened: brokers whose log was shortened by anything but a leader epoch.
+        logged: high watermarks that log lines state of logs among the views.
     """
 
     def __init__(
@@ -80,6 +90,7 @@ class CommitJudge:
         is_recreated: bool = False,
         doubted: Mapping[int, int] | None = None,
         weakened: frozenset[int] = frozenset(),
+        logged: Sequence[LoggedHighWatermark] = (),
     ) -> None:
         partition = views[0].replica.topic_partition
         topic_id = next(
@@ -94,6 +105,7 @@ class CommitJudge:
             is_recreated=is_recreated,
             doubted=doubted or {},
             weakened=weakened,
+            logged=logged,
         )
         self._is_quorum = is_quorum
 

@@ -5,9 +5,10 @@ leader epoch; before the commit marker of a transaction that wrote there; in the
 No: beyond the end of a replica that was in the ISR, or eligible, and took over cleanly with a log that was still whole.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, zip_longest
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.committed.high_watermarks import high_watermark_reach
+from kforensics.reconcile.committed.high_watermarks import high_watermark_reach, start_of_unmarked_term
 from kforensics.reconcile.logs.divergence import common_range
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
@@ -35,6 +36,14 @@ class Bound:
     citations: tuple[Citation, ...]
 
 
+class LoggedHighWatermark(NamedTuple):
+    """A high watermark that a line states of a log as a copy shows it."""
+
+    view: LoadedLog
+    value: int
+    citation: Citation
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitProofs:
     """The evidence about what was committed in one partition, and the rules that draw on it."""
@@ -48,14 +57,18 @@ class CommitProofs:
     doubted: Mapping[int, int] = field(default_factory=dict)
     weakened: frozenset[int] = frozenset()
     """Brokers whose log was shortened by anything but a leader epoch: what they lack proves nothing."""
+    logged: Sequence[LoggedHighWatermark] = ()
+    """High watermarks that log lines state of logs among `views`."""
 
     def certain_below(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
         """The highest offset below which everything in the log is proven to be committed."""
         bounds = [
             *self._by_high_watermarks(view),
+            *self._by_logged_high_watermarks(view),
             *self._by_groups(view),
             *self._by_sole_isr(view),
             *self._by_isr_copies(view),
+            *self._by_terms_of_others(view, offsets),
             *self._by_commit_markers(view, offsets),
         ]
         return max(bounds, key=lambda bound: bound.offset, default=None)
@@ -76,6 +89,24 @@ class CommitProofs:
             bounds.append(
                 Bound(
                     offset=reach, reason=f"below {who} high watermark {recorded.value}", citations=(recorded.citation,)
+                )
+            )
+        return bounds
+
+    def _by_logged_high_watermarks(self, view: LoadedLog) -> list[Bound]:
+        bounds = []
+        for logged in self.logged:
+            of = logged.view
+            same_until = view.log_end_offset if of is view else self.agree_until(view, of)
+            bounds.append(
+                Bound(
+                    offset=min(
+                        start_of_unmarked_term(of, self.facts, self.leaderships, logged.value),
+                        of.log_end_offset,
+                        same_until,
+                    ),
+                    reason=f"below high watermark {logged.value}, with which {of.replica.owner} took up its role",
+                    citations=(logged.citation,),
                 )
             )
         return bounds
@@ -139,6 +170,14 @@ class CommitProofs:
             bounds.append(Bound(offset=reach, reason=reason, citations=(state.citation,)))
         return bounds
 
+    def _by_terms_of_others(self, view: LoadedLog, offsets: OffsetRange) -> Iterator[Bound]:
+        """What is proven of the log of the leader that wrote the records is proven of every log that holds the same."""
+        for other in self.views:
+            if other is view or (until := self.agree_until(view, other)) <= offsets.first:
+                continue
+            for bound in (*self._by_sole_isr(other), *self._by_isr_copies(other)):
+                yield replace(bound, offset=min(bound.offset, until))
+
     def _are_enough(self, state: Leadership) -> bool:
         """Whether those in sync could commit; where no setting is known, only all replicas together are enough for sure."""
         assert isinstance(state.isr, frozenset)
@@ -189,7 +228,7 @@ class CommitProofs:
         return record is not None and record.key is not None and record.key[2:4] == b"\x00\x01"
 
     def by_majority(self, view: LoadedLog) -> tuple[Bound | None, Bound | None]:
-        """What a majority of the voters holds is committed, and with all voters here nothing else is (KIP-595)."""
+        """The commitment by voters: a record that a majority holds is committed, and with all voters here no other is (KIP-595)."""
         newest = self.leaderships[-1] if self.leaderships else None
         if newest is None or isinstance(newest.replicas, Absent) or not newest.replicas:
             return None, None
@@ -203,14 +242,14 @@ class CommitProofs:
         is_whole = all(v is view or common_range(view, v) is not None for v in here)
         who = f"{needed} of the {len(voters)} voters"
         newest_epoch = max((v.batch_epochs[-1].leader_epoch for v in here if v.batch_epochs), default=-1)
-        if epoch_at(view.batch_epochs, held - 1) != newest_epoch:
+        certain, never = None, None
+        if epoch_at(view.batch_epochs, held - 1) == newest_epoch:
             # A leader commits what former ones wrote only with an entry of its own epoch (KIP-595, as Raft).
-            return None, None
-        certain = Bound(offset=held, reason=f"held by at least {who}", citations=(newest.citation,))
-        if len(here) < len(voters) or not is_whole:
+            certain = Bound(offset=held, reason=f"held by at least {who}", citations=(newest.citation,))
+        if len(here) == len(voters) and is_whole:
             # A log that begins behind this one's end was truncated at a snapshot, which holds committed records only.
-            return certain, None
-        return certain, Bound(offset=held, reason=f"fewer than {who} hold it", citations=(newest.citation,))
+            never = Bound(offset=held, reason=f"fewer than {who} hold it", citations=(newest.citation,))
+        return certain, never
 
     def never_from(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
         """Beyond the log of a replica that was in the ISR, or eligible to lead (KIP-966), and took over cleanly, nothing was committed.
@@ -224,7 +263,7 @@ class CommitProofs:
         return self.never_after(first, last, view.replica.broker_id)
 
     def never_after(self, first_epoch: int, last_epoch: int, holder: int | Absent) -> Bound | None:
-        """Where a clean election proves that records were not committed, by the leader epochs in which they were written.
+        """The records that a clean election proves not committed, by the leader epochs in which they were written.
 
         An election proves it only of records that the elected replica never had: it did not lead when they were written, its log was never shortened, and since
         then it has not restarted without joining the ISR again. Every leader in between must be on record.
@@ -252,12 +291,12 @@ class CommitProofs:
                 continue
             was_leader = leader in led
             led.add(leader)
-            if state.leader_epoch <= last_epoch or was_leader or leader == holder or leader in self.weakened:
-                continue
+            is_in_sync = isinstance(before.isr, frozenset) and leader in before.isr | before.eligible
+            if not is_in_sync or leader in self.weakened or not self._is_whole(leader, terms[: at + 1]):
+                # It may have lost what was committed until then, and every later leader follows it.
+                break
             successor = by_broker.get(leader)
-            if successor is None or isinstance(before.isr, Absent) or leader not in before.isr | before.eligible:
-                continue
-            if not self._is_whole(leader, terms[: at + 1]):
+            if state.leader_epoch <= last_epoch or was_leader or leader == holder or successor is None:
                 continue
             start = next((e.start_offset for e in successor.epochs if e.leader_epoch == state.leader_epoch), None)
             if start is None:

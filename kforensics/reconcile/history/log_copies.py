@@ -117,12 +117,16 @@ def judge_times(copies: Sequence[LogCopy], last_logged_ms: int | Absent) -> tupl
     )
 
 
-def final_leader(copies: Sequence[LogCopy], leaderships: Sequence[Leadership]) -> LogCopy | None:
+def final_leader(
+    copies: Sequence[LogCopy], leaderships: Sequence[Leadership], *, wanted: int | None = None
+) -> LogCopy | None:
     """The log that decides what is lost: of the last leader on record, else, where it is not in use here, of the strongest.
 
-    A cluster that was stopped ends without a leader; then the last one before counts.
+    A cluster that was stopped ends without a leader; then the last one before counts. A broker that is asked for comes before all.
     """
     by_broker = {copy.broker_id: copy for copy in copies}
+    if wanted in by_broker:
+        return by_broker[wanted]
     last = next((state.leader for state in reversed(leaderships) if isinstance(state.leader, int)), Absent.UNKNOWN)
     if last in by_broker:
         return by_broker[last]

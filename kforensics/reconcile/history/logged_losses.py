@@ -1,14 +1,15 @@
 """Records that a log line says were truncated and that no copy among the inputs shows: their offsets are known, they themselves are not.
 
 Only truncations by leader epoch count whole: what they discarded was not in the new leader's lineage. What a truncation to the high watermark discarded may have come back with the
-next fetch, so of such a truncation only what is past the final leader's log counts. Nothing here is called certain: a line names offsets, not records.
+next fetch, so of such a truncation only what is past the final leader's log counts. What lay below the high watermark with which the replica had taken up its
+role was committed; nothing else here is called certain, for a line names offsets, not records.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Citation
+from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import Certainty, CommitJudge
@@ -29,6 +30,8 @@ class LoggedLoss:
 
     offsets: OffsetRange
     committed: Certainty
+    was_committed: Certainty
+    """The judgement of the records that were here, also where others have taken their offsets."""
     is_replaced: bool
     leader_epoch: int | Absent
     reason: str
@@ -45,8 +48,9 @@ def find_logged_losses(
     needed_in_sync: int | Absent,
     leader_epochs: Sequence[EpochEntry] = (),
     judge: CommitJudge | None = None,
+    whole: Bound | None = None,
 ) -> tuple[LoggedLoss, ...]:
-    """What logged truncations discarded and no copy shows, by offset.
+    """Find what logged truncations discarded and no copy shows, by offset.
 
     Args:
         truncations: the truncations of the partition with their causes and protocols.
@@ -56,6 +60,7 @@ def find_logged_losses(
         needed_in_sync: how many replicas must be in sync before anything is committed.
         leader_epochs: of the final leader's log.
         judge: knows which elections prove that records were not committed.
+        whole: the account of leadership, where it proves that each leader held all that was committed.
     """
     taken = list(shown)
     out: list[LoggedLoss] = []
@@ -67,7 +72,9 @@ def find_logged_losses(
         if truncation.before is not None:
             first = max(first, truncation.before.view.log_end_offset)
         for untold in _without(OffsetRange(first, truncation.from_offset - 1), taken):
-            runs = _split_at(untold, leader_end)
+            proven = truncation.high_watermark
+            below = 0 if isinstance(proven, Absent) else proven.value
+            runs = [run for part in _split_at(untold, leader_end) for run in _split_at(part, below)]
             out.extend(
                 _run(
                     truncation,
@@ -76,7 +83,9 @@ def find_logged_losses(
                     leader_end,
                     leaderships,
                     needed_in_sync,
-                    _never(truncation, offsets, leaderships, leader_epochs, judge),
+                    _committed(truncation, offsets, leader_end, leader_epochs, proven)
+                    or _never(truncation, offsets, leaderships, leader_epochs, judge)
+                    or (("no", whole) if whole is not None and by_epoch else None),
                 )
                 for offsets in runs
             )
@@ -113,20 +122,23 @@ def _run(
     leader_end: int,
     leaderships: Sequence[Leadership],
     needed_in_sync: int | Absent,
-    never: Bound | None,
+    proof: tuple[Certainty, Bound] | None,
 ) -> LoggedLoss:
     term = _own_term(truncation, leaderships)
     missing = "no copy of what was truncated is among the inputs"
     committed: Certainty = "possible"
     reason, citations = missing, truncation.citations
-    if never is not None:
-        committed, reason, citations = "no", never.reason, (*citations, *never.citations)
+    if proof is not None:
+        committed, bound = proof
+        reason, citations = bound.reason, (*citations, *bound.citations)
     if committed == "possible" and term is not None and term.isr == frozenset({term.leader}) and needed_in_sync == 1:
         reason = f"the ISR was [{term.leader}] alone in leader epoch {term.leader_epoch}; {missing}"
         citations = (*citations, term.citation)
     return LoggedLoss(
         offsets=offsets,
-        committed=committed,
+        # Of an offset that holds another record now, a committed offset or an acknowledgement may speak of either.
+        committed="possible" if committed == "certain" and offsets.last < leader_end else committed,
+        was_committed=committed,
         is_replaced=offsets.last < leader_end,
         leader_epoch=Absent.UNKNOWN if term is None else term.leader_epoch,
         reason=reason,
@@ -135,23 +147,52 @@ def _run(
     )
 
 
+def _committed(
+    truncation: ObservedTruncation,
+    offsets: OffsetRange,
+    leader_end: int,
+    leader_epochs: Sequence[EpochEntry],
+    high_watermark: CheckpointValue | Absent,
+) -> tuple[Certainty, Bound] | None:
+    """The proof that every record of the run was committed, and is not in the final leader's log.
+
+    The replica held them below its high watermark when it took up its role, and what the leader holds at these offsets was written in that role's epoch or later.
+    """
+    if isinstance(high_watermark, Absent) or offsets.last >= high_watermark.value:
+        return None
+    if offsets.first < leader_end:
+        now = epoch_at(tuple(leader_epochs), offsets.first)
+        if isinstance(now, Absent) or isinstance(truncation.leader_epoch, Absent) or now < truncation.leader_epoch:
+            return None
+    reason = (
+        f"below high watermark {high_watermark.value}, with which the replica had taken up its role before it truncated"
+    )
+    return "certain", Bound(offset=high_watermark.value, reason=reason, citations=(high_watermark.citation,))
+
+
 def _never(
     truncation: ObservedTruncation,
     offsets: OffsetRange,
     leaderships: Sequence[Leadership],
     leader_epochs: Sequence[EpochEntry],
     judge: CommitJudge | None,
-) -> Bound | None:
+) -> tuple[Certainty, Bound] | None:
     """The proof that no record of the run was committed.
 
     No input shows the records. They followed those that stayed, and the truncated replica wrote the last of them itself: these two leader epochs bound theirs.
     """
     term = _own_term(truncation, leaderships)
-    kept = epoch_at(tuple(leader_epochs), offsets.first - 1) if offsets.first else Absent.UNKNOWN
-    if judge is None or term is None or isinstance(kept, Absent) or kept > term.leader_epoch:
+    if judge is None or term is None:
+        return None
+    if truncation.to_offset:
+        kept = epoch_at(tuple(leader_epochs), truncation.to_offset - 1)
+    else:
+        # Nothing stayed, so they may be as old as the partition.
+        kept = leaderships[0].leader_epoch
+    if isinstance(kept, Absent) or kept > term.leader_epoch:
         return None
     bound = judge.never_after(kept, term.leader_epoch, truncation.broker_id)
-    return bound if bound is not None and bound.offset <= offsets.first else None
+    return ("no", bound) if bound is not None and bound.offset <= offsets.first else None
 
 
 def _own_term(truncation: ObservedTruncation, leaderships: Sequence[Leadership]) -> Leadership | None:

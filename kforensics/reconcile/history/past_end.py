@@ -20,14 +20,19 @@ class PastEnd:
     log_end: int
     """The log end offset of the longest log."""
     citation: Citation
+    is_sure: bool = False
+    """The broker had stopped when its directories were copied; else copying at two moments, or a power loss, may explain it."""
 
 
-def high_watermarks_past_end(copies: Sequence[LogCopy], known: Iterable[OffsetRange]) -> tuple[PastEnd, ...]:
+def high_watermarks_past_end(
+    copies: Sequence[LogCopy], known: Iterable[OffsetRange], *, is_stopped: bool = False
+) -> tuple[PastEnd, ...]:
     """Every replica in use with a high watermark past the end of all of them.
 
     Args:
         copies: all copies of the partition's log.
         known: offsets of losses that are listed already, with the copies that show them.
+        is_stopped: no broker ran when the directories as they are now were copied.
     """
     now = [copy for copy in copies if is_in_use(copy)]
     end = max((copy.view.log_end_offset for copy in now), default=0)
@@ -44,6 +49,7 @@ def high_watermarks_past_end(copies: Sequence[LogCopy], known: Iterable[OffsetRa
                 high_watermark=recorded.value,
                 log_end=end,
                 citation=recorded.citation,
+                is_sure=is_stopped or copy.view.replica.clean_shutdown,
             )
         )
     return tuple(found)

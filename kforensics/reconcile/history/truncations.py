@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Citation
+from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.history.log_copies import FILE_TIME_SLACK_MS, Agreement, LogCopy
 from kforensics.reconcile.history.replacements import Replacement, replacement_at
@@ -36,6 +36,8 @@ class ObservedTruncation:
     """Start-up recovery gave up a whole segment, sound batches included, which began at `to_offset`."""
     before: LogCopy | None
     """The node's log as it was, or at least began to be, before the truncation."""
+    high_watermark: CheckpointValue | Absent = Absent.UNKNOWN
+    """The high watermark with which the replica took up its role before, where a line says it."""
     replacement: Replacement | None = None
     """What replaced the discarded records, where a later log shows it."""
     citations: tuple[Citation, ...]
@@ -147,6 +149,7 @@ def _of_line(
         is_inside=line.is_inside,
         empties_segment=line.empties_segment,
         before=before,
+        high_watermark=line.started_with,
         citations=citations,
     )
 

@@ -1,5 +1,6 @@
 """The conclusion in plain sentences: what is lost and why, what to do and what not to do, and what more evidence would show."""
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,11 +10,12 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Input
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
+from kforensics.reconcile.incident.model import Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
-from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import TimelineEntry
+from kforensics.units import METADATA_TOPICS
+from kforensics.words import counted, listed
 
 CAUSE_WORDS = {
     CauseName.UNCLEAN_ELECTION: "an unclean election",
@@ -25,12 +27,15 @@ CAUSE_WORDS = {
     CauseName.RECOVERY: "start-up recovery",
     CauseName.RECREATED_TOPIC: "a topic that was created again under the same name",
     CauseName.DISK_REPLACED: "a broker that led again with another disk",
+    CauseName.DISK_RESTORED: "a disk that was put back to an earlier state",
     CauseName.UNKNOWN: "a cause that the evidence does not show",
 }
 
 
 MOST_NAMED = 4
 """Partitions that are named one by one."""
+CREATION_MS = 1_000
+"""The records of a new topic and of its settings are written within this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +80,14 @@ def conclude(
             *_bugs_of_brokers(broker_bugs),
             *_operations(operations),
         ),
-        now=(*_advice_on_past_end(incidents), *_advice_on_residuals(incidents), *_what_to_keep(losses, incidents)),
-        tell=tuple(_whom_to_tell(losses)),
-        later=tuple(_prevention(losses)),
+        now=(
+            *_what_to_save(losses, inputs),
+            *_advice_on_past_end(incidents),
+            *_advice_on_residuals(incidents),
+            *_what_to_keep(losses, incidents),
+        ),
+        tell=(*_whom_to_tell(losses), *_consumers(incidents), *_deleted_by_setting(incidents, timeline)),
+        later=tuple(_prevention(losses, incidents)),
         missing=tuple(_missing(incidents, log_files, inputs, clocks)),
     )
 
@@ -95,24 +105,25 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
     harmless = [loss for loss in losses if loss.was_committed == "no"]
     if certain:
         sentences.append(
-            f"{_records(certain)} that {_were(certain)} committed {_are(certain)} lost from {_partitions(certain)}: {_causes(certain)}."
+            f"{records_lost(certain)} that {were(certain)} committed {are(certain)} lost from {_partitions(certain)}: {_causes(certain)}."
         )
     if held:
         sentences.append(
-            f"{_records(held)} that {_were(held)} committed {_are(held)} not in the leader's log of {_partitions(held)},"
-            f" but {_holders(held)} {'it' if _is_one(held) else 'them'}."
+            f"{records_lost(held)} that {were(held)} committed {are(held)} not in the leader's log of {_partitions(held)},"
+            f" but {_holders(held)} {'it' if sum(loss.records for loss in held) == 1 else 'them'}."
         )
     if possible:
-        also = "more " if certain or held else ""
+        also = " more" if certain or held else ""
+        count = sum(loss.records for loss in possible)
         sentences.append(
-            f"{_records(possible)} {also}of {_partitions(possible)} that may have been committed {_are(possible)} lost: {_causes(possible)}."
+            f"{count:,}{also} record{'' if count == 1 else 's'} of {_partitions(possible)} that may have been committed {are(possible)} lost: {_causes(possible)}."
         )
     sentences += _past_end(incidents)
     if not sentences:
         sentences.append(_calm(incidents))
     if harmless:
         sentences.append(
-            f"{_records(harmless)} of {_partitions(harmless)} that {_were(harmless)} never committed {_are(harmless)} lost: {_causes(harmless)};"
+            f"{records_lost(harmless)} of {_partitions(harmless)} that {were(harmless)} never committed {are(harmless)} lost: {_causes(harmless)};"
             " producers with acks=all never got an acknowledgement for them, producers with acks=1 may have got one."
         )
     replaced = [loss for loss in (*certain, *held, *possible) if loss.is_replaced]
@@ -131,11 +142,26 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
         return []
     first = max(found[0].past_end, key=lambda one: one.high_watermark)
     names = [str(incident.partition) for incident in found]
-    of = _list(names) if len(names) <= MOST_NAMED else f"{len(names)} partitions"
+    of = listed(names, most=MOST_NAMED) if len(names) <= MOST_NAMED else f"{len(names)} partitions"
     recorded = f"{first.owner} recorded high watermark {first.high_watermark} of {found[0].partition}"
     return [
         f"Committed records of {of} are on no disk given here: {recorded}, and every log of it ends at or below {first.log_end}."
     ]
+
+
+def records_lost(losses: Sequence[LossEntry]) -> str:
+    """The records of some losses, counted."""
+    return counted(sum(loss.records for loss in losses), "record")
+
+
+def were(losses: Sequence[LossEntry]) -> str:
+    """The verb for the records of some losses, in the past."""
+    return "was" if sum(loss.records for loss in losses) == 1 else "were"
+
+
+def are(losses: Sequence[LossEntry]) -> str:
+    """The verb for the records of some losses."""
+    return "is" if were(losses) == "was" else "are"
 
 
 def _calm(incidents: Sequence[PartitionIncident]) -> str:
@@ -146,31 +172,10 @@ def _calm(incidents: Sequence[PartitionIncident]) -> str:
     if open_ones:
         first = open_ones[0]
         return (
-            f"No input shows a loss of committed records in {_count(len(looked))}, and none excludes it in"
+            f"No input shows a loss of committed records in {counted(len(looked), 'partition')}, and none excludes it in"
             f" {len(open_ones)} of them: the inputs do not show {first.doubts[0].words} ({first.partition})."
         )
-    return f"Nothing that was committed is missing in {_count(len(looked))}, as the inputs prove."
-
-
-def _count(partitions: int) -> str:
-    return f"{partitions} partition{'s' if partitions != 1 else ''}"
-
-
-def _records(losses: Sequence[LossEntry]) -> str:
-    count = sum(loss.records for loss in losses)
-    return f"{count:,} record{'s' if count != 1 else ''}"
-
-
-def _is_one(losses: Sequence[LossEntry]) -> bool:
-    return sum(loss.records for loss in losses) == 1
-
-
-def _were(losses: Sequence[LossEntry]) -> str:
-    return "was" if _is_one(losses) else "were"
-
-
-def _are(losses: Sequence[LossEntry]) -> str:
-    return "is" if _is_one(losses) else "are"
+    return f"Nothing that was committed is missing in {counted(len(looked), 'partition')}, as the inputs prove."
 
 
 def _partitions(losses: Sequence[LossEntry]) -> str:
@@ -181,13 +186,7 @@ def _partitions(losses: Sequence[LossEntry]) -> str:
         f"{topic}-{min(parts)}" if len(parts) == 1 else f"{topic} ({len(parts)} partitions)"
         for topic, parts in sorted(by_topic.items())
     ]
-    return _list(names)
-
-
-def _list(names: Sequence[str], most: int = 4) -> str:
-    if len(names) > most:
-        return ", ".join(names[:most]) + f" and {len(names) - most} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return listed(names, most=MOST_NAMED)
 
 
 def _causes(losses: Sequence[LossEntry]) -> str:
@@ -199,14 +198,18 @@ def _causes(losses: Sequence[LossEntry]) -> str:
     known = [CAUSE_WORDS[cause] for cause, _ in records.most_common()]
     guesses = [CAUSE_WORDS[cause] for cause, _ in possible.most_common() if cause not in records]
     if not guesses:
-        return _list(known)
-    hedge = f"{_list(guesses)} {'is' if len(guesses) == 1 else 'are'} possible"
-    return f"{_list(known)}, and {hedge}" if known else f"the cause is unknown, {hedge}"
+        return listed(known, most=MOST_NAMED)
+    hedge = f"{listed(guesses, most=MOST_NAMED)} {'is' if len(guesses) == 1 else 'are'} possible"
+    return f"{listed(known, most=MOST_NAMED)}, and {hedge}" if known else f"the cause is unknown, {hedge}"
 
 
 def _holders(losses: Sequence[LossEntry]) -> str:
     brokers = sorted({str(holder.broker_id) for loss in losses for holder in loss.in_use})
-    return f"broker {brokers[0]} still holds" if len(brokers) == 1 else f"brokers {_list(brokers)} still hold"
+    return (
+        f"broker {brokers[0]} still holds"
+        if len(brokers) == 1
+        else f"brokers {listed(brokers, most=MOST_NAMED)} still hold"
+    )
 
 
 def _elections(
@@ -219,10 +222,16 @@ def _elections(
         return []
     count = len(elections)
     tail = ""
-    if harmless and not any(incident.doubts for incident in incidents):
+    looked = {incident.partition for incident in incidents if incident.copies}
+    is_account_whole = not any(incident.doubts for incident in incidents) and {one for one, _ in elections} <= looked
+    if harmless and is_account_whole:
         whom = "it" if count == 1 else "them" if harmless == count else f"{harmless} of them"
         tail = f"; no input shows that anything was lost by {whom}"
-    return [f"There {'was' if count == 1 else 'were'} {count} unclean election{'s' if count != 1 else ''}{tail}."]
+    forced = sum(len(incident.forced_elections) for incident in incidents)
+    by_whom = f", {'which' if forced == count else f'{forced} of which'} an operator forced" if forced else ""
+    return [
+        f"There {'was' if count == 1 else 'were'} {count} unclean election{'s' if count != 1 else ''}{by_whom}{tail}."
+    ]
 
 
 def _operations(operations: Sequence[Operation]) -> list[str]:
@@ -230,7 +239,7 @@ def _operations(operations: Sequence[Operation]) -> list[str]:
     meanings = [one.meaning for one in operations if one.topic_partition.topic not in METADATA_TOPICS]
     if not meanings:
         return []
-    return [f"On purpose, and no loss: {_list(meanings)}."]
+    return [f"On purpose, and no loss: {listed(meanings, most=MOST_NAMED)}."]
 
 
 def _bugs(incidents: Sequence[PartitionIncident]) -> list[str]:
@@ -242,7 +251,7 @@ def _bugs(incidents: Sequence[PartitionIncident]) -> list[str]:
             by_bug[bug.jira, bug.effect].append(str(incident.partition))
     sure = {bug.jira for incident in harmed for bug in incident.bugs if bug.confidence == "likely"}
     return [
-        f"The traces in {_list(list(dict.fromkeys(names)))} {'fit' if jira in sure else 'may fit'} {jira}: {effect}."
+        f"The traces in {listed(list(dict.fromkeys(names)), most=MOST_NAMED)} {'fit' if jira in sure else 'may fit'} {jira}: {effect}."
         for (jira, effect), names in by_bug.items()
     ]
 
@@ -254,7 +263,7 @@ def _bugs_of_brokers(bugs: Sequence[BugTrace]) -> list[str]:
         if bug.confidence == "likely":
             by_bug[bug.jira, bug.effect].append(f"broker {bug.broker_id}")
     return [
-        f"The starts of {_list(list(dict.fromkeys(who)))} fit {jira}: {effect}."
+        f"The starts of {listed(list(dict.fromkeys(who)), most=MOST_NAMED)} fit {jira}: {effect}."
         for (jira, effect), who in by_bug.items()
     ]
 
@@ -264,7 +273,7 @@ def _groups(incidents: Sequence[PartitionIncident]) -> list[str]:
     if not at_risk:
         return []
     names = sorted({group.group for _, group in at_risk})
-    groups = f"Consumer group{'s' if len(names) != 1 else ''} {_list(names)}"
+    groups = f"Consumer group{'s' if len(names) != 1 else ''} {listed(names, most=MOST_NAMED)}"
     ahead = sum(group.kind == "ahead" for _, group in at_risk)
     if ahead == len(at_risk):
         return [f"{groups} committed offsets beyond the end of the log and will be reset or skip records."]
@@ -289,11 +298,11 @@ def _residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
         damaged = sorted({str(broker) for one in incident.residuals for broker in one.damaged_on})
         if damaged:
             sentences.append(
-                f"The log of {incident.partition} on {'broker' if len(damaged) == 1 else 'brokers'} {_list(damaged)} is damaged at offset {first}, and no rule will repair it."
+                f"The log of {incident.partition} on {'broker' if len(damaged) == 1 else 'brokers'} {listed(damaged, most=MOST_NAMED)} is damaged at offset {first}, and no rule will repair it."
             )
             continue
         sentences.append(
-            f"{'Broker' if len(brokers) == 1 else 'Brokers'} {_list(brokers)} hold{'s' if len(brokers) == 1 else ''} other content than the leader, broker {incident.leader},"
+            f"{'Broker' if len(brokers) == 1 else 'Brokers'} {listed(brokers, most=MOST_NAMED)} hold{'s' if len(brokers) == 1 else ''} other content than the leader, broker {incident.leader},"
             f" in {incident.partition} from offset {first} on, and no rule will repair it."
         )
     if len(found) > MOST_NAMED:
@@ -322,6 +331,37 @@ def _advice_on_residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
     ]
 
 
+def _what_to_save(losses: Sequence[LossEntry], inputs: Sequence[Input]) -> list[str]:
+    """What holds lost records and will not stay: renamed files and directories first, then those of brokers that are no replicas any more."""
+    advice = []
+    lost = [loss for loss in losses if loss.was_committed != "no"]
+    vanishing = _places((holder for loss in lost for holder in loss.held_by if holder.is_vanishing), inputs)
+    if vanishing:
+        many = len(vanishing) != 1
+        advice.append(
+            f"Copy {f'these {len(vanishing)} directories' if many else 'this directory'} before any broker starts: files in {'them' if many else 'it'} that were renamed for"
+            f" deletion (.deleted, -delete) still hold lost records, and brokers remove them: cp -a {_paths(vanishing)} SAFE_PLACE"
+        )
+    strays = _places((holder for loss in lost for holder in loss.held_by if holder.is_stray), inputs)
+    if strays:
+        advice.append(
+            f"Copy the -stray director{'ies' if len(strays) != 1 else 'y'} that still hold{'' if len(strays) != 1 else 's'} lost records: cp -a {_paths(strays)} SAFE_PLACE"
+        )
+    return advice
+
+
+def _places(holders: Iterable[Holder], inputs: Sequence[Input]) -> list[str]:
+    paths = {f"{inputs[one.input].path}/{one.path}" if one.path else inputs[one.input].path for one in holders}
+    return sorted(path.replace("//", "/") for path in paths)
+
+
+def _paths(places: Sequence[str]) -> str:
+    shown = " ".join(shlex.quote(place) for place in places[:MOST_NAMED])
+    return (
+        shown if len(places) <= MOST_NAMED else f"{shown} and {len(places) - MOST_NAMED} more (--format json has them)"
+    )
+
+
 def _what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
     advice = []
     kept = {(one.broker_id, incident.partition) for incident in incidents for one in incident.residuals}
@@ -338,10 +378,16 @@ def _what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionInci
     for broker in sorted({broker for broker, _ in in_use}, key=str):
         names = [name for who, name in in_use if who == broker]
         advice.append(
-            f"Do not start broker {broker} before its directories of {_list(names)} are copied: as a follower it will truncate what only it holds."
+            f"Do not start broker {broker} before its directories of {listed(names, most=MOST_NAMED)} are copied: as a follower it will truncate what only it holds."
         )
     held = sorted(
-        {(h.input, h.path) for loss in losses if loss.was_committed != "no" for h in loss.held_by if not h.in_use}
+        {
+            (holder.input, holder.path)
+            for loss in losses
+            if loss.was_committed != "no"
+            for holder in loss.held_by
+            if not holder.in_use and not holder.is_final
+        }
     )
     if held:
         advice.append(
@@ -361,12 +407,95 @@ def _whom_to_tell(losses: Sequence[LossEntry]) -> list[str]:
     return []
 
 
-def _prevention(losses: Sequence[LossEntry]) -> list[str]:
+def _consumers(incidents: Sequence[PartitionIncident]) -> list[str]:
+    """Consumers that are stuck, skip records or read them twice."""
+    sentences = []
+    stuck = [one for one in incidents if isinstance(one.torn_transactions.stuck_at, int)]
+    for incident in stuck[:MOST_NAMED]:
+        partition, at = incident.partition, incident.torn_transactions.stuck_at
+        first = min(one.open_from for one in incident.torn_transactions.transactions if isinstance(one.open_from, int))
+        sentences.append(
+            f"Consumers of {partition} with isolation.level=read_committed get nothing from offset {at} on until the torn transaction at {first} is ended:"
+            f" kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic {shlex.quote(partition.topic)} --partition {partition.partition} --start-offset {first}"
+        )
+    if len(stuck) > MOST_NAMED:
+        sentences.append(f"{len(stuck) - MOST_NAMED} more partitions have a last stable offset that is stuck.")
+    for kind, words in _GROUP_WORDS.items():
+        met = [(incident.partition, group) for incident in incidents for group in incident.groups if group.kind == kind]
+        if met:
+            names = listed([f"{group.group} ({partition} at {group.offset})" for partition, group in met])
+            sentences.append(f"Inform consumer group{'s' if len(met) != 1 else ''} {names}: {words}.")
+    return sentences
+
+
+_GROUP_WORDS = {
+    "ahead": "the offset is past the log end, so they are reset by auto.offset.reset or skip what is written up to it",
+    "replaced": "records before the offset were replaced, and are never read without a reset",
+    "set-back": "a later commit is lost, so records are read again",
+}
+
+
+def _deleted_by_setting(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> list[str]:
+    """Records that a change of retention deleted between an earlier snapshot and now, with the copies that still hold them."""
+    created = {
+        entry.topic_partition.topic: entry.time_ms
+        for entry in timeline
+        if entry.kind == "topic-created" and not isinstance(entry.topic_partition, Absent)
+    }
+    changed: dict[str, TimelineEntry] = {}
+    for entry in timeline:
+        is_retention = entry.kind == "config-change" and str(entry.detail.get("name")).startswith("retention.")
+        if not is_retention or isinstance(entry.topic_partition, Absent) or not isinstance(entry.time_ms, int):
+            continue
+        topic = entry.topic_partition.topic
+        since = created.get(topic, Absent.UNKNOWN)
+        # What a topic is created with is no change.
+        if not isinstance(since, int) or entry.time_ms > since + CREATION_MS:
+            changed.setdefault(topic, entry)
+    sentences = []
+    for incident in incidents:
+        change = changed.get(incident.partition.topic)
+        start = incident.log_start_offset
+        if change is None or not isinstance(start, int):
+            continue
+        held = [
+            log for log in incident.logs if not log.is_remnant and log.log_start_offset < min(start, log.log_end_offset)
+        ]
+        if held:
+            first = min(log.log_start_offset for log in held)
+            sentences.append(
+                f"Offsets {first} to {start - 1} of {incident.partition} are below the log start, and {change.detail.get('name')} was set to {change.detail.get('value')}:"
+                f" {len(held)} director{'ies' if len(held) != 1 else 'y'} among the inputs still hold{'' if len(held) != 1 else 's'} some of them."
+            )
+    more = len(sentences) - MOST_NAMED
+    return [
+        *sentences[:MOST_NAMED],
+        *([f"{more} more partitions lost records to a change of retention."] if more > 0 else []),
+    ]
+
+
+def _prevention(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
     advice = []
     lost = [loss for loss in losses if loss.was_committed != "no" and loss.confidence != "possible"]
-    if any(loss.cause is CauseName.UNCLEAN_ELECTION for loss in lost):
+    unclean = {loss.topic_partition for loss in lost if loss.cause is CauseName.UNCLEAN_ELECTION}
+    elected = [one for one in incidents if one.partition in unclean]
+    if any(one.is_unclean_election_allowed is not False for one in elected):
         advice.append(
             "Set unclean.leader.election.enable=false and min.insync.replicas=2 or more where losing records is worse than waiting."
+        )
+    forced = sorted({one.partition.topic for one in elected if one.forced_elections})
+    if forced:
+        advice.append(
+            f"unclean.leader.election.enable was false for {listed(forced)}: an operator forced the elections. Before one is forced, compare the replicas with"
+            " `kforensics diff`, which names the leader that loses least, and wait for the last one that was in sync."
+        )
+    if any(loss.cause is CauseName.DISK_RESTORED for loss in lost):
+        advice.append(
+            "Don't put the disk of a replica back to an earlier state: empty it and let it follow another one, or start it last."
+        )
+    if any(loss.cause is CauseName.DISK_REPLACED for loss in lost):
+        advice.append(
+            "Before a broker starts with another disk, let another replica in sync lead its partitions, and wait until it has been copied."
         )
     if any(loss.cause is CauseName.HIGH_WATERMARK for loss in lost):
         advice.append(
@@ -407,7 +536,7 @@ def _missing(
     without = sorted(str(broker) for broker in brokers - with_logs)
     if log_files and without:
         missing.append(
-            f"The log files of {'broker' if len(without) == 1 else 'brokers'} {_list(without)} are not among the inputs."
+            f"The log files of {'broker' if len(without) == 1 else 'brokers'} {listed(without, most=MOST_NAMED)} are not among the inputs."
         )
     used = [clock for file, clock in zip(log_files, clocks, strict=True) if isinstance(file.first_time_ms, int)]
     if any(clock.source == "assumed" for clock in used):
@@ -430,6 +559,6 @@ def _missing(
     unread = [incident for incident in incidents if isinstance(incident.leader, Absent) and incident.truncations]
     if unread:
         missing.append(
-            f"The logs of {_list([str(incident.partition) for incident in unread])} are not among the inputs: whether records are lost is open."
+            f"The logs of {listed([str(incident.partition) for incident in unread], most=MOST_NAMED)} are not among the inputs: whether records are lost is open."
         )
     return missing

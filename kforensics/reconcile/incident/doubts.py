@@ -11,7 +11,7 @@ from kforensics.reconcile.observed.leadership import Election, LeadershipAccount
 
 
 class DoubtKind(StrEnum):
-    """Why a partition can't be called whole."""
+    """The reason why a partition can't be called whole."""
 
     LEADER = "leader"
     ACCOUNT = "account"
@@ -19,6 +19,7 @@ class DoubtKind(StrEnum):
     DISK = "disk"
     ELECTION = "election"
     TRUNCATION = "truncation"
+    COPY = "copy"
     DAMAGE = "damage"
     UNREADABLE = "unreadable"
 
@@ -47,7 +48,7 @@ class Silence(NamedTuple):
     recorded_at: int
     """The metadata offset of its fencing."""
     since_ms: int
-    """The latest time at which it can have run."""
+    """The latest time at which it can have sent a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +67,37 @@ class Moments:
     """Offsets in the metadata log at which a new controller took over: the one before had written nothing more."""
     brokers: frozenset[int] = frozenset()
     """Nodes whose directories as they are now are among the inputs."""
-    shortened: frozenset[tuple[int, int]] = frozenset()
-    """Rank and node of copies that show the loss of a tail in some log."""
+    unchanged: frozenset[tuple[int, int, int]] = frozenset()
+    """An earlier rank, a later one and a node that had written nothing to any log in between."""
+    is_stopped: bool = False
+    """The user says that no broker ran when the directories as they are now were copied."""
+
+
+CopyKey = tuple[int, int]
+"""The rank and node of a copy of a node's directories."""
+
+
+class Reliance(NamedTuple):
+    """A doubt that copies dispel, as long as their nodes have not lost the end of any log."""
+
+    doubt: Doubt
+    witnesses: tuple[frozenset[CopyKey], ...]
+    """The copies, each set enough for itself."""
+
+    def holds(self, shortened: Collection[CopyKey]) -> bool:
+        """Whether a set of copies is left of which none shows that its node lost the end of a log."""
+        return any(not one & frozenset(shortened) for one in self.witnesses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubts:
+    """The doubts about a partition."""
+
+    open: tuple[Doubt, ...] = ()
+    dispelled: tuple[Reliance, ...] = ()
+    """Doubts that copies of other logs of the same nodes may bring back."""
+    shortened: frozenset[CopyKey] = frozenset()
+    """Copies in which the log of this partition shows that its node lost the end of it."""
 
 
 def doubts_of(
@@ -77,9 +107,10 @@ def doubts_of(
     moments: Moments,
     *,
     is_leader_known: bool,
+    needed_in_sync: int | Absent = Absent.UNKNOWN,
     whole_returns: Sequence[WholeReturn] = (),
     with_earlier_topic: Collection[int | Absent] = (),
-) -> tuple[Doubt, ...]:
+) -> Doubts:
     """Everything that keeps the partition from being proven whole.
 
     Args:
@@ -88,20 +119,45 @@ def doubts_of(
         copies: every copy of the partition's log.
         moments: when the copies were taken.
         is_leader_known: the leader is on record, not guessed.
+        needed_in_sync: how many replicas had to be in sync before anything was committed.
         whole_returns: followers that truncated nothing when they came back.
         with_earlier_topic: brokers that hold a directory of an earlier topic of the name instead, so their disks are where they were.
     """
-    return tuple(
-        dict.fromkeys(
-            (
-                *_of_leader(account, leader, is_known=is_leader_known),
-                *_of_account(account),
-                *_of_replicas(account, copies, moments, with_earlier_topic),
-                *_of_elections(account, copies, moments, whole_returns),
-                *_of_damage(leader, copies),
+    elections = tuple(_of_elections(account, copies, moments, whole_returns, needed_in_sync))
+    return Doubts(
+        open=tuple(
+            dict.fromkeys(
+                (
+                    *_of_leader(account, leader, is_known=is_leader_known),
+                    *_of_account(account),
+                    *_of_replicas(account, copies, moments, with_earlier_topic),
+                    *(one.doubt for one in elections if not one.witnesses),
+                    *_of_damage(leader, copies),
+                )
             )
-        )
+        ),
+        dispelled=tuple(one for one in elections if one.witnesses),
+        shortened=frozenset(_shortened(copies)),
     )
+
+
+def _shortened(copies: Sequence[LogCopy]) -> Iterator[CopyKey]:
+    """Earlier copies in which the log ends below what its node had written down of it, or in a part that can't be read."""
+    for copy in copies:
+        replica = copy.view.replica
+        node = copy.broker_id
+        if copy.is_final or copy.is_remnant or replica.state != "live" or not isinstance(node, int):
+            continue
+        if replica.clean_shutdown:
+            continue
+        end = replica.lineage.log_end_offset
+        claimed = () if isinstance(replica.checkpoint_epochs, Absent) else replica.checkpoint_epochs
+        named = [*replica.producer_snapshots, *(entry.start_offset for entry in claimed)]
+        named += [one.value for one in (replica.high_watermark, replica.recovery_point) if not isinstance(one, Absent)]
+        last = replica.segments[-1] if replica.segments else None
+        is_torn = last is not None and last.valid_length < last.length
+        if is_torn or any(offset > end for offset in named):
+            yield copy.rank, node
 
 
 def _of_leader(account: LeadershipAccount, leader: LogCopy | None, *, is_known: bool) -> Iterator[Doubt]:
@@ -155,7 +211,7 @@ def _of_replicas(
             )
         else:
             yield Doubt(
-                DoubtKind.REPLICA, f"what broker {broker} holds, a replica of it", f"the directory of broker {broker}"
+                DoubtKind.REPLICA, f"what broker {broker}, a replica, holds", f"the directory of broker {broker}"
             )
 
 
@@ -163,6 +219,7 @@ _RISK_WORDS = {
     Risk.UNCLEAN: "became leader in an unclean election",
     Risk.UNCLEAN_RESTART: "led again after an unclean shutdown",
     Risk.OTHER_DISK: "led again with another disk",
+    Risk.RESTART: "led again after a restart, the only one in sync",
     Risk.HIGH_WATERMARK: "took over by the protocol that truncates to the high watermark",
 }
 
@@ -172,24 +229,37 @@ def _of_elections(
     copies: Sequence[LogCopy],
     moments: Moments,
     whole_returns: Sequence[WholeReturn],
-) -> Iterator[Doubt]:
+    needed_in_sync: int | Absent,
+) -> Iterator[Reliance]:
+    """The elections that may have lost something, with the copies that show that they did not."""
     for election in account.risky:
-        if _has_witness(election, account, copies, moments) or _returned_whole(election, copies, whole_returns):
+        if _returned_whole(election, copies, whole_returns):
             continue
         assert election.risk is not None
         state = election.state
         who = election.previous if isinstance(election.previous, int) else state.leader
-        yield Doubt(
-            DoubtKind.ELECTION,
-            f"whether anything was lost when broker {state.leader} {_RISK_WORDS[election.risk]} in leader epoch {state.leader_epoch}",
-            f"a copy of the disks of broker {who} from before leader epoch {state.leader_epoch}",
+        yield Reliance(
+            Doubt(
+                DoubtKind.ELECTION,
+                f"whether anything was lost when broker {state.leader} {_RISK_WORDS[election.risk]} in leader epoch {state.leader_epoch}",
+                f"a copy of the disks of broker {who} from before leader epoch {state.leader_epoch}",
+            ),
+            tuple(_witnesses(election, account, copies, moments, needed_in_sync)),
         )
 
 
-def _has_witness(election: Election, account: LeadershipAccount, copies: Sequence[LogCopy], moments: Moments) -> bool:
-    """Whether a copy shows the log of the leader before as it was when that broker had stopped; an older copy of it shows that it had kept its tail.
+def _witnesses(
+    election: Election,
+    account: LeadershipAccount,
+    copies: Sequence[LogCopy],
+    moments: Moments,
+    needed_in_sync: int | Absent,
+) -> Iterator[frozenset[CopyKey]]:
+    """Copies that show the log of the leader before as it was when that broker had stopped, with all that it had committed.
 
-    What the copy holds and the final leader does not is among the losses then.
+    What such a copy holds and the final leader does not is among the losses then. A power loss takes the end of a log and may leave no sign, so a copy counts only where the
+    broker had stopped cleanly, where its logs had not changed since an earlier copy, or where others in sync had to hold the same before anything was committed, and
+    copies show their logs too.
     """
     previous = election.previous if isinstance(election.previous, int) else election.state.leader
     own = [
@@ -197,15 +267,34 @@ def _has_witness(election: Election, account: LeadershipAccount, copies: Sequenc
         for copy in copies
         if copy.broker_id == previous and not copy.is_remnant and copy.view.replica.state == "live"
     ]
+    members = _last_to_commit(election, account, needed_in_sync)
     for copy in own:
         node = copy.broker_id
-        if not isinstance(node, int) or (copy.rank, node) in moments.shortened:
+        if not isinstance(node, int) or not _was_stopped(node, copy.rank, election, account, moments):
             continue
-        if not _was_stopped(node, copy.rank, election, account, moments):
-            continue
-        if any(other.rank < copy.rank for other in own) or _is_younger(account, copy, moments):
-            return True
-    return not _has_earlier(own, moments) and _had_none(previous, election, account, moments)
+        if copy.view.replica.clean_shutdown or any(
+            (other.rank, copy.rank, node) in moments.unchanged for other in own if other.rank < copy.rank
+        ):
+            yield frozenset({(copy.rank, node)})
+        elif len(members) > 1:
+            held = {one.broker_id for one in copies if one.rank == copy.rank and not one.is_remnant}
+            earlier = {one.broker_id for one in copies if one.rank < copy.rank and not one.is_remnant}
+            if members <= held and (members <= earlier or _is_younger(account, copy, moments)):
+                yield frozenset((copy.rank, one) for one in members)
+    if not _has_earlier(own, moments) and _had_none(previous, election, account, moments):
+        yield frozenset()
+
+
+def _last_to_commit(election: Election, account: LeadershipAccount, needed_in_sync: int | Absent) -> frozenset[int]:
+    """The ISR that was the last one large enough to commit anything: each of its members held all that was committed. Empty where that is not known."""
+    if not isinstance(needed_in_sync, int):
+        return frozenset()
+    for state in reversed(account.states[: account.states.index(election.state)]):
+        if isinstance(state.isr, Absent):
+            break
+        if isinstance(state.leader, int) and len(state.isr) >= needed_in_sync:
+            return state.isr
+    return frozenset()
 
 
 def _has_earlier(own: Sequence[LogCopy], moments: Moments) -> bool:
@@ -262,18 +351,33 @@ def _was_stopped(node: int, rank: int, election: Election, account: LeadershipAc
         isinstance(one.recorded_at, int) and since < one.recorded_at < end for one in account.restarts.get(node, ())
     ):
         return False
-    if since < end or _was_silent(node, rank, state.recorded_at, moments):
+    if since < end or _was_silent(node, rank, (since, state.recorded_at), account, moments):
         return True
-    # Nothing was recorded between the copy and the next controller: the node that wrote the metadata log had stopped.
-    return end in moments.quorum_starts and end <= since
+    # Nothing was recorded between the copy and the last controller before: the node that wrote the metadata log had stopped.
+    begun = max((start for start in moments.quorum_starts if start <= since), default=None)
+    return end == begun and len(_restarts(account, node, end, since)) <= 1
 
 
-def _was_silent(broker: int, rank: int, elected: int, moments: Moments) -> bool:
-    """The session of the broker ended so soon after the copy that it had sent no heartbeat any more when the copy was taken."""
-    taken = moments.metadata_times.get(rank)
+def _restarts(account: LeadershipAccount, node: int, first: int, last: int) -> list[int]:
+    """The metadata offsets of the node's restarts from one offset to another."""
+    found = (one.recorded_at for one in account.restarts.get(node, ()))
+    return [offset for offset in found if isinstance(offset, int) and first <= offset <= last]
+
+
+def _was_silent(
+    node: int, rank: int, without_leader: tuple[int, int], account: LeadershipAccount, moments: Moments
+) -> bool:
+    """The session of the broker ended so soon after the copy that it had sent no heartbeat any more when the copy was taken, and it did not come back before.
+
+    The metadata offsets are those from which on the partition had no leader, and of the election.
+    """
+    taken, end = moments.metadata_times.get(rank), moments.metadata_ends[rank]
+    since, elected = without_leader
     return taken is not None and any(
-        moments.metadata_ends[rank] <= one.recorded_at < elected and one.since_ms <= taken
-        for one in moments.silences.get(broker, ())
+        end <= one.recorded_at < elected
+        and one.since_ms <= taken
+        and not _restarts(account, node, end, max(since, one.recorded_at))
+        for one in moments.silences.get(node, ())
     )
 
 

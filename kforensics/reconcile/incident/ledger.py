@@ -7,12 +7,14 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
+from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import CauseEvidence, CauseName
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.logged_losses import find_logged_losses
 from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry
+from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.units import TopicPartition
 
@@ -65,6 +67,7 @@ def logged_loss_entries(
     *,
     needed_in_sync: int | Absent,
     judge: CommitJudge | None = None,
+    whole: Bound | None = None,
 ) -> list[LossEntry]:
     """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed."""
     if partition.topic in METADATA_TOPICS:
@@ -77,6 +80,7 @@ def logged_loss_entries(
         needed_in_sync=needed_in_sync,
         leader_epochs=leader.view.epochs or leader.view.batch_epochs,
         judge=judge,
+        whole=whole,
     )
     return [
         LossEntry(
@@ -85,7 +89,7 @@ def logged_loss_entries(
             records=run.offsets.count,
             markers=0,
             committed=run.committed,
-            was_committed=run.committed,
+            was_committed=run.was_committed,
             is_replaced=run.is_replaced,
             leader_epoch=run.leader_epoch,
             reason=run.reason,
@@ -120,6 +124,8 @@ def _cause_of(
         return CauseName.DAMAGE, "likely", (damaged[0].citation,)
     if isinstance(loss.leader_epoch, int):
         after = [state for state in causes.leaderships if state.leader_epoch > loss.leader_epoch]
+        if after and causes.risk_of(after[0]) is Risk.OTHER_DISK:
+            return CauseName.DISK_REPLACED, "likely", (after[0].citation,)
         if after and after[0].unclean:
             return CauseName.UNCLEAN_ELECTION, "likely", (after[0].citation,)
         if after and loss.was_committed == "no":
@@ -135,4 +141,6 @@ def _holder(copy: LogCopy, loss: Loss) -> Holder:
         broker_id=replica.broker_id,
         is_final=copy.is_final,
         in_use=copy in loss.in_use,
+        is_vanishing=copy.is_final and (copy.is_remnant or replica.state == "deleted"),
+        is_stray=copy.is_final and replica.state == "stray",
     )

@@ -11,7 +11,7 @@ from kforensics.reconcile.history.outline import LogOutline
 from kforensics.reconcile.history.past_end import PastEnd
 from kforensics.reconcile.history.residual_divergence import Residual
 from kforensics.reconcile.history.torn_transactions import TornTransactions
-from kforensics.reconcile.incident.doubts import Doubt
+from kforensics.reconcile.incident.doubts import CopyKey, Doubt, Reliance
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.units import OffsetRange, TopicPartition
@@ -28,6 +28,10 @@ class Holder:
     """Whether it is the log as it is now, not in an earlier snapshot."""
     in_use: bool
     """A replica that its broker serves."""
+    is_vanishing: bool = False
+    """Files or a directory as they are now that were renamed for deletion: the broker removes them after a while, or at its next start."""
+    is_stray: bool = False
+    """A directory as it is now of a broker that is no replica any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +92,10 @@ class GroupAtRisk:
     group: str
     offset: int
     kind: str
-    """`ahead`: past the leader's end; `replaced`: inside offsets that hold other records now."""
+    """`ahead`: past the leader's end; `replaced`: inside offsets that hold other records now; `set-back`: a later commit was lost."""
     citation: Citation
+    was_at: int | Absent = Absent.NOT_APPLICABLE
+    """The offset of the lost commit, of a group that was set back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,5 +130,15 @@ class PartitionIncident:
     """Brokers that may hold a replica and whose directories are not among the inputs."""
     doubts: tuple[Doubt, ...] = ()
     """The doubts that keep the partition from being proven whole."""
+    dispelled: tuple[Reliance, ...] = ()
+    """Doubts that copies dispel, unless another log shows that the node of such a copy had lost the end of its logs."""
+    shortened: frozenset[CopyKey] = frozenset()
+    """Copies in which the log of this partition shows such a loss."""
+    tails_of_copies: tuple[LossEntry, ...] = ()
+    """Losses that copying the replicas at different moments, while they ran, explains as well."""
+    is_unclean_election_allowed: bool | Absent = Absent.UNKNOWN
+    """The setting `unclean.leader.election.enable` at the last unclean election."""
+    forced_elections: tuple[Leadership, ...] = ()
+    """Unclean elections although the setting forbade them, of another replica than the last leader: an operator forced them."""
     state: str = ""
     """One of the states of `explain`, once it has been judged."""

@@ -1,6 +1,6 @@
 """The incident of a partition, built from its directories, earlier copies, log lines and what else is known."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
@@ -10,6 +10,7 @@ from kforensics.reconcile.bugs.evidence import BrokerVersions, BugTrace, TraceEv
 from kforensics.reconcile.bugs.log_signs import Sign
 from kforensics.reconcile.bugs.traces import bug_traces, doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
+from kforensics.reconcile.committed.proofs import Bound, LoggedHighWatermark
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.log_copies import (
     Agreement,
@@ -27,15 +28,19 @@ from kforensics.reconcile.history.residual_divergence import Residual, residuals
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.history.torn_transactions import TornTransactions, find_torn_transactions
 from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
-from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Moments, WholeReturn, doubts_of
+from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Doubts, Moments, WholeReturn, doubts_of
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
-from kforensics.reconcile.observed.leadership import account_of
+from kforensics.reconcile.observed.leadership import Election, account_of
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol
 from kforensics.units import OffsetRange, TopicPartition
+
+MOST_UNCLEAN_STARTS = 2
+LINES_OF_A_START_MS = 10_000
+"""The lines of one start are written within this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,8 @@ class IncidentEvidence:
     """Followers that truncated nothing by the leader's answer."""
     is_deletion_logged: bool = False
     """Whether a log line says that the topic was deleted."""
+    wanted_leader: int | None = None
+    """The broker that is taken as the final leader, where it holds the partition."""
 
 
 def explain_partition(
@@ -95,7 +102,7 @@ class _Teller:
         found = replace(found, copies=judge_times(found.copies, evidence.last_logged_ms))
         self.other_topics = found.other_topics
         self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
-        self.leader = final_leader(found.live, self.leaderships)
+        self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader)
         self.copies: tuple[LogCopy, ...] = found.copies
         self.others: tuple[LogCopy, ...] = ()
         if self.leader is not None:
@@ -110,8 +117,17 @@ class _Teller:
         )
         self.ordinary = self._ordinary_truncations()
         doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)
+        self.observed = tuple(self._with_trusted_high_watermark(one, doubted) for one in self.observed)
         self.judge = (
-            CommitJudge(logs, self.agreement.until, evidence.facts, reader, doubted=doubted, weakened=self._weakened())
+            CommitJudge(
+                logs,
+                self.agreement.until,
+                evidence.facts,
+                reader,
+                doubted=doubted,
+                weakened=self._weakened(),
+                logged=self._logged_high_watermarks(),
+            )
             if logs
             else None
         )
@@ -146,6 +162,74 @@ class _Teller:
             and (truncation.rule in {"recovery", "high-watermark"} or not truncation.is_logged)
         )
 
+    def _with_trusted_high_watermark(
+        self, truncation: ObservedTruncation, doubted: Mapping[int, int]
+    ) -> ObservedTruncation:
+        """The truncation without the high watermark of its line where that may speak of other records than those truncated.
+
+        A checkpoint that an unclean stop left is up to 5 s old. Where the log had been shortened or truncated, and written again, before that stop, it may be older than the records.
+        """
+        if isinstance(truncation.high_watermark, Absent):
+            return truncation
+        broker, time_ms = truncation.broker_id, truncation.time_ms
+        is_trusted = isinstance(broker, int) and isinstance(time_ms, int) and broker not in doubted
+        if isinstance(broker, int) and isinstance(time_ms, int):
+            stops = [
+                restart.time_ms
+                for restart in self.evidence.facts.restarts(broker)
+                if not restart.is_clean and isinstance(restart.time_ms, int) and restart.time_ms <= time_ms
+            ]
+            earlier = [
+                other
+                for other in self.observed
+                if other.broker_id == broker
+                and isinstance(other.time_ms, int)
+                and other.time_ms < min(stops, default=0)
+            ]
+            is_trusted &= len(_apart(stops)) < MOST_UNCLEAN_STARTS and not earlier
+        return truncation if is_trusted else replace(truncation, high_watermark=Absent.UNKNOWN)
+
+    def _logged_high_watermarks(self) -> list[LoggedHighWatermark]:
+        """High watermarks that lines state of logs before a truncation, where a copy shows that log."""
+        found = []
+        for one in self.observed:
+            before, known = one.before, one.high_watermark
+            if before is None or before not in self.copies or isinstance(known, Absent):
+                continue
+            # Without its time a copy may be of before an earlier truncation, and hold other records at these offsets.
+            if before.view.log_end_offset == one.from_offset and isinstance(before.taken_ms, int):
+                found.append(LoggedHighWatermark(before.view, known.value, known.citation))
+        return found
+
+    def _by_whole_account(self, loss: LossEntry) -> LossEntry:
+        """A loss that only copies of followers' logs show, proven uncommitted where the account of leadership proves it."""
+        whole = self._whole_account()
+        if loss.was_committed != "possible" or whole is None:
+            return loss
+        led = self.account.last_leader
+        is_of_leader = any(holder.broker_id in {led, Absent.UNKNOWN} for holder in loss.held_by)
+        is_older = isinstance(loss.leader_epoch, int) and loss.leader_epoch < self.account.states[-1].leader_epoch
+        if is_of_leader or not is_older or self._weakened():
+            return loss
+        return replace(
+            loss,
+            committed="no",
+            was_committed="no",
+            reason=whole.reason,
+            citations=tuple(dict.fromkeys((*loss.citations, *whole.citations))),
+        )
+
+    def _whole_account(self) -> Bound | None:
+        """The account of leadership as a proof that nothing that was committed was truncated by leader epoch since the partition was created."""
+        states = self.account.states
+        if not self.account.is_whole or not self.is_leader_known or states[0].leader_epoch:
+            return None
+        return Bound(
+            offset=0,
+            reason=f"every leader up to leader epoch {states[-1].leader_epoch} was in sync when it was elected, and so held all that was committed",
+            citations=(states[-1].citation,),
+        )
+
     def _ordinary_truncations(self) -> frozenset[int]:
         """Targets of truncations that an unclean election or a leader's own loss explains."""
         lost = {
@@ -176,8 +260,18 @@ class _Teller:
             replace(truncation, bugs=tuple(bug for bug in bugs if _explains(bug, truncation)))
             for truncation in truncations
         )
+        doubts = self._doubts(truncations, losses)
         view = self.leader.view if self.leader is not None else None
-        at_risk = groups_at_risk(self.evidence.commits, losses, log_end=view.log_end_offset) if view is not None else ()
+        at_risk = (
+            groups_at_risk(
+                self.evidence.commits,
+                losses,
+                log_end=view.log_end_offset,
+                earlier=self.evidence.facts.commits(self.partition) if self._is_every_node_given() else (),
+            )
+            if view is not None
+            else ()
+        )
         return PartitionIncident(
             partition=self.partition,
             leader=self.leader.broker_id if self.leader is not None else Absent.UNKNOWN,
@@ -199,37 +293,60 @@ class _Teller:
             account=self.account,
             is_leader_known=self.is_leader_known,
             missing_replicas=self.missing_replicas,
-            doubts=self._doubts(truncations),
+            doubts=doubts.open,
+            dispelled=doubts.dispelled,
+            shortened=doubts.shortened,
+            tails_of_copies=self._tails_of_copies(losses),
+            is_unclean_election_allowed=self._allowed(self._unclean()[-1:]),
+            forced_elections=tuple(
+                one.state
+                for one in self._unclean()
+                # A topic's own setting shows in the metadata log only.
+                if isinstance(one.state.recorded_at, int)
+                and self._allowed([one]) is False
+                and one.previous != one.state.leader
+            ),
         )
 
-    def _doubts(self, truncations: Sequence[ExplainedTruncation]) -> tuple[Doubt, ...]:
+    def _doubts(self, truncations: Sequence[ExplainedTruncation], losses: Sequence[LossEntry]) -> Doubts:
         if self.partition.topic in METADATA_TOPICS or self._is_deleted():
-            return ()
+            return Doubts()
         found = doubts_of(
             self.account,
             self.leader,
             self.copies,
             self.evidence.moments,
             is_leader_known=self.is_leader_known,
+            needed_in_sync=self.evidence.facts.needed_in_sync(self.partition.topic),
             whole_returns=self.evidence.whole_returns,
             with_earlier_topic={copy.broker_id for copy in self.others if copy.is_final},
         )
+        denied = [loss.offsets for loss in losses if loss.was_committed == "no" and not loss.held_by]
         without_copy = [
             observed
             for observed, one in zip(self.observed, truncations, strict=True)
-            if observed.before is None and one.cause.name is not CauseName.RECREATED_TOPIC
+            if observed.before is None
+            and one.cause.name is not CauseName.RECREATED_TOPIC
+            # Where every record of it is proven not to have been committed, what they held does not matter.
+            and not _covers(denied, OffsetRange(observed.to_offset, observed.from_offset - 1))
         ]
-        return (
-            *found,
-            *(
-                Doubt(
-                    DoubtKind.TRUNCATION,
-                    f"what offsets {observed.to_offset} to {observed.from_offset - 1} held that broker {observed.broker_id} truncated",
-                    f"a copy of the disks of broker {observed.broker_id} from before",
-                )
-                for observed in without_copy
-            ),
+        untold = (
+            Doubt(
+                DoubtKind.TRUNCATION,
+                f"what offsets {observed.to_offset} to {observed.from_offset - 1} held that broker {observed.broker_id} truncated",
+                f"a copy of the disks of broker {observed.broker_id} from before",
+            )
+            for observed in without_copy
         )
+        tails = (
+            Doubt(
+                DoubtKind.COPY,
+                f"whether offsets {loss.offsets.first} to {loss.offsets.last} were lost, which the leader's copy lacks: it was made while the broker ran, or after a power loss",
+                "a copy that was made while no broker ran (--stopped says so)",
+            )
+            for loss in self._tails_of_copies(losses)
+        )
+        return replace(found, open=(*found.open, *untold, *tails))
 
     def _is_deleted(self) -> bool:
         """The topic was deleted: only directories that wait for their removal are left, and the metadata does not know it any more."""
@@ -247,7 +364,39 @@ class _Teller:
         # A checkpoint keeps the line of a deleted topic until it is written again.
         if self.partition.topic in METADATA_TOPICS or self._of_other_topics():
             return ()
-        return high_watermarks_past_end(self.copies, (loss.offsets for loss in losses))
+        return high_watermarks_past_end(
+            self.copies, (loss.offsets for loss in losses), is_stopped=self.evidence.moments.is_stopped
+        )
+
+    def _is_every_node_given(self) -> bool:
+        """Whether every node of the earlier snapshots, and every replica, is among the inputs as it is now: else the newest commit may be on one that is not."""
+        moments = self.evidence.moments
+        return (
+            bool(moments.brokers) and self.account.replicas | {node for _, node in moments.logs_held} <= moments.brokers
+        )
+
+    def _unclean(self) -> list[Election]:
+        return [one for one in self.account.elections if one.state.unclean]
+
+    def _allowed(self, elections: Sequence[Election]) -> bool | Absent:
+        """Whether the setting allowed the last of some unclean elections."""
+        if not elections:
+            return Absent.NOT_APPLICABLE
+        return self.evidence.facts.allows_unclean_election(self.partition.topic, elections[-1].state.recorded_at)
+
+    def _tails_of_copies(self, losses: Sequence[LossEntry]) -> tuple[LossEntry, ...]:
+        """Losses that copying at different moments explains: a replica in use goes on where the leader's log ends, in the same leader epoch."""
+        if self.leader is None or self.evidence.moments.is_stopped or not self.is_leader_known:
+            return ()
+        view = self.leader.view
+        newest = view.batch_epochs[-1].leader_epoch if view.batch_epochs else Absent.UNKNOWN
+        if view.replica.clean_shutdown or not isinstance(newest, int):
+            return ()
+        return tuple(
+            loss
+            for loss in losses
+            if loss.in_use and loss.offsets.first >= view.log_end_offset and loss.leader_epoch == newest
+        )
 
     def _of_other_topics(self) -> list[Replica]:
         """Directories that ids, lines or their content show to be of an earlier topic of the name."""
@@ -372,7 +521,10 @@ class _Teller:
     ) -> tuple[LossEntry, ...]:
         if self.leader is None:
             return ()
-        losses = [ledger_entry(self.partition, loss, truncations, causes, self.leader) for loss in found]
+        losses = [
+            self._by_whole_account(ledger_entry(self.partition, loss, truncations, causes, self.leader))
+            for loss in found
+        ]
         causes_found = [
             (truncation, one.cause.name, self._protocol(truncation))
             for truncation, one in zip(self.observed, truncations, strict=True)
@@ -381,13 +533,35 @@ class _Teller:
         every = (
             *losses,
             *logged_loss_entries(
-                self.partition, causes_found, losses, causes, self.leader, needed_in_sync=needed, judge=self.judge
+                self.partition,
+                causes_found,
+                losses,
+                causes,
+                self.leader,
+                needed_in_sync=needed,
+                judge=self.judge,
+                whole=self._whole_account(),
             ),
         )
         if self.is_leader_known and not self.missing_replicas:
             return every
         # Nothing is certainly lost on a guess, nor while a replica that may hold it is not among the inputs.
         return tuple(replace(one, committed="possible") if one.committed == "certain" else one for one in every)
+
+
+def _apart(times_ms: Iterable[int]) -> list[int]:
+    """Starts, of whose several lines only the first counts."""
+    found: list[int] = []
+    for time_ms in sorted(times_ms):
+        if not found or time_ms - found[-1] > LINES_OF_A_START_MS:
+            found.append(time_ms)
+    return found
+
+
+def _covers(runs: Sequence[OffsetRange], offsets: OffsetRange) -> bool:
+    """Whether the runs, of which no two overlap, hold every one of the offsets."""
+    inside = (min(run.last, offsets.last) - max(run.first, offsets.first) + 1 for run in runs)
+    return sum(count for count in inside if count > 0) == offsets.count
 
 
 def _is_by_recovery(truncation: ObservedTruncation, cause: Cause) -> bool:

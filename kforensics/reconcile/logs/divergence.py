@@ -13,6 +13,7 @@ import numpy as np
 
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Citation
+from kforensics.evidence.replica.unaccounted import missing_offsets
 from kforensics.formats.log.batch_table import CODEC_MASK, DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT, BatchTable
 from kforensics.formats.log.records import Record
 from kforensics.protocol.epochs import epoch_at
@@ -56,6 +57,7 @@ def first_divergence(
     undecided: list[OffsetRange] | None = None,
     *,
     witnesses: Sequence[LoadedLog] = (),
+    start: int = 0,
 ) -> Divergence | None:
     """Find the first offset in the common range where the content differs; None if all of it is equal.
 
@@ -65,13 +67,15 @@ def first_divergence(
         reader: gives batches and records.
         undecided: takes up the runs before it of which what is at hand proves neither.
         witnesses: other logs of the partition, which may hold what superseded a record that a cleaner removed.
+        start: the offset to begin at.
 
     Returns:
         The first that is proven, else the first that is open.
     """
     common = common_range(one, other)
-    if common is None:
+    if common is None or start > common.last:
         return None
+    common = OffsetRange(max(common.first, start), common.last)
     at_hand = one.replica.is_at_hand and other.replica.is_at_hand
     question: Divergence | None = None
     read_from = max(one.replica.batches_from, other.replica.batches_from) if at_hand else common.last + 1
@@ -88,6 +92,44 @@ def first_divergence(
             return found
         question = question or found
     return question
+
+
+def divergence_past_damage(
+    one: LoadedLog,
+    other: LoadedLog,
+    found: Divergence | None,
+    reader: BatchReader,
+    *,
+    witnesses: Sequence[LoadedLog] = (),
+) -> Divergence | None:
+    """Return the first difference of two logs that is not damage of either, nor a missing segment: beside these both can hold the same records.
+
+    Args:
+        one: a log.
+        other: the log it is compared with.
+        found: their first difference.
+        reader: gives batches and records.
+        witnesses: as for `first_divergence`.
+    """
+    while found is not None and (damaged := damage_at(found.offset, one, other)) is not None:
+        found = first_divergence(one, other, reader, witnesses=witnesses, start=damaged.last + 1)
+    return found
+
+
+def damage_at(offset: int, *views: LoadedLog) -> OffsetRange | None:
+    """Return the damaged or missing range of any of the logs that an offset lies in."""
+    ranges = (one for view in views for one in lost_ranges(view))
+    return next((one for one in ranges if one.first <= offset <= one.last), None)
+
+
+def lost_ranges(view: LoadedLog) -> tuple[OffsetRange, ...]:
+    """Return the offsets below the end of a log that it can't give: their bytes are damaged, or their segment is missing."""
+    missing = (
+        OffsetRange(one.first, one.last)
+        for one in missing_offsets(view.replica)
+        if isinstance(one.last, int) and view.content_start_offset <= one.first and one.last < view.log_end_offset
+    )
+    return (*(lost.offsets for lost in view.damaged), *missing)
 
 
 def same_batches_until(one: LoadedLog, other: LoadedLog, start: int, reader: BatchReader) -> int:
@@ -472,4 +514,13 @@ def _cite_record(view: LoadedLog, record: Record) -> Citation:
     return Citation(input=view.replica.input, path=segment.path, span=Span(record.batch_position, 0))
 
 
-__all__ = ["Absent", "Divergence", "agreed_until", "common_range", "first_divergence"]
+__all__ = [
+    "Absent",
+    "Divergence",
+    "agreed_until",
+    "common_range",
+    "damage_at",
+    "divergence_past_damage",
+    "first_divergence",
+    "lost_ranges",
+]

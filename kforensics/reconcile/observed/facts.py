@@ -82,6 +82,10 @@ class ClusterFacts(Protocol):
         """Every time that the broker came back, oldest first, its first start left out."""
         ...
 
+    def verifies_clean_stops(self) -> bool:
+        """Whether the controller keeps a broker in the ISR only where its disk holds the marker of its last clean stop (KIP-966)."""
+        ...
+
     def metadata_gaps(self) -> tuple[str, ...]:
         """The parts of the metadata log that are missing or can't be read, as parts of a sentence."""
         ...
@@ -108,6 +112,10 @@ class ClusterFacts(Protocol):
 
     def has_metadata_log(self) -> bool:
         """Return whether the cluster keeps its metadata in a log of its own (KRaft)."""
+        ...
+
+    def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:
+        """Return `unclean.leader.election.enable` as it was for a topic at a metadata offset; unknown if no input shows it."""
         ...
 
     def needed_in_sync(self, topic: str) -> int | Absent:
@@ -150,6 +158,10 @@ class NoFacts:
             Restart(recorded_at=at, time_ms=Absent.UNKNOWN, is_clean=False) for at in self.unclean_restarts(broker_id)
         )
 
+    def verifies_clean_stops(self) -> bool:
+        """Unknown, so no."""
+        return False
+
     def metadata_gaps(self) -> tuple[str, ...]:
         """There are none."""
         return self.empty
@@ -177,6 +189,10 @@ class NoFacts:
     def has_metadata_log(self) -> bool:
         """Return false: nothing shows a metadata log."""
         return False
+
+    def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:  # noqa: ARG002
+        """Return unknown: no input shows the setting."""
+        return Absent.UNKNOWN
 
     def needed_in_sync(self, topic: str) -> int | Absent:  # noqa: ARG002
         """Return unknown: no input shows the setting."""

@@ -15,15 +15,18 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, Restart
 from kforensics.units import TopicPartition
+from kforensics.words import listed
 
 
 class Risk(StrEnum):
-    """Why an election may have lost committed records."""
+    """The reason why an election may have lost committed records."""
 
     UNCLEAN = "unclean"
     UNCLEAN_RESTART = "unclean-restart"
     OTHER_DISK = "other-disk"
     HIGH_WATERMARK = "high-watermark"
+    RESTART = "restart"
+    """It led again after a clean stop, alone in sync, and nothing shows that its disk was not an older copy."""
 
 
 class Election(NamedTuple):
@@ -41,7 +44,7 @@ class Election(NamedTuple):
 
 
 class GapKind(StrEnum):
-    """What an account does not show."""
+    """The kind of fact that an account does not show."""
 
     NO_SOURCE = "no-source"
     EPOCHS = "epochs"
@@ -73,6 +76,11 @@ class LeadershipAccount:
     assigned: frozenset[int] | Absent
     """Replicas by the newest assignment."""
     restarts: Mapping[int, tuple[Restart, ...]] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every leader since the first state is on record, and each held all that was committed when it was elected."""
+        return bool(self.states) and not self.gaps and not self.risky
 
     @property
     def last_leader(self) -> int | Absent:
@@ -120,7 +128,14 @@ def account_of(
     return LeadershipAccount(
         partition=partition,
         states=states,
-        elections=tuple(_elections(states, restarts, by_high_watermark=by_high_watermark)),
+        elections=tuple(
+            _elections(
+                states,
+                restarts,
+                by_high_watermark=by_high_watermark,
+                are_stops_verified=facts.verifies_clean_stops(),
+            )
+        ),
         gaps=tuple(_gaps(states, facts, newest_epoch, given)),
         source="none" if not states else "metadata-log" if isinstance(states[-1].recorded_at, int) else "log-lines",
         assigned=_assigned(states),
@@ -148,7 +163,11 @@ def _assigned(states: Sequence[Leadership]) -> frozenset[int] | Absent:
 
 
 def _elections(
-    states: Sequence[Leadership], restarts: Mapping[int, Sequence[Restart]], *, by_high_watermark: bool
+    states: Sequence[Leadership],
+    restarts: Mapping[int, Sequence[Restart]],
+    *,
+    by_high_watermark: bool,
+    are_stops_verified: bool,
 ) -> Iterable[Election]:
     previous: int | Absent = Absent.UNKNOWN
     for at, state in enumerate(states):
@@ -158,7 +177,13 @@ def _elections(
             continue
         risk, restart = None, None
         if before is not None:
-            risk, restart = _risk(states[: at + 1], restarts.get(state.leader, ()), previous, by_hw=by_high_watermark)
+            risk, restart = _risk(
+                states[: at + 1],
+                restarts.get(state.leader, ()),
+                previous,
+                by_hw=by_high_watermark,
+                are_stops_verified=are_stops_verified,
+            )
         yield Election(before, state, risk, previous, restart)
         previous = state.leader
     yield from _led_on(states, restarts)
@@ -178,7 +203,12 @@ def _led_on(states: Sequence[Leadership], restarts: Mapping[int, Sequence[Restar
 
 
 def _risk(
-    states: Sequence[Leadership], restarts: Sequence[Restart], previous: int | Absent, *, by_hw: bool
+    states: Sequence[Leadership],
+    restarts: Sequence[Restart],
+    previous: int | Absent,
+    *,
+    by_hw: bool,
+    are_stops_verified: bool,
 ) -> tuple[Risk | None, Restart | None]:
     """The risk of the election that the last of the states records."""
     state = states[-1]
@@ -193,6 +223,9 @@ def _risk(
         return Risk.UNCLEAN_RESTART, unclean
     if by_hw and previous != state.leader:
         return Risk.HIGH_WATERMARK, None
+    registered = [one for one in came_back if isinstance(one.recorded_at, int)]
+    if registered and not are_stops_verified and len(_named(states)) > 1:
+        return Risk.RESTART, registered[-1]
     return None, None
 
 
@@ -257,11 +290,11 @@ def _gaps(
     elif by_metadata and not facts.is_newest_metadata():
         missing = sorted(_named(states[-1:]) - given)
         if missing:
-            names = ", ".join(map(str, missing))
+            names = listed([str(one) for one in missing])
             yield Gap(
                 GapKind.END,
                 "whether a later leader was elected",
-                f"a controller's metadata log, or the directories of broker {names}",
+                f"a controller's metadata log, or the directories of broker{'s' if len(missing) > 1 else ''} {names}",
             )
     if by_metadata:
         yield from (Gap(GapKind.METADATA, words, "the whole metadata log") for words in facts.metadata_gaps())

@@ -5,10 +5,10 @@ fetch reset and by the load of the log; at least by any earlier one, since a log
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Citation
+from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.recovery import EMPTIED_SEGMENT
@@ -40,6 +40,8 @@ class LoggedTruncation:
     leader_epoch: int | Absent
     """The leader epoch in which the node truncated its log."""
     high_watermark: int | Absent
+    started_with: CheckpointValue | Absent = Absent.UNKNOWN
+    """The high watermark with which the replica took up its last role before."""
     is_full: bool
     """Whether the whole log was discarded and starts again at `to_offset`."""
     says_no_effect: bool = False
@@ -71,12 +73,19 @@ class _LogState:
     end_citation: Citation | None = None
     leader: int | Absent = Absent.UNKNOWN
     leader_epoch: int | Absent = Absent.UNKNOWN
+    high_watermark: CheckpointValue | Absent = Absent.UNKNOWN
+    """The high watermark with which it took up its role, while nothing has been truncated since."""
     decision: LoggedEvent | None = None
-    supporting: list[Citation] = field(default_factory=list)
 
     def know_end(self, item: LoggedEvent, end: int | Absent, *, is_exact: bool) -> None:
         if isinstance(end, int):
             self.end, self.is_exact, self.end_citation = end, is_exact, item.citation
+
+    def take_role(self, item: LoggedEvent) -> None:
+        value = item.event.number("high_watermark")
+        self.high_watermark = (
+            value if isinstance(value, Absent) else CheckpointValue(value=value, citation=item.citation)
+        )
 
 
 def logged_truncations(events: Iterable[LoggedEvent]) -> tuple[LoggedTruncation, ...]:
@@ -124,10 +133,12 @@ def _advance(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> 
             state.know_end(item, event.number("log_end_offset"), is_exact=True)
         case Kind.FOLLOWER_START:
             state.know_end(item, event.number("offset"), is_exact=True)
+            state.take_role(item)
             state.leader, state.leader_epoch = event.number("leader"), event.number("leader_epoch")
         case Kind.LEADER_START:
             # A leader appends from now on.
             state.know_end(item, event.number("offset"), is_exact=False)
+            state.take_role(item)
             state.leader, state.leader_epoch = item.node_id, event.number("leader_epoch")
         case Kind.LEADER_AND_ISR:
             epoch = event.number("leader_epoch")
@@ -204,6 +215,7 @@ def _truncation(
         leader=leader,
         leader_epoch=state.leader_epoch,
         high_watermark=decision.number("high_watermark") if decision else Absent.UNKNOWN,
+        started_with=state.high_watermark,
         is_full=is_full,
         says_no_effect=says_no_effect,
         empties_segment=event.kind is Kind.RECOVERY_TRUNCATION and event.fields.get("reason") == EMPTIED_SEGMENT,
@@ -212,6 +224,9 @@ def _truncation(
     if not says_no_effect and (isinstance(state.end, Absent) or state.end > target or is_full):
         # It fetches from here on, so this is a lower bound.
         state.end, state.is_exact, state.end_citation = target, False, item.citation
+        if not isinstance(state.high_watermark, Absent) and state.high_watermark.value > target:
+            # `Log.truncateTo` lowers it with the log.
+            state.high_watermark = replace(state.high_watermark, value=target)
     state.decision = None
 
 
@@ -238,6 +253,7 @@ def _merge(found: list[LoggedTruncation], truncation: LoggedTruncation) -> bool:
             from_offset=_first_known(other.from_offset, truncation.from_offset),
             rule=truncation.rule if other.rule == "unknown" else other.rule,
             leader=_first_known(truncation.leader, other.leader),
+            started_with=truncation.started_with if isinstance(other.started_with, Absent) else other.started_with,
             is_full=other.is_full or truncation.is_full,
             citations=tuple(dict.fromkeys((*other.citations, *truncation.citations))),
         )

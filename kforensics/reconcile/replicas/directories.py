@@ -1,10 +1,12 @@
 """A broker that is given and holds no directory of a partition: not among its log directories, or its disk was emptied or exchanged."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from kforensics.evidence.model import CheckpointValue
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
+from kforensics.units import TopicPartition
 
 Holding = Literal["elsewhere", "emptied", "maybe-emptied"]
 
@@ -21,6 +23,9 @@ class GivenBroker:
     is_stopped: bool
     """Whether all of its log directories hold the marker of a clean shutdown."""
 
+    named: Mapping[TopicPartition, CheckpointValue] = field(default_factory=dict)
+    """Partitions that its checkpoints name and of which none of its log directories holds a directory."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptiedReplica:
@@ -33,19 +38,27 @@ class EmptiedReplica:
     """Its broker is in the ISR or an eligible leader replica: it can lead with an empty log."""
     is_sole: bool
     """It is the whole ISR."""
+    named: CheckpointValue | None = None
+    """The checkpoint that names the partition on that broker, where one does."""
 
 
-def where_is(broker: GivenBroker, state: Leadership, facts: ClusterFacts) -> tuple[Holding, str]:
+def where_is(
+    broker: GivenBroker, partition: TopicPartition, state: Leadership, facts: ClusterFacts
+) -> tuple[Holding, str]:
     """Return what it means that a broker of the assignment holds no directory of the partition.
 
     Args:
         broker: as it was given.
+        partition: which.
         state: the newest recorded state of the partition.
         facts: what the metadata says of the broker.
 
     Returns:
         `elsewhere` where a log directory of it is not among the inputs, `emptied` where a disk was exchanged or emptied, and why.
     """
+    named = broker.named.get(partition)
+    if named is not None:
+        return "emptied", f"its checkpoints name it up to offset {named.value} and it holds no directory of it"
     registered = facts.registered_directories(broker.broker_id)
     here = broker.directory_ids
     if isinstance(registered, frozenset) and registered and here:

@@ -149,12 +149,14 @@ def _claimed(view: LoadedLog) -> tuple[EpochEntry, ...]:
     return view.epochs if isinstance(claimed, Absent) else claimed or view.epochs
 
 
-def _strength(view: LoadedLog) -> tuple[int, int, int, int]:
+def _strength(view: LoadedLog) -> tuple[int, int, int, int, int]:
     epoch = last_epoch(view)
     broker = view.replica.broker_id
     return (
         -1 if isinstance(epoch, Absent) else epoch,
         view.log_end_offset,
+        # A damaged log is no measure for the others where it need not be.
+        -len(view.damaged),
         view.high_watermark,
         0 if isinstance(broker, Absent) else -broker,
     )

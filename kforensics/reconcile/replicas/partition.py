@@ -5,19 +5,23 @@ from dataclasses import replace
 from functools import partial
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import BatchReader, Replica
+from kforensics.evidence.model import BatchReader, Lineage, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
-from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun
+from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.logs.divergence import (
     Divergence,
     agreed_until,
     common_range,
+    damage_at,
+    divergence_past_damage,
     first_divergence,
+    lost_ranges,
     same_batches_until,
 )
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
+from kforensics.reconcile.observed.leadership import account_of
 from kforensics.reconcile.replicas.directories import NONE_GIVEN, EmptiedReplica, Given, where_is
 from kforensics.reconcile.replicas.expected_truncation import (
     ExpectedTruncation,
@@ -34,7 +38,7 @@ from kforensics.reconcile.replicas.leader import (
     is_current,
     last_epoch,
 )
-from kforensics.reconcile.replicas.report import WORST, PartitionReport, ReplicaReport, Verdict, WhatIf
+from kforensics.reconcile.replicas.report import WORST, OddOne, PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
 
 __all__ = ["PartitionReport", "ReplicaReport", "Verdict", "WhatIf", "partition_without_replicas", "reconcile_partition"]
@@ -82,19 +86,22 @@ def reconcile_partition(
 
 
 def partition_without_replicas(
-    partition: TopicPartition, state: Leadership, *, facts: ClusterFacts, given: Given, is_stopped: bool = False
+    partition: TopicPartition, state: Leadership | None, *, facts: ClusterFacts, given: Given, is_stopped: bool = False
 ) -> PartitionReport:
-    """A partition that the metadata knows and of which no directory is among the inputs.
+    """A partition that the metadata or a checkpoint names and of which no directory is among the inputs.
 
     Args:
         partition: which.
-        state: its newest recorded state.
+        state: its newest recorded state, where there is one.
         facts: what the metadata says of brokers.
         given: brokers whose log directories are among the inputs.
         is_stopped: no broker ran when the directories were copied.
     """
-    assigned = state.replicas
-    emptied, elsewhere = _directories_of(state, frozenset(), given, facts)
+    emptied: tuple[EmptiedReplica, ...] = _named_alone(partition, frozenset(), given)
+    elsewhere: tuple[int, ...] = ()
+    if state is not None:
+        emptied, elsewhere = _directories_of(partition, state, frozenset(), given, facts)
+    isr = Absent.UNKNOWN if state is None else state.isr
     return PartitionReport(
         partition=partition,
         topic_id=Absent.UNKNOWN,
@@ -103,16 +110,16 @@ def partition_without_replicas(
         replicas=(),
         what_if=(),
         missing_replicas=elsewhere,
-        assigned=assigned,
-        isr=state.isr,
-        electable=state.isr if isinstance(state.isr, Absent) else state.isr | state.eligible,
+        assigned=Absent.UNKNOWN if state is None else state.replicas,
+        isr=isr,
+        electable=isr if isinstance(isr, Absent) or state is None else isr | state.eligible,
         emptied=emptied,
         is_stopped=is_stopped,
     )
 
 
 def _directories_of(
-    state: Leadership, holders: Collection[int | Absent], given: Given, facts: ClusterFacts
+    partition: TopicPartition, state: Leadership, holders: Collection[int | Absent], given: Given, facts: ClusterFacts
 ) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
     """Return the assigned brokers that hold no directory though they are given, and those whose directory is not among the inputs."""
     emptied: list[EmptiedReplica] = []
@@ -122,7 +129,7 @@ def _directories_of(
         if broker in holders:
             continue
         one = given.get(broker)
-        where, reason = ("elsewhere", "") if one is None else where_is(one, state, facts)
+        where, reason = ("elsewhere", "") if one is None else where_is(one, partition, state, facts)
         if one is None or where == "elsewhere":
             elsewhere.append(broker)
             continue
@@ -133,9 +140,28 @@ def _directories_of(
                 reason=reason,
                 is_electable=broker in electable,
                 is_sole=isinstance(state.isr, frozenset) and state.isr == {broker},
+                named=one.named.get(partition),
             )
         )
     return tuple(emptied), tuple(sorted(elsewhere))
+
+
+def _named_alone(
+    partition: TopicPartition, holders: Collection[int | Absent], given: Given
+) -> tuple[EmptiedReplica, ...]:
+    """The brokers whose checkpoints name a partition of which they hold no directory, where no assignment is known."""
+    return tuple(
+        EmptiedReplica(
+            broker_id=broker,
+            is_certain=True,
+            reason=f"its checkpoints name it up to offset {named.value} and it holds no directory of it",
+            is_electable=False,
+            is_sole=False,
+            named=named,
+        )
+        for broker, one in sorted(given.items())
+        if broker not in holders and (named := one.named.get(partition)) is not None
+    )
 
 
 class _Session:
@@ -167,7 +193,17 @@ class _Session:
         views = [self._without_stale_high_watermark(load_log(r)) for r in kept if self._is_same_topic(r)]
         every = [v for v in views if v.replica.state == "live"]
         self.is_quorum = self.partition.topic in METADATA_TOPICS
-        self.leaderships = facts.leaderships(self.partition, self.topic_id)
+        known_epochs = [epoch for view in every if isinstance(epoch := last_epoch(view), int)]
+        self.account = account_of(
+            self.partition,
+            self.topic_id,
+            facts,
+            newest_epoch=max(known_epochs, default=Absent.UNKNOWN),
+            given=frozenset(given),
+            by_high_watermark=wanted_protocol is ProtocolName.HW
+            or any(isinstance(v.oldest_magic, int) and v.oldest_magic < 2 for v in every),
+        )
+        self.leaderships = self.account.states
         newest = self.leaderships[-1] if self.leaderships else None
         self.is_deleted = not self.is_quorum and facts.is_deleted(self.partition.topic, self.topic_id)
         is_known = newest is not None and is_current(newest, every) and not self.is_deleted
@@ -189,6 +225,7 @@ class _Session:
         self.outside = [v for v in every if v.replica.broker_id in outside]
         self.future = [v for v in views if v.replica.state == "future"]
         self._divergences: dict[tuple[int, int], Divergence | None] = {}
+        self._past_damage: dict[tuple[int, int], Divergence | None] = {}
 
     def _assigned(self, newest: Leadership | None, stated: Sequence[int]) -> tuple[int, ...] | Absent:
         if newest is not None and isinstance(newest.replicas, tuple) and newest.replicas and not self.is_deleted:
@@ -232,6 +269,16 @@ class _Session:
         found = self.divergence(one, other)
         return agreed_until(one, other, found.offset if found is not None and not found.is_open else None)
 
+    def past_damage(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
+        """The first difference that is not damage of either log."""
+        key = (id(one), id(other))
+        if key not in self._past_damage:
+            found = self.divergence(one, other)
+            witnesses = [*self.live, *self.outside, *self.future]
+            found = divergence_past_damage(one, other, found, self.reader, witnesses=witnesses)
+            self._past_damage[key] = self._past_damage[id(other), id(one)] = found
+        return self._past_damage[key]
+
     def held_until(self, view: LoadedLog, other: LoadedLog) -> int:
         """The offset below which another log holds all of a log, or held it until retention or a request removed it there."""
         if common_range(view, other) is None and other.log_start_offset > view.content_start_offset:
@@ -239,12 +286,13 @@ class _Session:
         return min(self.same_records_until(view, other), view.log_end_offset)
 
     def same_records_until(self, one: LoadedLog, other: LoadedLog) -> int:
-        """The offset up to which both logs hold the same records, whatever leader epoch their batches carry.
+        """The offset up to which both logs hold the same records, whatever leader epoch their batches carry; damaged ranges of either are passed over.
 
         The epoch of a batch lies outside its checksum: a replica can hold the very batches of the leader under another epoch. It truncates them, and
         fetches them again.
         """
-        until, found = self.agree_until(one, other), self.divergence(one, other)
+        found = self.past_damage(one, other)
+        until = agreed_until(one, other, found.offset if found is not None and not found.is_open else None)
         is_by_epoch = found is not None and found.kind == "epoch" and not found.is_open
         if not is_by_epoch or not (one.replica.is_at_hand and other.replica.is_at_hand):
             return until
@@ -271,6 +319,7 @@ class _Session:
             else None
         )
         emptied, missing = self._directories()
+        odd_ones: tuple[OddOne, ...] = ()
         reports: list[ReplicaReport] = []
         if leader is not None and judge is not None:
             epoch = next_epoch([*self.live, *self.future], leader.leader_epoch)
@@ -278,9 +327,11 @@ class _Session:
             reports += [self._judge_future(v, leader.view, epoch, judge) for v in self.future]
             reports += [self._not_assigned(v) for v in self.outside if v is not leader.view]
             reports = self._high_watermark_lost(reports, is_whole=not missing)
+            odd_ones = self._odd_ones(reports)
             reports.sort(key=lambda r: (r.view.replica.state != "live", _order(r.view.replica)))
         reports += [self._of_other_topic(r) for r in self.of_other_topics]
-        what_if = self._what_if(judge, leader) if judge is not None and leader is not None else ()
+        unassigned = self._unassigned_holders(judge) if judge is not None else ()
+        what_if = self._what_if(judge, leader, emptied) if judge is not None and leader is not None else ()
         return PartitionReport(
             partition=self.partition,
             topic_id=self.topic_id,
@@ -294,22 +345,44 @@ class _Session:
             isr=Absent.UNKNOWN if self.current is None else self.current.isr,
             electable=electable,
             sole_holders=self._sole_holders(judge) if judge is not None else (),
-            unassigned_holders=self._unassigned_holders(judge) if judge is not None else (),
+            unassigned_holders=unassigned,
+            unassigned_counts=distinct_counts(
+                [(one.view, one.offsets.first) for one in unassigned],
+                agree_until=self.same_records_until,
+                judge=judge,
+                reader=self.reader,
+            )
+            if judge is not None and unassigned
+            else None,
+            odd_ones=odd_ones,
             emptied=emptied,
             is_deleted=self.is_deleted,
             is_replaced=self.is_deleted and not isinstance(self.facts.topic_id(self.partition.topic), Absent),
             is_quorum=self.is_quorum,
             is_stopped=self.is_stopped,
+            account=None if self.is_quorum else self.account,
         )
 
     def _directories(self) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
         """Assigned brokers that are given and hold nothing of it, and those of which no directory of it is given."""
-        if isinstance(self.assigned, Absent):
-            return (), ()
-        holders = {v.replica.broker_id for v in (*self.live, *self.future)}
-        if self.is_quorum or self.current is None:
-            return (), tuple(sorted(set(self.assigned) - holders))
-        return _directories_of(self.current, holders, self.given, self.facts)
+        holders = {v.replica.broker_id for v in (*self.live, *self.outside)}
+        if self.is_quorum:
+            # Observers may hold a copy, and need not.
+            return (), () if isinstance(self.assigned, Absent) else tuple(sorted(set(self.assigned) - holders))
+        if self.current is None:
+            emptied = () if self.is_deleted else _named_alone(self.partition, holders, self.given)
+            missing = set(() if isinstance(self.assigned, Absent) else self.assigned) - holders
+            return emptied, tuple(sorted(missing - {one.broker_id for one in emptied}))
+        emptied, elsewhere = _directories_of(self.partition, self.current, holders, self.given, self.facts)
+        return tuple(map(self._with_what_is_left, emptied)), elsewhere
+
+    def _with_what_is_left(self, emptied: EmptiedReplica) -> EmptiedReplica:
+        """Name the directory that its broker holds in place of a live one."""
+        left = [v.replica.state for v in self.future if v.replica.broker_id == emptied.broker_id]
+        left += [one.state for one in self.set_aside if one.broker_id == emptied.broker_id]
+        if not left or emptied.is_certain:
+            return emptied
+        return replace(emptied, reason=f"it holds a {left[0]} directory of it alone")
 
     def _electable(self) -> frozenset[int] | Absent:
         if self.is_quorum:
@@ -359,9 +432,18 @@ class _Session:
                 out.append(self._sole_holder(view, found, others))
         return tuple(out)
 
+    def _aside(self) -> list[LoadedLog]:
+        """Renamed directories of the topic as it is now: what a broker puts aside can be the last copy."""
+        return [
+            # The line of a checkpoint means the replica that bears the name.
+            load_log(replace(one, high_watermark=Absent.UNKNOWN, recovery_point=Absent.UNKNOWN))
+            for one in self.set_aside
+            if not self.is_deleted and isinstance(one.topic_id, str) and one.topic_id == self.topic_id
+        ]
+
     def _unassigned_holders(self, judge: CommitJudge) -> tuple[SoleHolder, ...]:
         out = []
-        for view in self.outside if self.live else ():
+        for view in (*self.outside, *self._aside()) if self.live else ():
             found = sole_runs(view, self.live, held_until=self.held_until, judge=judge, reader=self.reader)
             if found is not None:
                 out.append(self._sole_holder(view, found, self.live))
@@ -443,7 +525,11 @@ class _Session:
     def _held_by_leader_until(self, view: LoadedLog, leader: LoadedLog, divergence: Divergence | None) -> int:
         if divergence is None:
             return leader.log_end_offset
-        return divergence.offset if divergence.is_open else self.same_records_until(view, leader)
+        if divergence.is_open:
+            return divergence.offset
+        until = self.same_records_until(view, leader)
+        # What a leader's damage took it can't give back.
+        return min([until, *(lost.first for lost in lost_ranges(leader))])
 
     def _is_tail(self, view: LoadedLog, leader: LoadedLog) -> bool:
         """Whether a log continues where the leader's ends, in the same leader epoch, and the leader's copy may be the older one."""
@@ -500,16 +586,21 @@ class _Session:
             out.append(report)
         return out
 
-    def _what_if(self, judge: CommitJudge, leader: LeaderChoice) -> tuple[WhatIf, ...]:
-        if len(self.live) < 2:
+    def _what_if(
+        self, judge: CommitJudge, leader: LeaderChoice, emptied: Sequence[EmptiedReplica]
+    ) -> tuple[WhatIf, ...]:
+        empty = [load_log(_empty_replica(self.live[0].replica, one.broker_id)) for one in emptied if one.is_electable]
+        if len(self.live) + len(empty) < 2:
             return ()
         epoch = next_epoch([*self.live, *self.future], leader.leader_epoch)
         voters = self._voters()
-        return tuple(
+        choices = [
             self._if_led_by(candidate, judge, epoch)
-            for candidate in sorted(self.live, key=lambda v: _order(v.replica))
+            for candidate in self.live
             if not voters or candidate.replica.broker_id in voters
-        )
+        ]
+        choices += [replace(self._if_led_by(candidate, judge, epoch), is_emptied=True) for candidate in empty]
+        return tuple(sorted(choices, key=lambda choice: _order(choice.leader.replica)))
 
     def _voters(self) -> frozenset[int]:
         """Return the members of the metadata quorum that can lead it; empty where any replica can, or they are not known."""
@@ -520,6 +611,8 @@ class _Session:
         truncations: list[tuple[LoadedLog, ExpectedTruncation]] = []
         discarded: list[tuple[LoadedLog, int]] = []
         lost: list[tuple[LoadedLog, int]] = []
+        others: list[tuple[LoadedLog, int, int]] = []
+        truncated: list[tuple[LoadedLog, int, int]] = []
         kept = 0
         is_tail = True
         for view in self.live:
@@ -529,24 +622,98 @@ class _Session:
             first = max(self.held_until(view, candidate), view.content_start_offset)
             if report.truncation is not None:
                 truncations.append((view, report.truncation))
+                truncated.append((view, report.truncation.offset, first))
                 start = max(first, report.truncation.offset)
                 if start < view.log_end_offset:
                     discarded.append((view, start))
                     is_tail = is_tail and report.is_tail_of_a_copy
             if first < view.log_end_offset:
                 lost.append((view, first))
+            others.append((view, view.content_start_offset, first))
             kept += report.verdict is Verdict.SILENT_DIVERGENCE
         count = partial(distinct_counts, agree_until=self.same_records_until, judge=judge, reader=self.reader)
-        in_all = count(lost)
+        in_all = count(lost) + self._unreadable_on(candidate, others, judge)
         return WhatIf(
             leader=candidate,
             truncations=tuple(sorted(truncations, key=lambda item: _order(item[0].replica))),
-            discarded=count(discarded),
+            discarded=count(discarded) + self._unreadable_on(candidate, truncated, judge),
             lost_certain=in_all.certain,
             lost_possible=in_all.possible,
             kept_divergent=kept,
             is_tail_of_a_copy=bool(discarded) and is_tail,
         )
+
+    def _unreadable_on(
+        self, candidate: LoadedLog, others: Sequence[tuple[LoadedLog, int, int]], judge: CommitJudge
+    ) -> CommittedCounts:
+        """Records in damaged ranges of a leader that another replica holds, each range by one of those that do.
+
+        Args:
+            candidate: the leader.
+            others: each with the offset to begin at, and that from which on its records are counted anyway.
+            judge: says what was committed.
+        """
+        total = CommittedCounts()
+        for lost in lost_ranges(candidate):
+            for view, begin, counted_from in others:
+                last = min(lost.last, counted_from - 1, view.log_end_offset - 1)
+                start = max(lost.first, begin)
+                if start <= last and damage_at(start, view) is None:
+                    runs = judge.runs(view, OffsetRange(start, last))
+                    total += CommittedCounts.of(count_runs(runs, view, self.reader))
+                    break
+        return total
+
+    def _odd_ones(self, reports: Sequence[ReplicaReport]) -> tuple[OddOne, ...]:
+        """The replicas that are wrong where others differ for good: by their checksums, else by the majority of those given."""
+        parted = [
+            r.divergence.offset for r in reports if r.verdict is Verdict.SILENT_DIVERGENCE and r.divergence is not None
+        ]
+        if not parted:
+            return ()
+        offset = min(parted)
+        holders = [v for v in self.live if v.content_start_offset <= offset < v.log_end_offset]
+        damaged = [(v, lost) for v in holders if (lost := damage_at(offset, v)) is not None]
+        if damaged:
+            return tuple(
+                OddOne(view=v, reason=f"its log can't give offsets {lost.first} to {lost.last}") for v, lost in damaged
+            )
+        groups: list[list[LoadedLog]] = []
+        for view in holders:
+            group = next((g for g in groups if self.agree_until(g[0], view) > offset), None)
+            if group is None:
+                groups.append([view])
+            else:
+                group.append(view)
+        groups.sort(key=len, reverse=True)
+        if len(groups) < 2 or len(groups[0]) * 2 <= len(holders):
+            return ()
+        return tuple(
+            OddOne(view=view, reason=f"{len(groups[0])} of the {len(holders)} replicas given hold the same there")
+            for group in groups[1:]
+            for view in group
+        )
+
+
+def _empty_replica(like: Replica, broker_id: int) -> Replica:
+    """The replica that a broker makes at its start where it holds no directory of a partition."""
+    return replace(
+        like,
+        broker_id=broker_id,
+        path="",
+        log_dir="",
+        segments=(),
+        lineage=Lineage(log_start_offset=0, log_end_offset=0),
+        checkpoint_epochs=Absent.NOT_WRITTEN,
+        high_watermark=Absent.NOT_WRITTEN,
+        recovery_point=Absent.NOT_WRITTEN,
+        log_start=Absent.NOT_WRITTEN,
+        cleaner_point=Absent.NOT_WRITTEN,
+        producer_snapshots=(),
+        orphan_indexes=(),
+        deleted_segments=(),
+        damage={},
+    )
 
 
 def _order(replica: Replica) -> tuple[int, str]:

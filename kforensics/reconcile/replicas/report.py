@@ -9,6 +9,7 @@ from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.divergence import Divergence
 from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.replicas.directories import EmptiedReplica
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.holders import SoleHolder
@@ -71,10 +72,21 @@ class WhatIf:
     is_tail_of_a_copy: bool = False
     """It lacks only the end of what others hold, and may have been copied earlier while it ran, or have lost power."""
 
+    is_emptied: bool = False
+    """It is a broker that holds no directory of the partition and can be elected all the same: it leads with an empty log."""
+
     @property
     def rank(self) -> tuple[int, int, int]:
         """Least loss first: certainly committed records, possibly committed ones, replicas that stay divergent."""
         return (self.lost_certain, self.lost_possible, self.kept_divergent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OddOne:
+    """The replica whose content is not that of the others, where damage or a majority shows which it is."""
+
+    view: LoadedLog
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +112,11 @@ class PartitionReport:
     sole_holders: tuple[SoleHolder, ...] = ()
     """Replicas that hold the end of their log alone among those given."""
     unassigned_holders: tuple[SoleHolder, ...] = ()
-    """Directories outside of the assignment that hold records which no replica holds."""
+    """Directories outside of the assignment, stray and deleted ones among them, that hold records which no replica holds."""
+    unassigned_counts: CommittedCounts | None = None
+    """The distinct records that only such directories hold."""
+    odd_ones: tuple[OddOne, ...] = ()
+    """Of replicas that differ for good, those that are wrong by damage of their own or by what the others hold; empty where nothing shows it."""
     emptied: tuple[EmptiedReplica, ...] = ()
     """Assigned brokers that are given and hold no directory of the partition."""
     is_deleted: bool = False
@@ -110,3 +126,17 @@ class PartitionReport:
     is_quorum: bool = False
     is_stopped: bool = False
     """It was said that no broker ran when the directories were copied."""
+    account: LeadershipAccount | None = None
+    """Who led, and how each leader came to lead; none of the metadata log."""
+
+    def owner_of(self, view: LoadedLog) -> str:
+        """The owner of a replica in words: members of the metadata quorum are controllers."""
+        return view.replica.owner.replace("broker", "controller") if self.is_voter(view) else view.replica.owner
+
+    def is_voter(self, view: LoadedLog) -> bool:
+        """Whether a replica belongs to a member of the metadata quorum, or to one that may be."""
+        return self.is_quorum and (isinstance(self.assigned, Absent) or view.replica.broker_id in self.assigned)
+
+    def is_observer(self, view: LoadedLog) -> bool:
+        """Whether a replica is a copy of the metadata log that has no part in what is committed."""
+        return self.is_quorum and not self.is_voter(view)

@@ -2,7 +2,7 @@
 
 from kforensics.commands.explain import Explanation
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
+from kforensics.units import METADATA_TOPICS
 from kforensics.words import counted
 
 

@@ -11,18 +11,19 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kforensics import __version__
 from kforensics.commands.result import Result
-from kforensics.commands.sealing.report import CheckedSeal
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import Citation, Problem
-from kforensics.evidence.seal.state import Change
 from kforensics.render.json.answer import plain_answer
 from kforensics.units import EpochEntry
+
+if TYPE_CHECKING:
+    from kforensics.commands.sealing.report import CheckedSeal
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ def document(result: Result[Any], body: DocumentBody) -> Iterator[str]:
     found = result.conclusion
     tail = {
         **body.after(),
-        **({} if found.answer is None else {"answer": plain_answer(found.answer)}),
+        "answer": plain_answer(found.answer),
         "findings": found.findings,
         "problems": found.problems,
         "exit_code": result.exit_code,
@@ -74,8 +75,10 @@ def typed_lines(*kinds: tuple[str, Iterable[Any]]) -> Iterator[str]:
             yield json_line({"type": kind, **to_plain(value)})
 
 
-def plain_seal(seal: CheckedSeal) -> Mapping[str, Any]:
+def plain_seal(seal: "CheckedSeal") -> Mapping[str, Any]:
     """The seal as the document of a report shows it."""
+    from kforensics.evidence.seal.state import Change  # noqa: PLC0415 - few reports name a seal
+
     return {
         "manifest_sha256": seal.manifest_sha256,
         "tool_version": seal.tool_version,

@@ -6,7 +6,6 @@ from typing import Any
 from rich.text import Text
 
 from kforensics.commands.result import Result
-from kforensics.errors import UsageError
 from kforensics.findings.answers.model import CALM, STATES, Answer
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import Style, wrapped
@@ -61,11 +60,5 @@ def brief_lines(answer: Answer) -> list[str]:
 
 
 def write_brief(result: Result[Any], _view: View) -> Iterator[str]:
-    """The answer of a result for a chat.
-
-    Raises:
-        UsageError: the command gives no answer.
-    """
-    if result.answer is None:
-        raise UsageError(f"{result.command} gives no answer that could be shortened")
+    """The answer of a result for a chat."""
     return (f"{line}\n" for line in brief_lines(result.answer))

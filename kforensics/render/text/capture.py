@@ -8,7 +8,7 @@ from kforensics.commands.capture import CaptureReport, WrittenCapture
 from kforensics.commands.result import Result
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted
 
@@ -29,7 +29,25 @@ def _lines(result: Result[CaptureReport], view: View) -> Iterator[Text | str]:
             f"{counted(one.files, 'file')} byte for byte.",
             width=width,
         )
-        yield from wrapped("No key, value or header of a record of a topic of yours is in it.", width=width)
+        if one.blanked_records:
+            yield from wrapped(
+                f"{counted(one.blanked_records, 'record or line', 'records or lines')} could not be written again without names, and "
+                f"{'was' if one.blanked_records == 1 else 'were'} left out; the manifest says which kinds.",
+                width=width,
+            )
+        if one.reused_segments:
+            yield from wrapped(
+                f"{counted(one.reused_segments, 'segment')} of {byte_count(one.reused_bytes)} did not change since the earlier capture and "
+                f"{'was' if one.reused_segments == 1 else 'were'} not read again.",
+                width=width,
+            )
+        if one.record_bytes:
+            yield from wrapped(
+                f"It holds {byte_count(one.record_bytes)} of batches with the records of users: it is as private as the log directories.",
+                width=width,
+            )
+        else:
+            yield from wrapped("No key, value or header of a record of a topic of yours is in it.", width=width)
         if verbose:
             for path in one.changed:
                 yield from wrapped(
@@ -44,12 +62,4 @@ def _lines(result: Result[CaptureReport], view: View) -> Iterator[Text | str]:
             width=width,
         )
     if verbose:
-        for problem in result.problems:
-            where = result.inputs[problem.input].path if problem.input < len(result.inputs) else ""
-            path = "" if problem.path == "." else f"/{problem.path}"
-            yield from wrapped(
-                f"not read: {escape_text(where + path)}: {escape_text(problem.message)}",
-                width=width,
-                indent=INDENT * 2,
-                first=INDENT,
-            )
+        yield from problem_lines(result.problems, result.inputs, width)

@@ -20,7 +20,7 @@ from kforensics.reconcile.logs.predicted_load import (
 )
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, Style, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted
 
@@ -69,9 +69,7 @@ def _lines(result: Result[Prediction], view: View) -> Iterator[Text | str]:
         if quiet:
             yield Text(f"{INDENT}{counted(quiet, 'log')} loaded as they are", style=Style.QUIET)
     yield from _ways_out(result, width=width, verbose=verbose)
-    for problem in result.problems:
-        place = f"{result.inputs[problem.input].path}/{problem.path}"
-        yield from wrapped(f"could not be read: {escape_text(place)}: {escape_text(problem.message)}", width=width)
+    yield from problem_lines(result.problems, result.inputs, width)
 
 
 def _ways_out(result: Result[Prediction], *, width: int, verbose: bool) -> Iterator[Text | str]:
@@ -108,7 +106,7 @@ def _change(change: VirtualChange) -> str:
 
 def _comes_to(way: WayOut) -> str:
     if isinstance(way.result, Absent):
-        return f"can't be told: {escape_text(way.reason)}"
+        return f"unknown: {escape_text(way.reason)}"
     parts = [RESULTS[way.result.value] + ("" if isinstance(way.exception, Absent) else f" ({way.exception})")]
     if way.start_count > 1:
         parts.append(f"after {way.start_count} starts")
@@ -172,7 +170,7 @@ def _told(log: PredictedLog) -> str:
     if log.outcome == "fails":
         return f"{log.exception}: {escape_text(log.message)}"
     if log.outcome == "unknown" or not isinstance(log.after, LogState):
-        return f"can't be told: {escape_text(log.message)}"
+        return f"unknown: {escape_text(log.message)}"
     before, after = log.before, log.after
     parts = [f"log end {after.log_end_offset}"]
     if before.log_end_offset != after.log_end_offset and not isinstance(before.log_end_offset, Absent):
@@ -200,7 +198,7 @@ def _metadata_lines(
             continue
         words = ""
         if one.unknown:
-            words = f"can't be told: {escape_text(one.unknown)}"
+            words = f"unknown: {escape_text(one.unknown)}"
         elif not isinstance(one.snapshot_end, Absent):
             words = f"dropped for the snapshot that ends at offset {one.snapshot_end}"
         elif one.lost.records:

@@ -25,11 +25,6 @@ class Style:
     PLAIN = ""
 
 
-def render_screen(lines: Iterable[Text | str], *, colour: bool = False) -> str:
-    """The lines as one string, with terminal colours or without any escape; no line is wrapped here."""
-    return "".join(screen_pieces(lines, colour=colour))
-
-
 def screen_pieces(lines: Iterable[Text | str], *, colour: bool = False) -> Iterator[str]:
     """The same line by line; what is a string already takes no detour."""
     target = io.StringIO()

@@ -1,16 +1,19 @@
 """The frame of every screen: the seal where it does not hold, the answer, what the command shows, the seal."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from kforensics.commands.result import Result
-from kforensics.commands.sealing.report import CheckedSeal, seal_sentence
+from kforensics.evidence.model import Input, Problem
 from kforensics.render.escape import escape_text
 from kforensics.render.text.answer import MOST_LINES, answer_lines
-from kforensics.render.text.screen import Style, screen_pieces, wrapped
+from kforensics.render.text.screen import INDENT, Style, screen_pieces, wrapped
 from kforensics.render.view import View
+
+if TYPE_CHECKING:
+    from kforensics.commands.sealing.report import CheckedSeal
 
 _ALL = 1 << 30
 
@@ -26,6 +29,13 @@ def whole_screen(result: Result[Any], view: View, lines: Iterable[Text | str]) -
     return screen_pieces(_framed(result, view, lines), colour=view.colour)
 
 
+def problem_lines(problems: Iterable[Problem], inputs: Sequence[Input], width: int) -> Iterator[Text]:
+    """The lines that name what could not be read, and why."""
+    for one in problems:
+        words = f"not read: {escape_text(one.place(inputs))}: {escape_text(one.message)}"
+        yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
+
+
 def _framed(result: Result[Any], view: View, lines: Iterable[Text | str]) -> Iterator[Text | str]:
     seal, answer = result.seal, result.answer
     if seal is not None and not seal.holds:
@@ -34,15 +44,16 @@ def _framed(result: Result[Any], view: View, lines: Iterable[Text | str]) -> Ite
             "and this report rests on them as they are now."
         )
         yield from wrapped(words, width=view.width, style=Style.ANSWER_BAD)
-    if answer is not None:
-        most = _ALL if view.verbose else MOST_LINES
-        yield from answer_lines(answer, command=result.command, width=view.width, most=most)
+    most = _ALL if view.verbose else MOST_LINES
+    yield from answer_lines(answer, command=result.command, width=view.width, most=most)
     yield from lines
     if seal is not None:
         yield Text()
         yield from _seal_lines(seal, view.width)
 
 
-def _seal_lines(seal: CheckedSeal, width: int) -> Iterator[Text]:
+def _seal_lines(seal: "CheckedSeal", width: int) -> Iterator[Text]:
+    from kforensics.commands.sealing.report import seal_sentence  # noqa: PLC0415 - few reports name a seal
+
     style = Style.QUIET if seal.holds else Style.ANSWER_BAD
     yield from wrapped(escape_text(seal_sentence(seal)), width=width, style=style)

@@ -10,7 +10,6 @@ from kforensics.cli.app import run
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT, find_places
 from kforensics.evidence.replica.collect import collect_replica
-from kforensics.evidence.replica.copied import Stop, copy_moments
 from kforensics.evidence.replica.unaccounted import Sign, find_unaccounted, unaccounted_offsets
 
 SEGMENTS = [(0, 20, "0.log"), (20, 40, "20.log"), (40, 60, "40.log")]
@@ -68,6 +67,17 @@ def test_no_recorded_log_has_unaccounted_offsets(broker):
     assert {} == {name: one for name, replica in replicas(broker).items() if (one := unaccounted_offsets(replica))}
 
 
+def test_the_last_segment_deleted_with_all_that_belongs_to_it_is_damage(broker, capsys):
+    for path in (broker / "orders-ok-0").glob(f"{120:020d}.*"):
+        path.unlink()
+
+    for arguments in (["verify", str(broker)], ["diff", str(broker)]):
+        run([*arguments, "--format", "json"])
+        document = json.loads(capsys.readouterr().out)
+        gone = [one for one in document["findings"] if one["code"] == "KF116"]
+        assert [{"first": 120, "last": 139}] == [one["offsets"] for one in gone], arguments
+
+
 def test_a_segment_that_was_deleted_by_hand_is_damage_for_verify_diff_and_ls(broker, incident, capsys):
     (broker / "orders-ok-0" / f"{20:020d}.log").unlink()
     other = incident("benign-rolling-restart-4.x") / "snapshots" / "99-final" / "broker-2"
@@ -108,20 +118,71 @@ def test_a_copy_that_left_all_logs_out_is_one_line(broker, capsys):
         assert not [one for one in document["findings"] if one["code"] == "KF116"]
 
 
-def test_a_clean_stop_and_a_copy_of_a_running_broker_are_told_apart(broker):
-    (stopped,) = copy_moments(replicas(broker).values())
-    assert (Stop.CLEAN, ()) == (stopped.stop, stopped.unsettled)
+def test_an_emptied_log_is_damage_though_a_producer_snapshot_names_its_end(broker, capsys):
+    assert (broker / "orders-ok-0" / f"{140:020d}.snapshot").exists()
+    for path in (broker / "orders-ok-0").glob("*.log"):
+        os.truncate(path, 0)
 
-    (broker / ".kafka_cleanshutdown").unlink()
-    for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
-        path = broker / name
-        path.write_text(path.read_text().replace("orders-ok 0 140", "orders-ok 0 142"))
-    (running,) = copy_moments(replicas(broker).values())
-    assert Stop.NOT_SHOWN is running.stop
-    assert {("orders-ok-0", 2)} == {(str(one.topic_partition), one.count) for one in running.unsettled}
-    assert running.may_be_copied_while_running
+    for name in ("verify", "ls"):
+        assert 1 == run([name, str(broker), "--format", "json"])
+        document = json.loads(capsys.readouterr().out)
+        gone = [one for one in document["findings"] if one["code"] == "KF116"]
+        assert 139 == max(one["offsets"]["last"] for one in gone), name
+    # A truncation inside the only batch behind a segment's base keeps its target as log end: one batch, not all of them.
+    assert [] == found([(0, 60, "0.log")], reach=65, explained={65}, longest_batch=5)
+    assert [(60, 65, Sign.ABOVE_END)] == found([(0, 60, "0.log")], reach=66, explained={66}, longest_batch=5)
+    assert [(0, 64, Sign.ABOVE_END)] == found([(0, 0, "0.log")], reach=65, explained={65}, longest_batch=0)
 
-    for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
-        os.utime(broker / name, (1, 1))
-    (lost,) = copy_moments(replicas(broker).values())
-    assert not lost.may_be_copied_while_running  # written before the log's last change
+
+def test_a_partition_that_checkpoints_name_and_that_has_no_directory_is_damage(broker, incident, capsys):
+    shutil.rmtree(broker / "orders-ok-0")
+    others = [str(incident("benign-rolling-restart-4.x") / "snapshots" / "99-final" / f"broker-{at}") for at in (2, 3)]
+
+    for arguments in (["verify", str(broker)], ["ls", str(broker)], ["diff", str(broker), *others]):
+        code = run([*arguments, "--format", "json"])
+        document = json.loads(capsys.readouterr().out)
+        (gone,) = [one for one in document["findings"] if one["code"] == "KF116"]
+        assert 1 == code or document["answer"]["state"] == "unknown", arguments
+        assert "orders-ok-0" in gone["statement"]
+        assert "checkpoint" in gone["citations"][0]["path"]
+        assert 1 == len(gone["citations"])
+    assert (
+        "STARTING BROKER 1 FIRST DESTROYS 1 PARTITION: its checkpoints name it up to offset 140 and it holds no directory of it and it can be elected."
+        == document["answer"]["headline"]
+    )
+
+
+def test_a_partition_that_was_moved_away_or_deleted_is_not_missing(broker, capsys):
+    text = (broker / "replication-offset-checkpoint").read_text().splitlines()
+    lines = [*text[2:], "deleted-long-ago 0 17"]
+    (broker / "replication-offset-checkpoint").write_text("\n".join([text[0], str(len(lines)), *lines, ""]))
+
+    for name in ("verify", "ls"):
+        assert 0 == run([name, str(broker), "--format", "json"]), name
+        assert not [one for one in json.loads(capsys.readouterr().out)["findings"] if one["code"] == "KF116"]
+    # Where no metadata log explains it, it is a question.
+    shutil.rmtree(broker / "__cluster_metadata-0")
+    assert 1 == run(["verify", str(broker), "--format", "json"])
+    assert "deleted-long-ago-0" in capsys.readouterr().out
+
+
+def test_a_renamed_directory_or_one_on_another_disk_is_not_missing(broker, tmp_path):
+    (broker / "orders-ok-0").rename(broker / "orders-ok-0.0123456789abcdef0123456789abcdef-delete")
+    assert () == find_places(find_inputs([broker])).lost
+
+    other = tmp_path / "disk-2"
+    other.mkdir()
+    shutil.copy(broker / "meta.properties", other)
+    (broker / "orders-ok-0.0123456789abcdef0123456789abcdef-delete").rename(other / "orders-ok-0")
+    assert () == find_places(find_inputs([broker, other])).lost
+    assert ["orders-ok-0"] == [str(one.topic_partition) for one in find_places(find_inputs([broker])).lost]
+
+
+def test_a_copy_of_a_few_partitions_is_not_called_a_loss(broker):
+    for path in broker.iterdir():
+        if path.is_dir() and path.name not in {"orders-ok-0", "__cluster_metadata-0"}:
+            shutil.rmtree(path)
+    places = find_places(find_inputs([broker]))
+
+    assert () == places.lost
+    assert ["the copy left them out, or they are lost"] == [one.message.rpartition(": ")[2] for one in places.problems]

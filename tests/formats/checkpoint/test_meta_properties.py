@@ -23,7 +23,7 @@ def test_version_1_of_a_formatted_directory():
     data = f"#\n#Sat Nov 21 06:27:44 UTC 2026\nnode.id=100\ndirectory.id={DIRECTORY}\nversion=1\ncluster.id={CLUSTER}\n".encode()
     parsed = parse_meta_properties(data)
     assert (parsed.version, parsed.node_id, parsed.cluster_id, parsed.directory_id) == (1, 100, CLUSTER, DIRECTORY)
-    assert parsed.line_of("node.id") == 3
+    assert [3] == [one.line for one in parsed.entries if one.key == "node.id"]
     assert parsed.damage == ()
 
 

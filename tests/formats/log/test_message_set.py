@@ -1,4 +1,5 @@
 import contextlib
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -12,9 +13,9 @@ from kforensics.formats.log.message_set import (
     encode_message_set,
     iter_message_records,
     parse_message,
-    parse_message_set,
     summarize_wrapper,
 )
+from kforensics.formats.log.records import Record
 from kforensics.formats.primitives.compression import Codec, compress
 from tests.formats.segments import walked
 
@@ -34,17 +35,20 @@ def messages(draw: st.DrawFn) -> tuple[Message, ...]:
     return tuple(found)
 
 
-def plain(found: tuple[Message, ...]) -> list[Message]:
-    return [message._replace(crc=0) for message in found]
+def values(found: Iterable[Message | Record]) -> list[tuple[object, ...]]:
+    return [(one.offset, one.magic, one.timestamp_ms, one.key, one.value) for one in found]
+
+
+def read(data: bytes) -> list[Record]:
+    return list(iter_message_records(data, 0))
 
 
 @given(messages(), st.sampled_from([Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4]))
 def test_round_trip(given_messages, codec):
     data = encode_message_set(given_messages, codec=codec)
     if codec:
-        parsed = parse_message_set(data)
-        assert list(given_messages) == plain(parsed.messages)
-        assert given_messages[-1].offset == parsed.wrapper.offset
+        assert values(given_messages) == values(read(data))
+        assert given_messages[-1].offset == parse_message(data)[0].offset
         assert (given_messages[0].offset, len(given_messages)) == summarize_wrapper(data)
 
     found = walked(data)
@@ -61,22 +65,22 @@ def test_a_message_is_itself(given_messages):
     message, end = parse_message(data)
 
     assert (given_messages[0], len(data)) == (message._replace(crc=0), end)
-    assert [given_messages[0].offset] == [record.offset for record in iter_message_records(data, 0)]
+    assert [given_messages[0].offset] == [record.offset for record in read(data)]
 
 
 def test_inner_offsets_of_magic_1_are_relative_to_the_last():
     inner = b"".join(encode_message(Message(offset, 1, 0, 5, b"k", b"v")) for offset in (3, 4, 9))
     data = encode_message(Message(1009, 1, Codec.GZIP, 5, None, compress(Codec.GZIP, inner)))
 
-    assert [1003, 1004, 1009] == [message.offset for message in parse_message_set(data).messages]
+    assert [1003, 1004, 1009] == [message.offset for message in read(data)]
 
 
 def test_log_append_time_of_the_wrapper_is_that_of_its_messages():
     given_messages = [Message(offset, 1, 0, 5, None, b"v") for offset in range(3)]
     data = encode_message_set(given_messages, codec=Codec.SNAPPY, log_append_ms=777)
 
-    assert parse_message_set(data).wrapper.attributes & TIMESTAMP_TYPE_BIT
-    assert [777] * 3 == [record.timestamp_ms for record in iter_message_records(data, 0)]
+    assert parse_message(data)[0].attributes & TIMESTAMP_TYPE_BIT
+    assert [777] * 3 == [record.timestamp_ms for record in read(data)]
 
 
 def wrapper_of(inner: bytes, magic: int = 1, offset: int = 5) -> bytes:
@@ -89,24 +93,24 @@ def test_wrappers_in_wrappers_are_refused_at_the_first_level():
         data = wrapper_of(data)
 
     with pytest.raises(FormatError, match="plain message"):
-        parse_message_set(data)
+        read(data)
     assert ["record"] == [damage.kind for damage in walked(data).damage]
 
 
 def test_damage_in_a_wrapper_is_reported():
     sound = encode_message(Message(0, 1, 0, 1, b"key", b"value"))
     with pytest.raises(BadChecksum):
-        parse_message_set(wrapper_of(sound[:-1] + b"!"))
+        read(wrapper_of(sound[:-1] + b"!"))
     with pytest.raises(FormatError, match="magic 1"):
-        parse_message_set(wrapper_of(encode_message(Message(0, 0, 0, -1, b"key", b"value"))))
+        read(wrapper_of(encode_message(Message(0, 0, 0, -1, b"key", b"value"))))
     with pytest.raises(FormatError, match="above 0"):
-        parse_message_set(wrapper_of(sound + sound))
+        read(wrapper_of(sound + sound))
     with pytest.raises(FormatError, match="at least one"):
-        parse_message_set(wrapper_of(b""))
+        read(wrapper_of(b""))
     with pytest.raises(FormatError, match="wrapper's offset 7"):
-        parse_message_set(wrapper_of(encode_message(Message(5, 0, 0, -1, None, None)), magic=0, offset=7))
+        read(wrapper_of(encode_message(Message(5, 0, 0, -1, None, None)), magic=0, offset=7))
     with pytest.raises(FormatError, match="null"):
-        parse_message_set(encode_message(Message(0, 1, Codec.GZIP, 1, None, None)))
+        read(encode_message(Message(0, 1, Codec.GZIP, 1, None, None)))
 
 
 @pytest.mark.parametrize(
@@ -130,4 +134,4 @@ def test_lengths_are_claims(place, value, expected):
 @given(st.binary(max_size=80))
 def test_any_bytes_are_a_message_or_an_error(data):
     with contextlib.suppress(FormatError):
-        parse_message_set(data)
+        read(data)

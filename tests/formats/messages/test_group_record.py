@@ -3,9 +3,9 @@
 import pytest
 
 from kforensics.formats.messages.consumer import parse_assignment, parse_subscription
-from kforensics.formats.messages.frame import encode_coordinator_record
 from kforensics.formats.messages.group import GROUP_TABLES, parse_group_record
 from kforensics.formats.messages.schema import Decoded, Undecoded
+from tests.builders.messages import encode_coordinator_record
 
 MEMBER_KEY = b"\x00\x05\x00\x07etl-848\x00\x16mpOLOMDpT7uDIpP1onTguw"
 MEMBER_VALUE = b"\x00\x00\x00\x00\x08rdkafka\x0b/127.0.0.1\x02\x0bcodec-zstd\x01\x00\x04\x93\xe0\x00\x01\x00\x01\x00"

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kforensics.damage import Damage
-from kforensics.formats.messages.remote_log import REMOTE_LOG_TABLES, encode_remote_log_record, parse_remote_log_record
+from kforensics.formats.messages.frame import encode_framed
+from kforensics.formats.messages.remote_log import REMOTE_LOG_TABLES, parse_remote_log_record
 from kforensics.formats.messages.schema import Decoded, Undecoded
 from kforensics.formats.segment.walk import MemoryBytes, iter_records
 
@@ -21,7 +22,7 @@ def test_recorded_segments(incident: Callable[[str], Path]) -> None:
         message = parse_remote_log_record(record.value)
         assert isinstance(message, Decoded)
         assert message.api_key is not None
-        assert record.value == encode_remote_log_record(message.api_key, message.version, message.fields)
+        assert record.value == encode_framed(REMOTE_LOG_TABLES[message.api_key], message.version, message.fields)
         names[message.name] += 1
 
     assert names == {"RemoteLogSegmentMetadataRecord": 14, "RemoteLogSegmentMetadataUpdateRecord": 14}
@@ -29,7 +30,7 @@ def test_recorded_segments(incident: Callable[[str], Path]) -> None:
 
 @pytest.mark.parametrize("api_key", REMOTE_LOG_TABLES)
 def test_every_type(api_key: int) -> None:
-    message = parse_remote_log_record(encode_remote_log_record(api_key, 0, {}))
+    message = parse_remote_log_record(encode_framed(REMOTE_LOG_TABLES[api_key], 0, {}))
 
     assert isinstance(message, Decoded)
     assert (REMOTE_LOG_TABLES[api_key].name, 0) == (message.name, message.trailing)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kforensics.formats.messages.frame import encode_coordinator_record
 from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.messages.share import SHARE_TABLES, parse_share_record
+from tests.builders.messages import encode_coordinator_record
 
 
 @pytest.mark.parametrize(("record_type", "name"), [(0, "ShareSnapshot"), (1, "ShareUpdate")])

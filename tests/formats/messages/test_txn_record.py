@@ -2,9 +2,9 @@
 
 import pytest
 
-from kforensics.formats.messages.frame import encode_coordinator_record
 from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.messages.txn import TRANSACTION_STATUS, TXN_TABLES, parse_txn_record
+from tests.builders.messages import encode_coordinator_record
 
 
 @pytest.mark.parametrize("version", [0, 1])

@@ -47,7 +47,6 @@ def test_the_three_readers_agree_on_every_recorded_batch(incident):
 
 def test_fields_have_places():
     assert 17 == BATCH_HEADER.position_of("crc")
-    assert 4 == BATCH_HEADER.length_of("crc")
     assert 57 == BATCH_HEADER.position_of("record_count")
 
 

@@ -14,9 +14,10 @@ from kforensics.formats.log.batch_table import (
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
-from kforensics.formats.log.message_set import parse_message, parse_message_set
+from kforensics.formats.log.message_set import iter_message_records, parse_message
 from kforensics.formats.log.record_batch import sequence_of
 from kforensics.formats.log.records import Record
+from kforensics.formats.primitives.compression import decompress
 from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, walk_segment
 
 INCIDENTS = [
@@ -171,6 +172,18 @@ def record_fields(record: Record, data: bytes) -> Iterator[tuple[bytes, object]]
         yield b"baseOffset", record.batch_base_offset
         yield b"partitionLeaderEpoch", record.partition_leader_epoch
     else:
-        _, end = parse_message(data, record.batch_position)
-        messages = parse_message_set(data[record.batch_position : end]).messages
-        yield b"crc", next(message.crc for message in messages if message.offset == record.offset)
+        yield b"crc", crc_of_message(data, record)
+
+
+def crc_of_message(data: bytes, record: Record) -> int:
+    """The checksum of the message of a record, which may lie in a wrapper."""
+    wrapper, end = parse_message(data, record.batch_position)
+    whole = data[record.batch_position : end]
+    codec = wrapper.attributes & CODEC_MASK
+    inner = whole if not codec else decompress(codec, wrapper.value or b"")
+    position = 0
+    for one in iter_message_records(whole, 0):
+        message, position = parse_message(inner, position)
+        if one.offset == record.offset:
+            return message.crc
+    raise AssertionError(record)

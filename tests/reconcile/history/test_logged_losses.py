@@ -1,11 +1,13 @@
 import pytest
 
+from kforensics.evidence.model import CheckpointValue
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.logged_losses import find_logged_losses
 from kforensics.units import EpochEntry, OffsetRange
 from tests.builders.history import leadership, truncation
+from tests.builders.logs import HERE
 
 
 def runs(
@@ -90,3 +92,25 @@ def test_disks_speak_for_themselves():
 
 def test_a_line_with_absurd_offsets_takes_no_time():
     assert [(5, 99), (100, 2**62 - 1)] == offsets(runs(truncation(2**62, 5)))
+
+
+def with_high_watermark(value, **more):
+    return truncation(84, 70, high_watermark=CheckpointValue(value=value, citation=HERE), **more)
+
+
+def test_what_was_below_the_high_watermark_of_the_role_was_committed():
+    after = (EpochEntry(0, 0), EpochEntry(5, 70))
+
+    found = runs(with_high_watermark(80), leader_end=76, leader_epochs=after)
+
+    assert [(70, 75), (76, 79), (80, 83)] == offsets(found)
+    assert ["certain", "certain", "possible"] == [run.was_committed for run in found]
+    # Of offsets that hold other records now, a committed offset may speak of either.
+    assert ["possible", "certain", "possible"] == [run.committed for run in found]
+    assert "below high watermark 80" in found[0].reason
+
+
+def test_records_that_came_back_in_their_own_epoch_are_no_certain_loss():
+    found = runs(with_high_watermark(80), leader_epochs=(EpochEntry(0, 0), EpochEntry(4, 60)))
+
+    assert {"possible"} == {run.was_committed for run in found}

@@ -1,14 +1,14 @@
 from rich.text import Text
 
-from kforensics.render.text.screen import columns, render_screen, wrapped
+from kforensics.render.text.screen import columns, screen_pieces, wrapped
 from kforensics.words import byte_count, counted, listed
 
 
 def test_a_screen_has_no_escape_off_a_terminal():
     lines: list[Text | str] = [Text("DATA AT RISK", style="bold red"), "orders-0 [red]  ", Text("x" * 300)]
 
-    assert render_screen(lines) == "DATA AT RISK\norders-0 [red]\n" + "x" * 300 + "\n"
-    assert "\x1b[1;31mDATA AT RISK" in render_screen(lines, colour=True)
+    assert "".join(screen_pieces(lines)) == "DATA AT RISK\norders-0 [red]\n" + "x" * 300 + "\n"
+    assert "\x1b[1;31mDATA AT RISK" in "".join(screen_pieces(lines, colour=True))
 
 
 def test_wrapping_keeps_within_the_width_and_every_word():

@@ -1,0 +1,181 @@
+"""`kforensics salvage`: the records back, with a list of gaps."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kforensics.cli.command import Output, with_output
+from kforensics.cli.options import (
+    ClusterOption,
+    JobsOption,
+    KeepGoingOption,
+    LeaderOption,
+    PartitionsOption,
+    ReadRateOption,
+    StoppedOption,
+    TopicsOption,
+    apply_read_rate,
+    parse_offsets,
+    parse_times,
+)
+from kforensics.errors import UsageError
+
+
+class WhatOption(StrEnum):
+    """The records that are wanted."""
+
+    LOST = "lost"
+    AT_RISK = "at-risk"
+    ALL = "all"
+
+
+class FormOption(StrEnum):
+    """The form in which records are written."""
+
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    SEGMENTS = "segments"
+    KCAT = "kcat"
+    CONSOLE = "console"
+
+
+@with_output("salvage", has_out=False)
+def salvage(
+    output: Output,
+    *,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[PATH]...",
+            help="Data directories as they are now, parents of several, captures, and broker logs, in any mixture.",
+            show_default=False,
+            readable=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="OUT",
+            help="The directory for the records: new or empty, outside of every input. Its files can be read by you alone.",
+            show_default=False,
+        ),
+    ] = None,
+    what: Annotated[
+        WhatOption,
+        typer.Option(
+            "--what",
+            help="lost: what explain says is lost, whatever its certainty. at-risk: what diff says a truncation will discard, or one replica alone holds. "
+            "all: the best copy of each offset.",
+            case_sensitive=False,
+        ),
+    ] = WhatOption.LOST,
+    form: Annotated[
+        FormOption,
+        typer.Option(
+            "--form",
+            help="jsonl: one object a record, with a script that puts them back. parquet: the same for analysis. segments: a log that a broker loads, byte "
+            "for byte. kcat, console: text for these tools.",
+            case_sensitive=False,
+        ),
+    ] = FormOption.JSONL,
+    before: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--before",
+            metavar="PATH",
+            help="Data directories as they were at an earlier time; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    carve: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--carve",
+            metavar="IMAGE",
+            help="Look for batches in a disk image or block device, whatever its file system says; repeatable. PATHs give logs their names, and what they hold is left out.",
+            show_default=False,
+        ),
+    ] = None,
+    topic: TopicsOption = None,
+    partition: PartitionsOption = None,
+    offsets: Annotated[
+        str | None,
+        typer.Option("--offsets", metavar="A..B", help="Only these offsets, both ends included.", show_default=False),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            "--time",
+            metavar="A..B",
+            help="Only records of these timestamps, from A on and before B: ISO 8601, UTC where it names no zone, or milliseconds.",
+            show_default=False,
+        ),
+    ] = None,
+    leader: LeaderOption = None,
+    with_aborted: Annotated[
+        bool,
+        typer.Option("--with-aborted", help="Also records of aborted transactions, which consumers were never given."),
+    ] = False,
+    topic_id: Annotated[
+        str | None,
+        typer.Option(
+            "--topic-id",
+            metavar="ID",
+            help="With --form segments: the id of the topic in the cluster that is to load them; without it the one that the directories have.",
+            show_default=False,
+        ),
+    ] = None,
+    from_zero: Annotated[
+        bool, typer.Option("--from-zero", help="With --form segments: let each log begin at offset 0.")
+    ] = False,
+    stopped: StoppedOption = False,
+    cluster: ClusterOption = None,
+    keep_going: KeepGoingOption = False,
+    read_rate: ReadRateOption = None,
+    jobs: JobsOption = None,
+) -> None:
+    """Get records back: the best copy of what is lost, at risk, or of everything, with a list of gaps.
+
+    Reads live replicas, .deleted and .swap files, -delete, -stray and -future directories, earlier snapshots, and sound batches behind damage; writes only to
+    OUT, never below an input, and connects to nothing. OUT/manifest.json says of every run of records where it was and what its SHA-256 is, and of every gap
+    why it is there; OUT/README how to put the records back. Exit code 1 means that there are gaps.
+    """
+    earlier = tuple(before or ())
+    if out is None:
+        raise UsageError("-o OUT is needed: the directory for the records")
+    given, images = tuple(paths or ()), tuple(carve or ())
+    if not given and not images:
+        raise UsageError("a PATH or --carve IMAGE is needed")
+    if images and (earlier or what is not WhatOption.LOST or leader is not None):
+        raise UsageError(
+            "--carve does not go with --what, --before or --leader: it writes what the images hold and the PATHs do not"
+        )
+    output.check([*given, *earlier, *images])
+    jobs = apply_read_rate(read_rate, jobs)
+    from kforensics.commands.salvage import SalvageRequest, run
+
+    request = SalvageRequest(
+        paths=given,
+        images=images,
+        out=out,
+        before=earlier,
+        what=what.value,
+        form=form.value,
+        topics=frozenset(topic or ()),
+        partitions=frozenset(partition or ()),
+        offsets=parse_offsets(offsets, "--offsets") if offsets is not None else None,
+        time_ms=parse_times(time, "--time") if time is not None else None,
+        leader=leader,
+        with_aborted=with_aborted,
+        topic_id=topic_id,
+        from_zero=from_zero,
+        cluster=cluster,
+        keep_going=keep_going,
+        is_stopped=stopped,
+        jobs=jobs,
+    )
+    output.finish(run(request))

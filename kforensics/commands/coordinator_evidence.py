@@ -1,0 +1,132 @@
+"""What `groups` and `transactions` start from: inputs and earlier snapshots, their partition directories, leaders and the brokers' version."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
+from kforensics.commands.snapshots import Evidence, gather_evidence
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError, EvidenceUnreadable
+from kforensics.evidence.discovery.inputs import Inputs, refuse
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
+from kforensics.evidence.discovery.server_settings import read_settings
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.log import newest_log
+from kforensics.formats.log_lines.event import LogEventKind
+from kforensics.protocol.versions import KafkaVersion
+from kforensics.source.capture import CapturePath
+from kforensics.units import METADATA_TOPICS, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorEvidence:
+    """The inputs of both commands."""
+
+    evidence: Evidence
+    places: Places
+    cluster: ClusterEvidence
+
+    @property
+    def inputs(self) -> Inputs:
+        """All inputs, earlier snapshots among them."""
+        return self.evidence.inputs
+
+    @property
+    def history(self) -> MetadataHistory | None:
+        """The newest metadata log."""
+        return newest_log(self.cluster.histories)
+
+    @property
+    def version(self) -> KafkaVersion | None:
+        """The oldest version that a broker is known to run."""
+        known = list(self.cluster.versions.by_broker.values())
+        if known:
+            return min(known)
+        return self.cluster.versions.at_least
+
+    def live(self, topic: str | None = None) -> dict[TopicPartition, tuple[PartitionPlace, ...]]:
+        """The replicas as they are now, of one topic or of all but the metadata's, by partition."""
+        found = {}
+        for partition, group in self.places.by_partition.items():
+            if partition.topic in METADATA_TOPICS or (topic is not None and partition.topic != topic):
+                continue
+            now = tuple(one for one in group if self.is_now(one) and one.directory_state == "live")
+            if now:
+                found[partition] = now
+        return found
+
+    def copies(self, partition: TopicPartition) -> tuple[PartitionPlace, ...]:
+        """Every directory of a partition: replicas, those that are moving or being deleted, and earlier snapshots."""
+        return self.places.by_partition.get(partition, ())
+
+    def is_now(self, place: PartitionPlace) -> bool:
+        """Whether a directory is as it is now, not of an earlier snapshot."""
+        return place.state.input not in self.evidence.ranks
+
+    def owner(self, place: PartitionPlace) -> str:
+        """Whose directory it is, in words."""
+        broker = place.state.broker_id
+        who = f"input {place.state.input + 1}" if isinstance(broker, Absent) else f"broker {broker}"
+        if not self.is_now(place):
+            return f"an earlier snapshot of {who}"
+        return (
+            f"the log of {who}" if place.directory_state == "live" else f"a directory of {who} that is no live replica"
+        )
+
+    def leader(self, partition: TopicPartition, *, newest_epoch: int) -> int | Absent:
+        """The broker that the newest record names as leader; unknown where logs hold a newer leader epoch than it.
+
+        Args:
+            partition: of which it is asked.
+            newest_epoch: the highest leader epoch in its replicas.
+        """
+        known = self.cluster.facts.leaderships(partition, Absent.UNKNOWN)
+        if not known or known[-1].leader_epoch < newest_epoch or not isinstance(known[-1].leader, int):
+            return Absent.UNKNOWN
+        return known[-1].leader
+
+    def settings(self, name: str) -> tuple[int, ...]:
+        """The values of a setting in the configuration files and in the broker logs among the inputs."""
+        printed = (
+            value
+            for file in self.cluster.log_files
+            for event in file.events
+            if event.kind is LogEventKind.CONFIGURATION and isinstance(value := event.fields.get(name), int)
+        )
+        return (*read_settings(self.inputs, name), *printed)
+
+
+def gather_coordinator_evidence(
+    paths: Sequence[Path], before: Sequence[Path], *, keep_going: bool, cluster: str | None, command: str, jobs: int
+) -> CoordinatorEvidence:
+    """Find the inputs.
+
+    Args:
+        paths: as they are now, with broker logs.
+        before: earlier snapshots.
+        keep_going: a path that can't be used is a problem beside the others.
+        cluster: its id, where only what is of one cluster is wanted.
+        command: who asks, for the error about captures.
+        jobs: processes.
+
+    Raises:
+        EvidenceError: a path can't be used, they are of several clusters, or one is a capture.
+        UsageError: no input is of the cluster that was asked for.
+    """
+    evidence = gather_evidence(paths, before, keep_going=keep_going, cluster=cluster)
+    _refuse_captures(evidence.inputs, command)
+    places = find_places(evidence.inputs)
+    gathered = gather_cluster_evidence(evidence.for_facts(), places, jobs=jobs, earlier=evidence.ranks.keys())
+    return CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered)
+
+
+def _refuse_captures(inputs: Inputs, command: str) -> None:
+    """Refuse captures: of the coordinators' logs they hold no more than the highest commits."""
+    errors: list[EvidenceError] = []
+    for one in inputs.found:
+        if isinstance(one.root, CapturePath):
+            capture, inner = one.root.place()
+            words = f"a capture does not hold the records that {command} reads: name {capture.where(inner)}"
+            errors.append(EvidenceUnreadable(one.described.path, words))
+    refuse(errors, named=len(inputs.found))

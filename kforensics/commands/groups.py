@@ -1,0 +1,452 @@
+"""Where consumer groups stand, how far behind, and who moved them: `__consumer_offsets` played in log order."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import merge
+from pathlib import Path
+
+from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
+from kforensics.commands.filters import not_there
+from kforensics.commands.processes import default_jobs
+from kforensics.commands.result import Conclusion, Result
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.evidence.coordinators.divergence import batch_outline, first_difference
+from kforensics.evidence.coordinators.group_log import (
+    CommitKey,
+    GroupEvent,
+    GroupLogReader,
+    Name,
+    outline,
+)
+from kforensics.evidence.coordinators.replica_log import list_log
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
+from kforensics.evidence.group_commits import OFFSETS_TOPIC
+from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.log_tail import read_log_tail
+from kforensics.findings.answers.groups import groups_answer
+from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
+from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention, infer_retention
+from kforensics.reconcile.groups.state import GroupState
+from kforensics.reconcile.groups.views import GroupPosition, GroupView
+from kforensics.reconcile.observed.facts import GroupCommit
+from kforensics.units import TopicPartition
+
+MOST_SETBACKS = 1_000
+"""Set-backs that are kept for the answer, the largest; more of them are only counted."""
+
+TOPIC_REMOVAL_MS = 5 * 60 * 1000
+"""How long after the deletion of a topic a coordinator may remove the offsets committed in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsRequest:
+    """The request to list the positions of groups."""
+
+    paths: tuple[Path, ...]
+    before: tuple[Path, ...] = ()
+    groups: frozenset[str] = frozenset()
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    at_ms: int | None = None
+    """Positions and lag as of this time."""
+    history: bool = False
+    """Every change of a position, too."""
+    expired: bool = False
+    """Only positions that expired, as history."""
+    cluster: str | None = None
+    keep_going: bool = False
+    jobs: int | None = None
+
+    def wants(self, key: CommitKey) -> bool:
+        """Whether a position was asked for."""
+        return (
+            (not self.groups or key.group in self.groups)
+            and (not self.topics or key.topic in self.topics)
+            and (not self.partitions or key.partition in self.partitions)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """The groups of the inputs."""
+
+    request: GroupsRequest
+    topic: CoordinatorTopic
+    groups: tuple[GroupView, ...]
+    setbacks: tuple[Change, ...]
+    """The largest first."""
+    setback_count: int
+    complete_since_ms: int | Absent
+    """From when on the history has every commit; unknown where a part of the topic is missing."""
+    skipped_records: int
+    changes: Callable[[], Iterator[Change]] = field(repr=False)
+    """Plays the logs again and gives every change that was asked for: those of a partition in its order, those of all about in order of time."""
+
+
+def run(request: GroupsRequest) -> Result[Groups]:
+    """Play the commits of all groups.
+
+    Args:
+        request: the paths, and whose positions are asked for.
+
+    Raises:
+        EvidenceError: a path can't be used, they are of several clusters, or one is a capture.
+        UsageError: nothing among the inputs has the name that was asked for.
+    """
+    given = gather_coordinator_evidence(
+        request.paths,
+        request.before,
+        keep_going=request.keep_going,
+        cluster=request.cluster,
+        command="groups",
+        jobs=request.jobs or default_jobs(),
+    )
+    logs = {tp.partition: _OffsetsLog(given, tp, places, request) for tp, places in given.live(OFFSETS_TOPIC).items()}
+    setbacks: list[Change] = []
+    count = 0
+    known: dict[Name, None] = {}
+    positions: dict[CommitKey, Position] = {}
+    states: dict[Name, tuple[GroupState | None, bool]] = {}
+    names: list[tuple[Name, int]] = []
+    unexplained: list[tuple[Name, int]] = []
+    for number, log in logs.items():
+        replay = log.replay()
+        for change in log.play(replay):
+            if change.set_back and request.wants(change.key):
+                count += 1
+                setbacks.append(change)
+                if len(setbacks) > 2 * MOST_SETBACKS:
+                    setbacks = _largest(setbacks)
+        unexplained += replay.unexplained
+        positions.update(replay.positions)
+        here = {key.group for key in replay.positions} | replay.groups.keys()
+        known.update(dict.fromkeys(here))
+        names += [(name, number) for name in here]
+        for name in here:
+            states[name] = (replay.groups.get(name), replay.known_from is not None)
+    for log in logs.values():
+        log.inferred_ms = infer_retention(unexplained)
+    topic = coordinator_topic(
+        OFFSETS_TOPIC,
+        logs,
+        history=given.history,
+        settings=given.settings("offsets.topic.num.partitions"),
+        names=names,
+    )
+    _check_names(request, known, positions, topic)
+    ends = _LogEnds(given, request.at_ms)
+    groups = _views(request, states, positions, ends)
+    problems = [*given.places.problems, *given.cluster.problems, *ends.problems]
+    problems += [problem for log in logs.values() for problem in log.problems]
+    skipped = sum(log.skipped for log in logs.values())
+    asked = [
+        log
+        for number, log in logs.items()
+        if not request.groups or any(topic.partition_of(one) in {number, Absent.UNKNOWN} for one in request.groups)
+    ]
+    body = Groups(
+        request=request,
+        topic=topic,
+        groups=groups,
+        setbacks=tuple(_largest(setbacks)),
+        setback_count=count,
+        complete_since_ms=_complete_since(asked, topic, request),
+        skipped_records=skipped,
+        changes=lambda: (
+            change
+            for change in merge(*(log.play(log.replay()) for log in logs.values()), key=lambda one: one.time_ms)
+            if request.wants(change.key) and (not request.expired or change.by == "expiry")
+        ),
+    )
+    answer = groups_answer(
+        groups,
+        body.setbacks,
+        setback_count=count,
+        topic=topic,
+        asked=request.groups,
+        unread=len(problems),
+        skipped=skipped,
+    )
+    return Result(
+        command="groups",
+        inputs=given.inputs.described,
+        body=body,
+        concluded=Conclusion(answer=answer, problems=tuple(problems)),
+    )
+
+
+def positions_now(given: CoordinatorEvidence) -> dict[CommitKey, Position]:
+    """The positions of all groups at the end of the logs.
+
+    Args:
+        given: the inputs.
+    """
+    found: dict[CommitKey, Position] = {}
+    for partition, places in given.live(OFFSETS_TOPIC).items():
+        log = _OffsetsLog(given, partition, places, GroupsRequest(paths=()), with_lost=False)
+        replay = log.replay()
+        for _ in log.play(replay):
+            pass
+        found |= replay.positions
+    return found
+
+
+class PositionsNow:
+    """The positions of groups by partition, read when the first partition is asked for.
+
+    Args:
+        given: the inputs.
+        rename_group: what consumer groups are called.
+    """
+
+    def __init__(self, given: CoordinatorEvidence, rename_group: Callable[[str], str] = str) -> None:
+        self._given, self._rename = given, rename_group
+        self._known: dict[tuple[Name, int], list[GroupCommit]] | None = None
+
+    def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
+        """The position of each group in a partition."""
+        if self._known is None:
+            self._known = defaultdict(list)
+            for key, position in positions_now(self._given).items():
+                name = key.group.decode(errors="replace") if isinstance(key.group, bytes) else key.group
+                commit = GroupCommit(
+                    group=self._rename(name),
+                    offset=position.offset,
+                    leader_epoch=position.leader_epoch if position.leader_epoch >= 0 else Absent.NOT_WRITTEN,
+                    time_ms=position.committed_ms,
+                    citation=position.at.cite(position.place),
+                )
+                self._known[key.topic, key.partition].append(commit)
+        return tuple(self._known.get((partition.topic, partition.partition), ()))
+
+
+def _largest(setbacks: Sequence[Change]) -> list[Change]:
+    return sorted(setbacks, key=lambda one: (-one.set_back, one.time_ms, str(one.key)))[:MOST_SETBACKS]
+
+
+def _complete_since(asked: Sequence["_OffsetsLog"], topic: CoordinatorTopic, request: GroupsRequest) -> int | Absent:
+    lacks = any(topic.may_lack(one) for one in request.groups) if request.groups else not topic.is_complete
+    if lacks:
+        return Absent.UNKNOWN
+    known = [log.outline for log in asked if log.outline.first_ms >= 0]
+    cleaned = [one.first_ms for one in known if one.cleaned_until or not one.is_whole]
+    # A log that begins at its first record and was never cleaned holds all there ever was.
+    return max(cleaned) if cleaned else min((one.first_ms for one in known), default=Absent.NOT_APPLICABLE)
+
+
+def _check_names(
+    request: GroupsRequest,
+    known: Mapping[Name, None],
+    positions: Mapping[CommitKey, Position],
+    topic: CoordinatorTopic,
+) -> None:
+    """Refuse a group that no log names, unless it may be in a partition that is not here."""
+    for name in sorted(request.groups - {one for one in known if isinstance(one, str)}):
+        if not topic.may_lack(name) and not request.history and request.at_ms is None:
+            raise not_there(
+                f"no group {name} is among the inputs (--group)", name, [one for one in known if isinstance(one, str)]
+            )
+    topics = {key.topic for key in positions if isinstance(key.topic, str)}
+    for one in sorted(request.topics - topics):
+        if topic.is_complete and not request.history and request.at_ms is None:
+            raise not_there(f"no group has a position in topic {one} (--topic)", one, topics)
+
+
+def _views(
+    request: GroupsRequest,
+    states: Mapping[Name, tuple[GroupState | None, bool]],
+    positions: Mapping[CommitKey, Position],
+    ends: "_LogEnds",
+) -> tuple[GroupView, ...]:
+    by_group: dict[Name, list[CommitKey]] = defaultdict(list)
+    for key in positions:
+        if request.wants(key):
+            by_group[key.group].append(key)
+    is_filtered = bool(request.topics or request.partitions)
+    views = []
+    for name, (state, is_known) in states.items():
+        if (request.groups and name not in request.groups) or (is_filtered and name not in by_group):
+            continue
+        own = sorted(by_group.get(name, ()), key=lambda key: (str(key.topic), key.partition))
+        views.append(
+            GroupView(
+                name=name,
+                state=state,
+                is_known_empty=is_known,
+                positions=tuple(
+                    GroupPosition(
+                        topic=key.topic,
+                        partition=key.partition,
+                        position=positions[key],
+                        log_end_offset=ends.of(key.topic, key.partition),
+                    )
+                    for key in own
+                ),
+            )
+        )
+    return tuple(sorted(views, key=lambda view: str(view.name)))
+
+
+class _OffsetsLog:
+    """One partition of `__consumer_offsets`: the replica that speaks for it, and what truncations took from it."""
+
+    def __init__(
+        self,
+        given: CoordinatorEvidence,
+        partition: TopicPartition,
+        places: Sequence[PartitionPlace],
+        request: GroupsRequest,
+        *,
+        with_lost: bool = True,
+    ) -> None:
+        self._given, self._partition, self._request = given, partition, request
+        outlines = [(place, outline(list_log(place), _cleaner_point(place))) for place in places]
+        newest = max(found.last_epoch for _, found in outlines)
+        leader = given.leader(partition, newest_epoch=newest)
+        self.place, self.outline = max(
+            outlines, key=lambda one: (one[0].state.broker_id == leader, one[1].last_epoch, one[1].end)
+        )
+        self.problems: list[Problem] = list(self.outline.log.problems)
+        self.skipped = 0
+        self.inferred_ms: int | None = None
+        self._minutes = frozenset(given.settings("offsets.retention.minutes"))
+        self._detours = self._find_detours() if with_lost else ()
+
+    def replay(self) -> Replay:
+        """An empty state to play the log with."""
+        minutes = self._minutes
+        return Replay(
+            place=self.place,
+            known_from=self.outline.cleaned_until if self.outline.is_whole else None,
+            retention=Retention(
+                retention_ms=min(minutes) * MINUTE_MS if len(minutes) == 1 else None,
+                inferred_ms=self.inferred_ms,
+                removed_topics=self._is_removed,
+            ),
+            until_ms=self._request.at_ms,
+        )
+
+    def play(self, replay: Replay) -> Iterator[Change]:
+        """Play the log from its beginning."""
+        reader = GroupLogReader(self.outline.log)
+        yield from replay.play(reader.events(), self._detours, self._read)
+        self.skipped = reader.skipped
+
+    def _read(self, detour: Detour) -> Iterator[GroupEvent]:
+        reader = GroupLogReader(list_log(detour.place), deleted=detour.is_deleted)
+        return reader.events(from_offset=detour.from_offset)
+
+    def _is_removed(self, topic: Name, time_ms: int) -> bool:
+        history = self._given.history
+        if history is None or not isinstance(topic, str):
+            return False
+        return any(
+            not isinstance(one.removed, Absent) and 0 <= time_ms - one.removed.timestamp_ms <= TOPIC_REMOVAL_MS
+            for one in history.topics_named(topic)
+        )
+
+    def _find_detours(self) -> tuple[Detour, ...]:
+        """Records in other copies that later leader epochs replaced in this log, each once."""
+        copies = [
+            (place, deleted)
+            for place in self._given.copies(self._partition)
+            for deleted in (False, True)
+            if deleted or place is not self.place
+        ]
+        own = None
+        found: dict[tuple[int, int], Detour] = {}
+        for place, deleted in copies:
+            log = list_log(place)
+            if not (log.deleted if deleted else log.segments):
+                continue
+            cleaned = max(self.outline.cleaned_until, _cleaner_point(place))
+            theirs = batch_outline(log, deleted=deleted, from_offset=cleaned)
+            if not len(theirs):
+                continue
+            own = batch_outline(self.outline.log) if own is None else own
+            differs = first_difference(own, theirs, from_offset=cleaned)
+            if differs is None:
+                continue
+            lost = theirs[theirs["base_offset"] >= differs]
+            epoch = int(lost["partition_leader_epoch"].max())
+            replaced = own[own["base_offset"] >= differs]
+            # What this log does not have yet was not truncated: only later leader epochs at those offsets show that it was.
+            if not len(replaced) or int(replaced["partition_leader_epoch"].min()) <= int(
+                lost["partition_leader_epoch"][0]
+            ):
+                continue
+            detour = Detour(from_offset=differs, place=place, is_deleted=deleted, leader_epoch=epoch)
+            known = found.get((differs, epoch))
+            if known is None or len(lost) > len(
+                batch_outline(list_log(known.place), deleted=known.is_deleted, from_offset=differs)
+            ):
+                found[differs, epoch] = detour
+        return tuple(found[key] for key in sorted(found))
+
+
+def _cleaner_point(place: PartitionPlace) -> int:
+    found = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
+    return 0 if isinstance(found, Absent) else found.value
+
+
+class _LogEnds:
+    """The log end offsets of partitions that groups read, now or at a time."""
+
+    def __init__(self, given: CoordinatorEvidence, at_ms: int | None) -> None:
+        self._given, self._at = given, at_ms
+        self._live = given.live()
+        self._known: dict[tuple[Name, int], int | Absent] = {}
+        self.problems: list[Problem] = []
+
+    def of(self, topic: Name, partition: int) -> int | Absent:
+        """The log end offset of a partition; unknown where none of its logs is here."""
+        key = (topic, partition)
+        if key not in self._known:
+            self._known[key] = (
+                self._find(TopicPartition(topic, partition)) if isinstance(topic, str) else Absent.UNKNOWN
+            )
+        return self._known[key]
+
+    def _find(self, partition: TopicPartition) -> int | Absent:
+        if self._at is not None:
+            copies = [place for place in self._given.copies(partition) if place.directory_state == "live"]
+            ends = [_end_at(place, self._at) for place in copies]
+            return max(ends)[1] if ends else Absent.UNKNOWN
+        tails = [(place, self._tail(place)) for place in self._live.get(partition, ())]
+        if not tails:
+            return Absent.UNKNOWN
+        leader = self._given.leader(partition, newest_epoch=max(tail[0] for _, tail in tails))
+        return max(tails, key=lambda one: (one[0].state.broker_id == leader, one[1]))[1][1]
+
+    def _tail(self, place: PartitionPlace) -> tuple[int, int]:
+        """The last leader epoch and the log end offset of a replica."""
+        log = list_log(place)
+        found = self._given.inputs.found[place.state.input]
+        try:
+            tail = read_log_tail(found, log.segments, dict(log.indexes))
+        except EvidenceError as error:
+            self.problems.append(Problem(input=place.state.input, path=place.path, message=error.problem))
+            return -1, 0
+        if isinstance(tail, Absent):
+            return -1, 0
+        return (-1 if isinstance(tail.leader_epoch, Absent) else tail.leader_epoch), tail.log_end_offset
+
+
+def _end_at(place: PartitionPlace, at_ms: int) -> tuple[int, int]:
+    """The last leader epoch and the log end offset that a copy had at a time, by the times of its batches."""
+    log = list_log(place)
+    epoch, end = -1, log.first_base
+    for _, file in log.files(log.segments):
+        for window in walk_segment(file, level=Level.CRC):
+            rows = window.batches[window.batches["crc_valid"]]
+            later = (rows["max_timestamp"] > at_ms).nonzero()[0]
+            rows = rows[: later[0]] if len(later) else rows
+            if len(rows):
+                epoch = max(epoch, int(rows["partition_leader_epoch"].max()))
+                end = int(rows["last_offset"][-1]) + 1
+            if len(later):
+                return epoch, end
+    return epoch, end

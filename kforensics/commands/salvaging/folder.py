@@ -1,0 +1,194 @@
+"""The directory that `salvage` writes to: new files, readable by their owner alone, that get their names when all of them is there.
+
+Names from disk never become paths as they are: every character that a topic may not have is written as `%` and two digits.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kforensics.commands.salvaging.background import Background
+from kforensics.errors import KforensicsError, UsageError
+
+PARTIAL = ".partial"
+_FILE_MODE = 0o600
+_FOLDER_MODE = 0o700
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_UNSAFE = re.compile(r"[^a-zA-Z0-9._-]")
+_BUFFER_LENGTH = 1 << 20
+
+
+class WriteFailed(KforensicsError):  # noqa: N818 - named like its siblings
+    """A file of the output could not be written; what is there keeps its name ending in `.partial`."""
+
+    def __init__(self, path: str, error: OSError) -> None:
+        super().__init__(f"{path} can't be written: {error.strerror or error}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFile:
+    """A file of the output."""
+
+    path: str
+    """Relative to the directory."""
+    bytes: int
+    sha256: str
+
+
+class OutFile:
+    """A file while it is written; without `finish` it stays as it is, named `.partial`."""
+
+    def __init__(self, root: Path, name: str, *, mode: int = _FILE_MODE) -> None:
+        self.name = name
+        self.length = 0
+        self._path = root / name
+        self._partial = root / (name + PARTIAL)
+        self._digest = hashlib.sha256()
+        self._pieces: list[bytes | bytearray | memoryview] = []
+        self._waiting = 0
+        self._background = Background()
+        try:
+            self._descriptor = os.open(self._partial, _FLAGS, mode)
+        except OSError as error:
+            raise WriteFailed(str(self._partial), error) from error
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:
+        """Add bytes, which must not change any more."""
+        self._pieces.append(data)
+        self._waiting += len(data)
+        if self._waiting >= _BUFFER_LENGTH:
+            self.flush()
+        return len(data)
+
+    def write_lines(self, lines: Iterable[bytes]) -> None:
+        """Add lines, each with its line break."""
+        self.write(b"".join(lines))
+
+    def flush(self) -> None:
+        """Give what waits to the system, beside the main thread."""
+        if not self._pieces:
+            return
+        pieces, self._pieces, self._waiting = self._pieces, [], 0
+        self.length += sum(map(len, pieces))
+        self._background.do(partial(self._write, pieces))
+
+    def _write(self, pieces: "list[bytes | bytearray | memoryview]") -> None:
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self._digest.update(data)
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+        except OSError as error:
+            raise WriteFailed(str(self._partial), error) from error
+
+    def tell(self) -> int:
+        """The bytes that were added so far."""
+        return self.length + self._waiting
+
+    def finish(self) -> WrittenFile:
+        """Make it safe on disk and give it its name."""
+        self.flush()
+        self._background.wait()
+        try:
+            os.fsync(self._descriptor)
+            self.close()
+            if os.path.lexists(self._path):
+                raise FileExistsError(17, "File exists")
+            self._partial.rename(self._path)
+        except OSError as error:
+            raise WriteFailed(str(self._path), error) from error
+        return WrittenFile(path=self.name, bytes=self.length, sha256=self._digest.hexdigest())
+
+    def close(self) -> None:
+        """Give the descriptor back; a file that was not finished keeps its name ending in `.partial`."""
+        self._background.close()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class OutFolder:
+    """The directory; it is made when the first file is.
+
+    Args:
+        root: a new or empty directory.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._names: list[str] = []
+
+    def make(self) -> None:
+        """Make it, and keep it to its owner."""
+        try:
+            self.root.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+        except OSError as error:
+            raise WriteFailed(str(self.root), error) from error
+
+    def open(self, name: str, *, mode: int = _FILE_MODE) -> OutFile:
+        """A new file by its name relative to the directory, whose folders are made."""
+        folder = self.root
+        try:
+            for part in name.split("/")[:-1]:
+                folder /= part
+                if not folder.is_dir() or folder.is_symlink():
+                    folder.mkdir(mode=_FOLDER_MODE)
+        except OSError as error:
+            raise WriteFailed(str(folder), error) from error
+        file = OutFile(self.root, name, mode=mode)
+        self._names.append(name)
+        return file
+
+    def discard(self) -> None:
+        """Remove the files that were made through this object, finished or not: what is refused leaves nothing behind."""
+        for name in self._names:
+            for path in (self.root / name, self.root / (name + PARTIAL)):
+                path.unlink(missing_ok=True)
+        self._names.clear()
+
+    def write(self, name: str, data: bytes, *, mode: int = _FILE_MODE) -> WrittenFile:
+        """A whole file."""
+        with self.open(name, mode=mode) as file:
+            file.write(data)
+            return file.finish()
+
+
+def check_folder(out: Path, inputs: Sequence[Path]) -> None:
+    """Refuse a directory that would lie inside the evidence or holds anything already.
+
+    Raises:
+        UsageError: either of them.
+    """
+    if os.path.lexists(out):
+        if out.is_symlink() or not out.is_dir():
+            raise UsageError(f"{out} is no directory; kforensics overwrites nothing")
+        if any(out.iterdir()):
+            raise UsageError(f"{out} is not empty; kforensics overwrites nothing: name a new directory")
+    elif not out.parent.resolve().is_dir():
+        raise UsageError(f"{out.parent} is no directory")
+    folder = out.resolve()
+    for given in inputs:
+        evidence = given.resolve()
+        if folder == evidence or evidence in folder.parents:
+            raise UsageError(f"{out} would lie inside the evidence {given}, where kforensics writes nothing")
+
+
+def safe_name(name: str) -> str:
+    """The name of a topic as part of a file name."""
+    safe = _UNSAFE.sub(lambda found: "".join(f"%{octet:02X}" for octet in os.fsencode(found[0])), name)
+    return f"%2E{safe[1:]}" if safe.startswith(".") else safe

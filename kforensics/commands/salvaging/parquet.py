@@ -1,0 +1,176 @@
+"""Records as Parquet, the same fields as in JSON lines in Arrow's types: `--form parquet`."""
+
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kforensics.commands.salvaging.folder import OutFile, OutFolder, WrittenFile
+from kforensics.commands.salvaging.forms import Given
+from kforensics.commands.salvaging.reading import CERTAINTIES
+from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.log.batch_table import TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT
+from kforensics.formats.log.records import parse_headers
+from kforensics.units import TopicPartition
+
+ROW_GROUP_BYTES = 16 << 20
+"""Bytes of keys and values in one row group: what is held before it is written."""
+ROW_GROUP_RECORDS = 1 << 17
+
+_HEADER = pa.struct([pa.field("name", pa.binary(), nullable=False), pa.field("value", pa.binary())])
+_WORDS = pa.dictionary(pa.int8(), pa.string())
+
+SCHEMA = pa.schema(
+    [
+        pa.field("topic", pa.dictionary(pa.int8(), pa.string())),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp_ms", pa.int64()),
+        pa.field("timestamp_type", _WORDS),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", pa.list_(_HEADER), nullable=False),
+        pa.field("leader_epoch", pa.int32()),
+        pa.field("producer_id", pa.int64()),
+        pa.field("producer_epoch", pa.int16()),
+        pa.field("sequence", pa.int32()),
+        pa.field("transactional", pa.bool_(), nullable=False),
+        pa.field("aborted", pa.bool_(), nullable=False),
+        pa.field("committed", _WORDS, nullable=False),
+        pa.field("source_input", pa.int32(), nullable=False),
+        pa.field("source_path", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+        pa.field("source_position", pa.int64(), nullable=False),
+    ]
+)
+
+
+class _Sink:
+    """The face of a file that Arrow writes to."""
+
+    closed = False
+
+    def __init__(self, file: OutFile) -> None:
+        self._file = file
+
+    def write(self, data: Any) -> int:
+        """Take a copy: Arrow uses its buffers again."""
+        return self._file.write(bytes(data))
+
+    def tell(self) -> int:
+        """The bytes so far."""
+        return self._file.tell()
+
+    def flush(self) -> None:
+        """Nothing waits that must not."""
+
+    def close(self) -> None:
+        """The file is ended by who opened it."""
+
+
+class ParquetRecords:
+    """One Parquet file a partition and label."""
+
+    def __init__(self, folder: OutFolder, stem: str, partition: TopicPartition) -> None:
+        self._partition = partition
+        self._file = folder.open(f"{stem}.parquet")
+        self._writer = pq.ParquetWriter(
+            pa.PythonFile(_Sink(self._file), mode="w"),
+            SCHEMA,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=["topic", "timestamp_type", "committed", "source_path"],
+            write_statistics=["partition", "offset", "timestamp_ms"],
+        )
+        self._waiting: list[Any] = []
+        self._bytes = self._records = 0
+
+    def add(self, chunk: RecordChunk, given: Given) -> None:
+        """Records in order of offset."""
+        rows, batches = chunk.rows, chunk.batches
+        magic, attributes = batches["magic"][rows], batches["attributes"][rows]
+        modern = magic == 2
+        count = len(rows)
+        unknown = np.full(count, self._partition.partition < 0)  # of a carved log it may not be known
+        time_type = np.where(magic == 0, -1, (attributes & TIMESTAMP_TYPE_BIT > 0).astype(np.int8))
+        arrays = [
+            pa.DictionaryArray.from_arrays(_nullable(np.zeros(count, np.int8), unknown), [self._partition.topic]),
+            _nullable(np.full(count, self._partition.partition, np.int32), unknown),
+            pa.array(chunk.offset),
+            _nullable(chunk.timestamp_ms, (chunk.timestamp_ms == -1) | (magic == 0)),
+            pa.DictionaryArray.from_arrays(
+                _nullable(time_type.astype(np.int8), time_type < 0), ["create", "log-append"]
+            ),
+            _payloads(chunk.view, chunk.key_position, chunk.key_length),
+            _payloads(chunk.view, chunk.value_position, chunk.value_length),
+            _headers(chunk),
+            _number(batches["partition_leader_epoch"][rows], np.int32),
+            _number(np.where(modern, batches["producer_id"][rows], -1), np.int64),
+            _number(np.where(modern, batches["producer_epoch"][rows], -1), np.int16),
+            _number(chunk.sequence, np.int32),
+            pa.array(modern & (attributes & TRANSACTIONAL_BIT > 0)),
+            pa.array(given.aborted),
+            pa.DictionaryArray.from_arrays(pa.array(given.committed), list(CERTAINTIES)),
+            pa.array(np.full(count, given.input, np.int32)),
+            pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), [_text(given.path)]),
+            pa.array(batches["position"][rows]),
+        ]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+        self._waiting.append(batch)
+        self._records += count
+        self._bytes += batch.nbytes
+        if self._bytes >= ROW_GROUP_BYTES or self._records >= ROW_GROUP_RECORDS:
+            self._write()
+
+    def _write(self) -> None:
+        if self._waiting:
+            table = pa.Table.from_batches(self._waiting, schema=SCHEMA).unify_dictionaries()
+            self._writer.write_table(table, row_group_size=max(self._records, 1))
+        self._waiting, self._bytes, self._records = [], 0, 0
+
+    def finish(self) -> tuple[WrittenFile, ...]:
+        """End the file."""
+        self._write()
+        self._writer.close()
+        return (self._file.finish(),)
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._waiting = []
+        self._file.close()
+
+
+def _text(path: str) -> str:
+    return path.encode(errors="backslashreplace").decode()
+
+
+def _nullable(values: np.ndarray, absent: np.ndarray) -> Any:
+    return pa.array(values, mask=absent)
+
+
+def _number(values: np.ndarray, kind: Any) -> Any:
+    return pa.array(values.astype(kind), mask=values < 0)
+
+
+def _payloads(view: memoryview, positions: np.ndarray, lengths: np.ndarray) -> Any:
+    """Payloads gathered into one buffer, without an object for each."""
+    kept = np.maximum(lengths, 0)
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
+    places = zip(positions.tolist(), (positions + kept).tolist(), strict=True)
+    data = b"".join([view[start:end] for start, end in places])
+    valid = lengths >= 0
+    bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
+    buffers = [bitmap, pa.py_buffer(ends.astype(np.int32).tobytes()), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(lengths), buffers, null_count=int((~valid).sum()))
+
+
+def _headers(chunk: RecordChunk) -> Any:
+    if not chunk.header_count.any():
+        offsets = pa.array(np.zeros(len(chunk.rows) + 1, np.int32))
+        return pa.ListArray.from_arrays(offsets, pa.array([], _HEADER), type=pa.list_(_HEADER))
+    places = zip(chunk.header_position.tolist(), chunk.end.tolist(), chunk.header_count.tolist(), strict=True)
+    found = [
+        [{"name": name, "value": value} for name, value in parse_headers(chunk.view, start, end, count)]
+        for start, end, count in places
+    ]
+    return pa.array(cast("Any", found), type=pa.list_(_HEADER))

@@ -1,0 +1,329 @@
+"""What is to be saved of each partition: the losses that `explain` finds, the truncations that `diff` expects, or everything."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kforensics.commands.cluster_evidence import gather_cluster_evidence
+from kforensics.commands.diff import DiffOptions, compare
+from kforensics.commands.explain import ExplainOptions, explain
+from kforensics.commands.filters import check_wanted
+from kforensics.commands.salvaging.saving import PartitionPlan
+from kforensics.commands.snapshots import Evidence
+from kforensics.damage import Absent
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
+from kforensics.evidence.model import CheckpointValue, Problem, Replica
+from kforensics.evidence.replica.collect import collect_replica
+from kforensics.findings.answers.model import State
+from kforensics.reconcile.committed.judge import CommittedRun
+from kforensics.reconcile.history.log_copies import LogCopies, LogCopy, copies_of
+from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
+from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.reconcile.replicas.leader import choose_leader
+from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.salvage.best_copy import NO_EPOCH, Wanted
+from kforensics.reconcile.salvage.gaps import Gap, GapReason
+from kforensics.source.naming import FileSuffix
+from kforensics.units import OffsetRange, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One partition to save; its copies are collected when its turn comes."""
+
+    partition: TopicPartition
+    places: tuple[PartitionPlace, ...]
+    leader: tuple[int, str] | None
+    """Input and path of the leader's directory."""
+    leader_source: str
+    wanted: tuple[Wanted, ...] | None
+    gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tasks:
+    """Everything that is to be saved."""
+
+    tasks: tuple[Task, ...]
+    problems: tuple[Problem, ...]
+    headline: str = ""
+    """Of the command that says what is lost or at risk."""
+    state: State = State.COMPLETE
+    """Of its answer."""
+    partitions: int = 0
+    """Partitions that were looked at."""
+    facts: ClusterFacts | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The partitions that are wanted, and whose log decides."""
+
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    leader: int | None = None
+    is_stopped: bool = False
+
+    def has(self, partition: TopicPartition) -> bool:
+        """Whether a partition is wanted."""
+        if self.topics and partition.topic not in self.topics:
+            return False
+        return not self.partitions or partition.partition in self.partitions
+
+
+def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
+    """The tasks for all that `explain` reports as lost, whatever its certainty."""
+    options = ExplainOptions(
+        topics=scope.topics, partitions=scope.partitions, is_stopped=scope.is_stopped, leader=scope.leader
+    )
+    found = explain(evidence, options, jobs=jobs)
+    places = find_places(evidence.inputs).by_partition
+    tasks = []
+    for incident in found.incidents:
+        leader = _leader_of(incident)
+        wanted = tuple(_wanted_of(entry) for entry in incident.losses if entry.held_by)
+        wanted += tuple(
+            _other_side(entry, leader) for entry in incident.losses if leader and entry.is_replaced and entry.in_use
+        )
+        gaps = tuple(_unseen(entry) for entry in incident.losses if not entry.held_by)
+        if wanted or gaps:
+            tasks.append(
+                Task(
+                    partition=incident.partition,
+                    places=places.get(incident.partition, ()),
+                    leader=leader,
+                    leader_source=_source(scope, incident.leader, is_known=incident.is_leader_known),
+                    wanted=wanted,
+                    gaps=gaps,
+                )
+            )
+    return Tasks(
+        tasks=tuple(tasks),
+        problems=found.problems,
+        headline=found.answer.headline,
+        state=found.answer.state,
+        partitions=found.partitions,
+    )
+
+
+def _wanted_of(entry: LossEntry) -> Wanted:
+    return Wanted(
+        offsets=entry.offsets,
+        leader_epoch=entry.leader_epoch if isinstance(entry.leader_epoch, int) else NO_EPOCH,
+        holders=frozenset((one.input, one.path) for one in entry.held_by),
+        committed=entry.was_committed,
+    )
+
+
+def _other_side(entry: LossEntry, leader: tuple[int, str]) -> Wanted:
+    """What the leader holds at offsets where another replica in use keeps other content: one of both is lost, whoever is trusted."""
+    return Wanted(offsets=entry.offsets, leader_epoch=None, holders=frozenset({leader}), committed="possible")
+
+
+def _unseen(entry: LossEntry) -> Gap:
+    return Gap(
+        offsets=entry.offsets,
+        count=entry.offsets.count,
+        reason=GapReason.NEVER_SEEN,
+        detail="log lines say that it was truncated, and no input holds a copy",
+    )
+
+
+def _leader_of(incident: PartitionIncident) -> tuple[int, str] | None:
+    found = [
+        (log.input, log.path)
+        for log in incident.logs
+        if log.is_final
+        and not log.is_remnant
+        and log.broker_id == incident.leader
+        and log.log_end_offset == incident.log_end_offset
+    ]
+    return found[0] if found else None
+
+
+def _source(scope: Scope, leader: int | Absent, *, is_known: bool) -> str:
+    if scope.leader is not None and scope.leader == leader:
+        return "option"
+    return "recorded" if is_known else "guessed"
+
+
+def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
+    """The tasks for all that `diff` expects a start or a truncation to discard, or that one replica alone holds."""
+    now = replace(
+        evidence.inputs, found=tuple(one for at, one in enumerate(evidence.inputs.found) if at not in evidence.ranks)
+    )
+    options = DiffOptions(
+        leader=scope.leader, topics=scope.topics, partitions=scope.partitions, is_stopped=scope.is_stopped
+    )
+    compared = compare(now, options, jobs=jobs, keep_quiet=True)
+    places = find_places(evidence.inputs).by_partition
+    tasks = []
+    for report in compared.reports:
+        wanted = tuple(dict.fromkeys(_at_risk(report)))
+        if wanted:
+            choice = report.leader
+            tasks.append(
+                Task(
+                    partition=report.partition,
+                    places=places.get(report.partition, ()),
+                    leader=(choice.view.replica.input, choice.view.replica.path) if choice is not None else None,
+                    leader_source="unknown" if choice is None else choice.source,
+                    wanted=wanted,
+                )
+            )
+    return Tasks(
+        tasks=tuple(tasks),
+        problems=compared.problems,
+        headline=compared.answer.headline,
+        state=compared.answer.state,
+        partitions=len(compared.partitions),
+    )
+
+
+def _at_risk(report: PartitionReport) -> Iterator[Wanted]:
+    for one in report.replicas:
+        if one.truncation is not None:
+            yield from _runs(one.view.replica, one.truncation.runs)
+    for one in report.replicas:
+        # Sound batches behind damage, which recovery discards at the start.
+        last = max((s.last_offset for s in one.view.replica.segments if isinstance(s.last_offset, int)), default=-1)
+        if one.view.truncated_by_recovery is not None and last >= one.view.log_end_offset:
+            offsets = OffsetRange(one.view.log_end_offset, last)
+            place = frozenset({(one.view.replica.input, one.view.replica.path)})
+            yield Wanted(offsets=offsets, leader_epoch=None, holders=place, committed="unknown")
+    for holder in (*report.sole_holders, *report.unassigned_holders):
+        yield from _runs(holder.view.replica, holder.runs)
+
+
+def _runs(replica: Replica, runs: Iterable[CommittedRun]) -> Iterator[Wanted]:
+    place = frozenset({(replica.input, replica.path)})
+    for run in runs:
+        yield Wanted(offsets=run.offsets, leader_epoch=None, holders=place, committed=run.certainty)
+
+
+def all_tasks(evidence: Evidence, scope: Scope) -> Tasks:
+    """Every partition of the inputs."""
+    inputs = evidence.inputs
+    places = find_places(inputs)
+    check_wanted(
+        topics=scope.topics,
+        known_topics={tp.topic for tp in places.by_partition},
+        partitions=scope.partitions,
+        known_partitions={tp.partition for tp in places.by_partition if not scope.topics or tp.topic in scope.topics},
+        leader=scope.leader,
+        known_brokers={
+            place.state.broker_id
+            for group in places.by_partition.values()
+            for place in group
+            if isinstance(place.state.broker_id, int)
+        },
+    )
+    gathered = gather_cluster_evidence(evidence.for_facts(), places)
+    tasks = tuple(
+        Task(partition=partition, places=group, leader=None, leader_source="", wanted=None)
+        for partition, group in places.by_partition.items()
+        if scope.has(partition)
+    )
+    return Tasks(
+        tasks=tasks,
+        problems=(*places.problems, *gathered.problems),
+        partitions=len(tasks),
+        facts=gathered.facts,
+    )
+
+
+def plans_of(
+    task: Task, evidence: Evidence, scope: Scope, facts: ClusterFacts | None, problems: list[Problem]
+) -> Iterator[PartitionPlan]:
+    """The partition, and other topics that had its name.
+
+    Args:
+        task: the partition.
+        evidence: inputs and ranks of snapshots.
+        scope: whose log decides.
+        facts: who leads, where everything is wanted.
+        problems: what can't be read is added.
+    """
+    collected = [collect_replica(place, left_over=(FileSuffix.DELETED, FileSuffix.SWAP)) for place in task.places]
+    problems += [problem for one in collected for problem in one.problems]
+    replicas = [one.replica for one in collected]
+    topic_id = facts.topic_id(task.partition.topic) if facts is not None else Absent.UNKNOWN
+    found = _copies(replicas, evidence, topic_id)
+    leader, source = _chosen(task, found, scope, facts)
+    yield _plan(task, found.copies, leader, source, found.topic_id)
+    if task.wanted is not None:
+        return
+    ids = sorted({str(one.topic_id) for one in found.other_topics})
+    for other in ids:
+        those = _copies([one for one in found.other_topics if one.topic_id == other], evidence, other)
+        choice = choose_leader(_views(those.copies), wanted=None, leaderships=())
+        leader = next((copy for copy in those.copies if choice is not None and copy.view is choice.view), None)
+        plan = _plan(task, those.copies, leader, "guessed", other)
+        yield replace(plan, is_other_topic=True)
+
+
+def _copies(replicas: Iterable[Replica], evidence: Evidence, topic_id: str | Absent) -> LogCopies:
+    ranks = evidence.ranks
+    held = list(replicas)
+    return copies_of(
+        [one for one in held if one.input not in ranks],
+        [(ranks[one.input], one) for one in held if one.input in ranks],
+        topic_id=topic_id,
+        final_rank=evidence.final_rank,
+    )
+
+
+def _views(copies: Sequence[LogCopy]) -> list[LoadedLog]:
+    final = [copy for copy in copies if copy.is_final and not copy.is_remnant]
+    return [copy.view for copy in final or copies if copy.view.replica.segments]
+
+
+def _chosen(task: Task, found: LogCopies, scope: Scope, facts: ClusterFacts | None) -> tuple[LogCopy | None, str]:
+    if task.wanted is not None:
+        for copy in found.copies:
+            place = (copy.view.replica.input, copy.view.replica.path)
+            if copy.is_final and not copy.is_remnant and place == task.leader:
+                return copy, task.leader_source
+        return None, "unknown"
+    live = [copy.view for copy in found.live] or _views(found.copies)
+    leaderships = facts.leaderships(task.partition, found.topic_id) if facts is not None else ()
+    choice = choose_leader(live, wanted=scope.leader, leaderships=leaderships)
+    leader = next((copy for copy in found.copies if choice is not None and copy.view is choice.view), None)
+    source = "unknown" if choice is None else "guessed" if choice.source == "inferred" else choice.source
+    return leader, source
+
+
+def _plan(
+    task: Task, copies: Sequence[LogCopy], leader: LogCopy | None, source: str, topic_id: str | Absent
+) -> PartitionPlan:
+    ordered = sorted(copies, key=lambda copy: _preference(copy, leader))
+    if task.wanted is not None:
+        # Bytes that a capture has not are taken from elsewhere, if anything else holds them.
+        ordered.sort(key=lambda copy: not copy.view.replica.has_records)
+    mark = leader.view.replica.high_watermark if leader is not None else Absent.UNKNOWN
+    return PartitionPlan(
+        partition=task.partition,
+        topic_id=topic_id,
+        copies=tuple(ordered),
+        leader=leader,
+        leader_source=source,
+        wanted=task.wanted,
+        gaps=task.gaps,
+        certain_below=mark.value if isinstance(mark, CheckpointValue) and source != "guessed" else 0,
+    )
+
+
+_STATES = {"live": 0, "future": 1, "stray": 2, "deleted": 3}
+
+
+def _preference(copy: LogCopy, leader: LogCopy | None) -> tuple[bool, bool, int, bool, int, int, str]:
+    replica = copy.view.replica
+    return (
+        copy is not leader,
+        not copy.is_final,
+        -copy.rank,
+        copy.is_remnant,
+        _STATES.get(replica.state, 4),
+        replica.input,
+        replica.path,
+    )

@@ -1,0 +1,238 @@
+"""The chosen batches of a partition as runs of bytes and as records, each read from where it lies."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.captured.tail import readable_ranges
+from kforensics.evidence.checks.producer_events import ABORT, COMMIT, parse_marker
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT
+from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Segment
+from kforensics.formats.log.batch_table import BatchTable
+from kforensics.formats.log.record_batch import BATCH_HEADER
+from kforensics.formats.log.records import parse_body_records
+from kforensics.formats.primitives.word_buffer import SegmentBytes
+from kforensics.reconcile.history.log_copies import LogCopy
+from kforensics.reconcile.salvage.best_copy import Selection
+from kforensics.reconcile.salvage.transactions import Marker, Outcomes, are_markers
+from kforensics.source.capture import CapturedSegment
+from kforensics.source.mapped import EvidenceFile, open_evidence, open_image
+
+_KEPT_OPEN = 8
+_LARGEST_MARKER = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Chosen batches that lie one behind the other in one file."""
+
+    copy: int
+    label: int
+    rows: BatchTable
+
+    @property
+    def start(self) -> int:
+        """The position of the first batch."""
+        return int(self.rows["position"][0])
+
+    @property
+    def end(self) -> int:
+        """The position behind the last batch."""
+        return int(self.rows["position"][-1]) + int(self.rows["length"][-1])
+
+    @property
+    def segment(self) -> int:
+        """The index of the segment in the replica."""
+        return int(self.rows["segment"][0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """Batches over the same offsets, of one leader epoch, whose records are taken together: what a cleaner left, and what was there before."""
+
+    label: int
+    parts: tuple[Run, ...]
+    """The preferred first."""
+
+
+def runs_of(selection: Selection) -> Iterator[Run | Merge]:
+    """The batches of a selection as runs, in order of label and offset."""
+    rows, copies, labels = selection.rows, selection.copies, selection.labels
+    clusters = _clusters(selection)
+    ends = rows["position"].astype(np.int64) + rows["length"]
+    breaks = (
+        (np.diff(copies) != 0)
+        | (np.diff(labels) != 0)
+        | (np.diff(rows["segment"]) != 0)
+        | (rows["position"][1:] != ends[:-1])
+        | (np.diff(clusters) != 0)
+    )
+    edges = [0, *(np.flatnonzero(breaks) + 1).tolist(), len(rows)]
+    waiting: list[Run] = []
+    cluster = -1
+    for first, end in pairwise(edges):
+        run = Run(copy=int(copies[first]), label=int(labels[first]), rows=rows[first:end])
+        mine = int(clusters[first])
+        if waiting and mine != cluster:
+            yield Merge(label=waiting[0].label, parts=tuple(sorted(waiting, key=lambda one: one.copy)))
+            waiting = []
+        cluster = mine
+        if mine < 0:
+            yield run
+        else:
+            waiting.append(run)
+    if waiting:
+        yield Merge(label=waiting[0].label, parts=tuple(sorted(waiting, key=lambda one: one.copy)))
+
+
+def _clusters(selection: Selection) -> NDArray[np.int64]:
+    """For each row the number of the group that is merged, -1 for none."""
+    out = np.full(len(selection.rows), -1, dtype=np.int64)
+    if not selection.merged.any():
+        return out
+    number = 0
+    begin, reach, label = 0, -1, -1
+    bases, lasts = selection.rows["base_offset"].tolist(), selection.rows["last_offset"].tolist()
+    labels = selection.labels.tolist()
+    for at in range(len(out) + 1):
+        if at < len(out) and labels[at] == label and bases[at] <= reach:
+            reach = max(reach, lasts[at])
+            continue
+        if selection.merged[begin:at].any() and at - begin > 1:
+            out[begin:at] = number
+            number += 1
+        if at < len(out):
+            begin, reach, label = at, lasts[at], labels[at]
+    return out
+
+
+def _nothing() -> None:
+    pass
+
+
+class _Clipped:
+    """A file that ends earlier."""
+
+    def __init__(self, file: EvidenceFile, end: int) -> None:
+        self._file = file
+        self.size = min(end, file.size)
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        """Fill the buffer from a position, up to the end."""
+        return self._file.read_into(position, buffer[: max(self.size - position, 0)])
+
+
+@dataclass(slots=True, kw_only=True)
+class CopyFiles:
+    """The files of the copies of a partition; a few are kept open.
+
+    Args:
+        copies: as `BestCopies` numbers them.
+        roots: where each input really is, by its index.
+        before_close: called before a file is closed that something else may still read.
+    """
+
+    copies: Sequence[LogCopy]
+    roots: Sequence[Path]
+    before_close: Callable[[], None] = _nothing
+    _open: dict[tuple[int, str], EvidenceFile] = field(default_factory=dict)
+
+    def segment(self, copy: int, number: int) -> Segment:
+        """A segment of a copy."""
+        return self.copies[copy].view.replica.segments[number]
+
+    def of(self, copy: int, number: int) -> EvidenceFile:
+        """The file of a segment.
+
+        Raises:
+            EvidenceError: it can't be read any more.
+        """
+        replica = self.copies[copy].view.replica
+        key = (replica.input, replica.segments[number].path)
+        if key not in self._open:
+            while len(self._open) >= _KEPT_OPEN:
+                self.before_close()
+                self._open.pop(next(iter(self._open))).close()
+            opened = open_image if key[1] == WHOLE_INPUT else open_evidence
+            self._open[key] = opened(self.roots[replica.input] / key[1])
+        return self._open[key]
+
+    def at_hand(self, run: Run) -> NDArray[np.bool_]:
+        """Whether the bytes of each batch are here: of a captured segment some or all may have stayed on the broker."""
+        file = self.of(run.copy, run.segment)
+        out = np.ones(len(run.rows), dtype=np.bool_)
+        if isinstance(file, CapturedSegment):
+            out[:] = False
+            ends = run.rows["position"].astype(np.int64) + run.rows["length"]
+            for span in readable_ranges(file):
+                out |= (run.rows["position"] >= span.position) & (ends <= span.end)
+        return out
+
+    def source(self, run: Run) -> SegmentBytes:
+        """The bytes to read the batches of a run from; of a captured segment none behind them are asked for."""
+        file = self.of(run.copy, run.segment)
+        return _Clipped(file, run.end) if isinstance(file, CapturedSegment) else file
+
+    def where_missing(self, copy: int, number: int) -> str:
+        """The file on the broker that a captured segment is of."""
+        file = self.of(copy, number)
+        return file.missing().where if isinstance(file, CapturedSegment) else ""
+
+    def close(self) -> None:
+        """Close all files."""
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+
+def outcomes_of(at: int, files: CopyFiles, reader: BatchReader) -> Outcomes:
+    """The outcome of every transaction of one copy, by the markers in it.
+
+    Args:
+        at: the number of the copy.
+        files: gives the bytes of markers.
+        reader: gives batch rows.
+    """
+    replica = files.copies[at].view.replica
+    buckets = sorted({int(bucket) for segment in replica.segments for bucket in segment.digests["bucket"]})
+    outcomes = Outcomes()
+    for bucket in buckets:
+        first = bucket * BUCKET_OFFSETS
+        rows = reader.batches(replica, first, first + BUCKET_OFFSETS - 1)
+        rows = rows[(rows["base_offset"] // BUCKET_OFFSETS == bucket) & are_markers(rows)]
+        for row in rows[np.argsort(rows["base_offset"], kind="stable")]:
+            marker = marker_of(row, at, files)
+            if marker is not None and marker[0] in {ABORT, COMMIT}:
+                outcomes.add(Marker(int(row["producer_id"]), int(row["last_offset"]), marker[0] == ABORT))
+    return outcomes
+
+
+def marker_of(row: Any, at: int, files: CopyFiles) -> tuple[int, int] | None:
+    """Type and coordinator epoch of a control batch, None where it ends no transaction.
+
+    Args:
+        row: of the batch.
+        at: the number of the copy that it is of.
+        files: gives its bytes.
+    """
+    length = int(row["length"])
+    if length > _LARGEST_MARKER:
+        return None
+    try:
+        data = files.of(at, int(row["segment"])).read(int(row["position"]), length)
+        record = next(parse_body_records(memoryview(data)[BATCH_HEADER.length :], 1), None)
+    except (EvidenceError, FormatError):
+        return None
+    return None if record is None else parse_marker(record.key, record.value)
+
+
+CertaintyOf = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int8]]
+"""By offsets and leader epochs, the index in `CERTAINTIES` of each record."""
+
+CERTAINTIES = ("unknown", "certain", "possible", "no")

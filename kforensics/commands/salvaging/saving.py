@@ -1,0 +1,606 @@
+"""One partition saved: its best copy and its alternates, read run by run and handed to the writers of a form."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.commands.salvaging.background import Background
+from kforensics.commands.salvaging.folder import OutFolder, WrittenFile, safe_name
+from kforensics.commands.salvaging.forms import BatchWriter, FormName, Given, RecordWriter, record_writer
+from kforensics.commands.salvaging.reading import CERTAINTIES, CopyFiles, Merge, Run, outcomes_of, runs_of
+from kforensics.damage import Absent, Damage
+from kforensics.errors import EvidenceError
+from kforensics.evidence.content.record_runs import part_of
+from kforensics.evidence.model import BatchReader, Problem
+from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
+from kforensics.formats.primitives.word_buffer import SegmentBytes
+from kforensics.formats.segment.walk import iter_record_chunks
+from kforensics.reconcile.history.log_copies import LogCopy
+from kforensics.reconcile.salvage.best_copy import MAIN, NO_EPOCH, BestCopies, Label, Selection, Wanted
+from kforensics.reconcile.salvage.gaps import Gap, GapReason, HoleJudge, join_gaps
+from kforensics.reconcile.salvage.transactions import Outcomes, are_transactional
+from kforensics.units import OffsetRange, TopicPartition
+
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """The part of the records that is wanted."""
+
+    offsets: OffsetRange | None = None
+    time_ms: tuple[int, int] | None = None
+    """From the first on, and before the second."""
+    with_aborted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionPlan:
+    """The plan for one partition: what is to be saved, and the copies that there are of it."""
+
+    partition: TopicPartition
+    topic_id: str | Absent
+    copies: tuple[LogCopy, ...]
+    """The leader's first where there is one, the others with the preferred first."""
+    leader: LogCopy | None
+    leader_source: str
+    """Who says that it leads."""
+    wanted: tuple[Wanted, ...] | None
+    """None for all that there is."""
+    gaps: tuple[Gap, ...] = ()
+    """Known before anything is read."""
+    is_other_topic: bool = False
+    """Its directories are of another topic that had the name."""
+    only: int | None = None
+    """The copy of which anything is saved; the others only show what need not be."""
+    name: str = ""
+    """What its files are called; the partition where it is empty."""
+    is_named: bool = True
+    """Whether it is proven which partition it is."""
+    likely: str = ""
+    """The partition that it likely is of, where none is proven."""
+    certain_below: int = 0
+    """The offset below which the leader's log is certainly committed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SavedRun:
+    """Records that were saved out of one run of bytes."""
+
+    offsets: OffsetRange
+    records: int
+    input: int
+    path: str
+    position: int
+    length: int
+    sha256: str
+    leader_epochs: OffsetRange
+    """The lowest and the highest one, -1 for none."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SavedLabel:
+    """The best copy, or one alternate."""
+
+    leader_epoch: int | Absent
+    owner: str
+    """Who holds it; empty for the best copy."""
+    records: int = 0
+    certain: int = 0
+    possible: int = 0
+    runs: list[SavedRun] = field(default_factory=list)
+    files: tuple[WrittenFile, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class SavedPartition:
+    """The result for one partition."""
+
+    partition: TopicPartition
+    topic_id: str | Absent
+    leader: int | Absent
+    leader_source: str
+    is_other_topic: bool
+    labels: list[SavedLabel] = field(default_factory=list)
+    """The best copy first."""
+    gaps: list[Gap] = field(default_factory=list)
+    aborted_records: int = 0
+    """Of aborted transactions, and not taken."""
+    markers: int = 0
+    """Control records, which no form of records holds."""
+    likely: str = ""
+    """The partition that it likely is of, where none is proven."""
+    is_named: bool = True
+    """Whether the partition is proven; else its name is that of the files."""
+    bytes_left: int = 0
+    """Of batches that a form could not take over whole."""
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The partition, or what its files are called where none is proven."""
+        return str(self.partition) if self.is_named else self.partition.topic
+
+    @property
+    def records(self) -> int:
+        """Records that were saved, alternates included."""
+        return sum(one.records for one in self.labels)
+
+    @property
+    def certain(self) -> int:
+        """Those of them that were certainly committed."""
+        return sum(one.certain for one in self.labels)
+
+    @property
+    def missing(self) -> int:
+        """Offsets that are not saved and were not removed by intention."""
+        return sum(gap.count for gap in self.gaps if gap.is_loss)
+
+
+def save_partition(
+    plan: PartitionPlan,
+    *,
+    folder: OutFolder,
+    form: FormName,
+    filters: Filters,
+    roots: Sequence[Path],
+    reader: BatchReader,
+    batch_writer: "Callable[[str, PartitionPlan], BatchWriter] | None" = None,
+) -> SavedPartition:
+    """Write the records of one partition.
+
+    Args:
+        plan: what is wanted, and of which copies.
+        folder: where files are made.
+        form: of the files.
+        filters: the part that is wanted.
+        roots: where each input really is, by its index.
+        reader: gives batch rows.
+        batch_writer: makes the writer of a form of whole batches, by the stem of its files.
+
+    Raises:
+        WriteFailed: the output can't be written.
+        HoldsDelimiter: the form can't hold the records.
+    """
+    files = CopyFiles(copies=plan.copies, roots=roots)
+    try:
+        return _Saver(plan, folder, form, filters, files, reader, batch_writer).run()
+    finally:
+        files.close()
+
+
+@dataclass(slots=True)
+class _Output:
+    saved: SavedLabel
+    records: RecordWriter | None
+    batches: BatchWriter | None
+    digest: Any = None
+
+
+class _Saver:
+    def __init__(
+        self,
+        plan: PartitionPlan,
+        folder: OutFolder,
+        form: FormName,
+        filters: Filters,
+        files: CopyFiles,
+        reader: BatchReader,
+        batch_writer: "Callable[[str, PartitionPlan], BatchWriter] | None",
+    ) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._form = form
+        self._filters = filters
+        self._files = files
+        self._reader = reader
+        self._batch_writer = batch_writer
+        self._best = BestCopies(
+            copies=plan.copies, leader=plan.leader, reader=reader, wanted=plan.wanted, only=plan.only
+        )
+        self._holes = HoleJudge(plan.copies, plan.leader)
+        self._outcomes: dict[int, Outcomes] = {}
+        self._outputs: dict[int, _Output] = {}
+        self._background = Background()
+        files.before_close = self._background.wait
+        self._next = self._first_offset()
+        self._saved = SavedPartition(
+            partition=plan.partition,
+            topic_id=plan.topic_id,
+            leader=plan.leader.broker_id if plan.leader is not None else Absent.UNKNOWN,
+            leader_source=plan.leader_source,
+            is_other_topic=plan.is_other_topic,
+            gaps=list(plan.gaps),
+            likely=plan.likely,
+            is_named=plan.is_named,
+        )
+
+    def _first_offset(self) -> int:
+        return max(self._filters.offsets.first if self._filters.offsets else 0, 0)
+
+    def run(self) -> SavedPartition:
+        """Save it."""
+        try:
+            for selection in self._best.selections():
+                kept = self._in_view(selection)
+                for part in runs_of(kept) if len(kept.rows) else ():
+                    if isinstance(part, Merge):
+                        self._merge(part)
+                    else:
+                        self._run(part)
+            self._end()
+            for number in sorted(self._outputs):
+                output = self._outputs[number]
+                writer = output.records or output.batches
+                assert writer is not None
+                output.saved.files = writer.finish()
+                self._seal(output)
+        finally:
+            self._background.close()
+            for output in self._outputs.values():
+                for writer in (output.records, output.batches):
+                    if writer is not None:
+                        writer.close()
+        self._saved.labels = [self._outputs[number].saved for number in sorted(self._outputs)]
+        return self._saved
+
+    def _in_view(self, selection: Selection) -> Selection:
+        wanted = self._filters.offsets
+        if wanted is None:
+            return selection
+        kept = (selection.rows["last_offset"] >= wanted.first) & (selection.rows["base_offset"] <= wanted.last)
+        return Selection(
+            rows=selection.rows[kept],
+            copies=selection.copies[kept],
+            labels=selection.labels[kept],
+            merged=selection.merged[kept],
+        )
+
+    # ---- holes ----
+
+    def _hole_before(self, rows: BatchTable, label: int) -> None:
+        """Offsets between what was taken before and these batches, where everything is wanted."""
+        if self._plan.wanted is not None or self._plan.only is not None or label != MAIN:
+            return
+        bases, lasts = rows["base_offset"], rows["last_offset"]
+        reached = np.maximum.accumulate(np.concatenate([[self._next - 1], lasts])) + 1
+        for at in np.flatnonzero(bases > reached[:-1]).tolist():
+            self._add_hole(OffsetRange(int(reached[at]), int(bases[at]) - 1))
+        self._next = max(self._next, int(reached[-1]))
+
+    def _end(self) -> None:
+        if self._plan.wanted is not None or self._plan.only is not None:
+            return
+        copies = (self._plan.leader,) if self._plan.leader is not None else self._plan.copies
+        end = max((copy.view.log_end_offset for copy in copies), default=0)
+        ends = [
+            one.offsets_lost.last + 1
+            for copy in copies
+            for segment in copy.view.replica.segments
+            for one in segment.damage
+            if isinstance(one.offsets_lost, OffsetRange)
+        ]
+        end = max(end, *ends) if ends else end
+        if self._filters.offsets is not None:
+            end = min(end, self._filters.offsets.last + 1)
+        if end > self._next:
+            self._add_hole(OffsetRange(self._next, end - 1))
+
+    def _add_hole(self, hole: OffsetRange) -> None:
+        for gap in self._holes.gaps(hole):
+            join_gaps(self._saved.gaps, gap)
+
+    def _lack(self, rows: BatchTable, reason: GapReason, detail: str) -> None:
+        for row in rows:
+            offsets = OffsetRange(int(row["base_offset"]), int(row["last_offset"]))
+            gap = Gap(offsets=offsets, count=int(row["count"]), reason=reason, detail=detail)
+            join_gaps(self._saved.gaps, gap)
+
+    # ---- runs ----
+
+    def _run(self, run: Run) -> None:
+        self._hole_before(run.rows, run.label)
+        for part in self._readable(run):
+            self._take(part)
+
+    def _readable(self, run: Run) -> Iterator[Run]:
+        """The run, or the same batches of other copies where its bytes are not here."""
+        try:
+            here = self._files.at_hand(run)
+            detail = "" if here.all() else f"read {self._files.where_missing(run.copy, run.segment)}"
+            reason = GapReason.NOT_CAPTURED
+        except EvidenceError as error:
+            self._problem(run, error)
+            here = np.zeros(len(run.rows), dtype=np.bool_)
+            detail, reason = error.problem, GapReason.DAMAGED
+        edges = [0, *(np.flatnonzero(np.diff(here)) + 1).tolist(), len(here)]
+        for first, end in pairwise(edges):
+            rows = run.rows[first:end]
+            if here[first]:
+                yield run if len(rows) == len(here) else Run(copy=run.copy, label=run.label, rows=rows)
+                continue
+            for row in rows:
+                elsewhere = self._elsewhere(run, row)
+                if elsewhere is None:
+                    self._lack(np.array([row], dtype=rows.dtype), reason, detail)
+                else:
+                    yield elsewhere
+
+    def _elsewhere(self, run: Run, row: np.void) -> Run | None:
+        for at, copy in enumerate(self._plan.copies):
+            if at == run.copy:
+                continue
+            rows = self._reader.batches(copy.view.replica, int(row["base_offset"]), int(row["last_offset"]))
+            same = rows[
+                (rows["base_offset"] == row["base_offset"])
+                & (rows["last_offset"] == row["last_offset"])
+                & (rows["crc"] == row["crc"])
+                & (rows["length"] == row["length"])
+            ]
+            for number in range(len(same)):
+                other = Run(copy=at, label=run.label, rows=same[number : number + 1])
+                try:
+                    if self._files.at_hand(other).all():
+                        return other
+                except EvidenceError:
+                    continue
+        return None
+
+    def _take(self, run: Run) -> None:
+        output = self._output(run.label)
+        if output.batches is not None:
+            self._count_batches(run, output)
+            self._saved.bytes_left += output.batches.add(run, self._files)
+            self._note(run, output, int(run.rows["count"].sum()))
+            return
+        records = 0
+        for chunk in self._chunks(run):
+            records += self._write(chunk, run, output)
+        self._note(run, output, records)
+
+    def _count_batches(self, run: Run, output: _Output) -> None:
+        control = (run.rows["magic"] == 2) & (run.rows["attributes"] & CONTROL_BIT > 0)
+        count = int(run.rows["count"][~control].sum())
+        self._saved.markers += int(run.rows["count"][control].sum())
+        output.saved.records += count
+        for row in run.rows[~control]:
+            offset = np.array([row["base_offset"]], dtype=np.int64)
+            code = int(self._certainty(run, offset, np.array([row["partition_leader_epoch"]], dtype=np.int64))[0])
+            output.saved.certain += int(row["count"]) * (CERTAINTIES[code] == "certain")
+            output.saved.possible += int(row["count"]) * (CERTAINTIES[code] == "possible")
+
+    def _chunks(self, run: Run) -> Iterator[RecordChunk]:
+        """The records of a run that are wanted; control records and those of aborted transactions are counted."""
+        try:
+            for part in iter_record_chunks(self._files.source(run), start=run.start, end=run.end):
+                if isinstance(part, Damage):
+                    self._damaged(run, part)
+                else:
+                    yield part
+        except EvidenceError as error:
+            self._problem(run, error)
+            self._lack(run.rows, GapReason.DAMAGED, error.problem)
+
+    def _damaged(self, run: Run, damage: Damage) -> None:
+        """Records that break off although the checksum of their batch holds."""
+        at = int(np.searchsorted(run.rows["position"], damage.span.position, side="right")) - 1
+        if not 0 <= at < len(run.rows):
+            return
+        row = run.rows[at]
+        lost = damage.offsets_lost
+        offsets = (
+            lost if isinstance(lost, OffsetRange) else OffsetRange(int(row["base_offset"]), int(row["last_offset"]))
+        )
+        where = f"{self._files.segment(run.copy, run.segment).path}, byte {damage.span.position:,}: {damage.found}"
+        join_gaps(self._saved.gaps, Gap(offsets=offsets, count=offsets.count, reason=GapReason.DAMAGED, detail=where))
+
+    def _problem(self, run: Run, error: EvidenceError) -> None:
+        replica = self._plan.copies[run.copy].view.replica
+        path = replica.segments[run.segment].path
+        self._saved.problems.append(Problem(input=replica.input, path=path, message=error.problem))
+
+    def _write(self, chunk: RecordChunk, run: Run, output: _Output, *, only: NDArray[np.bool_] | None = None) -> int:
+        batches, rows = chunk.batches, chunk.rows
+        control = ((batches["magic"] == 2) & (batches["attributes"] & CONTROL_BIT > 0))[rows]
+        in_view = self._wanted_records(chunk)
+        if only is not None:
+            in_view &= only
+        aborted = self._aborted(batches, run)[rows]
+        self._saved.markers += int((control & in_view).sum())
+        kept = in_view & ~control
+        if not self._filters.with_aborted and aborted.any():
+            for offset in chunk.offset[kept & aborted].tolist():
+                gap = Gap(offsets=OffsetRange(offset, offset), count=1, reason=GapReason.ABORTED)
+                join_gaps(self._saved.gaps, gap)
+            self._saved.aborted_records += int((kept & aborted).sum())
+            kept &= ~aborted
+        if not kept.any():
+            return 0
+        part = chunk if kept.all() else part_of(chunk, kept)
+        epochs = part.batches["partition_leader_epoch"][part.rows].astype(np.int64)
+        codes = self._certainty(run, part.offset, epochs)
+        replica = self._plan.copies[run.copy].view.replica
+        assert output.records is not None
+        output.records.add(
+            part,
+            Given(
+                input=replica.input,
+                path=replica.segments[run.segment].path,
+                committed=codes,
+                aborted=aborted[kept],
+            ),
+        )
+        count = len(part.rows)
+        output.saved.records += count
+        output.saved.certain += int((codes == 1).sum())
+        output.saved.possible += int((codes == 2).sum())
+        return count
+
+    def _wanted_records(self, chunk: RecordChunk) -> NDArray[np.bool_]:
+        kept = np.ones(len(chunk.rows), dtype=np.bool_)
+        if self._filters.offsets is not None:
+            kept &= (chunk.offset >= self._filters.offsets.first) & (chunk.offset <= self._filters.offsets.last)
+        if self._filters.time_ms is not None:
+            first, end = self._filters.time_ms
+            kept &= (chunk.timestamp_ms >= first) & (chunk.timestamp_ms < end)
+        return kept
+
+    def _aborted(self, batches: BatchTable, run: Run) -> NDArray[np.bool_]:
+        if not are_transactional(batches).any():
+            return np.zeros(len(batches), dtype=np.bool_)
+        found = self._outcomes_of(run.copy).are_aborted(batches)
+        leader = self._plan.leader
+        if self._plan.wanted is None and run.label == MAIN and leader is not None:
+            # What is of the leader's lineage ends with the markers of the leader's log.
+            at = next(at for at, copy in enumerate(self._plan.copies) if copy is leader)
+            if at != run.copy:
+                found = found | self._outcomes_of(at).are_aborted(batches)
+        return found
+
+    def _outcomes_of(self, at: int) -> Outcomes:
+        if at not in self._outcomes:
+            self._outcomes[at] = outcomes_of(at, self._files, self._reader)
+        return self._outcomes[at]
+
+    def _certainty(self, run: Run, offsets: NDArray[np.int64], epochs: NDArray[np.int64]) -> NDArray[np.int8]:
+        codes = np.zeros(len(offsets), dtype=np.int8)
+        if self._plan.wanted is None:
+            codes[offsets < self._plan.certain_below] = CERTAINTIES.index("certain")
+            return codes
+        replica = self._plan.copies[run.copy].view.replica
+        low, high = int(offsets.min()), int(offsets.max())
+        for one in self._plan.wanted:
+            if one.offsets.first <= high and one.offsets.last >= low:
+                inside = (offsets >= one.offsets.first) & (offsets <= one.offsets.last)
+                if one.leader_epoch is not None:
+                    inside &= epochs == one.leader_epoch
+                elif (replica.input, replica.path) not in one.holders:
+                    continue
+                codes[inside & (codes == 0)] = CERTAINTIES.index(one.committed)
+        return codes
+
+    # ---- merged batches ----
+
+    def _merge(self, merge: Merge) -> None:
+        """Records of batches over the same offsets, each offset once: of the preferred batch that has it."""
+        rows = np.concatenate([part.rows for part in merge.parts])
+        self._hole_before(rows[np.argsort(rows["base_offset"], kind="stable")], merge.label)
+        output = self._output(merge.label)
+        if output.batches is not None:
+            best = max(merge.parts, key=lambda part: int(part.rows["count"].sum()))
+            for part in self._readable(best):
+                self._take(part)
+            return
+        seen: set[int] = set()
+        for part in merge.parts:
+            for run in self._readable(part):
+                records = 0
+                for chunk in self._chunks(run):
+                    offsets = chunk.offset.tolist()
+                    new = np.array([offset not in seen for offset in offsets], dtype=np.bool_)
+                    seen.update(offsets)
+                    records += self._write(chunk, run, output, only=new)
+                self._note(run, output, records)
+
+    # ---- outputs ----
+
+    def _output(self, number: int) -> _Output:
+        if number in self._outputs:
+            return self._outputs[number]
+        label = self._best.labels[number]
+        stem = self._stem(label if number != MAIN else None)
+        epoch = Absent.NOT_APPLICABLE if number == MAIN or label.leader_epoch == NO_EPOCH else label.leader_epoch
+        saved = SavedLabel(leader_epoch=epoch, owner=label.owner if number != MAIN else "")
+        if self._form is FormName.SEGMENTS:
+            assert self._batch_writer is not None
+            output = _Output(saved, None, self._batch_writer(stem, self._plan))
+        else:
+            output = _Output(saved, record_writer(self._form, self._folder, stem, self._plan.partition), None)
+        self._outputs[number] = output
+        return output
+
+    def _stem(self, label: Label | None) -> str:
+        partition = self._plan.partition
+        name = self._plan.name or f"{safe_name(partition.topic)}-{partition.partition}"
+        folder = ""
+        if self._plan.is_other_topic:
+            topic_id = self._plan.topic_id
+            folder = f"other-topics/{safe_name(topic_id) if not isinstance(topic_id, Absent) else 'unknown'}/"
+        if label is None:
+            return folder + name
+        epoch = "no-epoch" if label.leader_epoch == NO_EPOCH else f"epoch-{label.leader_epoch}"
+        owner = safe_name(label.owner.replace(" ", "-"))
+        # A directory of its own for each: the loader of a broker takes only the name of the partition.
+        return f"{folder}alternates/{name}/{epoch}.{owner}/{name}"
+
+    def _note(self, run: Run, output: _Output, records: int) -> None:
+        """Remember where records came from, with the SHA-256 of the bytes; runs that continue each other are one."""
+        if not records:
+            return
+        replica = self._plan.copies[run.copy].view.replica
+        path = replica.segments[run.segment].path
+        last = output.saved.runs[-1] if output.saved.runs else None
+        first_offset, last_offset = int(run.rows["base_offset"].min()), int(run.rows["last_offset"].max())
+        epochs = run.rows["partition_leader_epoch"]
+        if (
+            last is not None
+            and output.digest is not None
+            and (last.input, last.path, last.position + last.length) == (replica.input, path, run.start)
+        ):
+            last.offsets = OffsetRange(min(last.offsets.first, first_offset), max(last.offsets.last, last_offset))
+            last.records += records
+            last.length += run.end - run.start
+            last.leader_epochs = OffsetRange(
+                min(last.leader_epochs.first, int(epochs.min())), max(last.leader_epochs.last, int(epochs.max()))
+            )
+        else:
+            self._seal(output)
+            output.digest = hashlib.sha256()
+            output.saved.runs.append(
+                SavedRun(
+                    offsets=OffsetRange(first_offset, last_offset),
+                    records=records,
+                    input=replica.input,
+                    path=path,
+                    position=run.start,
+                    length=run.end - run.start,
+                    sha256="",
+                    leader_epochs=OffsetRange(int(epochs.min()), int(epochs.max())),
+                )
+            )
+        self._hash(run, output.digest)
+
+    def _hash(self, run: Run, digest: Any) -> None:
+        """Hash the bytes of a run beside the main thread."""
+        try:
+            file = self._files.source(run)
+        except EvidenceError as error:
+            self._problem(run, error)
+            return
+        self._background.do(partial(_update, digest, file, run.start, run.end))
+
+    def _seal(self, output: _Output) -> None:
+        if output.digest is not None:
+            self._background.wait()
+            output.saved.runs[-1].sha256 = output.digest.hexdigest()
+            output.digest = None
+
+
+def _update(digest: Any, file: SegmentBytes, start: int, end: int) -> None:
+    """Hash a run of a file; where it became shorter meanwhile, what is left of it."""
+    position = start
+    buffer = memoryview(bytearray(min(_PIECE, end - start)))
+    while position < end:
+        count = file.read_into(position, buffer[: min(len(buffer), end - position)])
+        if not count:
+            break
+        digest.update(buffer[:count])
+        position += count

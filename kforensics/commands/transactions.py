@@ -1,0 +1,407 @@
+"""Open and torn transactions of every replica, joined with what their coordinators know (KIP-664 without a cluster)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
+from kforensics.commands.filters import check_wanted, not_there
+from kforensics.commands.groups import positions_now
+from kforensics.commands.processes import default_jobs
+from kforensics.commands.result import Conclusion, Result
+from kforensics.damage import Absent
+from kforensics.evidence.coordinators.group_log import CommitKey, Name
+from kforensics.evidence.coordinators.open_transactions import (
+    ProducerBatches,
+    ReplicaTransactions,
+    read_producers,
+    scan_transactions,
+)
+from kforensics.evidence.coordinators.transaction_log import (
+    TRANSACTIONS_TOPIC,
+    TransactionLog,
+    TransactionState,
+    read_transaction_log,
+)
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
+from kforensics.evidence.group_commits import OFFSETS_TOPIC
+from kforensics.evidence.model import Problem
+from kforensics.evidence.parallel import Progress, spread
+from kforensics.findings.answers.transactions import transactions_answer
+from kforensics.reconcile.coordinator_topics import coordinator_topic
+from kforensics.reconcile.groups.replay import Position
+from kforensics.reconcile.transactions.coordinators import Coordinators, join_coordinators
+from kforensics.reconcile.transactions.ending import what_ends
+from kforensics.reconcile.transactions.partition import Copy, JudgedTransaction, PartitionTransactions, judge_partition
+from kforensics.units import TopicPartition
+
+INTERNAL_TOPICS = frozenset({TRANSACTIONS_TOPIC, OFFSETS_TOPIC})
+"""Topics whose records only brokers write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionsRequest:
+    """The request to list transactions."""
+
+    paths: tuple[Path, ...]
+    before: tuple[Path, ...] = ()
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    transactional_ids: frozenset[str] = frozenset()
+    producer_ids: frozenset[int] = frozenset()
+    at_ms: int | None = None
+    """Judge as of this time; what was written later is left out."""
+    shows: str = "unfinished"
+    """`open`: only replicas with open transactions; `unfinished`: those with torn ones, too; `all`: every replica."""
+    is_stopped: bool = False
+    """No broker ran while its directories were copied."""
+    cluster: str | None = None
+    keep_going: bool = False
+    jobs: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedBy:
+    """The offsets that an open transaction holds back, and what ends it."""
+
+    to_end_it: str
+    blocked_records: int
+    """Offsets from its first one to the log end, which read_committed consumers don't get."""
+    blocked_groups: tuple[Name, ...]
+    """Groups with a position in the partition that is not behind its first offset."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transactions:
+    """The transactions of the inputs."""
+
+    now_ms: int
+    coordinators: Coordinators
+    partitions: tuple[PartitionTransactions, ...]
+    """The replicas to show."""
+    endings: Mapping[tuple[int, str, int], EndedBy]
+    """By input, directory and producer id."""
+    history: tuple[TransactionState, ...] = ()
+    """Every state on disk of the transactional ids that were asked for."""
+    skipped_records: int = 0
+    """Records of `__transaction_state` of unknown type or version."""
+    waiting: tuple[TransactionState, ...] = field(default=())
+    """Unfinished transactions of the coordinators with a partition that is not here."""
+
+    def ending(self, partition: PartitionTransactions, one: JudgedTransaction) -> EndedBy:
+        """What an open transaction of a replica holds back, and what ends it."""
+        place = partition.replica.place
+        return self.endings[place.state.input, place.path, one.open.producer_id]
+
+
+def run(request: TransactionsRequest) -> Result[Transactions]:
+    """Find and judge the transactions that have no end, and the ends that have no transaction.
+
+    Args:
+        request: the paths, and whose transactions are asked for.
+
+    Raises:
+        EvidenceError: a path can't be used, they are of several clusters, or one is a capture.
+        UsageError: nothing among the inputs has the name that was asked for.
+    """
+    jobs = request.jobs or default_jobs()
+    given = gather_coordinator_evidence(
+        request.paths,
+        request.before,
+        keep_going=request.keep_going,
+        cluster=request.cluster,
+        command="transactions",
+        jobs=jobs,
+    )
+    live = given.live()
+    wanted = _wanted(request, live)
+    problems = [*given.places.problems, *given.cluster.problems]
+    scans = _scan(request, wanted, jobs)
+    problems += [problem for scan in scans for problem in scan.problems]
+    states = _StateLogs(given, request)
+    problems += states.problems
+    open_producers = {one.producer_id for scan in scans for one in scan.open}
+    names = {one.transactional_id for one in states.newest() if _is_of(one, open_producers)}
+    coordinators = states.joined(names | request.transactional_ids)
+    if request.transactional_ids:
+        _check_ids(request.transactional_ids, coordinators)
+    now_ms = _last_known_time(given, scans, coordinators) if request.at_ms is None else request.at_ms
+    judged = _judge(request, given, scans, coordinators, now_ms)
+    asked = _of_producers(request, judged, coordinators)
+    body = Transactions(
+        now_ms=now_ms,
+        coordinators=coordinators,
+        partitions=_shown(request, asked),
+        endings=_endings(given, asked, coordinators, positions_now(given) if any(one.open for one in asked) else {}),
+        history=_history(request, coordinators),
+        skipped_records=states.skipped,
+        waiting=_waiting(coordinators, live),
+    )
+    answer = transactions_answer(
+        asked,
+        coordinators,
+        {
+            (one.replica.place.state.input, one.replica.place.path, each.open.producer_id): body.ending(
+                one, each
+            ).to_end_it
+            for one in asked
+            for each in one.open
+        },
+        waiting=body.waiting,
+        has_transactions=any(scan.has_transactions for scan in scans),
+        unread=len(problems),
+        skipped=states.skipped,
+        asked=(*sorted(request.transactional_ids), *(f"producer {one}" for one in sorted(request.producer_ids))),
+    )
+    return Result(
+        command="transactions",
+        inputs=given.inputs.described,
+        body=body,
+        concluded=Conclusion(answer=answer, problems=tuple(problems)),
+    )
+
+
+def _last_known_time(
+    given: CoordinatorEvidence, scans: Sequence[ReplicaTransactions], coordinators: Coordinators
+) -> int:
+    """The newest time that a broker or controller wrote; times of records are what their producers say."""
+    history = given.history
+    times = [one.newest_ms for one in scans if one.place.topic_partition.topic in INTERNAL_TOPICS]
+    if history is not None and len(history.batches):
+        times.append(int(history.batches["max_timestamp"].max()))
+    return max((coordinators.newest_ms, *times))
+
+
+def _wanted(
+    request: TransactionsRequest, live: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
+) -> dict[TopicPartition, tuple[PartitionPlace, ...]]:
+    if request.topics or request.partitions:
+        check_wanted(
+            topics=request.topics,
+            known_topics={tp.topic for tp in live},
+            partitions=request.partitions,
+            known_partitions={tp.partition for tp in live if not request.topics or tp.topic in request.topics},
+        )
+    return {
+        tp: places
+        for tp, places in live.items()
+        if (not request.topics or tp.topic in request.topics)
+        and (not request.partitions or tp.partition in request.partitions)
+    }
+
+
+def _scan(
+    request: TransactionsRequest, wanted: Mapping[TopicPartition, tuple[PartitionPlace, ...]], jobs: int
+) -> list[ReplicaTransactions]:
+    places = [place for group in wanted.values() for place in group]
+    until_ms = request.at_ms
+
+    def work(place: PartitionPlace, progress: Progress) -> ReplicaTransactions:
+        found = scan_transactions(place, until_ms=until_ms)
+        progress(place.length)
+        return found
+
+    return spread(work, places, weights=[place.length for place in places], jobs=jobs)
+
+
+class _StateLogs:
+    """The replicas of `__transaction_state`, and the one of each partition that speaks for it."""
+
+    def __init__(self, given: CoordinatorEvidence, request: TransactionsRequest) -> None:
+        self._given, self._until = given, request.at_ms
+        self._chosen: dict[int, TransactionLog] = {}
+        self.problems: list[Problem] = []
+        self._leaders: dict[int, int | Absent] = {}
+        self.skipped = 0
+        for partition, places in given.live(TRANSACTIONS_TOPIC).items():
+            logs = [read_transaction_log(place, until_ms=self._until) for place in places]
+            leader = given.leader(partition, newest_epoch=max(log.last_epoch for log in logs))
+            self._leaders[partition.partition] = leader
+            chosen = max(logs, key=partial(_weight, leader))
+            self._chosen[partition.partition] = chosen
+            self.skipped += chosen.skipped
+            # The scan of all partitions names the same damage: only what it can't be is added.
+            if request.topics and TRANSACTIONS_TOPIC not in request.topics:
+                self.problems += chosen.problems
+        self._topic = coordinator_topic(
+            TRANSACTIONS_TOPIC,
+            self._chosen,
+            history=given.history,
+            settings=given.settings("transaction.state.log.num.partitions"),
+            names=((one.transactional_id, number) for number, log in self._chosen.items() for one in log.states),
+        )
+
+    def newest(self) -> Iterable[TransactionState]:
+        """The newest state of each transactional id."""
+        return (state for log in self._chosen.values() for state in log.states)
+
+    def joined(self, names: frozenset[str | bytes] | set[str | bytes]) -> Coordinators:
+        """The knowledge of the coordinators, with the history of some transactional ids."""
+        return join_coordinators(
+            self._topic,
+            self._chosen,
+            stopped=frozenset(number for number, log in self._chosen.items() if log.place.state.clean_shutdown),
+            brokers=self._leaders,
+            history=self._history(names),
+        )
+
+    def _history(
+        self, names: frozenset[str | bytes] | set[str | bytes]
+    ) -> dict[str | bytes, Sequence[TransactionState]]:
+        if not names:
+            return {}
+        found: dict[str | bytes, dict[tuple[int, int, int], TransactionState]] = defaultdict(dict)
+        needed = {number for name in names if isinstance(number := self._topic.partition_of(name), int)}
+        for partition, places in self._given.places.by_partition.items():
+            if partition.topic != TRANSACTIONS_TOPIC or (needed and partition.partition not in needed):
+                continue
+            for place in sorted(places, key=lambda one: not self._given.is_now(one)):
+                for deleted in (False, True):
+                    log = read_transaction_log(place, until_ms=self._until, history_of=names, deleted=deleted)
+                    for state in log.history:
+                        found[state.transactional_id].setdefault(
+                            (state.leader_epoch, state.offset, state.time_ms), state
+                        )
+        return {name: [states[key] for key in sorted(states)] for name, states in found.items()}
+
+
+def _weight(leader: int | Absent, log: TransactionLog) -> tuple[bool, int, int]:
+    """How much a replica speaks for its partition: as the leader, else by its leader epoch and its end."""
+    return log.place.state.broker_id == leader, log.last_epoch, log.end
+
+
+def _is_of(state: TransactionState, producers: set[int]) -> bool:
+    return bool(producers & {state.producer_id, state.previous_producer_id, state.next_producer_id})
+
+
+def _check_ids(wanted: frozenset[str], coordinators: Coordinators) -> None:
+    """Refuse a transactional id that no state names, unless its partition may not be here."""
+    for name in sorted(wanted):
+        if (
+            name not in coordinators.by_id
+            and name not in coordinators.history
+            and not coordinators.topic.may_lack(name)
+        ):
+            known = [one for one in coordinators.by_id if isinstance(one, str)]
+            raise not_there(f"no coordinator knows transactional id {name} (--transactional-id)", name, known)
+
+
+def _judge(
+    request: TransactionsRequest,
+    given: CoordinatorEvidence,
+    scans: Sequence[ReplicaTransactions],
+    coordinators: Coordinators,
+    now_ms: int,
+) -> list[PartitionTransactions]:
+    by_partition: dict[TopicPartition, list[ReplicaTransactions]] = defaultdict(list)
+    for scan in scans:
+        by_partition[scan.place.topic_partition].append(scan)
+    judged: list[PartitionTransactions] = []
+    for partition, replicas in by_partition.items():
+        leader = given.leader(partition, newest_epoch=max(one.last_epoch for one in replicas))
+        live = {(one.place.state.input, one.place.path) for one in replicas}
+        copies = [
+            Copy(
+                place=place,
+                owner=given.owner(place)
+                if not deleted
+                else f"segments that {given.owner(place).removeprefix('the log of ')} is deleting",
+                is_now=not deleted and (place.state.input, place.path) in live,
+                is_deleted=deleted,
+            )
+            for place in given.copies(partition)
+            for deleted in (False, True)
+        ]
+        needs_copies = any(one.open or one.lone for one in replicas)
+        judged += judge_partition(
+            replicas,
+            copies if needs_copies else (),
+            coordinators,
+            _read,
+            leader=leader,
+            is_stopped=request.is_stopped,
+            now_ms=now_ms,
+        )
+    return judged
+
+
+def _read(place: PartitionPlace, wanted: NDArray[np.int64], deleted: bool) -> ProducerBatches:
+    return read_producers(place, wanted, deleted=deleted)
+
+
+def _of_producers(
+    request: TransactionsRequest, judged: Sequence[PartitionTransactions], coordinators: Coordinators
+) -> list[PartitionTransactions]:
+    """The replicas with the transactions of the producers that were asked for; a last stable offset stays that of all."""
+    if not request.producer_ids and not request.transactional_ids:
+        return list(judged)
+    return [one.only(partial(_is_asked_for, request, coordinators)) for one in judged]
+
+
+def _is_asked_for(
+    request: TransactionsRequest, _coordinators: Coordinators, producer_id: int, transactional_id: object
+) -> bool:
+    return producer_id in request.producer_ids or transactional_id in request.transactional_ids
+
+
+def _shown(request: TransactionsRequest, judged: Sequence[PartitionTransactions]) -> tuple[PartitionTransactions, ...]:
+    match request.shows:
+        case "all":
+            return tuple(judged)
+        case "open":
+            return tuple(one for one in judged if one.open)
+    return tuple(one for one in judged if one.open or one.torn)
+
+
+def _endings(
+    given: CoordinatorEvidence,
+    judged: Sequence[PartitionTransactions],
+    coordinators: Coordinators,
+    positions: Mapping[CommitKey, Position],
+) -> dict[tuple[int, str, int], EndedBy]:
+    readers: dict[tuple[Name, int], list[tuple[Name, int]]] = defaultdict(list)
+    for key, position in positions.items():
+        readers[key.topic, key.partition].append((key.group, position.offset))
+    found: dict[tuple[int, str, int], EndedBy] = {}
+    for one in judged:
+        place = one.replica.place
+        for each in one.open:
+            words = what_ends(
+                each.open,
+                one.topic_partition,
+                each.judgement,
+                coordinators,
+                last_marker=each.last_marker,
+                version=given.version,
+            )
+            found[place.state.input, place.path, each.open.producer_id] = EndedBy(
+                to_end_it=words,
+                blocked_records=max(one.replica.log_end_offset - each.open.first_offset, 0),
+                blocked_groups=tuple(
+                    sorted(
+                        {group for group, offset in readers[one.topic_partition] if offset <= each.open.first_offset},
+                        key=str,
+                    )
+                ),
+            )
+    return found
+
+
+def _history(request: TransactionsRequest, coordinators: Coordinators) -> tuple[TransactionState, ...]:
+    return tuple(state for name in sorted(request.transactional_ids) for state in coordinators.history.get(name, ()))
+
+
+def _waiting(
+    coordinators: Coordinators, live: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
+) -> tuple[TransactionState, ...]:
+    """Unfinished transactions with a partition that is not here: whether they hold it back can't be told."""
+    return tuple(
+        state
+        for state in coordinators.by_id.values()
+        if not state.is_removed and state.partitions and any(one not in live for one in state.partitions)
+    )

@@ -1,0 +1,46 @@
+"""The bytes of segments that a capture taken with `--with-tail` holds: the ends of logs, as they are on the broker."""
+
+from collections.abc import Iterator
+
+from kforensics.damage import Span
+from kforensics.source.capture import CHUNK_LENGTH, CapturedSegment, CapturePath
+from kforensics.source.mapped import EvidenceFile, open_evidence
+
+
+def readable_ranges(file: EvidenceFile) -> tuple[Span, ...]:
+    """The ranges of a segment that can be read: all of a file; of a captured segment what its capture holds, anything else is a `MissingBytes`.
+
+    Args:
+        file: the segment, as `open_evidence` gives it. A captured one is a source of bytes like any other file, with the length and the positions of the file on the broker:
+            `walk_segment(file, level=Level.CRC, start=range.position)` reads the batches of a range, which begins at a batch wherever the log before it is sound.
+
+    Returns:
+        The ranges in the order of their positions, with bytes between any two of them missing; empty where the capture holds no bytes.
+
+    Raises:
+        EvidenceUnreadable: what the capture says of the bytes can't be.
+    """
+    if not isinstance(file, CapturedSegment):
+        return (Span(0, file.size),) if file.size else ()
+    out: list[Span] = []
+    for one in file.held():
+        if out and out[-1].end == one.position:
+            out[-1] = Span(out[-1].position, out[-1].length + one.length)
+        else:
+            out.append(Span(one.position, one.length))
+    return tuple(out)
+
+
+def tail_bytes(path: CapturePath) -> Iterator[tuple[int, bytes]]:
+    """The bytes of a captured segment that the capture holds: their position in the file on the broker, and at most 4 MiB at a time.
+
+    Args:
+        path: of a segment in a capture; one whose bytes stayed on the broker gives nothing.
+
+    Raises:
+        EvidenceError: the capture can't be read, or is not what it claims.
+    """
+    with open_evidence(path) as file:
+        for span in readable_ranges(file):
+            for position in range(span.position, span.end, CHUNK_LENGTH):
+                yield position, file.read(position, min(CHUNK_LENGTH, span.end - position))

@@ -1,0 +1,40 @@
+"""Where two copies of a log begin to differ, by their batches."""
+
+import numpy as np
+
+from kforensics.evidence.coordinators.replica_log import ReplicaLog
+from kforensics.formats.log.batch_table import BatchTable
+from kforensics.formats.segment.walk import Level, walk_segment
+
+_COLUMNS = ["base_offset", "last_offset", "partition_leader_epoch", "crc", "max_timestamp"]
+
+
+def batch_outline(log: ReplicaLog, *, deleted: bool = False, from_offset: int = 0) -> BatchTable:
+    """Offset, leader epoch, checksum and time of every sound batch of a log.
+
+    Args:
+        log: its files.
+        deleted: of the segments renamed `.deleted` in place of the log.
+        from_offset: batches that end below are left out.
+    """
+    parts = []
+    for _, file in log.files(log.deleted if deleted else log.segments):
+        for window in walk_segment(file, level=Level.CRC):
+            rows = window.batches[window.batches["crc_valid"]]
+            parts.append(rows[rows["last_offset"] >= from_offset][_COLUMNS].copy())
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=[(name, "<i8") for name in _COLUMNS])
+
+
+def first_difference(log: BatchTable, copy: BatchTable, *, from_offset: int) -> int | None:
+    """The first offset of a copy whose batch is not in the log, none where the log holds all of it.
+
+    Args:
+        log: the batches of the log, as `batch_outline` gives them.
+        copy: those of the copy.
+        from_offset: a cleaner went over the batches below in one of them, so that they need not be the same.
+    """
+    own = {(base, crc) for base, crc in zip(log["base_offset"].tolist(), log["crc"].tolist(), strict=True)}
+    for base, crc in zip(copy["base_offset"].tolist(), copy["crc"].tolist(), strict=True):
+        if base >= from_offset and (base, crc) not in own:
+            return int(base)
+    return None

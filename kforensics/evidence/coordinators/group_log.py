@@ -1,0 +1,293 @@
+"""`__consumer_offsets` as its replicas hold it: commits, groups, members and markers, in the order of the log."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from struct import Struct as Layout
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kforensics.damage import Damage, Span
+from kforensics.evidence.coordinators.replica_log import ReplicaLog
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
+from kforensics.evidence.model import Citation
+from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
+from kforensics.formats.messages.control import ControlType, parse_control_record
+from kforensics.formats.messages.group import GROUP_TABLES, parse_group_record
+from kforensics.formats.messages.schema import Decoded
+from kforensics.formats.segment.walk import Level, iter_record_chunks, walk_segment
+from kforensics.units import EpochEntry
+
+Name = str | bytes
+"""A name out of the log; as bytes where it is no UTF-8."""
+
+NO_PRODUCER = -1
+
+
+class CommitKey(NamedTuple):
+    """A group's position in a partition."""
+
+    group: Name
+    topic: Name
+    partition: int
+
+
+class Place(NamedTuple):
+    """The place of a record, and when and in which leader epoch it was appended."""
+
+    offset: int
+    leader_epoch: int
+    time_ms: int
+    path: str
+    position: int
+
+    def cite(self, place: PartitionPlace) -> Citation:
+        """The record's batch as a citation."""
+        return Citation(input=place.state.input, path=self.path, span=Span(self.position, 0))
+
+
+class Commit(NamedTuple):
+    """A committed offset, or with an offset of None the tombstone of one."""
+
+    key: CommitKey
+    offset: int | None
+    committed_ms: int
+    expire_ms: int
+    """-1 where the record names none."""
+    leader_epoch: int
+    """That of the last consumed record, -1 where the client did not send it (before value version 3)."""
+    producer_id: int
+    """That of the transaction that it is part of, else -1."""
+    at: Place
+
+
+class GroupChange(NamedTuple):
+    """A record about a group or one of its members; a value of None is a tombstone."""
+
+    group: Name
+    record_type: int
+    member: Name
+    """Empty where the record is about the group."""
+    value: dict[str, Any] | None
+    at: Place
+
+
+class TransactionEnd(NamedTuple):
+    """An end marker."""
+
+    producer_id: int
+    is_commit: bool
+    at: Place
+
+
+GroupEvent = Commit | GroupChange | TransactionEnd
+
+_COMMIT_TYPES = frozenset({0, 1})
+_UNUSED_TYPES = frozenset({4, 7, 9, 13, 15, 16, 21, 23})
+"""Assignments and topologies, which tell nothing of positions or of who is a member."""
+
+_INT16, _INT32, _INT64 = Layout(">h").unpack_from, Layout(">i").unpack_from, Layout(">q").unpack_from
+_TAIL_OF_COMMIT = {0: (10, 8), 1: (10, 16), 2: (10, 8), 3: (14, 8)}
+"""Of an OffsetCommitValue by version: where the metadata begins, and the bytes behind it, of which the first 8 are the commit timestamp."""
+
+_FLEXIBLE = 4
+"""The version whose metadata has a length of one byte where it is short, and whose end are tagged fields, mostly none."""
+
+
+@dataclass(slots=True)
+class LogOutline:
+    """The outline of a log by its batches, without their records."""
+
+    log: ReplicaLog
+    end: int = 0
+    last_epoch: int = -1
+    newest_ms: int = -1
+    cleaned_until: int = 0
+    """Below this offset a cleaner removed records."""
+    first_ms: int = -1
+    """The time of the first batch at or behind it."""
+    epochs: list[EpochEntry] = field(default_factory=list)
+    """The offset at which each leader epoch begins."""
+    is_whole: bool = True
+    """It begins at offset 0, and nothing in it is damaged or can't be read."""
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch of the record at an offset, -1 before the first."""
+        known = [entry.leader_epoch for entry in self.epochs if entry.start_offset <= offset]
+        return known[-1] if known else -1
+
+
+def outline(log: ReplicaLog, cleaner_point: int) -> LogOutline:
+    """Read the batch headers of a log.
+
+    Args:
+        log: its files.
+        cleaner_point: what `cleaner-offset-checkpoint` says of it, 0 where it says nothing.
+    """
+    found = LogOutline(log, end=log.first_base, cleaned_until=cleaner_point, is_whole=log.first_base == 0)
+    previous_end = log.first_base
+    times: list[tuple[int, int]] = []
+    for path, file in log.files(log.segments):
+        for window in walk_segment(file, level=Level.CRC):
+            for damage in window.damage:
+                log.note_damage(path, damage)
+            rows = window.batches[window.batches["crc_valid"]]
+            if len(rows):
+                previous_end = _add(found, rows, previous_end)
+                times.append((int(rows["base_offset"][0]), int(rows["max_timestamp"][0])))
+                behind = rows[rows["last_offset"] >= found.cleaned_until]
+                times += [(int(behind["base_offset"][0]), int(behind["max_timestamp"][0]))] if len(behind) else []
+    found.is_whole = found.is_whole and not log.problems
+    found.first_ms = next((time for offset, time in sorted(times) if offset >= found.cleaned_until), -1)
+    return found
+
+
+def _add(found: LogOutline, rows: BatchTable, previous_end: int) -> int:
+    found.end = max(found.end, int(rows["last_offset"].max()) + 1)
+    found.last_epoch = max(found.last_epoch, int(rows["partition_leader_epoch"].max()))
+    found.newest_ms = max(found.newest_ms, int(rows["max_timestamp"].max()))
+    ends = np.concatenate(([previous_end], rows["last_offset"][:-1] + 1))
+    thinned = (rows["magic"] == 2) & (rows["count"] < rows["last_offset"] - rows["base_offset"] + 1)
+    gaps = np.flatnonzero((rows["base_offset"] > ends) | thinned)
+    if len(gaps):
+        last = rows[gaps[-1]]
+        until = int(last["last_offset"]) + 1 if thinned[gaps[-1]] else int(last["base_offset"])
+        found.cleaned_until = max(found.cleaned_until, until)
+    epochs = rows["partition_leader_epoch"]
+    for at in np.flatnonzero(
+        np.diff(np.concatenate(([found.epochs[-1].leader_epoch if found.epochs else -2], epochs)))
+    ):
+        found.epochs.append(EpochEntry(int(epochs[at]), int(rows["base_offset"][at])))
+    return int(rows["last_offset"][-1]) + 1
+
+
+class GroupLogReader:
+    """Reads a log of `__consumer_offsets` once; what it had to skip is counted.
+
+    Args:
+        log: the files of a replica.
+        deleted: read the segments renamed `.deleted` in place of the log.
+    """
+
+    def __init__(self, log: ReplicaLog, *, deleted: bool = False) -> None:
+        self._log = log
+        self._segments = log.deleted if deleted else log.segments
+        self._keys: dict[bytes, tuple[int, CommitKey | None, Name, Name]] = {}
+        self.skipped = 0
+        """Records of unknown type or version, or that can't be decoded."""
+
+    def events(self, *, from_offset: int = 0) -> Iterator[GroupEvent]:
+        """Every record that says something about positions or members, in the order of the log.
+
+        Args:
+            from_offset: records below are left out.
+        """
+        for path, file in self._log.files(self._segments):
+            for part in iter_record_chunks(file):
+                if isinstance(part, Damage):
+                    continue  # the outline of the log has noted it
+                yield from self._chunk(part, path, from_offset)
+
+    def _chunk(self, chunk: RecordChunk, path: str, from_offset: int) -> Iterator[GroupEvent]:
+        view, table = chunk.view, chunk.batches
+        attributes = table["attributes"].tolist()
+        positions, epochs = table["position"].tolist(), table["partition_leader_epoch"].tolist()
+        producers, magics = table["producer_id"].tolist(), table["magic"].tolist()
+        columns = (
+            chunk.rows,
+            chunk.offset,
+            chunk.timestamp_ms,
+            chunk.key_position,
+            chunk.key_length,
+            chunk.value_position,
+            chunk.value_length,
+        )
+        for row, offset, time, key_at, key_length, value_at, value_length in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            if offset < from_offset:
+                continue
+            flags = attributes[row] if magics[row] == 2 else 0
+            at = Place(offset, epochs[row], time, path, positions[row])
+            key = bytes(view[key_at : key_at + key_length]) if key_length >= 0 else None
+            if flags & CONTROL_BIT:
+                control = parse_control_record(key, None)
+                if control.type in {ControlType.COMMIT, ControlType.ABORT}:
+                    yield TransactionEnd(producers[row], control.type is ControlType.COMMIT, at)
+                continue
+            value = None if value_length < 0 else bytes(view[value_at : value_at + value_length])
+            producer = producers[row] if flags & TRANSACTIONAL_BIT else NO_PRODUCER
+            event = self._event(key, value, producer, at)
+            if event is not None:
+                yield event
+
+    def _event(self, key: bytes | None, value: bytes | None, producer: int, at: Place) -> GroupEvent | None:
+        known = None if key is None else self._keys.get(key)
+        if known is None:
+            known = self._parse_key(key)
+            if known is None:
+                self.skipped += 1
+                return None
+        record_type, commit_key, group, member = known
+        if commit_key is not None:
+            return self._commit(key, commit_key, value, producer, at)
+        if record_type in _UNUSED_TYPES:
+            return None
+        if value is None:
+            return GroupChange(group, record_type, member, None, at)
+        parsed = parse_group_record(key, value).value
+        if not isinstance(parsed, Decoded):
+            self.skipped += 1
+            return None
+        return GroupChange(group, record_type, member, parsed.fields, at)
+
+    def _parse_key(self, key: bytes | None) -> tuple[int, CommitKey | None, Name, Name] | None:
+        parsed = parse_group_record(key, None).key
+        if not isinstance(parsed, Decoded) or parsed.version not in GROUP_TABLES.keys or key is None:
+            return None
+        fields = parsed.fields
+        group = fields.get("group", fields.get("group_id", ""))
+        commit_key = CommitKey(group, fields["topic"], fields["partition"]) if parsed.version in _COMMIT_TYPES else None
+        known = (parsed.version, commit_key, group, fields.get("member_id", ""))
+        if commit_key is not None:
+            self._keys[key] = known
+        return known
+
+    def _commit(
+        self, key: bytes | None, commit_key: CommitKey, value: bytes | None, producer: int, at: Place
+    ) -> Commit | None:
+        if value is None:
+            return Commit(commit_key, None, -1, -1, -1, producer, at)
+        length = len(value)
+        if length > 16:
+            version = _INT16(value)[0]
+            tail = _TAIL_OF_COMMIT.get(version)
+            # The places are sure where the length of the metadata fits the length of the value.
+            if (
+                tail is not None
+                and key is not None
+                and key[1] == 1
+                and tail[0] + 2 + _INT16(value, tail[0])[0] + tail[1] == length
+            ):
+                expire = _INT64(value, length - 8)[0] if version == 1 else -1
+                epoch = _INT32(value, 10)[0] if version == 3 else -1
+                committed = _INT64(value, length - tail[1])[0]
+                return Commit(commit_key, _INT64(value, 2)[0], committed, expire, epoch, producer, at)
+            if version == _FLEXIBLE and 0 < value[14] < 0x80 and value[14] + 23 == length and not value[-1]:
+                committed, epoch = _INT64(value, length - 9)[0], _INT32(value, 10)[0]
+                return Commit(commit_key, _INT64(value, 2)[0], committed, -1, epoch, producer, at)
+        parsed = parse_group_record(key, value).value
+        if not isinstance(parsed, Decoded):
+            self.skipped += 1
+            return None
+        fields = parsed.fields
+        return Commit(
+            commit_key,
+            fields["offset"],
+            fields["commit_timestamp"],
+            fields.get("expire_timestamp", -1),
+            fields.get("leader_epoch", -1),
+            producer,
+            at,
+        )

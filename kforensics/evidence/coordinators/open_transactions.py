@@ -1,0 +1,372 @@
+"""Transactions of one replica's log: those without an end marker, and commit markers without records.
+
+A transaction of a partition begins with the first transactional batch of its producer and ends with the producer's next control batch
+(`ProducerStateManager`, KIP-98, 0.11 and later). Where retention took its first batches, a producer snapshot still names its first offset.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.damage import Absent, Span
+from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.coordinators.replica_log import ReplicaLog, list_log
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
+from kforensics.evidence.model import CheckpointValue, Citation, Problem
+from kforensics.formats.index.producer_snapshot import ProducerEntry, parse_producer_snapshot
+from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable, empty_batches
+from kforensics.formats.log.record_batch import BATCH_HEADER
+from kforensics.formats.log.records import parse_body_records
+from kforensics.formats.messages.control import ControlType, parse_control_record
+from kforensics.formats.messages.schema import Decoded
+from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.source.mapped import EvidenceFile, open_evidence
+
+MOST_LONE_MARKERS = 1_000
+"""Commit markers without records of one log that are kept; more of them are only counted."""
+
+SNAPSHOT_LIMIT = 256 << 20
+"""Bytes of a producer snapshot that are read: 5 million producers."""
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that has no end marker in the log."""
+
+    producer_id: int
+    producer_epoch: int
+    """That of its last batch."""
+    first_offset: int
+    last_offset: int
+    records: int | Absent
+    """The records of its batches on disk; unknown where only a producer snapshot shows them."""
+    first_time_ms: int
+    """The newest record of its first batch; -1 where the batch is not on disk."""
+    last_time_ms: int
+    leader_epoch: int
+    """That of its first batch; -1 where the batch is not on disk."""
+    citation: Citation
+
+
+class Marker(NamedTuple):
+    """An end marker of a transaction."""
+
+    producer_id: int
+    producer_epoch: int
+    offset: int
+    kind: ControlType
+    coordinator_epoch: int
+    time_ms: int
+    leader_epoch: int
+    citation: Citation
+
+
+class LoneMarker(NamedTuple):
+    """A marker that ends nothing in this log."""
+
+    marker: Marker
+    previous_end: int
+    """The offset of the producer's marker before it, -1 where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaTransactions:
+    """The transactions of one replica."""
+
+    place: PartitionPlace
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: CheckpointValue | Absent
+    is_cleaned: bool
+    """A cleaner went over the log: records may be gone and their marker kept."""
+    last_epoch: int
+    """The highest leader epoch of its batches, -1 where there is none."""
+    newest_ms: int
+    """The newest time of its batches, -1 where there is none."""
+    open: tuple[OpenTransaction, ...]
+    lone: tuple[LoneMarker, ...]
+    lone_count: int
+    has_transactions: bool
+    has_producer_snapshots: bool
+    problems: tuple[Problem, ...]
+
+
+@dataclass(slots=True)
+class _Open:
+    first: int
+    last: int
+    records: int | Absent
+    epoch: int
+    first_time: int
+    last_time: int
+    leader_epoch: int
+    citation: Citation
+
+
+@dataclass(slots=True)
+class _Scan:
+    log: ReplicaLog
+    until_ms: int | None
+    open: dict[int, _Open] = field(default_factory=dict)
+    ended: dict[int, int] = field(default_factory=dict)
+    """Offset of the last marker of each producer."""
+    seeds: dict[int, tuple[ProducerEntry, int, str]] = field(default_factory=dict)
+    """Producers whose open transaction begins below the log on disk: the entry, and offset and path of the snapshot."""
+    lone: list[LoneMarker] = field(default_factory=list)
+    lone_count: int = 0
+    has_transactions: bool = False
+    end: int = 0
+    last_epoch: int = -1
+    newest_ms: int = -1
+
+    def add(self, batches: BatchTable, path: str, file: EvidenceFile) -> None:
+        """Take in the sound batches of a window."""
+        rows = batches[batches["crc_valid"]]
+        if self.until_ms is not None:
+            rows = rows[rows["max_timestamp"] <= self.until_ms]
+        if not len(rows):
+            return
+        self.end = max(self.end, int(rows["last_offset"].max()) + 1)
+        self.last_epoch = max(self.last_epoch, int(rows["partition_leader_epoch"].max()))
+        self.newest_ms = max(self.newest_ms, int(rows["max_timestamp"].max()))
+        rows = transactional(rows)
+        if not len(rows):
+            return
+        self.has_transactions = True
+        order = np.argsort(rows["producer_id"], kind="stable")
+        rows = rows[order]
+        edges = np.flatnonzero(np.diff(rows["producer_id"])) + 1
+        for own in np.split(rows, edges):
+            self._add_producer(int(own["producer_id"][0]), own, path, file)
+
+    def _add_producer(self, producer: int, own: BatchTable, path: str, file: EvidenceFile) -> None:
+        control = (own["attributes"] & CONTROL_BIT) != 0
+        ends = np.flatnonzero(control)
+        if not len(ends):
+            self._extend(producer, own, path)
+            return
+        is_closed = producer not in self.open and producer not in self.seeds
+        empty = control & np.concatenate(([is_closed], control[:-1]))
+        self._drop_seed(producer, int(own["base_offset"][ends[-1]]))
+        for at in np.flatnonzero(empty):
+            before = own["base_offset"][ends[ends < at]]
+            previous = int(before[-1]) if len(before) else self.ended.get(producer, -1)
+            self._note_lone(own[at], previous, path, file)
+        self.open.pop(producer, None)
+        self.ended[producer] = int(own["base_offset"][ends[-1]])
+        rest = own[ends[-1] + 1 :]
+        if len(rest):
+            self._extend(producer, rest, path)
+
+    def _extend(self, producer: int, data: BatchTable, path: str) -> None:
+        first, last = data[0], data[-1]
+        records, last_time = int(data["count"].sum()), int(data["max_timestamp"].max())
+        known = self.open.get(producer)
+        if known is None:
+            self.open[producer] = _Open(
+                first=int(first["base_offset"]),
+                last=int(last["last_offset"]),
+                records=records,
+                epoch=int(last["producer_epoch"]),
+                first_time=int(first["max_timestamp"]),
+                last_time=last_time,
+                leader_epoch=int(first["partition_leader_epoch"]),
+                citation=self._cite(path, Span(int(first["position"]), int(first["length"]))),
+            )
+            return
+        known.last = int(last["last_offset"])
+        known.records = known.records if isinstance(known.records, Absent) else known.records + records
+        known.epoch, known.last_time = int(last["producer_epoch"]), max(known.last_time, last_time)
+
+    def _drop_seed(self, producer: int, offset: int) -> None:
+        seed = self.seeds.get(producer)
+        if seed is not None and offset >= seed[1]:
+            del self.seeds[producer]
+
+    def _note_lone(self, row: np.void, previous: int, path: str, file: EvidenceFile) -> None:
+        self.lone_count += 1
+        if len(self.lone) < MOST_LONE_MARKERS:
+            marker = marker_of(row, file, self._cite(path, Span(int(row["position"]), int(row["length"]))))
+            self.lone.append(LoneMarker(marker, previous))
+
+    def _cite(self, path: str, span: Span) -> Citation:
+        return Citation(input=self.log.place.state.input, path=path, span=span)
+
+    def read_seeds(self) -> None:
+        """Take transactions that begin below the log on disk from the first producer snapshot that belongs to it."""
+        base = self.log.first_base
+        for offset, path in self.log.snapshots:
+            if offset < base:
+                continue
+            try:
+                with open_evidence(self.log.place.state.root / path) as file:
+                    snapshot = parse_producer_snapshot(file.read_all(SNAPSHOT_LIMIT))
+            except (EvidenceError, FormatError):
+                continue  # the broker takes an older or newer one, too; verify says what is wrong with it
+            if not snapshot.crc_valid:
+                continue
+            for entry in snapshot.entries:
+                if 0 <= entry.current_transaction_first_offset < base:
+                    self.seeds[entry.producer_id] = (entry, offset, path)
+            return
+
+    def add_seeds(self) -> None:
+        """Open transactions whose first batch is not on disk, as far as no marker ended them."""
+        for producer, (entry, offset, path) in self.seeds.items():
+            known = self.open.get(producer)
+            citation = self._cite(path, Span(0, 0))
+            first = entry.current_transaction_first_offset
+            if known is not None:
+                known.first, known.records, known.first_time, known.leader_epoch = first, Absent.UNKNOWN, -1, -1
+                known.citation = citation
+            elif offset <= self.end or not self.log.segments:
+                self.open[producer] = _Open(
+                    first=first,
+                    last=max(entry.last_offset, first),
+                    records=Absent.UNKNOWN,
+                    epoch=entry.producer_epoch,
+                    first_time=-1,
+                    last_time=entry.timestamp,
+                    leader_epoch=-1,
+                    citation=citation,
+                )
+
+
+def transactional(rows: BatchTable) -> BatchTable:
+    """The transactional batches of a table, markers among them."""
+    mask = (rows["magic"] == 2) & ((rows["attributes"] & TRANSACTIONAL_BIT) != 0) & (rows["producer_id"] >= 0)
+    found: BatchTable = rows[mask]
+    return found
+
+
+def scan_transactions(place: PartitionPlace, *, until_ms: int | None = None) -> ReplicaTransactions:
+    """Read the transactions of a replica's log; what can't be read is among its problems.
+
+    Args:
+        place: the partition directory.
+        until_ms: batches that are newer are left out.
+    """
+    log = list_log(place)
+    scan = _Scan(log, until_ms, end=log.first_base)
+    scan.read_seeds()
+    for path, file in log.files(log.segments):
+        scan.end = max(scan.end, _base_of(log, path)) if until_ms is None else scan.end
+        for window in walk_segment(file, level=Level.CRC):
+            for damage in window.damage:
+                log.note_damage(path, damage)
+            scan.add(window.batches, path, file)
+    scan.add_seeds()
+    start = checkpoint_value(place.state, "log_start", place.topic_partition)
+    start_offset = log.first_base if isinstance(start, Absent) else start.value
+    cleaned = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
+    return ReplicaTransactions(
+        place=place,
+        log_start_offset=start_offset,
+        log_end_offset=max(scan.end, start_offset),
+        high_watermark=checkpoint_value(place.state, "high_watermark", place.topic_partition),
+        is_cleaned=not isinstance(cleaned, Absent) and cleaned.value > 0,
+        last_epoch=scan.last_epoch,
+        newest_ms=scan.newest_ms,
+        open=tuple(
+            sorted((_frozen(producer, one) for producer, one in scan.open.items()), key=lambda one: one.first_offset)
+        ),
+        lone=tuple(scan.lone),
+        lone_count=scan.lone_count,
+        has_transactions=scan.has_transactions or bool(scan.seeds),
+        has_producer_snapshots=bool(log.snapshots),
+        problems=tuple(log.problems),
+    )
+
+
+def _base_of(log: ReplicaLog, path: str) -> int:
+    return next(base for base, one in log.segments if one == path)
+
+
+def _frozen(producer: int, one: _Open) -> OpenTransaction:
+    return OpenTransaction(
+        producer_id=producer,
+        producer_epoch=one.epoch,
+        first_offset=one.first,
+        last_offset=one.last,
+        records=one.records,
+        first_time_ms=one.first_time,
+        last_time_ms=one.last_time,
+        leader_epoch=one.leader_epoch,
+        citation=one.citation,
+    )
+
+
+class ProducerBatches(NamedTuple):
+    """The transactional batches of some producers in one copy of a log."""
+
+    place: PartitionPlace
+    rows: BatchTable
+    """In the order of the log; `segment` counts `paths`."""
+    markers: Mapping[int, Marker]
+    """The markers among them by offset."""
+    last_epoch: int
+    log_end_offset: int
+
+
+def read_producers(place: PartitionPlace, wanted: NDArray[np.int64], *, deleted: bool = False) -> ProducerBatches:
+    """Read the batches of some producers.
+
+    Args:
+        place: the partition directory.
+        wanted: their producer ids.
+        deleted: read the segments renamed `.deleted` in place of the log.
+    """
+    log = list_log(place)
+    segments = log.deleted if deleted else log.segments
+    parts: list[BatchTable] = []
+    markers: dict[int, Marker] = {}
+    last_epoch, end = -1, segments[0][0] if segments else 0
+    for path, file in log.files(segments):
+        for window in walk_segment(file, level=Level.CRC):
+            rows = window.batches[window.batches["crc_valid"]]
+            if not len(rows):
+                continue
+            last_epoch = max(last_epoch, int(rows["partition_leader_epoch"].max()))
+            end = max(end, int(rows["last_offset"].max()) + 1)
+            rows = transactional(rows)
+            rows = rows[np.isin(rows["producer_id"], wanted)]
+            parts.append(rows)
+            for row in rows[(rows["attributes"] & CONTROL_BIT) != 0]:
+                citation = Citation(
+                    input=place.state.input, path=path, span=Span(int(row["position"]), int(row["length"]))
+                )
+                markers[int(row["base_offset"])] = marker_of(row, file, citation)
+    table = np.concatenate(parts) if parts else empty_batches()
+    return ProducerBatches(place, table, markers, last_epoch, end)
+
+
+def marker_of(row: np.void, file: EvidenceFile, citation: Citation) -> Marker:
+    """A control batch as the marker that it holds; of unknown type where it can't be decoded."""
+    body = file.read(int(row["position"]) + BATCH_HEADER.length, int(row["length"]) - BATCH_HEADER.length)
+    kind, epoch = ControlType.UNKNOWN, -1
+    for key, value in _control_records(body, int(row["count"])):
+        control = parse_control_record(key, value)
+        kind = control.type
+        if isinstance(control.value, Decoded):
+            epoch = int(control.value.fields.get("coordinator_epoch", -1))
+    return Marker(
+        producer_id=int(row["producer_id"]),
+        producer_epoch=int(row["producer_epoch"]),
+        offset=int(row["base_offset"]),
+        kind=kind,
+        coordinator_epoch=epoch,
+        time_ms=int(row["max_timestamp"]),
+        leader_epoch=int(row["partition_leader_epoch"]),
+        citation=citation,
+    )
+
+
+def _control_records(body: bytes, count: int) -> Iterator[tuple[bytes | None, bytes | None]]:
+    try:
+        for record in parse_body_records(body, count):
+            yield record.key, record.value
+            return
+    except FormatError:
+        return

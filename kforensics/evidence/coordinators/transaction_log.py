@@ -1,0 +1,150 @@
+"""`__transaction_state` as its replicas hold it: every state that a coordinator wrote of a transactional id."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kforensics.damage import Damage, Span
+from kforensics.evidence.coordinators.replica_log import ReplicaLog, list_log
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
+from kforensics.evidence.model import Citation, Problem
+from kforensics.formats.log.records import Record
+from kforensics.formats.messages.schema import Decoded
+from kforensics.formats.messages.txn import parse_txn_record
+from kforensics.formats.segment.walk import iter_records
+from kforensics.units import TopicPartition
+
+TRANSACTIONS_TOPIC = "__transaction_state"
+
+
+class TransactionState(NamedTuple):
+    """One record: the state of a transactional id from here on."""
+
+    transactional_id: str | bytes
+    """As bytes where it is no UTF-8."""
+    offset: int
+    leader_epoch: int
+    """Of the partition of `__transaction_state`, which is the coordinator's epoch."""
+    time_ms: int
+    is_removed: bool
+    """A tombstone: the id expired, and nothing below is set."""
+    producer_id: int = -1
+    producer_epoch: int = -1
+    previous_producer_id: int = -1
+    next_producer_id: int = -1
+    next_producer_epoch: int = -1
+    timeout_ms: int = -1
+    status: int = -1
+    """A number of `TransactionStatus`, or one that is newer."""
+    partitions: tuple[TopicPartition, ...] = ()
+    updated_ms: int = -1
+    started_ms: int = -1
+    client_version: int = 0
+    citation: Citation | None = None
+
+
+@dataclass(slots=True)
+class TransactionLog:
+    """One replica of a partition of `__transaction_state`, read through."""
+
+    place: PartitionPlace
+    states: list[TransactionState] = field(default_factory=list)
+    """The newest of each transactional id, in the order of the log."""
+    history: list[TransactionState] = field(default_factory=list)
+    """All states of the transactional ids that were asked for."""
+    skipped: int = 0
+    """Records of unknown type or version."""
+    end: int = 0
+    last_epoch: int = -1
+    newest_ms: int = -1
+    problems: tuple[Problem, ...] = ()
+
+
+def read_transaction_log(
+    place: PartitionPlace,
+    *,
+    until_ms: int | None = None,
+    history_of: Collection[str | bytes] = (),
+    deleted: bool = False,
+) -> TransactionLog:
+    """Read a replica of `__transaction_state`.
+
+    Args:
+        place: its directory.
+        until_ms: records that are newer are left out.
+        history_of: transactional ids whose every state is kept, not only the newest.
+        deleted: read the segments renamed `.deleted` in place of the log.
+    """
+    log = list_log(place)
+    found = TransactionLog(place, end=log.first_base)
+    newest: dict[str | bytes, TransactionState] = {}
+    for state in _states(log, found, deleted=deleted):
+        if until_ms is not None and state.time_ms > until_ms:
+            continue
+        found.newest_ms = max(found.newest_ms, state.time_ms)
+        if state.transactional_id in history_of:
+            found.history.append(state)
+        newest.pop(state.transactional_id, None)
+        newest[state.transactional_id] = state
+    found.states = list(newest.values())
+    found.problems = tuple(log.problems)
+    return found
+
+
+def _states(log: ReplicaLog, found: TransactionLog, *, deleted: bool) -> Iterator[TransactionState]:
+    for path, file in log.files(log.deleted if deleted else log.segments):
+        for record in iter_records(file):
+            if isinstance(record, Damage):
+                log.note_damage(path, record)
+                continue
+            found.end = max(found.end, record.offset + 1)
+            found.last_epoch = max(found.last_epoch, record.partition_leader_epoch)
+            if record.is_control:
+                continue
+            state = _state_of(record, log.place, path)
+            if state is None:
+                found.skipped += 1
+            else:
+                yield state
+
+
+def _state_of(record: Record, place: PartitionPlace, path: str) -> TransactionState | None:
+    parsed = parse_txn_record(record.key, record.value)
+    if not isinstance(parsed.key, Decoded):
+        return None
+    name = parsed.key.fields["transactional_id"]
+    citation = Citation(input=place.state.input, path=path, span=Span(record.batch_position, 0))
+    if parsed.value is None:
+        return TransactionState(
+            name, record.offset, record.partition_leader_epoch, record.timestamp_ms, True, citation=citation
+        )
+    if not isinstance(parsed.value, Decoded):
+        return None
+    value = parsed.value.fields
+    return TransactionState(
+        transactional_id=name,
+        offset=record.offset,
+        leader_epoch=record.partition_leader_epoch,
+        time_ms=record.timestamp_ms,
+        is_removed=False,
+        producer_id=value["producer_id"],
+        producer_epoch=value["producer_epoch"],
+        previous_producer_id=value.get("previous_producer_id", -1),
+        next_producer_id=value.get("next_producer_id", -1),
+        next_producer_epoch=value.get("next_producer_epoch", -1),
+        timeout_ms=value["transaction_timeout_ms"],
+        status=value["transaction_status"],
+        partitions=tuple(
+            TopicPartition(_topic(one["topic"]), partition)
+            for one in value["transaction_partitions"] or ()
+            for partition in one["partition_ids"]
+        ),
+        updated_ms=value["transaction_last_update_timestamp_ms"],
+        started_ms=value["transaction_start_timestamp_ms"],
+        client_version=value.get("client_transaction_version", 0),
+        citation=citation,
+    )
+
+
+def _topic(name: str | bytes) -> str:
+    return name.decode(errors="replace") if isinstance(name, bytes) else name

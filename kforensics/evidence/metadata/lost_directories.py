@@ -1,0 +1,28 @@
+"""Partitions that a checkpoint names and that have no directory, against what the metadata log says of them."""
+
+from collections.abc import Sequence
+
+from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.partition_dirs import LostDirectory
+from kforensics.evidence.metadata.log import find_metadata_logs, newest_log, read_metadata_log
+
+
+def unexplained(lost: Sequence[LostDirectory], inputs: Inputs) -> tuple[LostDirectory, ...]:
+    """Return those that the newest metadata log among the inputs assigns to their broker; all of them where there is none.
+
+    Args:
+        lost: as the checkpoints show them.
+        inputs: whose metadata logs are read only where something is lost.
+    """
+    if not lost:
+        return ()
+    newest = newest_log([read_metadata_log(files) for files in find_metadata_logs(inputs)])
+    if newest is None:
+        return tuple(lost)
+    state = newest.latest()
+    out = []
+    for one in lost:
+        known = state.partition(*one.topic_partition)
+        if known is not None and one.broker_id in known.replicas:
+            out.append(one)
+    return tuple(out)

@@ -1,0 +1,182 @@
+"""The answer of `groups`: which groups are past the end of a log, which were set back, and by whom."""
+
+import datetime as dt
+from collections.abc import Collection, Iterator, Sequence
+
+from kforensics.damage import Absent
+from kforensics.evidence.coordinators.group_log import Name
+from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.reconcile.coordinator_topics import CoordinatorTopic
+from kforensics.reconcile.groups.replay import Change
+from kforensics.reconcile.groups.views import GroupPosition, GroupView
+from kforensics.words import counted, listed
+
+MOST_NAMED = 4
+
+
+def groups_answer(
+    groups: Sequence[GroupView],
+    setbacks: Sequence[Change],
+    *,
+    setback_count: int,
+    topic: CoordinatorTopic,
+    asked: Collection[str],
+    unread: int,
+    skipped: int,
+) -> Answer:
+    """The answer to where groups stand.
+
+    Args:
+        groups: with their positions.
+        setbacks: the largest first.
+        setback_count: all of them.
+        topic: what is known of `__consumer_offsets`.
+        asked: groups that were asked for; all where there are none.
+        unread: places that could not be read.
+        skipped: records of `__consumer_offsets` of unknown types or versions.
+
+    Returns:
+        `no-setback` only where every partition of `__consumer_offsets` that matters is here, nothing was unreadable, and the log of every
+        position is here.
+    """
+    past = [(group, one) for group in groups for one in group.positions if one.is_past_the_end is True]
+    doubts = list(_doubts(groups, topic, asked, unread=unread, skipped=skipped))
+    states = [
+        *([State.PAST_THE_END] if past else []),
+        *([State.SET_BACK] if setbacks else []),
+        *([State.UNKNOWN] if doubts else []),
+    ]
+    state = worst_state("groups", states) or State.NO_SETBACK
+    return Answer(
+        state=state,
+        headline=_headline(state, groups, past, setbacks, setback_count),
+        now=tuple(_now(past, setbacks)),
+        tell=tuple(_tell(past, setbacks)),
+        unknown=tuple(doubts),
+    )
+
+
+def _headline(
+    state: State,
+    groups: Sequence[GroupView],
+    past: Sequence[tuple[GroupView, GroupPosition]],
+    setbacks: Sequence[Change],
+    count: int,
+) -> str:
+    match state:
+        case State.PAST_THE_END:
+            group, one = max(past, key=lambda each: -_lag(each[1]))
+            where = f"{_text(one.topic)}-{one.partition}"
+            others = f"{len(past) - 1:,} other position{'s are' if len(past) > 2 else ' is'}"
+            more = f"; {others} past the end, too" if len(past) > 1 else ""
+            also = f"; {counted(count, 'set-back')} besides" if count else ""
+            return (
+                f"{_text(group.name).upper()} IS PAST THE END of {where}: it committed {one.position.offset:,}, and the log ends at "
+                f"{one.log_end_offset:,}{more}{also}."
+            )
+        case State.SET_BACK:
+            return _set_back(setbacks[0], count)
+        case State.UNKNOWN:
+            return f"No set-back in the commits of {counted(len(groups), 'group')} that are here; whether there was one is unknown."
+    return f"{counted(len(groups), 'group')}, and none was set back."
+
+
+def _set_back(worst: Change, count: int) -> str:
+    key = worst.key
+    more = f" {count - 1:,} more." if count > 1 else ""
+    return (
+        f"{_text(key.group).upper()} WAS SET BACK: {_text(key.topic)}-{key.partition} from {worst.previous:,} to {worst.offset:,} at "
+        f"{_time(worst.time_ms)}, {_by_whom(worst)}.{more}"
+    )
+
+
+def _by_whom(change: Change) -> str:
+    match change.by:
+        case "administrator":
+            if change.had_members:
+                return "while the group was empty: a reset, not a member"
+            return "in a group without members: a reset, or a consumer that is no member"
+        case "member" if change.is_transactional:
+            return "in a transaction"
+        case "member":
+            return "while the group had members: by one of them, probably"
+        case "truncation":
+            return f"when {change.reason.removeprefix('a ')}"
+    return "by whom is not known"
+
+
+def _doubts(
+    groups: Sequence[GroupView], topic: CoordinatorTopic, asked: Collection[str], *, unread: int, skipped: int
+) -> Iterator[str]:
+    if asked:
+        for name in sorted(asked):
+            if topic.may_lack(name):
+                partition = topic.partition_of(name)
+                where = f"{topic.name}-{partition}" if isinstance(partition, int) else f"a partition of {topic.name}"
+                yield f"What {name} committed: it may be in {where}, which is not among the inputs."
+    elif topic.missing:
+        yield f"What the groups of {listed([f'{topic.name}-{one}' for one in topic.missing])} committed: it is not among the inputs."
+    elif isinstance(topic.count, Absent):
+        yield (
+            f"Whether all of {topic.name} is here: no input shows how many partitions it has; give the directories of all brokers and a metadata log."
+        )
+    lost = sorted(
+        {
+            f"{_text(one.topic)}-{one.partition}"
+            for group in groups
+            for one in group.positions
+            if isinstance(one.log_end_offset, Absent)
+        }
+    )
+    if lost:
+        yield f"Whether positions in {listed(lost, most=MOST_NAMED)} lie past the end: no log of theirs is here."
+    if unread:
+        yield f"What {counted(unread, 'place')} that could not be read hold."
+    if skipped:
+        yield f"What {counted(skipped, 'record')} of {topic.name} of unknown types or versions say."
+
+
+def _now(past: Sequence[tuple[GroupView, GroupPosition]], setbacks: Sequence[Change]) -> Iterator[str]:
+    if past:
+        groups = sorted({_text(group.name) for group, _ in past})
+        names, consumes, it = (
+            listed(groups, most=MOST_NAMED),
+            *(("consumes", "it") if len(groups) == 1 else ("consume", "they")),
+        )
+        reads = "reads" if len(groups) == 1 else "read"
+        yield (
+            f"Before {names} {consumes} again: auto.offset.reset decides what {it} {reads}, all of the log (earliest) or nothing that is there now (latest). "
+            "Set the position by hand: kafka-consumer-groups.sh --reset-offsets --to-offset."
+        )
+    resets = [one for one in setbacks if one.by == "administrator"]
+    if resets:
+        one = resets[0]
+        yield (
+            f"If the reset was a mistake: stop {_text(one.key.group)} and set {_text(one.key.topic)}:{one.key.partition} to {one.previous} "
+            "(kafka-consumer-groups.sh --reset-offsets --to-offset); what it has read again stays processed twice."
+        )
+
+
+def _tell(past: Sequence[tuple[GroupView, GroupPosition]], setbacks: Sequence[Change]) -> Iterator[str]:
+    again = sum(one.set_back for one in setbacks if one.by != "truncation")
+    if again:
+        groups = listed(sorted({_text(one.key.group) for one in setbacks}), most=MOST_NAMED)
+        yield f"The owners of {groups}: up to {counted(again, 'record')} are read again."
+    if past:
+        groups = listed(sorted({_text(group.name) for group, _ in past}), most=MOST_NAMED)
+        yield f"The owners of {groups}: they have read records that are not in the log any more."
+
+
+def _lag(one: GroupPosition) -> int:
+    return 0 if isinstance(one.lag, Absent) else one.lag
+
+
+def _text(name: Name) -> str:
+    return name.decode(errors="replace") if isinstance(name, bytes) else name
+
+
+def _time(time_ms: int) -> str:
+    try:
+        return dt.datetime.fromtimestamp(time_ms / 1000, tz=dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return f"{time_ms} ms"

@@ -1,0 +1,185 @@
+"""The answer of `salvage`: how many of how many records are saved, and what is missing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kforensics.evidence.model import Problem
+from kforensics.findings.answers.model import Answer, State
+from kforensics.units import TopicPartition
+from kforensics.words import byte_count, counted, listed
+
+_KIND = {"lost": "lost record", "at-risk": "record at risk", "all": "record"}
+_KINDS = {"lost": "lost records", "at-risk": "records at risk", "all": "records"}
+
+_REASONS = {
+    "damaged": "in damaged bytes of which no sound copy is among the inputs",
+    "never-seen": "held by no input",
+    "remote": "in remote storage",
+    "not-captured": "left on the broker by its capture",
+}
+
+
+_CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.BEHIND, State.SAME_ENDS})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Salvaged:
+    """The result for one partition."""
+
+    partition: TopicPartition
+    records: int
+    certain: int
+    aborted: int
+    """Of aborted transactions, and not taken."""
+    alternates: int
+    missing: int
+    """Offsets that are not saved, other than by intention."""
+    gaps: int
+    reasons: tuple[str, ...]
+    is_guessed: bool
+    """No input shows the leader."""
+
+
+def salvage_answer(
+    partitions: Sequence[Salvaged],
+    *,
+    what: str,
+    form: str,
+    out: str,
+    failure: str,
+    premise: str,
+    premise_state: State,
+    problems: Sequence[Problem],
+    looked_at: int,
+) -> Answer:
+    """The answer of `salvage`: how much is saved.
+
+    Args:
+        partitions: what came of each.
+        what: was wanted: `lost`, `at-risk` or `all`.
+        form: of the files.
+        out: the directory.
+        failure: why the output is incomplete, if it is.
+        premise: headline of the command that says what is lost or at risk.
+        premise_state: the state of its answer.
+        problems: what could not be read.
+        looked_at: partitions.
+    """
+    saved = sum(one.records for one in partitions)
+    missing = sum(one.missing for one in partitions)
+    if failure:
+        return Answer(
+            state=State.UNKNOWN,
+            headline=f"NOT ALL IS WRITTEN: {failure}.",
+            now=(f"Make room, remove {out} and run it again: files named .partial are incomplete",),
+        )
+    if not saved and not missing:
+        return _nothing(what, premise, is_calm=premise_state in _CALM and not problems, looked_at=looked_at)
+    total = saved + missing
+    named = listed([str(one.partition) for one in partitions if one.records or one.missing], most=4)
+    certain = sum(one.certain for one in partitions)
+    guessed = any(one.is_guessed for one in partitions)
+    words = f"{saved:,} of {total:,} {_KIND[what] if total == 1 else _KINDS[what]} of {named} saved"
+    details = [f"{certain:,} certainly committed"] if certain else []
+    if guessed:
+        details.append("by a leader that is guessed")
+    words += f" ({', '.join(details)})" if details else ""
+    reasons = {reason for one in partitions for reason in one.reasons}
+    unknown = [
+        f"{counted(one.missing, 'offset')} of {one.partition}: {_why(one.reasons)}" for one in partitions if one.missing
+    ]
+    if missing:
+        words += f"; {missing:,} {'is' if missing == 1 else 'are'} {_why(sorted(reasons))}"
+    if premise_state is State.UNKNOWN:
+        unknown.append(f"whether there is more: {premise}")
+    state = State.GAPS if missing else State.SAVED
+    if problems and state is State.SAVED:
+        state = State.UNKNOWN
+        words += "; not everything could be read"
+    put_back = f"{out}/README says how to put them back; nothing was sent anywhere"
+    return Answer(
+        state=state,
+        headline=f"{words}.",
+        now=(put_back, f"Keep {out} private: it holds keys and values as they were produced") if form else (put_back,),
+        unknown=tuple(unknown),
+    )
+
+
+def carved_answer(
+    *,
+    records: int,
+    batches: int,
+    old_batches: int,
+    logs: int,
+    named_logs: int,
+    bytes_found: int,
+    bytes_read: int,
+    saved: int,
+    missing: int,
+    out: str,
+    failure: str,
+    has_replicas: bool,
+    is_incomplete: bool,
+) -> Answer:
+    """What disk images hold.
+
+    Args:
+        records: in batches that were found, each as often as it lies there.
+        batches: that were found.
+        old_batches: those of magic 0 or 1.
+        logs: that they were put together into.
+        named_logs: those of them that share a batch with a given replica.
+        bytes_found: of batches.
+        bytes_read: of images.
+        saved: records that no given replica holds, and that were written.
+        missing: records that could not be read although their batches are sound.
+        out: the directory.
+        failure: why the output is incomplete, if it is.
+        has_replicas: replicas are given beside the images.
+        is_incomplete: something could not be read.
+    """
+    if failure:
+        return Answer(state=State.UNKNOWN, headline=f"NOT ALL IS WRITTEN: {failure}.")
+    if not batches:
+        words = f"No record batch was found in {byte_count(bytes_read)}."
+        unknown = ("whether there were any: what is overwritten, encrypted or not in one piece can't be found",)
+        return Answer(state=State.UNKNOWN, headline=words, unknown=unknown)
+    found = f"{counted(records, 'record')} in {counted(batches, 'sound batch', 'sound batches')}"
+    words = f"{found}, {byte_count(bytes_found)} of {byte_count(bytes_read)}, in {counted(logs, 'log')}"
+    words += f", {named_logs:,} of them of partitions given here" if named_logs else ""
+    words += f"; {counted(saved, 'record')}{' that no given replica holds' if has_replicas else ''} saved."
+    unknown_of = ["what is overwritten, or does not lie in one piece, is not found"]
+    if old_batches:
+        many = counted(old_batches, "batch", "batches")
+        unknown_of.append(f"{many} of magic 0 or 1: proven by CRC-32 and structure alone, so some may be chance")
+    if logs > named_logs:
+        why = "no given replica shares a batch" if has_replicas else "give replicas of the cluster beside the image"
+        unknown_of.append(f"which partitions {counted(logs - named_logs, 'log')} are of: {why}")
+    state = State.GAPS if missing else State.UNKNOWN if is_incomplete else State.SAVED
+    return Answer(
+        state=state,
+        headline=words,
+        now=(
+            f"{out}/README says how to put them back; nothing was sent anywhere",
+            f"Keep {out} private: it holds keys and values as they were produced",
+        ),
+        unknown=tuple(unknown_of),
+    )
+
+
+def _nothing(what: str, premise: str, *, is_calm: bool, looked_at: int) -> Answer:
+    where = counted(looked_at, "partition")
+    if what == "all":
+        return Answer(state=State.UNKNOWN, headline=f"No record is in any input; {where} looked at.")
+    kinds = _KINDS[what]
+    if is_calm:
+        return Answer(state=State.SAVED, headline=f"There is nothing to save: {premise}")
+    return Answer(
+        state=State.UNKNOWN,
+        headline=f"No {kinds} are shown by these inputs, and it is not shown that there are none.",
+        unknown=(premise,) if premise else (),
+    )
+
+
+def _why(reasons: Sequence[str]) -> str:
+    return " or ".join(_REASONS.get(reason, reason) for reason in reasons)

@@ -1,0 +1,217 @@
+"""The answer of `transactions`: which transactions no broker ends, which are torn, and which only wait."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.evidence.coordinators.transaction_log import TransactionState
+from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.reconcile.transactions.coordinators import Coordinators
+from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions
+from kforensics.reconcile.transactions.verdicts import Verdict
+from kforensics.units import TopicPartition
+from kforensics.words import counted, listed
+
+MOST_NAMED = 4
+
+_STATES = {
+    Verdict.HANGING: State.HANGING,
+    Verdict.TORN: State.TORN,
+    Verdict.PREPARED: State.PREPARED,
+    Verdict.UNKNOWN: State.UNKNOWN,
+    Verdict.IN_TIME: State.IN_TIME,
+}
+
+
+class _Seen(NamedTuple):
+    """A transaction as its gravest replica shows it."""
+
+    partition: TopicPartition
+    one: JudgedTransaction
+    place: tuple[int, str, int]
+
+
+def transactions_answer(
+    judged: Sequence[PartitionTransactions],
+    coordinators: Coordinators,
+    endings: Mapping[tuple[int, str, int], str],
+    *,
+    waiting: Sequence[TransactionState],
+    has_transactions: bool,
+    unread: int,
+    skipped: int,
+    asked: Sequence[str] = (),
+) -> Answer:
+    """The answer to which transactions hold consumers back.
+
+    Args:
+        judged: every replica that was asked for.
+        coordinators: what they know.
+        endings: what ends each open transaction, by input, directory and producer id.
+        waiting: unfinished transactions with a partition that is not here.
+        has_transactions: any log here holds transactional records.
+        unread: places that could not be read.
+        skipped: records of `__transaction_state` of unknown versions.
+        asked: transactional ids and producers that were asked for; all where there are none.
+
+    Returns:
+        `none-open` and `in-time` only where the coordinators' log is here as a whole and nothing was unreadable.
+    """
+    seen = _gravest(judged)
+    torn = {(one.topic_partition, each.producer_id, each.marker.offset): each for one in judged for each in one.torn}
+    states = [_STATES[each.one.judgement.verdict] for each in seen]
+    states += [State.TORN] if torn else []
+    doubts = list(_doubts(coordinators, waiting, has_transactions=has_transactions, unread=unread, skipped=skipped))
+    if doubts:
+        states.append(State.UNKNOWN)
+    state = worst_state("transactions", states) or State.NONE_OPEN
+    return Answer(
+        state=state,
+        headline=_headline(state, seen, len(torn), judged, f" of {listed(asked)}" if asked else ""),
+        now=tuple(_now(seen, endings)),
+        tell=tuple(_tell(seen)),
+        later=tuple(_later(seen)),
+        unknown=tuple(doubts),
+    )
+
+
+def _gravest(judged: Sequence[PartitionTransactions]) -> list[_Seen]:
+    """Each transaction once, as the replica that leads shows it, else as the gravest does."""
+    order = list(_STATES)
+    found: dict[tuple[TopicPartition, int], tuple[tuple[bool, int], _Seen]] = {}
+    for replica in judged:
+        place = replica.replica.place
+        for one in replica.open:
+            key = (replica.topic_partition, one.open.producer_id)
+            rank = (replica.leads is not True, order.index(one.judgement.verdict))
+            if key not in found or rank < found[key][0]:
+                seen = _Seen(replica.topic_partition, one, (place.state.input, place.path, one.open.producer_id))
+                found[key] = (rank, seen)
+    return [
+        seen
+        for _, seen in sorted(
+            found.values(), key=lambda each: (order.index(each[1].one.judgement.verdict), each[1].partition)
+        )
+    ]
+
+
+def _doubts(
+    coordinators: Coordinators,
+    waiting: Sequence[TransactionState],
+    *,
+    has_transactions: bool,
+    unread: int,
+    skipped: int,
+) -> Iterator[str]:
+    topic = coordinators.topic
+    if topic.missing:
+        names = listed([f"{topic.name}-{one}" for one in topic.missing])
+        yield f"Whether the coordinators wait for markers elsewhere: {names} would show it, and is not among the inputs."
+    elif isinstance(topic.count, Absent):
+        also = " although there are transactional records" if has_transactions else ""
+        yield (
+            f"What the coordinators know: {'no partition' if not topic.present else 'not every partition'} of {topic.name} is shown to be here{also}; "
+            "give the directories of all brokers and a metadata log."
+        )
+    for state in waiting[:MOST_NAMED]:
+        name = state.transactional_id
+        shown = name.decode(errors="replace") if isinstance(name, bytes) else name
+        yield f"Partitions of the unfinished transaction of {shown} are not among the inputs: whether it holds them back is not shown."
+    if unread:
+        yield f"What {counted(unread, 'place')} that could not be read hold."
+    if skipped:
+        yield f"What {counted(skipped, 'record')} of {topic.name} of unknown versions say."
+
+
+def _headline(
+    state: State, seen: Sequence[_Seen], torn: int, judged: Sequence[PartitionTransactions], whose: str
+) -> str:
+    by_state = {
+        wanted: [each for each in seen if _STATES[each.one.judgement.verdict] is wanted] for wanted in _STATES.values()
+    }
+    others = _others(state, by_state)
+    match state:
+        case State.HANGING:
+            found = by_state[State.HANGING]
+            return f"{_counted('HANGING TRANSACTION', found)} back read_committed consumers of {_partitions(found)}{_hedge(found)}{others}."
+        case State.TORN:
+            found = by_state[State.TORN]
+            if found:
+                words = f"{_counted('TORN TRANSACTION', found)} back read_committed consumers of {_partitions(found)}: the marker is lost and the records are kept"
+                more = (
+                    f"; the records of {counted(torn, 'more transaction', 'more transactions')} are lost and the marker is kept"
+                    if torn
+                    else ""
+                )
+                return f"{words}{_hedge(found)}{more}{others}."
+            partitions = {one.topic_partition for one in judged if one.torn}
+            return f"{counted(torn, 'TORN TRANSACTION', 'TORN TRANSACTIONS')} in {_names(partitions)}: the records are lost and the marker is kept{others}."
+        case State.PREPARED:
+            found = by_state[State.PREPARED]
+            return f"{counted(len(found), 'transaction')} of {_partitions(found)} {'is' if len(found) == 1 else 'are'} decided and wait for the marker of the coordinator{others}."
+        case State.UNKNOWN:
+            found = by_state[State.UNKNOWN]
+            if found:
+                return f"Why {counted(len(found), 'transaction')} of {_partitions(found)} {'is' if len(found) == 1 else 'are'} open can't be told{others}."
+            open_ones = (
+                f"{counted(len(seen), 'transaction')} open, each in time" if seen else f"No open transaction{whose}"
+            )
+            return f"{open_ones} in the logs that are here; whether others hold consumers back is unknown."
+        case State.IN_TIME:
+            found = by_state[State.IN_TIME]
+            return f"{counted(len(found), 'transaction')} of {_partitions(found)} {'is' if len(found) == 1 else 'are'} open and in time; none{whose} hangs{_hedge(found)}."
+    count = len({one.topic_partition for one in judged})
+    return f"No transaction{whose} is open in {counted(count, 'partition')}."
+
+
+def _counted(noun: str, found: Sequence[_Seen]) -> str:
+    verb = "holds" if len(found) == 1 else "hold"
+    return f"{counted(len(found), noun, f'{noun}S')} {verb}"
+
+
+def _hedge(found: Sequence[_Seen]) -> str:
+    return (
+        ""
+        if all(each.one.judgement.confidence == "proven" for each in found)
+        else " (likely, by copies that may be of different moments)"
+    )
+
+
+def _others(state: State, by_state: Mapping[State, Sequence[_Seen]]) -> str:
+    words = {
+        State.HANGING: "hanging",
+        State.TORN: "torn",
+        State.PREPARED: "waiting for the coordinator",
+        State.UNKNOWN: "unexplained",
+        State.IN_TIME: "in time",
+    }
+    parts = [f"{len(found)} {words[one]}" for one, found in by_state.items() if found and one is not state]
+    return f"; {listed(parts)}" if parts else ""
+
+
+def _partitions(found: Sequence[_Seen]) -> str:
+    return _names({each.partition for each in found})
+
+
+def _names(partitions: set[TopicPartition]) -> str:
+    names = [str(one) for one in sorted(partitions)]
+    return listed(names) if len(names) <= MOST_NAMED else counted(len(names), "partition")
+
+
+def _now(seen: Sequence[_Seen], endings: Mapping[tuple[int, str, int], str]) -> Iterator[str]:
+    acting = [each for each in seen if each.one.judgement.verdict in {Verdict.HANGING, Verdict.TORN, Verdict.PREPARED}]
+    for each in acting[:MOST_NAMED]:
+        yield f"{each.partition}, producer {each.one.open.producer_id}: {endings[each.place]}"
+    if len(acting) > MOST_NAMED:
+        yield f"{len(acting) - MOST_NAMED} more stand below."
+
+
+def _tell(seen: Sequence[_Seen]) -> Iterator[str]:
+    stuck = {each.partition for each in seen if each.one.judgement.verdict in {Verdict.HANGING, Verdict.TORN}}
+    if stuck:
+        yield f"Whoever reads {_names(stuck)} with isolation.level=read_committed gets nothing from the last stable offset on."
+
+
+def _later(seen: Sequence[_Seen]) -> Iterator[str]:
+    if any(each.one.judgement.verdict is Verdict.HANGING for each in seen):
+        yield "Kafka 3.6 and later verify transactions before they append (transaction.partition.verification.enable, KIP-890)."

@@ -1,0 +1,75 @@
+"""The rules of group and transaction coordinators that say which log holds what, and when a transaction is late."""
+
+from enum import IntEnum
+
+LATE_BUFFER_MS = 5 * 60 * 1000
+"""How long after its timeout a transaction may still be ended by its coordinator before it counts as late (KIP-664, `LATE_TRANSACTION_BUFFER_MS`)."""
+
+TRANSACTION_VERSION_2 = 2
+"""The client transaction version in which every transaction has an epoch of its own and the marker carries the next one (KIP-890, 4.0)."""
+
+_HASH_MASK = 0xFFFFFFFF
+_SIGN_BIT = 1 << 31
+
+
+class TransactionStatus(IntEnum):
+    """The states of a transactional id in `__transaction_state` (`TransactionState`)."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the outcome is decided and the markers are still to be written."""
+        return self in {
+            TransactionStatus.PREPARE_COMMIT,
+            TransactionStatus.PREPARE_ABORT,
+            TransactionStatus.PREPARE_EPOCH_FENCE,
+        }
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every marker has been written and acknowledged."""
+        return self in {TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT}
+
+    @property
+    def commits(self) -> bool:
+        """Whether the transaction was decided to be committed, so that an abort would hide acknowledged records."""
+        return self in {TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT}
+
+
+def coordinator_partition(name: str | bytes, partitions: int) -> int:
+    """Return the partition of `__consumer_offsets` or `__transaction_state` that holds a group or a transactional id.
+
+    `Utils.abs(name.hashCode()) % partitions`, with Java's hash of the UTF-16 code units. A name that is no UTF-8 is hashed as Kafka
+    decodes it, with U+FFFD for what can't be.
+
+    Args:
+        name: of the group, or the transactional id.
+        partitions: of the topic.
+    """
+    text = name.decode(errors="replace") if isinstance(name, bytes) else name
+    units = text.encode("utf-16-be", errors="surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & _HASH_MASK
+    if value == _SIGN_BIT:
+        return 0  # Utils.abs of the smallest int is 0
+    return (value if value < _SIGN_BIT else (1 << 32) - value) % partitions
+
+
+def is_late(*, started_ms: int, timeout_ms: int, now_ms: int) -> bool:
+    """Whether a transaction is open longer than its coordinator lets it be.
+
+    Args:
+        started_ms: when its first partition was added.
+        timeout_ms: its timeout.
+        now_ms: the time it is judged at.
+    """
+    return now_ms > started_ms + timeout_ms + LATE_BUFFER_MS

@@ -1,0 +1,89 @@
+"""The partitions of `__consumer_offsets` and `__transaction_state`: how many there are, which are here, and which is whose."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.protocol.coordinators import coordinator_partition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorTopic:
+    """A topic of a coordinator, as far as the inputs show it."""
+
+    name: str
+    present: frozenset[int]
+    """Partitions of which a live replica is here."""
+    count: int | Absent
+    """How many it has; 0 where the metadata shows that there is no such topic."""
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The partitions that are known to exist and are not here."""
+        return (
+            () if isinstance(self.count, Absent) else tuple(one for one in range(self.count) if one not in self.present)
+        )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every partition of the topic is known to be here."""
+        return not isinstance(self.count, Absent) and not self.missing
+
+    def partition_of(self, name: str | bytes) -> int | Absent:
+        """The partition that holds a group or a transactional id; unknown where the count is."""
+        if isinstance(self.count, Absent) or not self.count:
+            return Absent.UNKNOWN
+        return coordinator_partition(name, self.count)
+
+    def may_lack(self, name: str | bytes) -> bool:
+        """Whether the partition of a group or transactional id is not here, or can't be named."""
+        partition = self.partition_of(name)
+        return isinstance(partition, Absent) or partition not in self.present
+
+
+def coordinator_topic(
+    name: str,
+    present: Collection[int],
+    *,
+    history: MetadataHistory | None,
+    settings: Collection[int] = (),
+    names: Iterable[tuple[str | bytes, int]] = (),
+) -> CoordinatorTopic:
+    """Count the partitions of a coordinator's topic.
+
+    The metadata log tells, else the setting that it was created with, else the names in it: where the partitions here are those from 0 on, and
+    every name hashes to the partition that holds it under their number, that is their number.
+
+    Args:
+        name: of the topic.
+        present: partitions of which a live replica is here.
+        history: the newest metadata log among the inputs.
+        settings: values of `offsets.topic.num.partitions` or `transaction.state.log.num.partitions` among the inputs.
+        names: groups or transactional ids with the partition that holds them.
+    """
+    return CoordinatorTopic(
+        name=name, present=frozenset(present), count=_count(name, present, history, settings, names)
+    )
+
+
+def _count(
+    name: str,
+    present: Collection[int],
+    history: MetadataHistory | None,
+    settings: Collection[int],
+    names: Iterable[tuple[str | bytes, int]],
+) -> int | Absent:
+    highest = max(present, default=-1) + 1
+    if history is not None:
+        topic_ids = {one.topic_id for one in history.topics_named(name) if isinstance(one.removed, Absent)}
+        numbers = {number for topic_id, number in history.partitions if topic_id in topic_ids}
+        if numbers or (not present and not history.gaps):
+            return max(len(numbers), highest)
+    stated = set(settings)
+    if len(stated) == 1 and highest <= (only := stated.pop()):
+        return only
+    found = list(names)
+    if found and highest == len(set(present)) and all(coordinator_partition(one, highest) == at for one, at in found):
+        return highest
+    return Absent.UNKNOWN

@@ -1,0 +1,1 @@
+"""Positions of consumer groups through time, and who moved them."""

@@ -1,0 +1,344 @@
+"""A partition of `__consumer_offsets` played in log order: each commit that took effect, what it replaced, and who made it.
+
+A commit inside a transaction takes effect with the transaction's COMMIT marker, unless a later record of the same key did before
+(`GroupMetadata.completePendingTxnOffsetCommit`, KIP-98, KIP-447). A tombstone removes the position.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from kforensics.evidence.coordinators.group_log import (
+    NO_PRODUCER,
+    Commit,
+    CommitKey,
+    GroupChange,
+    GroupEvent,
+    Name,
+    Place,
+    TransactionEnd,
+)
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
+from kforensics.evidence.model import Citation
+from kforensics.reconcile.groups.state import GroupState, GroupType, changed
+from kforensics.words import counted
+
+By = Literal["member", "administrator", "expiry", "deletion", "truncation", "unknown"]
+Confidence = Literal["proven", "likely", "possible"]
+
+MINUTE_MS = 60_000
+
+SHORTEST_RETENTION_MS = MINUTE_MS
+"""`offsets.retention.minutes` is at least 1."""
+
+DEFAULT_RETENTIONS_MS = (1_440 * MINUTE_MS, 10_080 * MINUTE_MS)
+"""The defaults of `offsets.retention.minutes` before 2.0 and since."""
+
+CHECK_INTERVAL_MS = 10 * MINUTE_MS
+"""The default of `offsets.retention.check.interval.ms`: expired offsets are removed so much later at most."""
+
+MOST_UNEXPLAINED = 10_000
+
+
+def infer_retention(unexplained: Sequence[tuple[Name, int]]) -> int | None:
+    """What `offsets.retention.minutes` must be, where the removals of several groups came within a tenth of the same whole minutes after they were left.
+
+    Args:
+        unexplained: groups, and the milliseconds after which a position of theirs was removed.
+
+    Returns:
+        Milliseconds; none where fewer than two groups agree, or one disagrees.
+    """
+    shortest: dict[Name, int] = {}
+    for group, elapsed in unexplained:
+        shortest[group] = min(elapsed, shortest.get(group, elapsed))
+    minutes = {elapsed // MINUTE_MS for elapsed in shortest.values()}
+    if len(shortest) < 2 or len(minutes) != 1:
+        return None
+    retention = minutes.pop() * MINUTE_MS
+    return (
+        retention
+        if all(elapsed - retention <= max(retention, MINUTE_MS) // 10 for elapsed in shortest.values())
+        else None
+    )
+
+
+class Position(NamedTuple):
+    """A committed offset that is in force."""
+
+    offset: int
+    committed_ms: int
+    expire_ms: int
+    leader_epoch: int
+    """That of the last consumed record, -1 where the client did not send it."""
+    at: Place
+    place: PartitionPlace
+
+
+class Change(NamedTuple):
+    """A change of a position that took effect."""
+
+    key: CommitKey
+    offset: int | None
+    """None where the position was removed."""
+    previous: int | None
+    """None where there was none."""
+    time_ms: int
+    """When it took effect."""
+    by: By
+    confidence: Confidence
+    reason: str
+    citations: tuple[Citation, ...]
+    group_was_empty: bool | None
+    """None where the records that would tell are gone."""
+    had_members: bool
+    """The group had members before, as far as the log shows."""
+    is_transactional: bool = False
+
+    @property
+    def set_back(self) -> int:
+        """By how many offsets the position went back."""
+        if self.offset is None or self.previous is None:
+            return 0
+        return max(self.previous - self.offset, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detour:
+    """Records that a copy holds and the log does not any more: a truncation took them."""
+
+    from_offset: int
+    """The first offset that differs."""
+    place: PartitionPlace
+    """The directory that holds them."""
+    is_deleted: bool
+    leader_epoch: int
+    """The highest leader epoch of the records that were lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """The times after which the coordinator lets committed offsets expire."""
+
+    retention_ms: int | None
+    """`offsets.retention.minutes` by the configuration among the inputs; None where none tells."""
+    inferred_ms: int | None = None
+    """What the removals of several groups have in common, where no configuration tells."""
+    removed_topics: Callable[[Name, int], bool]
+    """Whether the metadata log records that a topic was deleted shortly before a time."""
+
+
+@dataclass(slots=True)
+class Replay:
+    """The positions and groups of one partition while its log is played.
+
+    Args:
+        place: the replica that speaks for the partition.
+        known_from: the offset from which the absence of a record about a group shows that there is no such group; None where nothing shows it.
+        retention: when offsets expire.
+        until_ms: what took effect later is left out.
+    """
+
+    place: PartitionPlace
+    known_from: int | None
+    retention: Retention
+    until_ms: int | None = None
+    positions: dict[CommitKey, Position] = field(default_factory=dict)
+    groups: dict[Name, GroupState] = field(default_factory=dict)
+    pending: dict[int, dict[CommitKey, Commit]] = field(default_factory=dict)
+    last_epoch: int = -1
+    unexplained: list[tuple[Name, int]] = field(default_factory=list)
+    """Groups whose position was removed by expiry or deletion, no input tells which, and after how many milliseconds; some of them."""
+    _saved: dict[CommitKey, Position | None] | None = None
+    """While records of a detour are played: the positions before them."""
+
+    def play(
+        self,
+        events: Iterable[GroupEvent],
+        detours: Sequence[Detour] = (),
+        read: Callable[[Detour], Iterable[GroupEvent]] | None = None,
+    ) -> Iterator[Change]:
+        """Play records, and what truncations took before those that replaced it.
+
+        Args:
+            events: of the log, in its order.
+            detours: what it does not hold any more, in the order of offsets.
+            read: reads the records of a detour.
+        """
+        left = list(detours)
+        for event in events:
+            while left and read is not None and event.at.offset >= left[0].from_offset:
+                yield from self._detour(left.pop(0), read, event.at)
+            if self.until_ms is not None and event.at.time_ms > self.until_ms:
+                continue
+            yield from self._take(event, self.place)
+        for detour in left:
+            assert read is not None
+            yield from self._detour(detour, read, None)
+
+    def _take(self, event: GroupEvent, place: PartitionPlace) -> Iterator[Change]:
+        moved = 0 <= self.last_epoch < event.at.leader_epoch
+        self.last_epoch = max(self.last_epoch, event.at.leader_epoch)
+        match event:
+            case Commit() if event.producer_id != NO_PRODUCER:
+                self.pending.setdefault(event.producer_id, {})[event.key] = event
+            case Commit():
+                change = self._apply(event, event.at, place, moved=moved)
+                if change is not None:
+                    yield change
+            case TransactionEnd():
+                for commit in self.pending.pop(event.producer_id, {}).values() if event.is_commit else ():
+                    known = self.positions.get(commit.key)
+                    if known is None or known.at.offset < commit.at.offset:
+                        change = self._apply(commit, event.at, place, moved=moved)
+                        if change is not None:
+                            yield change
+                if not event.is_commit:
+                    self.pending.pop(event.producer_id, None)
+            case GroupChange():
+                after = changed(self.groups.get(event.group), event)
+                if after is None:
+                    self.groups.pop(event.group, None)
+                else:
+                    self.groups[event.group] = after
+
+    def _apply(self, commit: Commit, at: Place, place: PartitionPlace, *, moved: bool) -> Change | None:
+        known = self.positions.get(commit.key)
+        if self._saved is not None:
+            self._saved.setdefault(commit.key, known)
+        if commit.offset is None:
+            if known is None:
+                return None
+            del self.positions[commit.key]
+            by, confidence, reason = self._remover(commit.key, known, at)
+        else:
+            self.positions[commit.key] = Position(
+                commit.offset, commit.committed_ms, commit.expire_ms, commit.leader_epoch, commit.at, place
+            )
+            by, confidence, reason = self._author(commit)
+        went_back = commit.offset is not None and known is not None and commit.offset < known.offset
+        if moved and went_back:
+            reason += f"; the coordinator had moved, to leader epoch {at.leader_epoch}"
+        cited = (commit.at.cite(place),) if at is commit.at else (commit.at.cite(place), at.cite(place))
+        group = self.groups.get(commit.key.group)
+        return Change(
+            key=commit.key,
+            offset=commit.offset,
+            previous=None if known is None else known.offset,
+            time_ms=at.time_ms,
+            by=by,
+            confidence=confidence,
+            reason=reason,
+            citations=cited,
+            group_was_empty=self._is_empty(commit.key.group, commit.at),
+            had_members=group is not None and group.had_members,
+            is_transactional=commit.producer_id != NO_PRODUCER,
+        )
+
+    def _is_empty(self, name: Name, at: Place) -> bool | None:
+        group = self.groups.get(name)
+        if group is not None:
+            return not group.member_count
+        if self.known_from is None or at.offset < self.known_from:
+            return None
+        return True
+
+    def _author(self, commit: Commit) -> tuple[By, Confidence, str]:
+        if commit.producer_id != NO_PRODUCER:
+            return (
+                "member",
+                "possible",
+                f"in a transaction of producer {commit.producer_id}, as no administrator commits",
+            )
+        empty = self._is_empty(commit.key.group, commit.at)
+        if empty is None:
+            return "unknown", "possible", "the records that tell whether the group had members were removed"
+        if not empty:
+            return "member", "possible", "the group had members; the record names none"
+        group = self.groups.get(commit.key.group)
+        if group is not None and group.had_members:
+            return "administrator", "proven", "the group was empty: a reset, or a consumer without a membership"
+        return "administrator", "proven", "the group had no members: a reset, or a consumer without a membership"
+
+    def _remover(self, key: CommitKey, known: Position, at: Place) -> tuple[By, Confidence, str]:
+        if self.retention.removed_topics(key.topic, at.time_ms):
+            return "deletion", "proven", "the topic was deleted"
+        group = self.groups.get(key.group)
+        since = known.committed_ms
+        if group is not None and group.type is GroupType.CLASSIC and group.protocol_type:
+            since = max(since, group.emptied_ms)
+        elapsed = at.time_ms - since
+        has_members = group is not None and bool(group.member_count)
+        retention = self.retention.retention_ms
+        if known.expire_ms >= 0:
+            if at.time_ms >= known.expire_ms:
+                return "expiry", "proven", "the expiry time of the commit had passed"
+            return "deletion", "proven", "before the expiry time of the commit"
+        if elapsed < SHORTEST_RETENTION_MS:
+            return "deletion", "proven", "within the shortest offsets.retention.minutes that there is"
+        if retention is not None:
+            if elapsed < retention:
+                return "deletion", "proven", f"before offsets.retention.minutes ({retention // 60_000}) had passed"
+            return "expiry", "likely", f"offsets.retention.minutes ({retention // 60_000}) had passed"
+        if has_members:
+            return "deletion", "likely", "the group had members: its offsets expire only for topics that it left"
+        if any(0 <= elapsed - default <= CHECK_INTERVAL_MS + MINUTE_MS for default in DEFAULT_RETENTIONS_MS):
+            return "expiry", "likely", "the default of offsets.retention.minutes had just passed"
+        if self.retention.inferred_ms is not None and elapsed >= self.retention.inferred_ms:
+            minutes = self.retention.inferred_ms // MINUTE_MS
+            return (
+                "expiry",
+                "possible",
+                f"the positions of several groups were removed {counted(minutes, 'minute')} after they were left",
+            )
+        if len(self.unexplained) < MOST_UNEXPLAINED:
+            self.unexplained.append((key.group, elapsed))
+        return "unknown", "possible", "expired or deleted: no input shows offsets.retention.minutes"
+
+    def _detour(
+        self, detour: Detour, read: Callable[[Detour], Iterable[GroupEvent]], replaced_by: Place | None
+    ) -> Iterator[Change]:
+        """Play records that a truncation took, then go back to what was before them."""
+        pending = {producer: dict(commits) for producer, commits in self.pending.items()}
+        epoch, newest_ms = self.last_epoch, -1
+        self._saved, saved_groups = {}, {}
+        for event in read(detour):
+            if self.until_ms is not None and event.at.time_ms > self.until_ms:
+                continue
+            newest_ms = max(newest_ms, event.at.time_ms)
+            if isinstance(event, GroupChange) and event.group not in saved_groups:
+                group = self.groups.get(event.group)
+                saved_groups[event.group] = None if group is None else group.copied()
+            yield from self._take(event, detour.place)
+        saved, self._saved = self._saved, None
+        when = newest_ms if replaced_by is None else replaced_by.time_ms
+        if self.until_ms is not None and when > self.until_ms:
+            return  # at that time the truncation was still to come
+        for key, before in saved.items():
+            yield from self._undo(key, before, detour, when)
+        for name, group in saved_groups.items():
+            if group is None:
+                self.groups.pop(name, None)
+            else:
+                self.groups[name] = group
+        self.pending, self.last_epoch = pending, epoch
+
+    def _undo(self, key: CommitKey, before: Position | None, detour: Detour, when: int) -> Iterator[Change]:
+        lost = self.positions.pop(key, None)
+        if before is not None:
+            self.positions[key] = before
+        if (None if lost is None else lost.offset) == (None if before is None else before.offset):
+            return
+        place = detour.place.topic_partition
+        yield Change(
+            key=key,
+            offset=None if before is None else before.offset,
+            previous=None if lost is None else lost.offset,
+            time_ms=when,
+            by="truncation",
+            confidence="proven",
+            reason=f"a truncation of {place} at offset {detour.from_offset} took the commits behind it",
+            citations=() if lost is None else (lost.at.cite(lost.place),),
+            group_was_empty=None,
+            had_members=False,
+        )

@@ -1,0 +1,45 @@
+"""Groups and their positions as they are shown: at the end of the log, or at a time."""
+
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.evidence.coordinators.group_log import Name
+from kforensics.reconcile.groups.replay import Position
+from kforensics.reconcile.groups.state import GroupState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPosition:
+    """A group's position in a partition, and how far behind the log end it is."""
+
+    topic: Name
+    partition: int
+    position: Position
+    log_end_offset: int | Absent
+    """As of the time that was asked for; unknown where no log of the partition is here."""
+
+    @property
+    def lag(self) -> int | Absent:
+        """Offsets up to the log end; below 0 past the end."""
+        return (
+            self.log_end_offset
+            if isinstance(self.log_end_offset, Absent)
+            else self.log_end_offset - self.position.offset
+        )
+
+    @property
+    def is_past_the_end(self) -> bool | Absent:
+        """Whether it lies above the log end."""
+        return self.lag if isinstance(self.lag, Absent) else self.lag < 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    """One group."""
+
+    name: Name
+    state: GroupState | None
+    """None where no record of the group itself is in force: only commits are."""
+    is_known_empty: bool
+    """With no such record: whether that shows that it has no members."""
+    positions: tuple[GroupPosition, ...]

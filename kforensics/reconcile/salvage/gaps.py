@@ -1,0 +1,118 @@
+"""Offsets that no output has, each with the reason."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kforensics.reconcile.history.log_copies import LogCopy
+from kforensics.units import OffsetRange
+
+
+class GapReason(StrEnum):
+    """The reason why records are not among what was saved."""
+
+    COMPACTED = "compacted"
+    """A cleaner has passed: a later record of the same key superseded them."""
+    RETENTION = "deleted-by-retention"
+    """Below the log start: retention or DeleteRecords removed them."""
+    REMOTE = "remote"
+    """In remote storage by the traces in the log directory, not on these disks."""
+    DAMAGED = "damaged"
+    """The bytes are there and fail their checksum, and no sound copy is among the inputs."""
+    NOT_CAPTURED = "not-captured"
+    """Their bytes stayed on the broker that the capture is of."""
+    NEVER_SEEN = "never-seen"
+    """No input holds them."""
+    ABORTED = "aborted"
+    """Records of aborted transactions, which consumers were never given."""
+
+
+ON_PURPOSE = frozenset({GapReason.COMPACTED, GapReason.RETENTION, GapReason.ABORTED})
+"""Reasons that are no loss: Kafka removed or hid the records by its settings or on request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """A run of offsets that was not saved."""
+
+    offsets: OffsetRange
+    count: int
+    """Offsets without a record that was saved; below the number of offsets where several holes are taken together."""
+    reason: GapReason
+    detail: str = ""
+    """Where it is, or what to read, in words."""
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether it is not by intention."""
+        return self.reason not in ON_PURPOSE
+
+
+class HoleJudge:
+    """Says why offsets of a log are in no copy.
+
+    Args:
+        copies: all of one incarnation of the topic.
+        leader: whose log start and cleaner decide; None where no log does.
+    """
+
+    def __init__(self, copies: Sequence[LogCopy], leader: LogCopy | None) -> None:
+        views = [leader.view] if leader is not None else [copy.view for copy in copies]
+        self._log_start = max((view.log_start_offset for view in views), default=0)
+        self._content_start = min((view.content_start_offset for view in views), default=0)
+        self._cleaned_below = max((copy.view.cleaned_below for copy in copies), default=0)
+        self._damaged = sorted(
+            (one.offsets_lost, f"input {copy.view.replica.input + 1}, {segment.path}, byte {one.span.position:,}")
+            for copy in copies
+            for segment in copy.view.replica.segments
+            for one in segment.damage
+            if isinstance(one.offsets_lost, OffsetRange)
+        )
+
+    def gaps(self, hole: OffsetRange) -> tuple[Gap, ...]:
+        """The hole, split where the reason changes."""
+        out: list[Gap] = []
+        first = hole.first
+        if first < self._log_start:
+            last = min(hole.last, self._log_start - 1)
+            out.append(_gap(first, last, GapReason.RETENTION))
+            first = last + 1
+        if first <= hole.last and first < self._content_start:
+            last = min(hole.last, self._content_start - 1)
+            out.append(_gap(first, last, GapReason.REMOTE))
+            first = last + 1
+        if first > hole.last:
+            return tuple(out)
+        damaged = [
+            (offsets, where) for offsets, where in self._damaged if offsets.first <= hole.last and offsets.last >= first
+        ]
+        for offsets, where in damaged:
+            begin, end = max(offsets.first, first), min(offsets.last, hole.last)
+            if begin > end:
+                continue
+            if begin > first:
+                out.append(self._plain(first, begin - 1))
+            out.append(_gap(begin, end, GapReason.DAMAGED, where))
+            first = end + 1
+        if first <= hole.last:
+            out.append(self._plain(first, hole.last))
+        return tuple(out)
+
+    def _plain(self, first: int, last: int) -> Gap:
+        return _gap(first, last, GapReason.COMPACTED if last < self._cleaned_below else GapReason.NEVER_SEEN)
+
+
+def _gap(first: int, last: int, reason: GapReason, detail: str = "") -> Gap:
+    return Gap(offsets=OffsetRange(first, last), count=last - first + 1, reason=reason, detail=detail)
+
+
+def join_gaps(gaps: list[Gap], one: Gap) -> None:
+    """Add a gap to those before it; holes that a cleaner left are taken together, whatever lies between them."""
+    if gaps:
+        last = gaps[-1]
+        is_next = one.offsets.first <= last.offsets.last + 1 or one.reason is GapReason.COMPACTED
+        if last.reason is one.reason and last.detail == one.detail and is_next:
+            offsets = OffsetRange(last.offsets.first, max(one.offsets.last, last.offsets.last))
+            gaps[-1] = Gap(offsets=offsets, count=last.count + one.count, reason=one.reason, detail=one.detail)
+            return
+    gaps.append(one)

@@ -1,0 +1,1 @@
+"""Open and torn transactions of every replica, joined with what their coordinators know."""

@@ -1,0 +1,90 @@
+"""What the transaction coordinators know, by transactional id and by producer id."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kforensics.damage import Absent
+from kforensics.evidence.coordinators.transaction_log import TransactionLog, TransactionState
+from kforensics.protocol.coordinators import TransactionStatus
+from kforensics.reconcile.coordinator_topics import CoordinatorTopic
+
+STATUS_NAMES = {
+    TransactionStatus.EMPTY: "Empty",
+    TransactionStatus.ONGOING: "Ongoing",
+    TransactionStatus.PREPARE_COMMIT: "PrepareCommit",
+    TransactionStatus.PREPARE_ABORT: "PrepareAbort",
+    TransactionStatus.COMPLETE_COMMIT: "CompleteCommit",
+    TransactionStatus.COMPLETE_ABORT: "CompleteAbort",
+    TransactionStatus.DEAD: "Dead",
+    TransactionStatus.PREPARE_EPOCH_FENCE: "PrepareEpochFence",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinators:
+    """The newest states by one replica of each partition of `__transaction_state`."""
+
+    topic: CoordinatorTopic
+    by_id: Mapping[str | bytes, TransactionState]
+    by_producer: Mapping[int, TransactionState]
+    """By the producer id of the state, and by those before and after it while they change."""
+    history: Mapping[str | bytes, Sequence[TransactionState]] = field(default_factory=dict)
+    """Every state on disk of the transactional ids that were asked for, those of other replicas and earlier snapshots among them."""
+    stopped: frozenset[int] = frozenset()
+    """Partitions whose replica was left by a clean shutdown."""
+    brokers: Mapping[int, int | Absent] = field(default_factory=dict)
+    """The broker that leads each partition, as far as it is known."""
+    newest_ms: int = -1
+
+    def place_of(self, transactional_id: str | bytes) -> str:
+        """The partition of a transactional id in words."""
+        partition = self.topic.partition_of(transactional_id)
+        return "__transaction_state" if isinstance(partition, Absent) else f"__transaction_state-{partition}"
+
+    def is_stopped(self, state: TransactionState | None) -> bool:
+        """Whether what is known of a transactional id, or of all, is of a stopped broker."""
+        if state is None:
+            return self.topic.present <= self.stopped
+        partition = self.topic.partition_of(state.transactional_id)
+        return self.topic.present <= self.stopped if isinstance(partition, Absent) else partition in self.stopped
+
+
+def status_name(status: int) -> str:
+    """A status as Kafka's tools print it."""
+    return STATUS_NAMES[TransactionStatus(status)] if status in set(TransactionStatus) else f"status {status}"
+
+
+def join_coordinators(
+    topic: CoordinatorTopic,
+    logs: Mapping[int, TransactionLog],
+    *,
+    stopped: frozenset[int],
+    brokers: Mapping[int, int | Absent],
+    history: Mapping[str | bytes, Sequence[TransactionState]] | None = None,
+) -> Coordinators:
+    """Join the partitions of `__transaction_state`.
+
+    Args:
+        topic: what is known of it.
+        logs: the replica that speaks for each partition.
+        stopped: partitions whose replica was left by a clean shutdown.
+        brokers: who leads each partition.
+        history: of the transactional ids that were asked for.
+    """
+    by_id: dict[str | bytes, TransactionState] = {}
+    by_producer: dict[int, TransactionState] = {}
+    for log in logs.values():
+        for state in log.states:
+            by_id[state.transactional_id] = state
+            for producer in (state.previous_producer_id, state.next_producer_id, state.producer_id):
+                if producer >= 0:
+                    by_producer[producer] = state
+    return Coordinators(
+        topic=topic,
+        by_id=by_id,
+        by_producer=by_producer,
+        history=history or {},
+        stopped=stopped,
+        brokers=brokers,
+        newest_ms=max((log.newest_ms for log in logs.values()), default=-1),
+    )

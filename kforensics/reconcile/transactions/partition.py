@@ -1,0 +1,324 @@
+"""The open and torn transactions of every replica of one partition, each compared with the other copies of its log."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.damage import Absent
+from kforensics.evidence.coordinators.open_transactions import (
+    LoneMarker,
+    Marker,
+    OpenTransaction,
+    ProducerBatches,
+    ReplicaTransactions,
+)
+from kforensics.evidence.coordinators.transaction_log import TransactionState
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
+from kforensics.evidence.model import Citation
+from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
+from kforensics.formats.messages.control import ControlType
+from kforensics.reconcile.transactions.coordinators import Coordinators, status_name
+from kforensics.reconcile.transactions.verdicts import Confidence, Judgement, MarkerElsewhere, is_end, judge
+from kforensics.units import TopicPartition
+
+ReadProducers = Callable[[PartitionPlace, NDArray[np.int64], bool], ProducerBatches]
+"""Reads the batches of producers in a copy: its directory, their ids, and whether in its `.deleted` segments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TornTransaction:
+    """A transaction whose records are lost from a replica that kept its marker."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int | Absent
+    """Of its lost records, in the copy that holds them; unknown where none does."""
+    last_offset: int | Absent
+    records: int | Absent
+    marker: Marker
+    transactional_id: str | bytes | Absent
+    coordinator_state: str | Absent
+    confidence: Confidence
+    reason: str
+    citations: tuple[Citation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedTransaction:
+    """An open transaction with its verdict."""
+
+    open: OpenTransaction
+    judgement: Judgement
+    last_marker: Marker | None = None
+    """The producer's marker before it in the same log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionTransactions:
+    """One replica."""
+
+    replica: ReplicaTransactions
+    leads: bool | Absent
+    """Whether it leads the partition; unknown where no input names the leader."""
+    open: tuple[JudgedTransaction, ...]
+    torn: tuple[TornTransaction, ...]
+    last_stable_offset: int
+    """The smallest first offset of an open transaction; the log end offset where there is none, which a consumer reaches with the high watermark."""
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition."""
+        return self.replica.place.topic_partition
+
+    def only(self, is_wanted: Callable[[int, object], bool]) -> "PartitionTransactions":
+        """The same with the transactions of some producers; its last stable offset stays that of all.
+
+        Args:
+            is_wanted: says it of a producer id and a transactional id.
+        """
+        return replace(
+            self,
+            open=tuple(one for one in self.open if is_wanted(one.open.producer_id, one.judgement.transactional_id)),
+            torn=tuple(one for one in self.torn if is_wanted(one.producer_id, one.transactional_id)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """A copy of the partition's log that markers and lost records are looked for in."""
+
+    place: PartitionPlace
+    owner: str
+    is_now: bool
+    """It is a live replica, not an earlier snapshot or segments that are being deleted."""
+    is_deleted: bool = False
+
+
+def judge_partition(
+    replicas: Sequence[ReplicaTransactions],
+    copies: Sequence[Copy],
+    coordinators: Coordinators,
+    read: ReadProducers,
+    *,
+    leader: int | Absent,
+    is_stopped: bool,
+    now_ms: int,
+) -> tuple[PartitionTransactions, ...]:
+    """Judge the transactions of all replicas of one partition.
+
+    Args:
+        replicas: as they are now.
+        copies: every copy of the log, those replicas among them.
+        coordinators: what they know.
+        read: reads batches of producers.
+        leader: the broker that leads the partition, where an input names it.
+        is_stopped: no broker ran while the inputs were copied.
+        now_ms: the time at which transactions are judged.
+    """
+    producers = {one.producer_id for replica in replicas for one in replica.open}
+    producers |= {one.marker.producer_id for replica in replicas for one in replica.lone}
+    wanted = np.array(sorted(producers), dtype=np.int64)
+    contents = [(copy, read(copy.place, wanted, copy.is_deleted)) for copy in copies] if producers else []
+    return tuple(
+        _Replica(replica, contents, coordinators, leader, is_stopped=is_stopped, now_ms=now_ms).judged()
+        for replica in replicas
+    )
+
+
+class _Replica:
+    def __init__(
+        self,
+        replica: ReplicaTransactions,
+        contents: Sequence[tuple[Copy, ProducerBatches]],
+        coordinators: Coordinators,
+        leader: int | Absent,
+        *,
+        is_stopped: bool,
+        now_ms: int,
+    ) -> None:
+        self._replica, self._coordinators, self._leader, self._now = replica, coordinators, leader, now_ms
+        self._is_stopped = is_stopped or replica.place.state.clean_shutdown
+        place = replica.place
+        own = (place.state.input, place.path)
+        self._own: ProducerBatches | None = None
+        self._others: list[tuple[Copy, ProducerBatches]] = []
+        for copy, batches in contents:
+            if not copy.is_deleted and (copy.place.state.input, copy.place.path) == own:
+                self._own = batches
+            else:
+                self._others.append((copy, batches))
+
+    def judged(self) -> PartitionTransactions:
+        """The replica with its open and torn transactions."""
+        replica = self._replica
+        return PartitionTransactions(
+            replica=replica,
+            leads=Absent.UNKNOWN if isinstance(self._leader, Absent) else replica.place.state.broker_id == self._leader,
+            open=tuple(self._judged(one) for one in replica.open),
+            torn=tuple(self._torn()),
+            last_stable_offset=max(
+                min((one.first_offset for one in replica.open), default=replica.log_end_offset),
+                replica.log_start_offset,
+            ),
+        )
+
+    def _judged(self, one: OpenTransaction) -> JudgedTransaction:
+        own = self._own
+        known = [] if own is None else [m for m in own.markers.values() if m.producer_id == one.producer_id]
+        markers = sorted((m for m in known if m.offset < one.first_offset), key=lambda marker: marker.offset)
+        judgement = judge(
+            one,
+            self._replica.place.topic_partition,
+            self._coordinators,
+            elsewhere=self._marker_elsewhere(one),
+            markers=markers,
+            is_stopped=self._is_stopped,
+            now_ms=self._now,
+        )
+        return JudgedTransaction(open=one, judgement=judgement, last_marker=markers[-1] if markers else None)
+
+    def _marker_elsewhere(self, one: OpenTransaction) -> MarkerElsewhere | None:
+        found = []
+        for copy, batches in self._others:
+            marker = self._next_marker(one, batches)
+            if marker is None:
+                continue
+            is_ahead = copy.is_now and self._will_copy(marker, copy, batches)
+            is_known = not isinstance(self._leader, Absent)
+            found.append(MarkerElsewhere(marker=marker, owner=copy.owner, is_ahead=is_ahead, is_known=is_known))
+        # A copy that this replica follows settles it; what others hold is then of the same history.
+        return min(found, key=lambda one: (not one.is_ahead, one.marker.offset), default=None)
+
+    def _next_marker(self, one: OpenTransaction, batches: ProducerBatches) -> Marker | None:
+        own = batches.rows[batches.rows["producer_id"] == one.producer_id]
+        if one.leader_epoch >= 0 and not self._has_first_batch(one, own):
+            return None
+        behind = [
+            marker
+            for marker in batches.markers.values()
+            if marker.producer_id == one.producer_id and marker.offset > one.first_offset and is_end(marker.kind)
+        ]
+        return min(behind, key=lambda marker: marker.offset, default=None)
+
+    def _has_first_batch(self, one: OpenTransaction, other: BatchTable) -> bool:
+        """Whether another copy holds the transaction's first batch, with the same content."""
+        assert self._own is not None
+        mine = self._own.rows[(self._own.rows["producer_id"] == one.producer_id)]
+        mine = mine[mine["base_offset"] == one.first_offset]
+        same = other[other["base_offset"] == one.first_offset]
+        return bool(len(mine) and len(same) and mine["crc"][0] == same["crc"][0])
+
+    def _will_copy(self, marker: Marker, copy: Copy, batches: ProducerBatches) -> bool:
+        """Whether replication brings the marker from another replica of now into this one."""
+        if not isinstance(self._leader, Absent):
+            if self._replica.place.state.broker_id == self._leader:
+                return False
+            if copy.place.state.broker_id == self._leader:
+                return True
+        return marker.offset >= self._replica.log_end_offset and batches.last_epoch >= self._replica.last_epoch
+
+    def _torn(self) -> Iterator[TornTransaction]:
+        if self._replica.is_cleaned:
+            return
+        for lone in self._replica.lone:
+            if is_end(lone.marker.kind) and lone.marker.offset >= self._replica.log_start_offset:
+                torn = self._torn_by_copies(lone) or self._torn_by_itself(lone)
+                if torn is not None:
+                    yield torn
+
+    def _torn_by_copies(self, lone: LoneMarker) -> TornTransaction | None:
+        for copy, batches in self._others:
+            data = self._lost_data(lone, batches)
+            if not len(data):
+                continue
+            first, last = int(data["base_offset"][0]), int(data["last_offset"][-1])
+            if last < self._replica.log_start_offset:
+                continue
+            return self._torn_transaction(
+                lone,
+                first=first,
+                last=last,
+                records=int(data["count"].sum()),
+                confidence="proven",
+                reason=f"{copy.owner} holds its records at offsets {first:,}..{last:,}, which this log does not",
+            )
+        return None
+
+    def _lost_data(self, lone: LoneMarker, batches: ProducerBatches) -> BatchTable:
+        """The records in another copy that the marker ends: those of the producer's last transaction there that this log does not hold."""
+        same = batches.markers.get(lone.marker.offset)
+        is_shared = same is not None and (same.leader_epoch, same.time_ms) == (
+            lone.marker.leader_epoch,
+            lone.marker.time_ms,
+        )
+        own: BatchTable = batches.rows[
+            (batches.rows["producer_id"] == lone.marker.producer_id) & (batches.rows["base_offset"] > lone.previous_end)
+        ]
+        own = own[own["producer_epoch"] <= lone.marker.producer_epoch]
+        nothing: BatchTable = own[:0]
+        control = (own["attributes"] & CONTROL_BIT) != 0
+        if is_shared or not len(own) or control.all():
+            return nothing
+        ends = np.flatnonzero(control)
+        bounds = [-1, *ends.tolist(), len(own)]
+        runs: list[BatchTable] = [own[start + 1 : end] for start, end in pairwise(bounds)]
+        if len(runs[-1]):
+            return runs[-1]
+        # All of them are ended there: the one whose marker says the same.
+        kinds = [batches.markers[int(own["base_offset"][end])].kind for end in ends]
+        closed = [run for run, kind in zip(runs[:-1], kinds, strict=True) if kind is lone.marker.kind and len(run)]
+        return closed[-1] if closed else nothing
+
+    def _torn_by_itself(self, lone: LoneMarker) -> TornTransaction | None:
+        replica = self._replica
+        holds_all = replica.log_start_offset == 0 or lone.previous_end >= replica.log_start_offset
+        # An abort without records is ordinary: a partition is added before the first record is sent. A marker that follows one like it is
+        # the same, sent again: the coordinator lost its connection before the answer came.
+        before = None if self._own is None else self._own.markers.get(lone.previous_end)
+        is_again = before is not None and (before.kind, before.producer_epoch) == (
+            lone.marker.kind,
+            lone.marker.producer_epoch,
+        )
+        if lone.marker.kind is not ControlType.COMMIT or not holds_all or is_again:
+            return None
+        return self._torn_transaction(
+            lone,
+            first=Absent.UNKNOWN,
+            last=Absent.UNKNOWN,
+            records=Absent.UNKNOWN,
+            confidence="likely",
+            reason="a commit marker follows acknowledged records, and this log holds none of this transaction",
+        )
+
+    def _torn_transaction(
+        self,
+        lone: LoneMarker,
+        *,
+        first: int | Absent,
+        last: int | Absent,
+        records: int | Absent,
+        confidence: Confidence,
+        reason: str,
+    ) -> TornTransaction:
+        marker = lone.marker
+        state: TransactionState | None = self._coordinators.by_producer.get(marker.producer_id)
+        unknown = Absent.NOT_WRITTEN if self._coordinators.topic.is_complete else Absent.UNKNOWN
+        cited = [marker.citation]
+        if state is not None and state.citation is not None:
+            cited.append(state.citation)
+        return TornTransaction(
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            first_offset=first,
+            last_offset=last,
+            records=records,
+            marker=marker,
+            transactional_id=unknown if state is None else state.transactional_id,
+            coordinator_state=unknown if state is None else status_name(state.status),
+            confidence=confidence,
+            reason=reason,
+            citations=tuple(cited),
+        )

@@ -1,0 +1,267 @@
+"""Why a transaction is open: it hangs, it was torn by a truncation, its coordinator will end it, or it is in time (KIP-664, KIP-890)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from kforensics.damage import Absent
+from kforensics.evidence.coordinators.open_transactions import Marker, OpenTransaction
+from kforensics.evidence.coordinators.transaction_log import TransactionState
+from kforensics.evidence.model import Citation
+from kforensics.formats.messages.control import ControlType
+from kforensics.protocol.coordinators import TRANSACTION_VERSION_2, TransactionStatus, is_late
+from kforensics.reconcile.transactions.coordinators import Coordinators, status_name
+from kforensics.units import TopicPartition
+from kforensics.words import listed
+
+Confidence = Literal["proven", "likely", "possible"]
+
+
+class Verdict(StrEnum):
+    """The reason why a transaction has no end marker in a replica."""
+
+    HANGING = "hanging"
+    """No coordinator will ever end it."""
+    TORN = "torn"
+    """Its marker was written and is not in this replica any more."""
+    PREPARED = "prepared"
+    """Its outcome is decided, and its coordinator still has to write the marker."""
+    IN_TIME = "in-time"
+    """Its producer, its coordinator or replication ends it."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkerElsewhere:
+    """The marker of an open transaction in another copy of the log that holds its first batch, too."""
+
+    marker: Marker
+    owner: str
+    is_ahead: bool
+    """The copy is of now, and this replica will copy the marker from it."""
+    is_known: bool
+    """The leader is known, so that what `is_ahead` says does not rest on a guess."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The judgement of one open transaction."""
+
+    verdict: Verdict
+    confidence: Confidence
+    reason: str
+    """One sentence."""
+    transactional_id: str | bytes | Absent
+    state: TransactionState | None
+    coordinator_state: str | Absent
+    """As Kafka's tools print it; not written where no coordinator knows the producer."""
+    lost_marker: Marker | None = None
+    citations: tuple[Citation, ...] = ()
+
+
+def judge(
+    one: OpenTransaction,
+    partition: TopicPartition,
+    coordinators: Coordinators,
+    *,
+    elsewhere: MarkerElsewhere | None,
+    markers: Sequence[Marker],
+    is_stopped: bool,
+    now_ms: int,
+) -> Judgement:
+    """Say why a transaction is open in a replica.
+
+    Args:
+        one: the transaction.
+        partition: where it is open.
+        coordinators: what they know.
+        elsewhere: its marker in another copy of the log.
+        markers: of the same producer in this log before it, in their order.
+        is_stopped: the replica was left by a clean shutdown, so that no copy of a moving log is judged.
+        now_ms: the time at which it is judged.
+    """
+    state = coordinators.by_producer.get(one.producer_id)
+    verdict, confidence, reason = _verdict(
+        one, partition, coordinators, state, elsewhere=elsewhere, markers=markers, is_stopped=is_stopped, now_ms=now_ms
+    )
+    cited = [one.citation]
+    if state is not None and state.citation is not None:
+        cited.append(state.citation)
+    if elsewhere is not None:
+        cited.append(elsewhere.marker.citation)
+    unknown = Absent.NOT_WRITTEN if coordinators.topic.is_complete else Absent.UNKNOWN
+    return Judgement(
+        verdict=verdict,
+        confidence=confidence,
+        reason=reason,
+        transactional_id=unknown if state is None else state.transactional_id,
+        state=state,
+        coordinator_state=unknown if state is None else status_name(state.status),
+        lost_marker=elsewhere.marker if elsewhere is not None and verdict is Verdict.TORN else None,
+        citations=tuple(cited),
+    )
+
+
+_Said = tuple[Verdict, Confidence, str]
+
+
+def _verdict(
+    one: OpenTransaction,
+    partition: TopicPartition,
+    coordinators: Coordinators,
+    state: TransactionState | None,
+    *,
+    elsewhere: MarkerElsewhere | None,
+    markers: Sequence[Marker],
+    is_stopped: bool,
+    now_ms: int,
+) -> _Said:
+    if elsewhere is not None:
+        return _ended_elsewhere(elsewhere)
+    stopped = is_stopped and coordinators.is_stopped(state)
+    if state is None:
+        return _unknown_producer(one, coordinators, is_stopped=stopped)
+    name = _quoted(state)
+    status = TransactionStatus(state.status) if state.status in set(TransactionStatus) else None
+    listed_here = partition in state.partitions
+    if status is TransactionStatus.ONGOING and listed_here:
+        if one.producer_epoch < state.producer_epoch and state.started_ms > one.last_time_ms >= 0:
+            return (
+                Verdict.IN_TIME,
+                "likely",
+                f"it is of an earlier epoch, and {name} has begun another transaction in this partition, whose marker ends both",
+            )
+        if is_late(started_ms=state.started_ms, timeout_ms=state.timeout_ms, now_ms=now_ms):
+            where = f"{coordinators.place_of(state.transactional_id)} has no leader, or its replicas here are older than the log"
+            return (
+                Verdict.UNKNOWN,
+                "possible",
+                f"the coordinator lists it as Ongoing for {name}, and its timeout passed: {where}",
+            )
+        return Verdict.IN_TIME, "proven" if stopped else "likely", f"the coordinator lists it as Ongoing for {name}"
+    if status is not None and status.is_prepared and listed_here:
+        return (
+            Verdict.PREPARED,
+            "proven" if stopped else "likely",
+            f"{name} is in {status_name(state.status)}: the marker for this partition is still to be written",
+        )
+    if status is None:
+        return Verdict.UNKNOWN, "possible", f"{name} is in a state that is not known here: {state.status}"
+    return _not_listed(one, partition, coordinators, state, status, markers, is_stopped=stopped)
+
+
+def _ended_elsewhere(elsewhere: MarkerElsewhere) -> _Said:
+    marker = elsewhere.marker
+    where = f"its {marker.kind.value} marker at offset {marker.offset:,} is in {elsewhere.owner}"
+    if elsewhere.is_ahead:
+        confidence: Confidence = "proven" if elsewhere.is_known else "likely"
+        return Verdict.IN_TIME, confidence, f"{where}, from which this replica will copy it"
+    return Verdict.TORN, "proven", f"{where}, and not in this log: a truncation took it"
+
+
+def _unknown_producer(one: OpenTransaction, coordinators: Coordinators, *, is_stopped: bool) -> _Said:
+    topic = coordinators.topic
+    if topic.is_complete and topic.count:
+        return (
+            Verdict.HANGING,
+            "proven" if is_stopped else "likely",
+            f"no transactional id has producer id {one.producer_id}, so no coordinator will end it",
+        )
+    if topic.missing:
+        names = listed([str(number) for number in topic.missing])
+        return Verdict.UNKNOWN, "possible", f"its coordinator's log is not here: partition {names} of {topic.name}"
+    if topic.count == 0:
+        return Verdict.HANGING, "likely", f"the metadata knows no topic {topic.name}"
+    return (
+        Verdict.UNKNOWN,
+        "possible",
+        f"how many partitions {topic.name} has is not known, and those here don't name the producer",
+    )
+
+
+def _not_listed(
+    one: OpenTransaction,
+    partition: TopicPartition,
+    coordinators: Coordinators,
+    state: TransactionState,
+    status: TransactionStatus,
+    markers: Sequence[Marker],
+    *,
+    is_stopped: bool,
+) -> _Said:
+    """The coordinator knows the producer and does not have this partition in an unfinished transaction."""
+    sure: Confidence = "proven" if is_stopped else "likely"
+    name, now = _quoted(state), status_name(state.status)
+    ended = _last_ended(one, partition, coordinators, state)
+    if ended is not None:
+        if any(marker.time_ms >= ended.started_ms for marker in markers):
+            ended_at = f"written after the marker at offset {markers[-1].offset:,} had ended the transaction of {name}, of which its coordinator ({now}) does not know"
+            return Verdict.HANGING, sure, ended_at
+        listed_then = _listed_then(ended, partition, coordinators)
+        if listed_then is False:
+            return (
+                Verdict.HANGING,
+                sure,
+                f"the transaction of {name} ended without this partition, so no coordinator will end it",
+            )
+        torn: Confidence = sure if listed_then or _is_of_ended_epoch(one, state) else "likely"
+        return (
+            Verdict.TORN,
+            torn,
+            f"the coordinator says {status_name(ended.status)} for {name}, so a marker was written, and it is not in this log",
+        )
+    if status is TransactionStatus.ONGOING or status.is_prepared:
+        return (
+            Verdict.HANGING,
+            sure,
+            f"{name} is in {now} and does not list this partition, so its marker will not be written here",
+        )
+    return Verdict.HANGING, sure, f"{name} is in {now}: the coordinator knows of no transaction in this partition"
+
+
+def _last_ended(
+    one: OpenTransaction, partition: TopicPartition, coordinators: Coordinators, state: TransactionState
+) -> TransactionState | None:
+    """The transaction of the id that was complete after these records were written, where one can hold them."""
+    states = [known for known in coordinators.history.get(state.transactional_id, ()) if not known.is_removed] or [
+        state
+    ]
+    complete = [
+        known
+        for known in states
+        if known.status in {TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT}
+        and known.producer_id in {one.producer_id, state.producer_id}
+        and known.producer_epoch >= one.producer_epoch
+        and (known.started_ms < 0 or one.first_time_ms <= known.updated_ms)
+    ]
+    holding = [known for known in complete if _listed_then(known, partition, coordinators) is not False]
+    # The earliest that ended after the records: later transactions of the same producer have records of their own.
+    return min(holding or complete, key=lambda known: known.updated_ms, default=None)
+
+
+def _listed_then(ended: TransactionState, partition: TopicPartition, coordinators: Coordinators) -> bool | None:
+    """Whether an ended transaction had the partition; none where the states that would tell were compacted away."""
+    steps = [
+        known
+        for known in coordinators.history.get(ended.transactional_id, ())
+        if known.started_ms == ended.started_ms >= 0 and known.offset < ended.offset and known.partitions
+    ]
+    if not steps:
+        return None
+    return any(partition in known.partitions for known in steps)
+
+
+def _is_of_ended_epoch(one: OpenTransaction, state: TransactionState) -> bool:
+    """Whether the epoch alone shows that its transaction was ended: from transaction version 2 on each has its own."""
+    return state.client_version >= TRANSACTION_VERSION_2 and one.producer_epoch < state.producer_epoch
+
+
+def _quoted(state: TransactionState) -> str:
+    name = state.transactional_id
+    return name.decode(errors="replace") if isinstance(name, bytes) else name
+
+
+def is_end(kind: ControlType) -> bool:
+    """Whether a control record ends a transaction."""
+    return kind in {ControlType.ABORT, ControlType.COMMIT}

@@ -1,0 +1,117 @@
+"""The screen of `kforensics groups`: the answer, then each group with its positions, and their history."""
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from kforensics.commands.groups import Groups
+from kforensics.commands.result import Result
+from kforensics.damage import Absent
+from kforensics.evidence.coordinators.group_log import Name
+from kforensics.reconcile.groups.replay import Change
+from kforensics.reconcile.groups.views import GroupPosition, GroupView
+from kforensics.render.escape import escape_text
+from kforensics.render.text.screen import INDENT, Style, columns, wrapped
+from kforensics.render.text.whole import problem_lines, whole_screen
+from kforensics.render.times import utc_text
+from kforensics.render.view import View
+from kforensics.words import counted
+
+MOST_GROUPS = 20
+"""Groups that are shown without -v."""
+MOST_POSITIONS = 20
+"""Positions of a group that are shown without -v, those furthest behind."""
+MOST_CHANGES = 200
+"""Changes that are shown without -v."""
+
+
+def write(result: Result[Groups], view: View) -> Iterator[str]:
+    """The answer, the groups, the set-backs and, where it was asked for, the history; -v lists all of it."""
+    return whole_screen(result, view, _lines(result, view))
+
+
+def _lines(result: Result[Groups], view: View) -> Iterator[Text | str]:
+    body, width = result.body, view.width
+    shown = body.groups if view.verbose else body.groups[:MOST_GROUPS]
+    for group in shown:
+        yield Text()
+        yield from _group_lines(group, width=width, verbose=view.verbose)
+    if len(body.groups) > len(shown):
+        yield Text(f"and {len(body.groups) - len(shown)} more groups (-v lists them)")
+    if body.request.history or body.request.expired:
+        yield Text()
+        yield Text("Expired:" if body.request.expired else "History:", style=Style.HEADING)
+        yield from _change_lines(body.changes(), width=width, verbose=view.verbose)
+    elif body.setbacks:
+        yield Text()
+        yield Text("Set back:", style=Style.HEADING)
+        yield from _change_lines(iter(body.setbacks), width=width, verbose=view.verbose)
+    yield from wrapped(_complete(body), width=width, style=Style.QUIET)
+    yield from problem_lines(result.problems, result.inputs, width)
+
+
+def _group_lines(group: GroupView, *, width: int, verbose: bool) -> Iterator[Text]:
+    state = group.state
+    if state is None:
+        words = "no members: only commits are here" if group.is_known_empty else "state unknown: only commits are here"
+    else:
+        words = (
+            f"{state.name}, {counted(state.member_count, 'member')}, generation {state.generation} ({state.type.value})"
+        )
+    yield from wrapped(f"{_name(group.name)}: {words}", width=width, style=Style.HEADING)
+    positions = sorted(group.positions, key=lambda one: (one.is_past_the_end is not True, -_lag(one)))
+    shown = group.positions if verbose or len(positions) <= MOST_POSITIONS else tuple(positions[:MOST_POSITIONS])
+    rows = [("partition", "committed", "log end", "lag", "at")] if shown else []
+    rows += [_row(one) for one in shown]
+    yield from columns(rows, right=frozenset({1, 2, 3}))
+    if len(shown) < len(group.positions):
+        yield Text(f"{INDENT}and {len(group.positions) - len(shown)} more positions, less far behind (-v lists them)")
+
+
+def _row(one: GroupPosition) -> tuple[str, str, str, str, str]:
+    end = "unknown" if isinstance(one.log_end_offset, Absent) else f"{one.log_end_offset:,}"
+    lag = "unknown" if isinstance(one.lag, Absent) else f"{one.lag:,}"
+    past = "  PAST THE END" if one.is_past_the_end is True else ""
+    return (
+        f"{_name(one.topic)}-{one.partition}",
+        f"{one.position.offset:,}",
+        end,
+        lag,
+        utc_text(one.position.committed_ms) + past,
+    )
+
+
+def _change_lines(changes: Iterator[Change], *, width: int, verbose: bool) -> Iterator[Text]:
+    for at, change in enumerate(changes):
+        if at == MOST_CHANGES and not verbose:
+            yield Text(f"{INDENT}and more (-v lists all)")
+            return
+        yield from wrapped(_change_words(change), width=width, first=INDENT, indent=INDENT * 2)
+
+
+def _change_words(change: Change) -> str:
+    key = change.key
+    offset = "removed" if change.offset is None else f"{change.offset:,}"
+    before = "" if change.previous is None else f" (before: {change.previous:,})"
+    back = ", SET BACK" if change.set_back else ""
+    return (
+        f"{utc_text(change.time_ms)}  {_name(key.group)} {_name(key.topic)}-{key.partition} {offset}{before}{back}, by {change.by} "
+        f"({change.confidence}): {escape_text(change.reason)}"
+    )
+
+
+def _complete(body: Groups) -> str:
+    since = body.complete_since_ms
+    if since is Absent.UNKNOWN:
+        return f"The history is not complete: parts of {body.topic.name} are missing."
+    if isinstance(since, Absent):
+        return ""
+    return f"The history is complete since {utc_text(since)}."
+
+
+def _lag(one: GroupPosition) -> int:
+    return -1 if isinstance(one.lag, Absent) else one.lag
+
+
+def _name(name: Name) -> str:
+    return escape_text(name.decode(errors="backslashreplace") if isinstance(name, bytes) else name)

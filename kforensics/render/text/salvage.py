@@ -1,0 +1,115 @@
+"""The screen of `kforensics salvage`: the answer, where each run of records came from, what is missing, what was written."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from kforensics.commands.result import Result
+from kforensics.commands.salvage import SalvageReport
+from kforensics.commands.salvaging.saving import SavedLabel, SavedPartition, SavedRun
+from kforensics.damage import Absent
+from kforensics.evidence.model import Input
+from kforensics.reconcile.salvage.gaps import Gap, GapReason
+from kforensics.render.escape import escape_text
+from kforensics.render.text.screen import INDENT, columns, wrapped
+from kforensics.render.text.whole import problem_lines, whole_screen
+from kforensics.render.view import View
+from kforensics.words import byte_count, counted, listed
+
+MOST_RUNS = 20
+"""Runs and gaps that are shown without -v."""
+MOST_FILES = 3
+
+_REASONS = {
+    GapReason.COMPACTED: "compacted: later records of the same keys superseded them",
+    GapReason.RETENTION: "below the log start: deleted by retention or on request",
+    GapReason.REMOTE: "in remote storage, not on these disks",
+    GapReason.DAMAGED: "damaged, no sound copy",
+    GapReason.NOT_CAPTURED: "not in the capture",
+    GapReason.NEVER_SEEN: "held by no input",
+    GapReason.ABORTED: "of aborted transactions",
+}
+
+
+def write(result: Result[SalvageReport], view: View) -> Iterator[str]:
+    """The answer, then runs, gaps and files; -v lists all of them."""
+    return whole_screen(result, view, _lines(result, view))
+
+
+def _lines(result: Result[SalvageReport], view: View) -> Iterator[Text | str]:
+    body, most = result.body, 1 << 30 if view.verbose else MOST_RUNS
+    rows = [row for one in body.partitions for row in _rows(one, result.inputs)]
+    if rows:
+        yield Text()
+        yield from columns(rows[:most], right=frozenset({2}))
+    if len(rows) > most:
+        yield Text(f"{INDENT}and {len(rows) - most:,} more (-v lists them)")
+    gaps = [(one, gap) for one in body.partitions for gap in one.gaps if gap.reason is not GapReason.ABORTED]
+    gaps.sort(key=lambda item: (not item[1].is_loss, item[0].partition, item[1].offsets))
+    if gaps:
+        yield Text()
+        for one, gap in gaps[:most]:
+            yield from wrapped(_gap_line(one, gap), width=view.width, indent=INDENT * 2, first=INDENT)
+    if len(gaps) > most:
+        yield Text(f"{INDENT}and {len(gaps) - most:,} more gaps (-v lists them)")
+    yield Text()
+    yield from _tail(body, view)
+    yield from problem_lines(result.problems, result.inputs, view.width)
+
+
+def _rows(one: SavedPartition, inputs: Sequence[Input]) -> Iterator[list[str]]:
+    name = escape_text(one.name)
+    if one.likely:
+        name += f" (likely {escape_text(one.likely)})"
+    if one.is_other_topic:
+        name += f" (topic id {escape_text(str(one.topic_id))})"
+    for label in one.labels:
+        for run in label.runs:
+            yield [name, *_run_cells(run, label, inputs)]
+
+
+def _run_cells(run: SavedRun, label: SavedLabel, inputs: Sequence[Input]) -> list[str]:
+    source = inputs[run.input]
+    who = escape_text(source.path) if isinstance(source.broker_id, Absent) else f"broker {source.broker_id}"
+    if source.kind == "snapshot-before":
+        who = f"{escape_text(source.path.rstrip('/').rpartition('/')[2])} of before"
+        if not isinstance(source.broker_id, Absent):
+            who = f"broker {source.broker_id} before"
+    first, last = run.leader_epochs
+    epochs = "" if last < 0 else f", epoch {last}" if first == last else f", epochs {first} to {last}"
+    file = escape_text(run.path.rpartition("/")[2].lstrip("0") or run.path)
+    if source.kind == "image":
+        who, file = "image", escape_text(source.path.rpartition("/")[2])
+    place = f"{'…' if file[:1].isdigit() or file.startswith('.') else ''}{file} at byte {run.position:,}"
+    also = "  other content for these offsets" if label.owner else ""
+    return [f"{run.offsets.first:,}..{run.offsets.last:,}", counted(run.records, "record"), who + epochs, place + also]
+
+
+def _gap_line(one: SavedPartition, gap: Gap) -> str:
+    many = counted(gap.count, "offset")
+    detail = f" ({escape_text(gap.detail)})" if gap.detail else ""
+    name = escape_text(one.name)
+    return f"{name} {gap.offsets.first:,}..{gap.offsets.last:,}: {many} {_REASONS[gap.reason]}{detail}"
+
+
+def _tail(body: SalvageReport, view: View) -> Iterator[Text]:
+    aborted = sum(one.aborted_records for one in body.partitions)
+    markers = sum(one.markers for one in body.partitions)
+    left = []
+    if aborted:
+        left.append(f"{counted(aborted, 'record')} of aborted transactions (--with-aborted)")
+    if markers and body.form != "segments":
+        left.append(counted(markers, "marker"))
+    if left:
+        yield from wrapped(f"not taken  {' and '.join(left)}", width=view.width, indent=INDENT)
+    files = [file for one in body.partitions for label in one.labels for file in label.files]
+    every = [*files, *body.files]
+    if not every:
+        yield from wrapped("nothing was written", width=view.width)
+        return
+    names = [f"{file.path} {byte_count(file.bytes)}" for file in every]
+    shown = listed(names, most=len(names) if view.verbose else MOST_FILES)
+    yield from wrapped(f"written    {escape_text(body.out)}: {escape_text(shown)}", width=view.width, indent=INDENT)
+    if files:
+        words = "private    keys and values are in it as they were produced; the files can be read by you alone"
+        yield from wrapped(words, width=view.width, indent=INDENT)

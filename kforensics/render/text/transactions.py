@@ -1,0 +1,133 @@
+"""The screen of `kforensics transactions`: the answer, then each partition with what holds its last stable offset."""
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from kforensics.commands.result import Result
+from kforensics.commands.transactions import Transactions
+from kforensics.damage import Absent
+from kforensics.evidence.coordinators.group_log import Name
+from kforensics.evidence.coordinators.transaction_log import TransactionState
+from kforensics.reconcile.transactions.coordinators import status_name
+from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
+from kforensics.render.escape import escape_text
+from kforensics.render.text.screen import INDENT, Style, wrapped
+from kforensics.render.text.whole import problem_lines, whole_screen
+from kforensics.render.times import utc_text
+from kforensics.render.view import View
+from kforensics.words import counted, listed
+
+MOST_PARTITIONS = 20
+"""Replicas that are shown without -v."""
+
+
+def write(result: Result[Transactions], view: View) -> Iterator[str]:
+    """The answer, then the replicas; -v lists all of them."""
+    return whole_screen(result, view, _lines(result, view))
+
+
+def _lines(result: Result[Transactions], view: View) -> Iterator[Text | str]:
+    body, width = result.body, view.width
+    alike = _alike(body)
+    shown = alike if view.verbose else alike[:MOST_PARTITIONS]
+    for group in shown:
+        yield Text()
+        yield from _partition_lines(body, group, width)
+    if len(alike) > len(shown):
+        yield Text(f"and {len(alike) - len(shown)} more (-v lists them)")
+    if body.history:
+        yield Text()
+        yield Text("What the coordinators wrote:", style=Style.HEADING)
+        for state in body.history:
+            yield from wrapped(_state_words(state), width=width, first=INDENT, indent=INDENT * 2)
+    yield from problem_lines(result.problems, result.inputs, width)
+
+
+def _alike(body: Transactions) -> list[list[PartitionTransactions]]:
+    """The replicas of a partition that show the same, together; the leader's first."""
+    found: dict[object, list[PartitionTransactions]] = {}
+    for one in sorted(body.partitions, key=lambda each: (each.topic_partition, each.leads is not True)):
+        opens = [
+            (
+                each.open.producer_id,
+                each.open.first_offset,
+                each.open.last_offset,
+                each.judgement.verdict,
+                each.judgement.reason,
+            )
+            for each in one.open
+        ]
+        torn = [(each.producer_id, each.marker.offset, each.reason) for each in one.torn]
+        key = (one.topic_partition, one.last_stable_offset, one.replica.log_end_offset, tuple(opens), tuple(torn))
+        found.setdefault(key, []).append(one)
+    return list(found.values())
+
+
+def _who(one: PartitionTransactions) -> str:
+    place = one.replica.place
+    broker = place.state.broker_id
+    role = " (leader)" if one.leads is True else ""
+    return (f"input {place.state.input + 1}" if isinstance(broker, Absent) else f"broker {broker}") + role
+
+
+def _partition_lines(body: Transactions, group: list[PartitionTransactions], width: int) -> Iterator[Text]:
+    one = group[0]
+    mark = one.replica.high_watermark
+    parts = [f"last stable offset {one.last_stable_offset:,}", f"log end {one.replica.log_end_offset:,}"]
+    if not isinstance(mark, Absent):
+        parts.insert(1, f"high watermark {mark.value:,}")
+    who = listed([_who(each) for each in group])
+    yield from wrapped(
+        f"{escape_text(str(one.topic_partition))} on {who}: {', '.join(parts)}", width=width, style=Style.HEADING
+    )
+    for each in one.open:
+        yield from _open_lines(body, one, each, width)
+    for torn in one.torn:
+        yield from wrapped(_torn_words(torn), width=width, first=INDENT, indent=INDENT * 2)
+
+
+def _open_lines(
+    body: Transactions, partition: PartitionTransactions, one: JudgedTransaction, width: int
+) -> Iterator[Text]:
+    ending, judged = body.ending(partition, one), one.judgement
+    count = "" if isinstance(one.open.records, Absent) else f", {counted(one.open.records, 'record')}"
+    since = f", since {utc_text(one.open.first_time_ms)}" if one.open.first_time_ms >= 0 else ""
+    whose = "" if isinstance(judged.transactional_id, Absent) else f" ({_name(judged.transactional_id)})"
+    rows = [
+        (
+            f"producer {one.open.producer_id}{whose}",
+            f"epoch {one.open.producer_epoch}, offsets {one.open.first_offset:,}..{one.open.last_offset:,}{count}{since}",
+        ),
+        (
+            "coordinator",
+            "knows no such producer" if isinstance(judged.coordinator_state, Absent) else judged.coordinator_state,
+        ),
+        ("verdict", f"{judged.verdict.value.upper()} ({judged.confidence}): {escape_text(judged.reason)}"),
+        ("blocks", f"{counted(ending.blocked_records, 'offset')} up to the log end{_groups(ending.blocked_groups)}"),
+        ("to end it", ending.to_end_it),
+    ]
+    for at, (label, words) in enumerate(rows):
+        lead = f"{INDENT}{label}  " if at == 0 else f"{INDENT * 2}{label:<13}"
+        yield from wrapped(words, width=width, first=lead, indent=INDENT * 2 + " " * 13)
+
+
+def _groups(groups: tuple[Name, ...]) -> str:
+    return f"; read by {listed([_name(one) for one in groups])}" if groups else ""
+
+
+def _torn_words(one: TornTransaction) -> str:
+    what = f"{one.marker.kind.value} marker at offset {one.marker.offset:,}"
+    return f"TORN ({one.confidence}): producer {one.producer_id}, {what} without its records: {escape_text(one.reason)}"
+
+
+def _state_words(state: TransactionState) -> str:
+    when = utc_text(state.time_ms)
+    if state.is_removed:
+        return f"{when}  {_name(state.transactional_id)}: removed, the id expired"
+    where = f" of {', '.join(escape_text(str(one)) for one in state.partitions)}" if state.partitions else ""
+    return f"{when}  {_name(state.transactional_id)}: {status_name(state.status)}{where}, producer {state.producer_id}, epoch {state.producer_epoch}"
+
+
+def _name(name: Name) -> str:
+    return escape_text(name.decode(errors="backslashreplace") if isinstance(name, bytes) else name)

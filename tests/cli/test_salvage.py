@@ -1,0 +1,387 @@
+"""`kforensics salvage`: what comes out is what was on the disks, and what does not come out is said."""
+
+import base64
+import hashlib
+import json
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kforensics.cli.app import run
+from tests import salvaged
+
+
+def salvage(capsys, *arguments):
+    code = run(["salvage", *map(str, arguments), "--format", "json"])
+    printed = capsys.readouterr()
+    return code, json.loads(printed.out) if printed.out else printed.err
+
+
+def slow(name):
+    return pytest.param(name, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "unclean-election-4.x",
+        "hw-divergence-0.10",
+        slow("consumer-ahead-4.x"),
+        slow("fast-failover-1.1"),
+        slow("power-cut-2.8"),
+    ],
+)
+def test_what_is_lost_comes_out_as_it_was_produced(name, incident, tmp_path):
+    assert [] == salvaged.check_lost(incident(name), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "name", ["all-codecs-4.x", slow("mixed-magic-1.1"), slow("recreated-topic-4.x"), slow("unclean-election-2.8")]
+)
+def test_everything_on_the_disks_comes_out_once(name, incident, tmp_path):
+    assert [] == salvaged.check_all(incident(name), tmp_path / "out")
+
+
+@pytest.fixture
+def unclean(incident):
+    return incident("unclean-election-4.x") / "snapshots"
+
+
+@pytest.fixture
+def lost(unclean, tmp_path):
+    """Arguments that find what the unclean election lost."""
+    return [
+        unclean / "99-final",
+        unclean.parent / "logs",
+        "--before",
+        unclean / "02-old-leader-killed",
+        "-o",
+        tmp_path / "out",
+    ]
+
+
+def test_the_manifest_says_where_each_record_was(capsys, lost, tmp_path):
+    code, document = salvage(capsys, *lost)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+
+    assert (0, "saved", 56, 0) == (code, document["answer"]["state"], document["records"], document["missing"])
+    assert {"orders"} == {one["topic"] for one in manifest["partitions"]}
+    for one in manifest["partitions"]:
+        assert [] == one["gaps"] == one["alternates"]
+        for run_ in one["runs"]:
+            source = run_["source"]
+            with Path(manifest["inputs"][source["input"]]["path"], source["path"]).open("rb") as file:
+                file.seek(source["position"])
+                data = file.read(source["length"])
+            assert hashlib.sha256(data).hexdigest() == run_["sha256"]
+            assert run_["offsets"]["first"] == int.from_bytes(data[:8])
+
+
+def test_nothing_below_an_input_changes_and_nobody_else_can_read_what_comes_out(
+    capsys, lost, unclean, tmp_path, untouched
+):
+    with untouched(unclean):
+        salvage(capsys, *lost)
+
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert files
+    assert {0o600, 0o700} >= {stat.S_IMODE(path.stat().st_mode) for path in files}
+    assert 0o700 == stat.S_IMODE((tmp_path / "out").stat().st_mode)
+    assert not [path for path in files if path.name.endswith(".partial")]
+
+
+def test_the_output_does_not_depend_on_when_it_is_made(capsys, lost, tmp_path):
+    salvage(capsys, *lost)
+    salvage(capsys, *lost[:-1], tmp_path / "again", "--jobs", 1)
+
+    def content(folder):
+        return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+    assert content(tmp_path / "out") == content(tmp_path / "again")
+
+
+def test_filters_leave_out_what_was_not_asked_for(capsys, lost, tmp_path):
+    code, document = salvage(capsys, *lost, "--topic", "orders", "--partition", 0, "--offsets", "70..79")
+    lines = [json.loads(line) for line in (tmp_path / "out" / "orders-0.jsonl").read_text().splitlines()]
+
+    assert (0, 10) == (code, document["records"])
+    assert list(range(70, 80)) == [line["offset"] for line in lines]
+    assert {"certain"} == {line["committed"] for line in lines}
+
+
+def test_times_choose_records_by_their_timestamps(capsys, unclean, tmp_path):
+    everything = ["--what", "all", "--topic", "orders", "--partition", 0]
+    salvage(capsys, unclean / "99-final", *everything, "-o", tmp_path / "all")
+    times = [
+        json.loads(line)["timestamp_ms"] for line in (tmp_path / "all" / "orders-0.jsonl").read_text().splitlines()
+    ]
+    middle = sorted(times)[len(times) // 2]
+
+    salvage(capsys, unclean / "99-final", *everything, "--time", f"{middle}..{middle + 1}", "-o", tmp_path / "some")
+
+    chosen = [
+        json.loads(line)["timestamp_ms"] for line in (tmp_path / "some" / "orders-0.jsonl").read_text().splitlines()
+    ]
+    assert [middle] * times.count(middle) == chosen
+
+
+def test_what_diff_calls_at_risk_is_saved_before_the_start(capsys, unclean, tmp_path):
+    paths = [unclean / "02-old-leader-killed" / "broker-1", *(unclean / "99-final" / f"broker-{n}" for n in (2, 3))]
+    code, document = salvage(
+        capsys, *paths, unclean / "99-final" / "controller-100", "--what", "at-risk", "-o", tmp_path / "out"
+    )
+    saved = {(one["topic"], one["partition"]): one["records"] for one in document["partitions"]}
+
+    assert 0 == code
+    assert {("orders", 0): 43, ("orders", 1): 12, ("orders", 2): 1} == saved
+
+
+def test_a_batch_that_fails_its_checksum_is_taken_from_another_replica(capsys, unclean, tmp_path):
+    shutil.copytree(unclean / "99-final", tmp_path / "evidence", symlinks=True)
+    for broker in (1, 2, 3):
+        (tmp_path / "evidence" / f"broker-{broker}" / "payments-0").chmod(0o755)
+    leader = json.loads(_leader(capsys, tmp_path))
+    segment = tmp_path / "evidence" / f"broker-{leader}" / "payments-0" / f"{0:020d}.log"
+    segment.chmod(0o644)
+    data = bytearray(segment.read_bytes())
+    data[300] ^= 1
+    segment.write_bytes(data)
+
+    options = ["--what", "all", "--topic", "payments", "--partition", 0, "--leader", leader]
+    code, document = salvage(capsys, tmp_path / "evidence", *options, "-o", tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    sources = {run_["source"]["input"] for run_ in manifest["partitions"][0]["runs"]}
+
+    assert (0, 0) == (code, document["missing"])
+    assert 2 == len(sources)
+
+
+def _leader(capsys, tmp_path):
+    _, document = salvage(
+        capsys,
+        tmp_path / "evidence",
+        "--what",
+        "all",
+        "--topic",
+        "payments",
+        "--partition",
+        0,
+        "-o",
+        tmp_path / "before",
+    )
+    return json.dumps(document["partitions"][0]["leader"]["broker_id"])
+
+
+def test_damage_without_a_sound_copy_is_a_gap(capsys, unclean, tmp_path):
+    shutil.copytree(unclean / "99-final" / "broker-2" / "payments-0", tmp_path / "payments-0")
+    segment = tmp_path / "payments-0" / f"{0:020d}.log"
+    segment.chmod(0o644)
+    data = bytearray(segment.read_bytes())
+    data[300] ^= 1
+    segment.write_bytes(data)
+
+    code, document = salvage(capsys, tmp_path / "payments-0", "--what", "all", "-o", tmp_path / "out")
+    (partition,) = document["partitions"]
+
+    assert (1, "gaps") == (code, document["answer"]["state"])
+    assert ["damaged"] == [gap["reason"] for gap in partition["gaps"]]
+    assert f"{0:020d}.log, byte " in partition["gaps"][0]["detail"]
+    assert document["missing"] == partition["gaps"][0]["count"] > 0
+    assert " of " in document["answer"]["headline"]
+
+
+@pytest.mark.parametrize("with_tail", [False, True])
+def test_a_capture_gives_the_bytes_that_it_holds_and_names_the_file_for_the_others(
+    capsys, unclean, tmp_path, with_tail
+):
+    taken = [unclean / "02-old-leader-killed" / "broker-1", "-o", tmp_path / "broker-1.kfc", "--normal-priority"]
+    run(["capture", *map(str, [*taken, *(["--with-tail"] if with_tail else [])])])
+    capsys.readouterr()
+
+    arguments = [
+        unclean / "99-final",
+        unclean.parent / "logs",
+        "--before",
+        tmp_path / "broker-1.kfc",
+        "-o",
+        tmp_path / "out",
+    ]
+    code, document = salvage(capsys, *arguments)
+    gaps = [gap for one in document["partitions"] for gap in one["gaps"]]
+
+    if with_tail:
+        assert (0, 56, []) == (code, document["records"], gaps)
+        assert {content for content, _ in salvaged.saved(tmp_path / "out")} <= salvaged.on_disk(unclean)[0]
+    else:
+        assert (1, 0, 56) == (code, document["records"], document["missing"])
+        assert {"not-captured"} == {gap["reason"] for gap in gaps}
+        assert all("orders-" in gap["detail"] and "of broker 1" in gap["detail"] for gap in gaps)
+
+
+def test_what_a_capture_lacks_is_taken_from_a_directory(capsys, unclean, tmp_path):
+    broker = unclean / "02-old-leader-killed" / "broker-1"
+    run(["capture", str(broker), "-o", str(tmp_path / "broker-1.kfc"), "--normal-priority"])
+    capsys.readouterr()
+
+    before = ["--before", tmp_path / "broker-1.kfc", "--before", unclean / "03-old-leader-down-live"]
+    code, document = salvage(capsys, unclean / "99-final", unclean.parent / "logs", *before, "-o", tmp_path / "out")
+
+    assert (0, 56, 0) == (code, document["records"], document["missing"])
+
+
+def test_records_of_aborted_transactions_come_only_where_they_are_asked_for(capsys, incident, tmp_path):
+    final = incident("all-codecs-4.x") / "snapshots" / "99-final"
+    _, without = salvage(capsys, final, "--what", "all", "-o", tmp_path / "without")
+    _, beside = salvage(capsys, final, "--what", "all", "--with-aborted", "-o", tmp_path / "with")
+    lines = [line for _, line in salvaged.saved(tmp_path / "with")]
+    aborted = sum(one["aborted_records"] for one in without["partitions"])
+
+    assert aborted == beside["records"] - without["records"] == sum(bool(line.get("aborted")) for line in lines) > 0
+    assert {"aborted"} <= {gap["reason"] for one in without["partitions"] for gap in one["gaps"]}
+    assert 0 == sum(one["aborted_records"] for one in beside["partitions"])
+
+
+def test_calm_needs_proof_here_too(capsys, incident, tmp_path):
+    root = incident("benign-rolling-restart-4.x")
+    code, document = salvage(capsys, root / "snapshots" / "99-final", root / "logs", "-o", tmp_path / "out")
+    alone, other = salvage(capsys, root / "snapshots" / "99-final" / "broker-2", "-o", tmp_path / "alone")
+
+    assert (0, "saved", 0) == (code, document["answer"]["state"], document["records"])
+    assert (3, "unknown", 0) == (alone, other["answer"]["state"], other["records"])
+
+
+@pytest.mark.parametrize("inside", ["broker-2/rescue", "broker-2/orders-0/rescue", "."])
+def test_the_output_never_lies_inside_an_input(capsys, unclean, inside, untouched):
+    with untouched(unclean):
+        code, words = salvage(capsys, unclean / "99-final", "-o", unclean / "99-final" / inside)
+
+    assert 2 == code
+    assert "inside the evidence" in words or "not empty" in words
+
+
+def test_a_directory_that_holds_anything_is_refused(capsys, lost, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "file").touch()
+
+    code, words = salvage(capsys, *lost)
+
+    assert (2, ["file"]) == (code, [path.name for path in (tmp_path / "out").iterdir()])
+    assert "not empty" in words
+
+
+def test_an_output_that_can_not_be_written_is_said(capsys, lost, tmp_path, monkeypatch):
+    def full(_descriptor, _data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("kforensics.commands.salvaging.folder.os.write", full)
+    code, document = salvage(capsys, *lost, "--jobs", 1)
+
+    assert (3, "unknown") == (code, document["answer"]["state"])
+    assert "No space left on device" in document["answer"]["headline"]
+    assert {".partial"} == {path.suffix for path in (tmp_path / "out").iterdir()}
+
+
+@pytest.mark.parametrize("form", ["kcat", "console"])
+def test_a_text_form_is_refused_with_the_offsets_that_it_can_not_hold(capsys, lost, form, tmp_path):
+    code, words = salvage(capsys, *lost, "--form", form)
+
+    assert 2 == code
+    assert f"--form {form} can't hold orders-0" in words
+    assert "at offset 6" in words
+    assert [] == list((tmp_path / "out").iterdir())
+
+
+def test_a_text_form_holds_what_it_can(capsys, incident, tmp_path):
+    final = incident("recreated-topic-4.x") / "snapshots" / "99-final"
+    chosen = []
+    _, _ = salvage(capsys, final, "--what", "all", "-o", tmp_path / "json")
+    for content, line in salvaged.saved(tmp_path / "json", with_other_topics=False):
+        plain = all(one is not None and one and not set(b"\t\n\r") & set(one) for one in (content.key, content.value))
+        if plain and not content.headers and not line["file"].startswith("alternates"):
+            chosen.append(content)
+    one = chosen[0]
+    code, _ = salvage(
+        capsys, final, "--what", "all", "--form", "kcat", "--topic", one.topic, "--partition", one.partition,
+        "--offsets", f"{one.offset}..{one.offset}", "-o", tmp_path / "text",
+    )  # fmt: skip
+
+    assert 0 == code
+    files = list((tmp_path / "text").glob("*.kcat.txt"))
+    assert [b"%b\t%b\n" % (one.key or b"", one.value or b"")] == [path.read_bytes() for path in files]
+
+
+def test_parquet_has_what_json_lines_have(capsys, incident, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    final = incident("all-codecs-4.x") / "snapshots" / "99-final"
+    salvage(capsys, final, "--what", "all", "-o", tmp_path / "json")
+    salvage(capsys, final, "--what", "all", "--form", "parquet", "-o", tmp_path / "parquet")
+
+    lines = {
+        path.stem: [json.loads(line) for line in path.read_text().splitlines()]
+        for path in (tmp_path / "json").glob("*.jsonl")
+    }
+    tables = {path.stem: pq.read_table(path).to_pylist() for path in (tmp_path / "parquet").glob("*.parquet")}
+    assert lines.keys() == tables.keys()
+    for name, rows in tables.items():
+        assert [_plain(line) for line in lines[name]] == [_of_row(row) for row in rows]
+
+
+def _plain(line):
+    def payload(value):
+        return None if value is None else base64.b64decode(value["base64"])
+
+    def number(value):
+        return None if isinstance(value, dict) else value
+
+    return (
+        line["topic"], line["partition"], line["offset"], number(line["timestamp_ms"]), number(line["timestamp_type"]),
+        payload(line["key"]), payload(line["value"]), [(name.encode(), payload(value)) for name, value in line["headers"]],
+        *(number(line[name]) for name in ("leader_epoch", "producer_id", "producer_epoch", "sequence", "transactional", "committed")),
+        *line["source"].values(),
+    )  # fmt: skip
+
+
+def _of_row(row):
+    return (
+        *(row[name] for name in ("topic", "partition", "offset", "timestamp_ms", "timestamp_type", "key", "value")),
+        [(one["name"], one["value"]) for one in row["headers"]],
+        *(row[name] for name in ("leader_epoch", "producer_id", "producer_epoch", "sequence", "transactional", "committed")),
+        *(row[name] for name in ("source_input", "source_path", "source_position")),
+    )  # fmt: skip
+
+
+@pytest.mark.process
+def test_the_script_reads_everything_without_sending_it(capsys, lost, tmp_path):
+    salvage(capsys, *lost)
+    command = [sys.executable, str(tmp_path / "out" / "put_back.py"), "--bootstrap", "127.0.0.1:1", "--dry-run"]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "dry run: 56 records read, nothing was sent" in done.stdout
+
+    (tmp_path / "out" / "orders-0.jsonl").write_bytes((tmp_path / "out" / "orders-0.jsonl").read_bytes()[:-2] + b"\n")
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert 3 == done.returncode
+    assert "not as it was written" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--offsets", "9..3"], "below the first"),
+        (["--offsets", "-1..3"], "A..B"),
+        (["--time", "2026-01-02..2026-01-01"], "not later"),
+        (["--time", "x"], "A..B"),
+        (["--topic", "order"], "did you mean orders"),
+    ],
+)
+def test_options_that_can_mean_nothing_are_refused(capsys, lost, options, words, tmp_path):
+    code, printed = salvage(capsys, *lost, *options)
+
+    assert 2 == code
+    assert words in printed
+    assert not (tmp_path / "out").exists()

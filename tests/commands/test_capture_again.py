@@ -1,0 +1,182 @@
+"""Captures that go on from an earlier one: only what changed is read, and the new file is complete by itself."""
+
+import fcntl
+import json
+import os
+import shutil
+import time
+import zipfile
+
+import pytest
+
+from kforensics.cli.app import run
+from kforensics.commands.capture import CaptureRequest, resume_path
+from kforensics.commands.capture import run as capture
+from kforensics.commands.capturing import base as reuse
+from kforensics.errors import EvidenceUnreadable, Stopped, UsageError
+from kforensics.evidence.captured.tail import tail_bytes
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.replica.collect import CAPTURED_EARLIER
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.source.capture import CapturePath
+from kforensics.source.locks import is_locked
+from tests.captures import document, take
+from tests.conftest import FIXTURES
+
+
+@pytest.fixture(autouse=True)
+def _settled(monkeypatch):
+    """Files count as settled at once: no test waits for a clock."""
+    monkeypatch.setattr(reuse, "SETTLED_NS", -(10**12))
+
+
+@pytest.fixture
+def node(tmp_path):
+    shutil.copytree(FIXTURES / "unclean-election" / "broker-1", tmp_path / "broker-1")
+    return tmp_path / "broker-1"
+
+
+def _figures(paths, out, **options):
+    return capture(CaptureRequest(paths=paths, out=out, **options)).body.capture
+
+
+def _content(path):
+    """All parts but the manifest, which has times."""
+    with zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if name != "manifest.json"]
+        return {name: json.loads(archive.read(name)) if ".json" in name else archive.read(name) for name in names}
+
+
+@pytest.mark.parametrize("options", [{}, {"with_tail": True}, {"all_batches": True}])
+def test_segments_that_did_not_change_are_not_read_again(options, node, tmp_path):
+    first = take([node], tmp_path / "first.kfc", **options)
+    second = _figures([node], tmp_path / "second.kfc", since=[first], **options)
+    with zipfile.ZipFile(tmp_path / "second.kfc") as archive:
+        (base,) = json.loads(archive.read("manifest.json"))["since"]
+
+    assert second.segments == second.reused_segments > 0
+    assert _content(first) == _content(tmp_path / "second.kfc")
+    assert ("first.kfc", 64) == (base["name"], len(base["sha256"]))
+    first.unlink()  # it is complete without the earlier one
+    assert document("diff", [node]) == document("diff", [tmp_path / "second.kfc"])
+
+
+def test_a_segment_that_changed_is_read(node, tmp_path):
+    first = take([node], tmp_path / "first.kfc")
+    log = node / "orders-0" / f"{0:020}.log"
+    status = log.stat()
+    data = bytearray(log.read_bytes())
+    data[-1] ^= 1
+    log.write_bytes(data)
+    os.utime(log, ns=(status.st_atime_ns, status.st_mtime_ns))  # length and time of change are as before
+    second = _figures([node], tmp_path / "second.kfc", since=[first])
+
+    assert second.segments - 1 == second.reused_segments
+    assert document("diff", [node]) == document("diff", [tmp_path / "second.kfc"]) != document("diff", [first])
+
+
+def test_what_was_changed_when_the_earlier_capture_began_is_read(node, tmp_path, monkeypatch):
+    first = take([node], tmp_path / "first.kfc")
+    monkeypatch.setattr(reuse, "SETTLED_NS", 10**15)
+
+    assert 0 == _figures([node], tmp_path / "second.kfc", since=[first]).reused_segments
+
+
+def test_bytes_and_rows_that_the_earlier_capture_lacks_are_read(node, tmp_path):
+    first = take([node], tmp_path / "first.kfc")
+    second = _figures([node], tmp_path / "second.kfc", since=[first], with_tail=True)
+    log = node / "orders-0" / f"{0:020}.log"
+
+    assert 0 == second.reused_segments
+    assert log.read_bytes() == b"".join(
+        data for _, data in tail_bytes(CapturePath(tmp_path / "second.kfc" / log.relative_to(tmp_path)))
+    )
+
+
+def test_a_capture_of_another_node_is_refused(node, tmp_path):
+    other = take([FIXTURES / "unclean-election" / "broker-2"], tmp_path / "other.kfc")
+
+    with pytest.raises(UsageError, match="is a capture of node 2"):
+        take([node], tmp_path / "out.kfc", since=[other])
+    assert not (tmp_path / "out.kfc").exists()
+
+
+@pytest.mark.parametrize("after", [0, 1, 3, 5])
+def test_a_capture_that_was_stopped_goes_on_from_there(after, node, tmp_path):
+    out, asked = tmp_path / "broker-1.kfc", iter(range(100))
+    whole = take([node], tmp_path / "whole.kfc", with_tail=True)
+    stopped = CaptureRequest(paths=[node], out=out, with_tail=True, is_stopped=lambda: next(asked) >= after)
+    with pytest.raises(Stopped, match="the same command continues from there"):
+        capture(stopped)
+
+    left = resume_path(out)
+    assert not out.exists()
+    assert [] == [path for path in tmp_path.iterdir() if path.suffix == ".part"]
+    if after:
+        with pytest.raises(EvidenceUnreadable, match="interrupted"):
+            find_inputs([left])
+        find_inputs([tmp_path])  # in a directory it is not taken for a capture
+    again = _figures([node], out, with_tail=True)
+    assert after == again.reused_segments
+    assert not left.exists()
+    assert _content(whole) == _content(out)
+
+
+def test_a_second_stop_keeps_what_the_first_one_left(node, tmp_path):
+    out = tmp_path / "broker-1.kfc"
+    for after in (4, 1):
+        answers = iter([False] * after + [True])
+        with pytest.raises(Stopped):
+            capture(CaptureRequest(paths=[node], out=out, is_stopped=answers.__next__))
+
+    assert 4 == _figures([node], out).reused_segments
+
+
+def test_the_command_says_how_to_go_on(node, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("kforensics.cli.stops.Stops.asked", lambda _: True)
+    code = run(["capture", str(node), "--out", str(tmp_path / "out.kfc"), "--normal-priority"])
+
+    assert 130 == code
+    assert "the same command continues from there" in capsys.readouterr().err
+
+
+def _grow(node, start):
+    partition = node / "orders-0"
+    log = partition / f"{0:020}.log"
+    batch = build_record_batch(start, [(1_800_000_000_000, None, b"later")], partition_leader_epoch=1)
+    with log.open("ab") as file:
+        file.write(encode_record_batch(batch))
+    later = time.time_ns() + 10**10
+    os.utime(log, ns=(later, later))
+
+
+@pytest.mark.parametrize("was_running", [True, False, None])
+def test_captures_of_running_brokers_are_not_of_one_moment(was_running, tmp_path, monkeypatch):
+    monkeypatch.setattr("kforensics.commands.capture.is_locked", lambda _: was_running)
+    nodes = [tmp_path / "broker-1", tmp_path / "broker-2"]
+    for node in nodes:
+        shutil.copytree(FIXTURES / "unclean-election" / node.name, node)
+    first = take([nodes[0]], tmp_path / "broker-1.kfc")
+    _grow(nodes[1], 500)
+    found, _ = document("diff", [first, take([nodes[1]], tmp_path / "broker-2.kfc")])
+    named = [one for one in found["problems"] if one["message"] == CAPTURED_EARLIER]
+
+    assert ([(f"orders-0/{0:020}.log", 0)] if was_running else []) == [(one["path"], one["input"]) for one in named]
+
+
+def test_the_lock_of_a_running_broker_is_seen_and_not_taken(tmp_path):
+    lock = tmp_path / ".lock"
+    lock.touch()
+    if is_locked([lock]) is None:
+        pytest.skip("this system does not say which files are locked")
+    assert is_locked([lock, tmp_path / "missing"]) is False
+    with lock.open("w") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        assert is_locked([tmp_path / "missing", lock]) is True
+    assert is_locked([lock]) is False
+
+
+def test_where_the_system_does_not_say_it_is_not_known(tmp_path, monkeypatch):
+    monkeypatch.setattr("kforensics.source.locks.LOCKS", tmp_path / "missing")
+
+    assert is_locked([tmp_path]) is None

@@ -1,0 +1,262 @@
+"""`groups` on recorded brokers: equal to kafka-consumer-groups at the same moments, each act named, and what was not found."""
+
+import json
+import shutil
+
+import pytest
+
+from kforensics.cli.app import run as run_line
+from kforensics.commands.groups import GroupsRequest, run
+from kforensics.damage import Absent
+from kforensics.errors import InputsRefused, UsageError
+
+RECORDINGS = ("groups-1.1", "groups-2.8", "groups-4.1")
+
+
+def groups(*paths, **options):
+    return run(GroupsRequest(paths=paths, jobs=1, **options))
+
+
+def everything(root):
+    """What is now, the broker logs, and all earlier snapshots."""
+    *before, final = sorted((root / "snapshots").iterdir())
+    return (final, root / "logs"), tuple(before)
+
+
+def positions(result):
+    return {
+        (group.name, one.topic, one.partition): one.position.offset
+        for group in result.body.groups
+        for one in group.positions
+    }
+
+
+def moments(root, *, every):
+    """What kafka-consumer-groups printed, as (time, positions with their log ends); moments at which it failed are left out."""
+    lines = (root / "oracle" / "describe-all-groups.jsonl").read_text().splitlines()
+    for line in lines:
+        told = json.loads(line)
+        if "Error: Executing" in told["text"] or not (every or told["label"]):
+            continue
+        rows = [line.split() for line in told["text"].splitlines()]
+        has_group = any(row[:1] == ["GROUP"] for row in rows)
+        found = {}
+        for row in rows:
+            group, rest = (row[0], row[1:]) if has_group and row else ("", row)
+            if len(rest) > 4 and rest[1].isdigit() and rest[2].isdigit():
+                found[group, rest[0], int(rest[1]), int(rest[2])] = int(rest[3])
+        yield (told["from_ms"] + told["to_ms"]) // 2, found, has_group
+
+
+def check_moments(root, *, every):
+    (final, _), before = everything(root)
+    before = [one for one in before if every or "before" in one.name or "old-leader" in one.name]
+    count = 0
+    for time_ms, told, has_group in moments(root, every=every):
+        result = groups(final, before=tuple(before), at_ms=time_ms)
+        found = {
+            (group.name if has_group else "", one.topic, one.partition, one.position.offset): one.log_end_offset
+            for group in result.body.groups
+            for one in group.positions
+        }
+        assert found == told, time_ms
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_positions_and_log_ends_are_those_of_kafka_at_each_moment(coordinators, name):
+    assert check_moments(coordinators(name), every=False) >= 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_they_are_at_every_moment_that_was_recorded(coordinators, name):
+    assert check_moments(coordinators(name), every=True) >= 50
+
+
+def acts(result):
+    return [
+        (one.key.group, f"{one.key.topic}-{one.key.partition}", one.previous, one.offset, one.by)
+        for one in result.body.changes()
+    ]
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_each_act_is_named_and_none_is_invented(coordinators, name):
+    paths, before = everything(coordinators(name))
+
+    result = groups(*paths, before=before, history=True)
+
+    found = acts(result)
+    by_administrator = [one[:4] for one in found if one[4] == "administrator"]
+    assert sorted(by_administrator, key=str) == sorted(
+        [
+            ("by-hand", "payments-0", None, 77),
+            ("by-hand", "orders-1", None, 10),
+            ("by-hand", "payments-0", 77, 80),
+            ("billing", "orders-0", 91, 0),
+            ("by-hand", "payments-0", 80, 50),
+            ("billing", "orders-1", 60, 25),
+            ("billing", "orders-1", 25, 100),
+        ],
+        key=str,
+    )
+    deleted = {one[:3] for one in found if one[4] == "deletion"}
+    wanted = {("old", "payments-0", 12), ("audit", "short-lived-0", 70)}
+    # Offsets alone are deleted since 2.4.
+    assert deleted == (wanted if name == "groups-1.1" else {*wanted, ("by-hand", "orders-1", 10)})
+    expired = {one[0] for one in found if one[4] == "expiry"}
+    assert expired == ({"by-hand", "billing", "copy"} if name != "groups-1.1" else expired)
+    assert {one[4] for one in found} <= {"administrator", "member", "deletion", "expiry", "truncation"}
+    assert ("copy", "orders-0", None, 55, "member") in found
+    assert 99 not in {one[3] for one in found if one[0] == "copy"}  # its transaction was aborted
+
+
+def test_the_first_line_says_the_finding(coordinators):
+    paths, before = everything(coordinators("groups-4.1"))
+
+    result = groups(*paths, before=before)
+
+    assert result.answer.headline == (
+        "BILLING WAS SET BACK: orders-0 from 91 to 0 at 2026-11-22 11:01:40, while the group was empty: a reset, not a member. 3 more."
+    )
+    assert (result.answer.state, result.exit_code) == ("set-back", 1)
+    assert result.answer.unknown == ()
+
+
+def test_what_a_truncation_took_is_in_the_history(coordinators):
+    (final, _), before = everything(coordinators("groups-4.1"))
+
+    with_snapshots = acts(groups(final, before=before, groups=frozenset({"watch"}), history=True))
+    alone = acts(groups(final, groups=frozenset({"watch"}), history=True))
+
+    where = ("watch", "payments-0")
+    assert with_snapshots[-4:] == [
+        (*where, 92, 95, "member"),
+        (*where, 95, 98, "member"),
+        (*where, 98, 95, "truncation"),
+        (*where, 95, 97, "member"),
+    ]
+    assert alone[-2:] == [(*where, 92, 95, "member"), (*where, 95, 97, "member")]
+
+
+def test_expiry_without_any_configuration_is_possible_at_most(coordinators):
+    (final, logs), _ = everything(coordinators("groups-4.1"))
+
+    known = list(groups(final, logs, expired=True).body.changes())
+    inferred = list(groups(final, expired=True).body.changes())
+
+    assert {one.confidence for one in known} == {"likely"}
+    assert {one.confidence for one in inferred} == {"possible"}
+    assert {one.key for one in known} == {one.key for one in inferred}
+    assert {one.by for one in inferred} == {"expiry"}
+
+
+def test_types_states_and_members_are_those_of_the_records(coordinators):
+    snapshots = coordinators("groups-4.1") / "snapshots"
+
+    result = groups(snapshots / "01-before-live")
+
+    found = {
+        group.name: (group.state.type.value, group.state.name, group.state.member_count, group.state.generation)
+        for group in result.body.groups
+        if group.state is not None
+    }
+    assert found == {
+        "audit": ("consumer", "Stable", 1, 1),
+        "billing": ("classic", "Empty", 0, 2),
+        "old": ("classic", "Empty", 0, 2),
+        "watch": ("classic", "Stable", 1, 1),
+    }
+    assert {group.name for group in result.body.groups if group.state is None} == {"by-hand", "copy"}
+    assert (result.answer.state, result.exit_code) == ("no-setback", 0)
+
+
+def test_positions_past_the_end_are_the_headline(incident):
+    snapshots = incident("consumer-ahead-4.x") / "snapshots"
+
+    result = groups(snapshots / "99-final")
+
+    past = {
+        (group.name, one.topic, one.partition, one.position.offset, one.log_end_offset)
+        for group in result.body.groups
+        for one in group.positions
+        if one.is_past_the_end
+    }
+    assert past == {
+        (name, "billing", partition, offset, end)
+        for name in ("billing-etl", "billing-audit")
+        for partition, offset, end in ((0, 120, 90), (2, 105, 80))
+    }
+    assert result.answer.state == "past-the-end"
+    assert "IS PAST THE END of billing-0: it committed 120, and the log ends at 90" in result.answer.headline
+    assert result.body.setbacks == ()
+    assert groups(snapshots / "01-before-live").answer.state == "no-setback"
+
+
+def test_a_missing_partition_is_named_for_the_group_that_it_holds(coordinators, tmp_path):
+    shutil.copytree(coordinators("groups-4.1") / "snapshots" / "01-before-live", tmp_path / "copy")
+    for directory in tmp_path.rglob("__consumer_offsets-1"):
+        shutil.rmtree(directory)
+
+    everyone = groups(tmp_path / "copy")
+    there = groups(tmp_path / "copy", groups=frozenset({"by-hand"}))
+    gone = groups(tmp_path / "copy", groups=frozenset({"watch"}))
+
+    assert (everyone.answer.state, everyone.exit_code) == ("unknown", 3)
+    assert everyone.body.complete_since_ms is Absent.UNKNOWN
+    assert there.answer.state == "no-setback"
+    assert (
+        "What watch committed: it may be in __consumer_offsets-1, which is not among the inputs." in gone.answer.unknown
+    )
+
+
+def test_positions_in_logs_that_are_not_here_are_never_calm(coordinators, tmp_path):
+    shutil.copytree(coordinators("groups-4.1") / "snapshots" / "01-before-live", tmp_path / "copy")
+    for directory in tmp_path.rglob("payments-0"):
+        shutil.rmtree(directory)
+
+    result = groups(tmp_path / "copy")
+
+    assert result.answer.state == "unknown"
+    assert "Whether positions in payments-0 lie past the end" in " ".join(result.answer.unknown)
+
+
+def test_damage_is_never_calm(coordinators, tmp_path):
+    shutil.copytree(coordinators("groups-4.1") / "snapshots" / "01-before-live", tmp_path / "copy")
+    for log in tmp_path.rglob("__consumer_offsets-1/00000000000000000000.log"):
+        content = bytearray(log.read_bytes())
+        content[90] ^= 8
+        log.write_bytes(content)
+
+    result = groups(tmp_path / "copy")
+
+    assert (result.answer.state, result.exit_code) == ("unknown", 3)
+
+
+def test_wrong_names_are_refused(coordinators):
+    snapshot = coordinators("groups-4.1") / "snapshots" / "01-before-live"
+    with pytest.raises(UsageError, match=r"no group biling is among the inputs.*did you mean billing"):
+        groups(snapshot, groups=frozenset({"biling"}))
+    with pytest.raises(UsageError, match="no group has a position in topic order"):
+        groups(snapshot, topics=frozenset({"order"}))
+
+
+def test_several_clusters_are_refused(coordinators):
+    with pytest.raises(InputsRefused, match="of 2 clusters"):
+        groups(*(coordinators(name) / "snapshots" / "01-before-live" for name in ("groups-2.8", "groups-4.1")))
+
+
+def test_lines_are_one_object_a_commit(coordinators, capsys):
+    snapshot = coordinators("groups-4.1") / "snapshots" / "01-before-live"
+    assert run_line(["groups", str(snapshot), "--group", "billing", "--format", "jsonl"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert [(one["topic"], one["partition"], one["offset"], one["by"]) for one in lines] == [
+        ("orders", 0, 40, "member"),
+        ("orders", 1, 44, "member"),
+        ("orders", 0, 91, "member"),
+        ("orders", 1, 60, "member"),
+    ]
+    assert all(one["citations"][0]["path"].startswith("__consumer_offsets-") for one in lines)

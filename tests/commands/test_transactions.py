@@ -1,0 +1,318 @@
+"""`transactions` on recorded brokers: what Kafka's own tools and a read_committed consumer said at the same moment, and what was not found."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from kforensics.cli.app import run as run_line
+from kforensics.commands.transactions import TransactionsRequest, run
+from kforensics.damage import Absent
+from kforensics.errors import InputsRefused, UsageError
+
+RECORDINGS = ("transactions-2.8", "transactions-3.5", "transactions-3.9", "transactions-4.1")
+MOMENTS = {
+    "none-open": "01-none-open-live",
+    "hanging": "02-hanging-live",
+    "prepared": "03-prepared",
+    "prepared-ended": "04-prepared-ended-live",
+    "torn": "07-torn-live",
+}
+ABORT = "kafka-transactions.sh --bootstrap-server HOST:PORT abort"
+
+
+def transactions(*paths, **options):
+    return run(TransactionsRequest(paths=paths, jobs=1, **options))
+
+
+def by_partition(result):
+    """Of each partition the replica of the leader, else any."""
+    found = {}
+    for one in sorted(result.body.partitions, key=lambda each: each.leads is True):
+        found[str(one.topic_partition)] = one
+    return found
+
+
+def open_in(result, partition):
+    return [
+        (one, result.body.ending(p, one))
+        for p in result.body.partitions
+        if str(p.topic_partition) == partition
+        for one in p.open
+    ]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_open_transactions_and_last_stable_offsets_are_those_of_the_brokers(coordinators, name, moment):
+    root = coordinators(name)
+    truth = json.loads((root / "oracle" / f"transactions-{moment}.json").read_text())
+
+    result = transactions(root / "snapshots" / MOMENTS[moment], shows="all")
+
+    found = by_partition(result)
+    ends = re.findall(r"(\S+)=(\d+)", truth["read_committed ends"])
+    assert len(ends) >= 3
+    for partition, end in ends:
+        assert found[partition].last_stable_offset == int(end), partition
+        told = truth.get(f"describe-producers {partition}")
+        if told is not None:
+            rows = [line.split() for line in told.splitlines()[1:]]
+            wanted = {int(row[0]): int(row[5]) for row in rows if row[5] != "None"}
+            assert {one.open.producer_id: one.open.first_offset for one in found[partition].open} == wanted
+    states = dict(re.findall(r"^(\S+)\s+\d+\s+\d+\s+(\w+)", truth.get("list", ""), re.MULTILINE))
+    for one in result.body.partitions:
+        for each in one.open:
+            state = states.get(str(each.judgement.transactional_id))
+            assert state in {None, each.judgement.coordinator_state}
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_each_act_is_named_and_none_is_invented(coordinators, name):
+    result = transactions(coordinators(name) / "snapshots" / "03-prepared", shows="open")
+
+    verdicts = {
+        (str(p.topic_partition), one.judgement.transactional_id): str(one.judgement.verdict)
+        for p in result.body.partitions
+        for one in p.open
+    }
+    (prepared,) = (who for (partition, who), verdict in verdicts.items() if partition == "on-2-0")
+    wanted = {
+        ("orders-0", "running"): "in-time",
+        ("orders-1", "never-added"): "hanging",
+        ("on-2-0", prepared): "prepared",
+    }
+    timeline = json.loads((coordinators(name) / "incident.json").read_text())["timeline"]
+    # 4.1 answers OUT_OF_ORDER_SEQUENCE_NUMBER: each transaction has an epoch of its own, which begins with sequence 0.
+    if any(
+        "raw Produce" in one["event"] and "orders-2" in one["event"] and not one["data"]["error"] for one in timeline
+    ):
+        wanted["orders-2", "late"] = "hanging"
+    assert (("orders-2", "late") in wanted) is (name in {"transactions-3.5", "transactions-3.9"})
+    assert verdicts == wanted
+    assert not any(one.torn for one in result.body.partitions)
+    assert result.answer.state == "hanging"
+    assert result.exit_code == 1
+    assert "HANGING TRANSACTION" in result.answer.headline
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_the_line_that_ends_a_transaction_is_that_which_ended_it(coordinators, name):
+    root = coordinators(name)
+    result = transactions(root / "snapshots" / "03-prepared", root / "logs")
+
+    ((hanging, ending), *_) = open_in(result, "orders-1")
+    run_by_operator = json.loads((root / "incident.json").read_text())["timeline"]
+    if name == "transactions-2.8":
+        command = f"{ABORT} --topic orders --partition 1 --producer-id {hanging.open.producer_id} --producer-epoch 0 --coordinator-epoch 0"
+        assert ending.to_end_it == command
+        ((_, unknown), *_) = open_in(transactions(root / "snapshots" / "03-prepared"), "orders-1")
+        assert (
+            unknown.to_end_it
+            == f"{ABORT} --topic orders --partition 1 --start-offset 19 (with brokers before 3.0: {command.partition(' 1 ')[2]})"
+        )
+    else:
+        assert ending.to_end_it == f"{ABORT} --topic orders --partition 1 --start-offset {hanging.open.first_offset}"
+        (call,) = (one["event"] for one in run_by_operator if "abort --topic orders --partition 1" in one["event"])
+        assert call.endswith(ending.to_end_it.partition(" abort ")[2])
+        after = transactions(root / "snapshots" / "99-final", topics=frozenset({"orders"}), partitions=frozenset({1}))
+        assert after.body.partitions == ()
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_no_abort_is_named_where_a_commit_was_decided(coordinators, name):
+    root = coordinators(name)
+    for moment in MOMENTS.values():
+        result = transactions(root / "snapshots" / moment)
+        for partition in result.body.partitions:
+            for one in partition.open:
+                words = result.body.ending(partition, one).to_end_it
+                state = one.judgement.coordinator_state
+                if state in {"PrepareCommit", "CompleteCommit"} or one.judgement.verdict == "prepared":
+                    assert "abort" not in words
+                elif one.judgement.verdict == "hanging":
+                    assert words.startswith(ABORT)
+
+
+@pytest.mark.parametrize("name", ["transactions-2.8", "transactions-3.9", "transactions-4.1"])
+def test_a_marker_that_an_unclean_election_took_is_proven_by_an_earlier_snapshot(coordinators, name):
+    snapshots = coordinators(name) / "snapshots"
+    alone = transactions(snapshots / "07-torn-live", topics=frozenset({"torn"}))
+    compared = transactions(
+        snapshots / "07-torn-live", before=(snapshots / "05-one-alone",), topics=frozenset({"torn"})
+    )
+
+    assert {(one.judgement.verdict, one.judgement.confidence) for one, _ in open_in(alone, "torn-0")} == {
+        ("torn", "likely")
+    }
+    found = open_in(compared, "torn-0")
+    assert {(one.judgement.verdict, one.judgement.confidence) for one, _ in found} == {("torn", "proven")}
+    ((one, ending), *_) = found
+    assert (one.open.first_offset, one.open.last_offset, one.open.records) == (10, 13, 4)
+    assert one.judgement.lost_marker.offset == 14
+    assert "hides the 4 records at offsets 10..13" in ending.to_end_it
+    assert compared.body.partitions[0].last_stable_offset == 10
+
+
+def test_a_replica_that_only_lags_is_not_torn(coordinators):
+    result = transactions(coordinators("transactions-3.9") / "snapshots" / "05-one-alone", topics=frozenset({"torn"}))
+
+    ((one, _),) = open_in(result, "torn-0")
+    assert (one.judgement.verdict, one.judgement.confidence) == ("in-time", "proven")
+    assert "from which this replica will copy it" in one.judgement.reason
+    assert result.exit_code == 0
+
+
+def test_a_leader_without_the_marker_is_torn_before_the_old_leader_returns(coordinators):
+    result = transactions(
+        coordinators("transactions-3.9") / "snapshots" / "06-old-leader-down", topics=frozenset({"torn"})
+    )
+
+    found = {p.replica.place.state.broker_id: p for p in result.body.partitions}
+    assert found.keys() == {2}
+    assert (found[2].leads, found[2].open[0].judgement.verdict) == (True, "torn")
+
+
+@pytest.mark.parametrize(
+    ("name", "now", "before", "torn"),
+    [
+        ("consumer-ahead-4.x", "99-final", "02-leader-killed", {("derived-0", 30, 35, "abort", 19)}),
+        (
+            "unclean-election-2.8",
+            "99-final",
+            "02-all-down-broker-1-was-alone",
+            {("payments-0", 44, 46, "abort", 45), ("payments-1", 36, 38, "abort", 36)},
+        ),
+    ],
+)
+def test_records_that_are_lost_with_their_marker_kept_are_torn(incident, name, now, before, torn):
+    snapshots = incident(name) / "snapshots"
+
+    result = transactions(snapshots / now, before=(snapshots / before,))
+
+    assert {
+        (str(p.topic_partition), one.first_offset, one.last_offset, one.marker.kind.value, one.marker.offset)
+        for p in result.body.partitions
+        for one in p.torn
+    } == torn
+    assert result.answer.state == "torn"
+    # An abort marker alone is ordinary: without the snapshot nothing is claimed.
+    assert transactions(snapshots / now).body.partitions == ()
+
+
+def test_a_marker_that_was_sent_twice_is_not_torn(coordinators):
+    result = transactions(coordinators("transactions-3.5") / "snapshots" / "04-prepared-ended-live", shows="all")
+
+    (replica,) = (one for one in result.body.partitions if str(one.topic_partition) == "on-1-0")
+    assert replica.replica.lone_count == 1
+    assert replica.torn == ()
+
+
+def test_the_history_of_an_id_is_what_the_coordinator_wrote(coordinators):
+    snapshots = coordinators("transactions-3.9") / "snapshots"
+
+    result = transactions(snapshots / "99-final", transactional_ids=frozenset({"slow"}))
+
+    steps = [
+        (state.status, [str(one) for one in state.partitions], state.producer_epoch) for state in result.body.history
+    ]
+    assert steps == [(0, [], 0), (1, ["on-1-0"], 0), (3, ["on-1-0"], 1), (5, [], 1)]
+
+
+def test_what_is_asked_of_the_past_leaves_out_what_came_later(coordinators):
+    root = coordinators("transactions-3.9")
+    truth = json.loads((root / "oracle" / "transactions-hanging.json").read_text())
+
+    result = transactions(root / "snapshots" / "99-final", at_ms=truth["t_ms"], shows="all")
+
+    found = by_partition(result)
+    for partition, end in re.findall(r"(\S+)=(\d+)", truth["read_committed ends"]):
+        assert found[partition].last_stable_offset == int(end), partition
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_nothing_open_is_calm_only_with_the_whole_log_of_the_coordinators(coordinators, tmp_path, kept):
+    shutil.copytree(coordinators("transactions-2.8") / "snapshots" / "01-none-open-live", tmp_path / "copy")
+    calm = transactions(tmp_path / "copy")
+    assert (calm.answer.state, calm.exit_code) == ("none-open", 0)
+    for directory in tmp_path.rglob(f"__transaction_state-{kept}"):
+        shutil.rmtree(directory)
+
+    result = transactions(tmp_path / "copy")
+
+    assert (result.answer.state, result.exit_code) == ("unknown", 3)
+    assert "__transaction_state" in " ".join(result.answer.unknown)
+
+
+def test_a_producer_that_no_partition_here_knows_is_unknown(coordinators, tmp_path):
+    shutil.copytree(coordinators("transactions-4.1") / "snapshots" / "02-hanging-live", tmp_path / "copy")
+    for number in range(3):
+        for directory in tmp_path.rglob(f"__transaction_state-{number}"):
+            shutil.rmtree(directory)
+
+    result = transactions(tmp_path / "copy")
+
+    assert {one.judgement.verdict for p in result.body.partitions for one in p.open} == {"unknown"}
+    assert result.answer.state == "unknown"
+    assert "partition 0, 1 and 2 of __transaction_state" in result.body.partitions[0].open[0].judgement.reason
+
+
+def test_a_transaction_whose_first_batch_retention_took_stands_in_the_producer_snapshot(coordinators, tmp_path):
+    source = coordinators("transactions-3.9") / "snapshots" / "99-final"
+    shutil.copytree(source, tmp_path / "copy")
+    whole = transactions(tmp_path / "copy", topics=frozenset({"orders"}), partitions=frozenset({0}))
+    ((before, _), *_) = open_in(whole, "orders-0")
+    for broker in (1, 2):
+        folder = tmp_path / "copy" / f"broker-{broker}" / "orders-0"
+        (snapshot,) = folder.glob("*.snapshot")
+        end = int(snapshot.stem)
+        for file in folder.glob("00000000000000000000.*"):
+            file.unlink()
+        (folder / f"{end:020d}.log").touch()
+
+    result = transactions(tmp_path / "copy", topics=frozenset({"orders"}), partitions=frozenset({0}))
+
+    ((after, _), *_) = open_in(result, "orders-0")
+    assert (after.open.producer_id, after.open.first_offset) == (before.open.producer_id, before.open.first_offset)
+    assert after.open.records is Absent.UNKNOWN
+    assert result.body.partitions[0].last_stable_offset == end  # a consumer begins at the log start
+
+
+def test_damage_is_never_calm(coordinators, tmp_path):
+    shutil.copytree(coordinators("transactions-2.8") / "snapshots" / "01-none-open-live", tmp_path / "copy")
+    for log in tmp_path.rglob("orders-0/00000000000000000000.log"):
+        content = bytearray(log.read_bytes())
+        content[100] ^= 8
+        log.write_bytes(content)
+
+    result = transactions(tmp_path / "copy")
+
+    assert result.exit_code == 3
+    assert result.problems
+
+
+def test_wrong_names_are_refused(coordinators):
+    snapshot = coordinators("transactions-3.9") / "snapshots" / "02-hanging-live"
+    with pytest.raises(UsageError, match=r"no coordinator knows transactional id lat .*did you mean late"):
+        transactions(snapshot, transactional_ids=frozenset({"lat"}))
+    with pytest.raises(UsageError, match="no partition of topic order is"):
+        transactions(snapshot, topics=frozenset({"order"}))
+
+
+def test_several_clusters_are_refused(coordinators):
+    with pytest.raises(InputsRefused, match="of 2 clusters"):
+        transactions(
+            *(coordinators(name) / "snapshots" / "02-hanging-live" for name in ("transactions-3.9", "transactions-4.1"))
+        )
+
+
+def test_the_document_lists_replicas_with_open_transactions_only_where_that_is_asked(coordinators, capsys):
+    snapshot = str(coordinators("transactions-3.9") / "snapshots" / "02-hanging-live")
+    listed = {}
+    for option in ("--open", "--all"):
+        assert run_line(["transactions", snapshot, option, "--format", "json"]) == 1
+        listed[option] = json.loads(capsys.readouterr().out)["partitions"]
+
+    assert all(one["open"] for one in listed["--open"])
+    assert len(listed["--all"]) > len(listed["--open"]) == 6
