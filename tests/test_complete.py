@@ -38,7 +38,7 @@ RECORDED_CAUSES = {
     CauseName.DAMAGE: "damaged-leader-2.8",
     CauseName.RECREATED_TOPIC: "reassignment-jbod-2.8",
 }
-MADE_CAUSES = {CauseName.RECOVERY, CauseName.DISK_REPLACED, CauseName.UNKNOWN}
+MADE_CAUSES = {CauseName.RECOVERY, CauseName.DISK_REPLACED, CauseName.DISK_RESTORED, CauseName.UNKNOWN}
 """Of which no recording is known; `tests/reconcile/history/test_causes.py` makes them."""
 
 IN_METADATA_ONLY = {

@@ -98,7 +98,7 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
 # Fields that are there only sometimes.
 OPTIONAL = frozenset(
     {
-        *("answer", "depth", "state", "seal", "files", "file", "problem"),
+        *("answer", "depth", "state", "seal", "files", "file", "problem", "ways_out", "order"),
         *("key", "value", "headers", "control", "decoded", "api_key", "reason", "trailing_bytes", "commits"),
     }
 )

@@ -44,7 +44,7 @@ SourcesArgument = Annotated[
     typer.Argument(
         metavar="SOURCE...",
         help="Data directories, parents or globs of them, on local disk or as URIs (hdfs://, s3://, gs://); inventories of "
-        "nodes (.yaml, .csv, .parquet with node and location); evidence that `fleet scan` wrote. They can be mixed.",
+        "nodes (.yaml, .csv, .parquet with node and location); captures (.kfc); evidence that `fleet scan` wrote. They can be mixed.",
         show_default=False,
     ),
 ]
@@ -232,7 +232,9 @@ def scan(
     ] = False,
     keep_going: KeepGoingOption = False,
 ) -> None:
-    """Extract on a broker what an audit needs of its disks, as Parquet: no keys, no values. Needs no Spark.
+    """Extract on a broker what an audit needs of its disks, as Parquet: no keys, no values. Needs no Spark. `kforensics capture` is its successor.
+
+    A capture is one file, needs no pyarrow, and is taken by `fleet audit` and by all other commands; this writes tables that only `fleet audit` takes.
 
     Reads at the lowest priority for disk and processor, and continues where it was interrupted. The evidence can be brought
     together from all brokers and given to `fleet audit`.

@@ -65,6 +65,13 @@ def predict(
             help="Play the start under changes too, alone and in pairs, such as a file moved away, the marker, another version; rank them by what each loses. Nothing is changed.",
         ),
     ] = False,
+    order: Annotated[
+        bool,
+        typer.Option(
+            "--order",
+            help="Of a cluster that is stopped whole: say which broker to start first, whom to wait for, and which elections that needs. Name the directories of all brokers.",
+        ),
+    ] = False,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     keep_going: KeepGoingOption = False,
@@ -88,6 +95,7 @@ def predict(
         without=tuple(without or ()),
         settings=parse_pairs(setting or (), "--set"),
         ways_out=ways_out,
+        order=order,
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
     )

@@ -48,7 +48,7 @@ TASK_SEGMENTS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRequest:
-    """What is to be captured, and how."""
+    """The request to capture log directories."""
 
     paths: Sequence[Path]
     out: Path | None
@@ -184,7 +184,7 @@ def _require_possible(request: CaptureRequest) -> None:
 
 
 def resume_path(out: Path) -> Path:
-    """Where what was captured is kept when taking it is stopped."""
+    """The path at which a stopped capture is kept."""
     return out.with_name(f".{out.name}.resume")
 
 
@@ -375,19 +375,20 @@ class _Taking:
             self._piece(folder, entry, base)
             for folder in folders
             for entry, _, base in folder.segments()
-            if folder.path / entry.name not in early
+            if not early or folder.path / entry.name not in early
         ]
         scans = self._scan(pieces)
         for folder in folders:
             own: dict[str, CapturedScan] = {}
             self._unfinished = folder, own
-            for entry, _, _ in folder.segments():
-                known = early.get(folder.path / entry.name)
+            found = list(folder.segments())
+            for entry, _, _ in found:
+                known = early.get(folder.path / entry.name) if early else None
                 own[entry.name] = next(scans)[1] if known is None else known
-            if not folder.by_record and any(scan.is_thinned for scan in own.values()):
-                # A cleaner that left no checkpoint: batches alone decide nothing here, either.
+            if not folder.by_record and any(scan.differs_by_batch for scan in own.values()):
+                # A cleaner that left no checkpoint, or an old format: batches alone decide nothing here, either.
                 folder.by_record, folder.carried_from = True, 0
-                for entry, _, base in folder.segments():
+                for entry, _, base in found:
                     own[entry.name] = self._with_records(own[entry.name], self._piece(folder, entry, base))
             yield folder, own
 
@@ -446,7 +447,7 @@ class _Taking:
         if not is_taken:
             return row
         path = folder.path / entry.name
-        kept = self._checkpoints.get(path)
+        kept = self._checkpoints.get(path) if folder.place is None else None
         try:
             if kept is not None:
                 if self.redaction is not None:
@@ -541,7 +542,7 @@ class _Taking:
     # ------------------------------------------------------------ manifest
 
     def written(self, out: Path, length: int) -> WrittenCapture:
-        """What was written."""
+        """The numbers of what was written."""
         return WrittenCapture(
             path=str(out),
             bytes=length,
@@ -584,7 +585,7 @@ class _Taking:
         raise Stopped(f"stopped; what was read, {size}, is kept in {path}: the same command continues from there")
 
     def manifest(self, started: dt.datetime) -> dict[str, Any]:
-        """What the capture says of itself."""
+        """The manifest of the capture."""
         node = _node(self.plan)
         return {
             "tool_version": __version__,

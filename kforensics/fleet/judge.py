@@ -10,16 +10,17 @@ from typing import Any
 
 from kforensics.commands.diff import QUIET_STATES, DiffOptions, judge_partition
 from kforensics.damage import Absent, Gravity
+from kforensics.evidence.captured.rows import Row, known
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.model import Problem, Replica
-from kforensics.evidence.replica.collect import changes_since
+from kforensics.evidence.replica.collect import as_captured, changes_since
 from kforensics.findings.answers.concerns import JudgedPartition, judged_partition
 from kforensics.findings.fleet import placement_findings, undecided_findings
 from kforensics.findings.model import Finding, Severity
 from kforensics.fleet.parcel import PartitionKey, unpack
 from kforensics.fleet.reader import FleetBatchReader
 from kforensics.fleet.report_rows import finding_row, problem_row
-from kforensics.fleet.rows import Row, known, replica_of, replica_row
+from kforensics.fleet.rows import replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
 from kforensics.protocol.truncation import ProtocolName
@@ -114,7 +115,7 @@ def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
     )
     for row in ordered:
         live, deleted = segments.get((row["source"], row["path"]), ([], []))
-        replica = replica_of(row, live, deleted)
+        replica = as_captured(replica_of(row, live, deleted), context.roots[row["input"]])
         key = (context.clusters[row["input"]], row["topic"], row["partition"])
         by_partition.setdefault(key, []).append((row, replica))
     return by_partition
@@ -172,7 +173,9 @@ class _Rows:
         for _, replica in replicas:
             if self._context.evidence[replica.input] is None:
                 place = place_of_replica(replica, self._context.roots[replica.input])
-                self.problems += [problem_row(one) for one in changes_since(place, replica)]
+                others = [other for _, other in replicas]
+                self.problems += [problem_row(one) for one in changes_since(place, replica, others)]
+        self.problems += [problem_row(one) for one in reader.take_lacks()]
         audited = self._context.audited.get(cluster, frozenset())
         placement = place_partition(report, facts=knowledge.facts, audited=audited, racks=knowledge.racks)
         found = (*findings, *placement_findings(report, placement), *undecided_findings(report, reader))

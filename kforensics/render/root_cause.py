@@ -40,6 +40,8 @@ def _happened(cause: RootCause) -> str:
             return f"{who} became {leader} of {of} cleanly{when}, before the end of the log had reached {'them' if many else 'it'}"
         case CauseName.DISK_REPLACED:
             return f"{who} became {leader} of {of} again{when}, with another disk than before"
+        case CauseName.DISK_RESTORED:
+            return f"{who} became {leader} of {of} again{when}, with {its} disk{'s' if many else ''} put back to an earlier state"
         case CauseName.LAST_REPLICA_STANDING:
             return f"{who}, the last in sync, lost the end of {its} {logs} of {of}{_found(cause)} and led again"
         case CauseName.POWER_LOSS:

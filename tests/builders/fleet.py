@@ -25,6 +25,8 @@ def fleet_summary(word=""):
         bytes=5_000,
         partition_count=2,
         verdicts={"lost": 1, "consistent": 1},
+        states={"at-risk": 1, "agree": 1},
+        judged=(),
         brokers=(
             BrokerHealth(
                 input=0,

@@ -7,6 +7,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.fleet import session as sessions
+from tests.captures import take
 
 
 @pytest.fixture
@@ -72,6 +73,23 @@ def test_audit_and_report(spark, snapshot, incident, tmp_path, capsys):
     assert 2 == run(["fleet", "audit", *sources, "--out", str(tmp_path / "a")])
     assert "finished audit" in capsys.readouterr().err
     assert 3 == run(["fleet", "report", str(tmp_path)])
+
+
+@pytest.mark.spark
+def test_captures_are_audited_as_the_directories_are(spark, snapshot, tmp_path, capsys):
+    nodes = sorted(one for one in snapshot.iterdir() if one.is_dir())
+    captures = [str(take([one], tmp_path / f"{one.name}.kfc")) for one in nodes]
+    found = []
+    for number, sources in enumerate(([str(one) for one in nodes], [*captures[:2], *map(str, nodes[2:])])):
+        code = run(["fleet", "audit", *sources, "--out", str(tmp_path / f"tables-{number}")])
+        capsys.readouterr()
+        run(["fleet", "report", str(tmp_path / f"tables-{number}"), "--format", "json"])
+        report = json.loads(capsys.readouterr().out)
+        findings = [(one["code"], one["statement"]) for one in report["findings"]]
+        found.append((code, findings, report["problems"], [tuple(one.items())[:6] for one in report["partitions"]]))
+
+    assert found[0] == found[1]
+    assert found[0][1]
 
 
 def test_without_the_extra_one_sentence(monkeypatch, snapshot, tmp_path, capsys):

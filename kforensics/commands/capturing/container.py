@@ -29,6 +29,8 @@ SMALL_LENGTH = 256 << 10
 
 _TIME = (1980, 1, 1, 0, 0, 0)
 _LEVEL = 6
+_USTAR_NAME = 100
+"""Bytes of a name in the oldest kind of head of a tar file."""
 _RECORDS_LEVEL = 1
 """Records are compressed by their producers, or there are too many of them to spend more time on."""
 
@@ -104,7 +106,10 @@ class CaptureWriter:
         """Keep a small file in the tar file of the block; gives its content for the entry."""
         info = tarfile.TarInfo(path)
         info.size, info.mtime = len(data), max(mtime_ns // 1_000_000_000, 0)
-        self._tar += info.tobuf(tarfile.PAX_FORMAT, errors="surrogateescape")
+        is_plain = (
+            len(path) <= _USTAR_NAME and path.isascii()
+        )  # a head of another kind takes five times as long to make
+        self._tar += info.tobuf(tarfile.USTAR_FORMAT if is_plain else tarfile.PAX_FORMAT, errors="surrogateescape")
         start = len(self._tar)
         self._tar += data
         self._tar += b"\0" * (-len(data) % tarfile.BLOCKSIZE)

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,12 +19,12 @@ from kforensics.evidence.discovery.inputs import (
     why_not_listed,
 )
 from kforensics.evidence.discovery.log_heads import begins_like_a_log
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value, find_places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.metadata.events import TOPIC_RESOURCE
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
-from kforensics.evidence.model import BUCKET_OFFSETS, Input, Problem, Replica
+from kforensics.evidence.model import BUCKET_OFFSETS, Input, Problem
 from kforensics.evidence.replica.collect import collect_directory
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.segment.walk import Level, walk_segment
@@ -35,7 +35,6 @@ from kforensics.source.naming import (
     DirectoryState,
     FileKind,
     FileName,
-    FileSuffix,
     parse_file_name,
     parse_partition_directory,
 )
@@ -81,7 +80,7 @@ class FolderPlan:
     listings: Listings | None = None
     """Of the root; none of a directory of which only what leads to data is taken along."""
     with_directories: bool = True
-    children: dict[str, Entry] = field(default_factory=dict)
+    children: dict[str, Entry] | None = None
     """Directories in it that its listing does not give, or that are all that is taken along."""
     place: PartitionPlace | None = None
     is_metadata: bool = False
@@ -95,29 +94,37 @@ class FolderPlan:
 
     @property
     def path(self) -> Path:
-        """Where the directory is."""
+        """The path of the directory."""
         return self.root / self.relative
 
     @property
     def may_vanish(self) -> bool:
         """Whether a broker is about to remove the directory."""
-        name = parse_partition_directory(self.path.name)
+        if not self.inner.endswith("-delete"):
+            return False
+        name = parse_partition_directory(self.inner.rpartition("/")[2])
         return name is not None and name.state is DirectoryState.DELETED
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """What is in it, as far as it is taken along; listings are kept packed, since there may be a million of these."""
+        """The entries that are taken along; listings are kept packed, since there may be a million of these."""
         if self.listings is None:
-            return tuple(self.children.values())
+            return tuple((self.children or {}).values())
         found = self.listings.of(self.relative).entries
-        kept = (one for one in found if not one.is_directory or (self.with_directories and one.name != LOST_AND_FOUND))
-        return (*kept, *self.children.values())
+        kept = [one for one in found if not one.is_directory or (self.with_directories and one.name != LOST_AND_FOUND)]
+        return (*kept, *self.children.values()) if self.children else tuple(kept)
 
-    def segments(self) -> Iterator[tuple[Entry, FileName, int]]:
-        """The segments that are scanned and stay where they are."""
+    def segments(self, entries: Iterable[Entry] | None = None) -> Iterator[tuple[Entry, FileName, int]]:
+        """The segments that are scanned and stay where they are.
+
+        Args:
+            entries: of the directory, where they are at hand.
+        """
         if self.is_metadata:
             return
-        for entry in self.entries:
+        for entry in self.entries if entries is None else entries:
+            if ".log" not in entry.name:
+                continue
             name = parse_file_name(entry.name)
             if name.kind is FileKind.SEGMENT and isinstance(name.base_offset, int) and stat.S_ISREG(entry.mode):
                 yield entry, name, name.base_offset
@@ -162,11 +169,6 @@ class CapturePlan:
         """Every directory, those first of which a broker may take content away at any time."""
         every = [folder for root in self.roots for folder in root.folders]
         yield from sorted(every, key=lambda folder: not folder.may_vanish)
-
-    @property
-    def segment_bytes(self) -> int:
-        """Bytes that are scanned."""
-        return sum(entry.length for folder in self.folders() for entry, _, _ in folder.segments())
 
 
 def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: int = MARGIN_OFFSETS) -> CapturePlan:
@@ -316,6 +318,7 @@ def _add_parents(planned: dict[str, FolderPlan], root: RootPlan) -> None:
                 planned[parent] = FolderPlan(root=root.real, relative=relative, inner=parent)
             known = planned[parent]
             if known.listings is None or not known.with_directories:
+                known.children = known.children or {}
                 known.children[child] = Entry(child, stat.S_IFDIR | 0o755, 0, 0)
             parent = parent.rpartition("/")[0]
 
@@ -340,49 +343,32 @@ def _compacted_topics(histories: Sequence[MetadataHistory]) -> frozenset[str]:
 
 def _decide(folder: FolderPlan, compacted: frozenset[str], *, all_batches: bool, margin: int) -> None:
     """From which offset a row a batch is taken along, and whether digests of records are."""
-    assert folder.place is not None
-    replica = collect_directory(folder.place).replica
-    folder.by_record = (
-        not isinstance(replica.cleaner_point, Absent) or replica.topic_partition.topic in compacted or _is_old(folder)
-    )
-    if replica.state != DirectoryState.LIVE.value:
+    place = folder.place
+    assert place is not None
+    cleaner_point = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
+    folder.by_record = not isinstance(cleaner_point, Absent) or place.topic_partition.topic in compacted
+    if place.directory_state != DirectoryState.LIVE.value:
         return
-    folder.bytes_from = stake(replica, margin)
+    folder.bytes_from = stake(place, margin)
     if not all_batches and not folder.by_record:
         folder.carried_from = folder.bytes_from
 
 
-def stake(replica: Replica, margin: int) -> int:
+def stake(place: PartitionPlace, margin: int) -> int:
     """The offset from which a truncation can still happen, lowered by the margin to the beginning of a run of offsets that has a digest.
 
     That is the lowest of the high watermark, the recovery point and the beginning of the last leader epoch but one; 0 where one of them is not known.
     """
-    epochs = replica.checkpoint_epochs
-    if (
-        isinstance(replica.high_watermark, Absent)
-        or isinstance(replica.recovery_point, Absent)
-        or isinstance(epochs, Absent)
-        or not epochs
-    ):
+    partition = place.topic_partition
+    values = [checkpoint_value(place.state, name, partition) for name in ("high_watermark", "recovery_point")]
+    lowest = min((0 if isinstance(one, Absent) else one.value for one in values), default=0)
+    if lowest - margin < BUCKET_OFFSETS:
+        return 0  # whatever the epochs are
+    epochs = collect_directory(place).replica.checkpoint_epochs
+    if isinstance(epochs, Absent) or not epochs:
         return 0
-    start = epochs[max(len(epochs) - 2, 0)].start_offset
-    lowest = min(replica.high_watermark.value, replica.recovery_point.value, start)
+    lowest = min(lowest, epochs[max(len(epochs) - 2, 0)].start_offset)
     return max((lowest - margin) // BUCKET_OFFSETS, 0) * BUCKET_OFFSETS
-
-
-def _is_old(folder: FolderPlan) -> bool:
-    """Whether the log begins in a format before magic 2, where conversions make batches differ while the records do not."""
-    first = next(
-        (entry for entry, name, _ in folder.segments() if name.suffix is FileSuffix.NONE and entry.length), None
-    )
-    if first is None:
-        return False
-    try:
-        with open_evidence(folder.path / first.name) as file:
-            head = file.read(0, 17)
-    except EvidenceError:
-        return False
-    return len(head) == 17 and head[16] < 2
 
 
 def batches_of(path: Path, length: int) -> BatchTable | None:

@@ -24,6 +24,9 @@ from kforensics.units import TopicPartition
 MOST_RUNS = 65_536
 """Leader epochs, digests or damaged places of one segment that a capture describes; sound segments have some hundred."""
 
+_WORTH_NARROWING = 64
+"""Rows; fewer are made narrow together with those of other segments."""
+
 _RECORDS_AT_A_TIME = 1 << 16
 _LEFT_OUT = frozenset({"path", "length", "base_offset", "mtime_ns", "scanned_ns", "is_deleted"})
 
@@ -48,7 +51,7 @@ class SegmentTask:
 
 @dataclass(slots=True, kw_only=True)
 class CapturedScan:
-    """What was found: the content of the segment's entry, and its rows."""
+    """The result of a scan: the content of the segment's entry, and its rows."""
 
     content: dict[str, Any]
     length: int
@@ -61,9 +64,10 @@ class CapturedScan:
     """The position behind the last batch whose bytes are not asked for."""
 
     @property
-    def is_thinned(self) -> bool:
-        """Whether a cleaner took records out of it."""
-        return bool(self.content.get("segment", {}).get("is_thinned"))
+    def differs_by_batch(self) -> bool:
+        """Whether its batches may differ from those of another replica while the records do not: a cleaner took records out, or it has conversions of old formats."""
+        row = self.content.get("segment") or {}
+        return bool(row.get("is_thinned")) or any(magic < 2 for magic in row.get("magics", ()))
 
 
 def capture_segment(task: SegmentTask) -> CapturedScan:
@@ -144,7 +148,8 @@ class _Watch:
         if len(wanted):
             types = [NO_CONTROL if one is None else one for one in control_types(wanted, self._source)]
             columns = self.packer.pack(wanted, np.array(types, dtype=np.int16))
-            self.pieces.append({name: narrow(values) for name, values in columns.items()})
+            is_small = len(wanted) < _WORTH_NARROWING
+            self.pieces.append(columns if is_small else {name: narrow(values) for name, values in columns.items()})
 
     def _see_bytes(self, sound: BatchTable) -> None:
         """Find where the bytes begin: behind the last batch before the first that is asked for, so that damage between them is among the bytes."""

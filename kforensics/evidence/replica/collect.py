@@ -74,6 +74,29 @@ def collect_replica(
     return CollectedReplica(replica=replica, problems=tuple(problems))
 
 
+def as_captured(replica: Replica, root: Path) -> Replica:
+    """The replica with what its capture says of rows and records that it holds, which summaries of its segments do not say.
+
+    Args:
+        replica: with its segments.
+        root: of its input; a replica of a directory is given back as it is.
+
+    Raises:
+        EvidenceError: the capture can't be read, or is not what it claims.
+    """
+    if not isinstance(root, CapturePath):
+        return replica
+    segments, has_all = [], True
+    for segment in replica.segments:
+        with open_evidence(root / segment.path) as file:
+            if isinstance(file, CapturedSegment):
+                segments.append(captured_segment(file, path=segment.path, base_offset=segment.base_offset))
+                has_all &= not segment.batch_count or has_records(file)
+            else:
+                segments.append(segment)
+    return replace(replica, segments=tuple(segments), has_records=has_all)
+
+
 def _has_records(place: PartitionPlace, segment: Segment) -> bool:
     with open_evidence(place.state.root / segment.path) as file:
         return not isinstance(file, CapturedSegment) or not segment.batch_count or has_records(file)

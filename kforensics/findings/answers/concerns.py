@@ -14,6 +14,7 @@ from kforensics.evidence.replica.unaccounted import is_empty, missing_offsets
 from kforensics.findings.answers.model import State, worst_state
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.units import TopicPartition
@@ -79,9 +80,7 @@ class Concern:
 
 def concern_of(plain: Mapping[str, Any]) -> Concern:
     """Return the concern of its plain values, as the tables of an audit hold them."""
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()
-    }
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
     values["places"] = tuple((number, path) for number, path in plain.get("places", ()))
     values["state"], values["kind"] = State(plain["state"]), Kind(plain["kind"])
     return Concern(**values)
@@ -93,6 +92,10 @@ class JudgedPartition:
 
     partition: TopicPartition
     concerns: tuple[Concern, ...]
+    risks: tuple[str, ...] = ()
+    """Why elections on record may have lost committed records before, in words."""
+    settled_by: str = ""
+    """The input that would show what the account of its leaders does not, where there is such a gap."""
 
     @property
     def state(self) -> State:
@@ -112,7 +115,22 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
         # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
         hedged = (replace(c, state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
         concerns = (*hedged, Concern(state=State.UNKNOWN, kind=Kind.UNREAD))
-    return JudgedPartition(partition=report.partition, concerns=concerns)
+    account = report.account
+    gap = next(iter(account.gaps), None) if account is not None else None
+    return JudgedPartition(
+        partition=report.partition,
+        concerns=concerns,
+        risks=() if account is None else tuple(dict.fromkeys(_RISKS[one.risk] for one in account.risky if one.risk)),
+        settled_by="" if gap is None else gap.settled_by,
+    )
+
+
+_RISKS = {
+    Risk.UNCLEAN: "an unclean election",
+    Risk.UNCLEAN_RESTART: "a leader that had stopped uncleanly",
+    Risk.OTHER_DISK: "a leader with another disk",
+    Risk.HIGH_WATERMARK: "a leader that had truncated to its high watermark",
+}
 
 
 def partition_state(report: PartitionReport, problems: Sequence[Problem] = ()) -> State:

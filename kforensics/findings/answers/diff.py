@@ -371,7 +371,7 @@ class _Words:
         if guesses and all("the newest record" in guess for guess in guesses):
             yield "Who will lead: the newest record of the leader does not tell; state it with --leader."
         elif guesses or self.of(Kind.LEADER, State.UNKNOWN):
-            yield "Who leads: give the metadata log, controller.log or state-change.log, or state it with --leader."
+            yield f"Who leads: give {self._settled_by()}, or state it with --leader."
         gone = self.of(Kind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)
         if gone:
             losers = _and(dict.fromkeys(owner for _, one in gone for owner in one.owners))
@@ -382,8 +382,24 @@ class _Words:
             yield "Which Kafka version the brokers run: give server.log, or state it with --protocol."
         if self.of(Kind.COMPACTION, State.UNKNOWN):
             yield "Whether a later record of the same key was there: give the other replicas or an earlier copy."
+        yield from self._lost_before()
         if self.problems:
             yield f"What could not be read: {counted(len(self.problems), 'thing')} (listed below)."
+
+    def _settled_by(self) -> str:
+        """The input that shows who leads: what the accounts of leaders lack, where they lack one thing alone."""
+        guessed = [one for one in self.judged if any(concern.guess for concern in one.concerns)]
+        asked = {one.settled_by for one in guessed if one.settled_by}
+        return asked.pop() if len(asked) == 1 else "the metadata log, controller.log or state-change.log"
+
+    def _lost_before(self) -> Iterator[str]:
+        """Elections on record that may have lost records: replicas that agree now say nothing of that."""
+        risky = [(one.partition, one.risks) for one in self.judged if one.risks]
+        if risky:
+            names = [str(partition) for partition, _ in risky]
+            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            why = _and(dict.fromkeys(words for _, risks in risky for words in risks))
+            yield f"Whether records of {', '.join(names[:_MOST_NAMED])}{more} were lost before: {why} {'are' if ' and ' in why else 'is'} on record; `kforensics explain` tells."
 
 
 def _copy_of(path: str) -> str:

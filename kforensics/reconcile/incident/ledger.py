@@ -141,4 +141,6 @@ def _holder(copy: LogCopy, loss: Loss) -> Holder:
         broker_id=replica.broker_id,
         is_final=copy.is_final,
         in_use=copy in loss.in_use,
+        is_vanishing=copy.is_final and (copy.is_remnant or replica.state == "deleted"),
+        is_stray=copy.is_final and replica.state == "stray",
     )

@@ -33,7 +33,7 @@ from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
-from kforensics.reconcile.observed.leadership import account_of
+from kforensics.reconcile.observed.leadership import Election, account_of
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol
 from kforensics.units import OffsetRange, TopicPartition
@@ -204,10 +204,12 @@ class _Teller:
     def _by_whole_account(self, loss: LossEntry) -> LossEntry:
         """A loss that only copies of followers' logs show, proven uncommitted where the account of leadership proves it."""
         whole = self._whole_account()
+        if loss.was_committed != "possible" or whole is None:
+            return loss
         led = self.account.last_leader
         is_of_leader = any(holder.broker_id in {led, Absent.UNKNOWN} for holder in loss.held_by)
         is_older = isinstance(loss.leader_epoch, int) and loss.leader_epoch < self.account.states[-1].leader_epoch
-        if loss.was_committed != "possible" or whole is None or is_of_leader or not is_older or self._weakened():
+        if is_of_leader or not is_older or self._weakened():
             return loss
         return replace(
             loss,
@@ -260,7 +262,16 @@ class _Teller:
         )
         doubts = self._doubts(truncations, losses)
         view = self.leader.view if self.leader is not None else None
-        at_risk = groups_at_risk(self.evidence.commits, losses, log_end=view.log_end_offset) if view is not None else ()
+        at_risk = (
+            groups_at_risk(
+                self.evidence.commits,
+                losses,
+                log_end=view.log_end_offset,
+                earlier=self.evidence.facts.commits(self.partition) if self._is_every_node_given() else (),
+            )
+            if view is not None
+            else ()
+        )
         return PartitionIncident(
             partition=self.partition,
             leader=self.leader.broker_id if self.leader is not None else Absent.UNKNOWN,
@@ -286,6 +297,15 @@ class _Teller:
             dispelled=doubts.dispelled,
             shortened=doubts.shortened,
             tails_of_copies=self._tails_of_copies(losses),
+            is_unclean_election_allowed=self._allowed(self._unclean()[-1:]),
+            forced_elections=tuple(
+                one.state
+                for one in self._unclean()
+                # A topic's own setting shows in the metadata log only.
+                if isinstance(one.state.recorded_at, int)
+                and self._allowed([one]) is False
+                and one.previous != one.state.leader
+            ),
         )
 
     def _doubts(self, truncations: Sequence[ExplainedTruncation], losses: Sequence[LossEntry]) -> Doubts:
@@ -347,6 +367,22 @@ class _Teller:
         return high_watermarks_past_end(
             self.copies, (loss.offsets for loss in losses), is_stopped=self.evidence.moments.is_stopped
         )
+
+    def _is_every_node_given(self) -> bool:
+        """Whether every node of the earlier snapshots, and every replica, is among the inputs as it is now: else the newest commit may be on one that is not."""
+        moments = self.evidence.moments
+        return (
+            bool(moments.brokers) and self.account.replicas | {node for _, node in moments.logs_held} <= moments.brokers
+        )
+
+    def _unclean(self) -> list[Election]:
+        return [one for one in self.account.elections if one.state.unclean]
+
+    def _allowed(self, elections: Sequence[Election]) -> bool | Absent:
+        """Whether the setting allowed the last of some unclean elections."""
+        if not elections:
+            return Absent.NOT_APPLICABLE
+        return self.evidence.facts.allows_unclean_election(self.partition.topic, elections[-1].state.recorded_at)
 
     def _tails_of_copies(self, losses: Sequence[LossEntry]) -> tuple[LossEntry, ...]:
         """Losses that copying at different moments explains: a replica in use goes on where the leader's log ends, in the same leader epoch."""

@@ -15,15 +15,18 @@ from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, 
 from kforensics.reconcile.observed.leadership import Election
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
-_BY_ELECTION = frozenset({CauseName.UNCLEAN_ELECTION, CauseName.DISK_REPLACED, CauseName.UNCOMMITTED_TAIL})
+_BY_ELECTION = frozenset(
+    {CauseName.UNCLEAN_ELECTION, CauseName.DISK_REPLACED, CauseName.DISK_RESTORED, CauseName.UNCOMMITTED_TAIL}
+)
 _RULES = {
     CauseName.POWER_LOSS: "recovery",
     CauseName.LAST_REPLICA_STANDING: "recovery",
     CauseName.DAMAGE: "recovery",
     CauseName.RECOVERY: "recovery",
     CauseName.HIGH_WATERMARK: "high-watermark",
+    CauseName.DISK_RESTORED: "unlogged",
 }
-"""The rule by which the truncation was decided that is the cause."""
+"""The rule by which the truncation was decided that is the cause; of a restored disk no line reports one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

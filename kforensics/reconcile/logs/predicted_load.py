@@ -34,7 +34,7 @@ class Holder(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostRecords:
-    """What one load of one directory discards."""
+    """The records that one load of one directory discards."""
 
     pieces: tuple[LostPiece, ...] = ()
     records: int = 0
@@ -75,7 +75,7 @@ class LogState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedLog:
-    """What one start makes of one directory, as its own load ends."""
+    """The result of one start for one directory, as its own load ends."""
 
     start: int
     node: int
@@ -159,7 +159,7 @@ class MetadataLoad:
 
 
 class VersionOutcome(NamedTuple):
-    """What another version that the evidence allows would do otherwise."""
+    """The result by another version that the evidence allows, where it differs."""
 
     input: int
     kafka: str
@@ -228,3 +228,36 @@ class WayOut:
     """That retention deletes some 30 seconds later, by settings that are known."""
     assumed: tuple[str, ...]
     """What has to be so for this to come true."""
+
+
+class Election(NamedTuple):
+    """Which replica of a partition is to lead, and by what election."""
+
+    topic: str
+    partition: int
+    leader: int
+    is_unclean: bool | Absent
+    """It is neither in the ISR nor eligible; unknown where no metadata say who is."""
+    lost_certain: int
+    lost_possible: int
+
+
+class FirstStart(NamedTuple):
+    """What other replicas hold that is discarded where a broker leads all that it holds."""
+
+    broker_id: int
+    certain: int
+    possible: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOrder:
+    """In which order to start the brokers of a stopped cluster."""
+
+    brokers: tuple[int, ...]
+    wait_for: tuple[int, ...]
+    """Brokers that have to be there before anything is elected: without them records are discarded."""
+    firsts: tuple[FirstStart, ...]
+    elections: tuple[Election, ...]
+    missing: tuple[int, ...]
+    """Brokers that replicas are assigned to and whose directories are not among the inputs."""

@@ -11,6 +11,7 @@ from kforensics.units import METADATA_TOPICS, TopicPartition
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
 ELR_FEATURE = "eligible.leader.replicas.version"
 
 Commits = Callable[[TopicPartition], tuple[GroupCommit, ...]]
@@ -126,6 +127,19 @@ class MetadataFacts:
     def has_metadata_log(self) -> bool:
         """Return whether the cluster keeps its metadata in a log of its own (KRaft)."""
         return self._history is not None
+
+    def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:
+        """The topic's setting, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
+        if self._history is None:
+            return Absent.UNKNOWN
+        value = {
+            (change.resource_type, change.resource_name): change.value
+            for change in self._history.configs
+            if change.name == UNCLEAN_ELECTION
+            and (isinstance(recorded_at, Absent) or change.when.offset <= recorded_at)
+        }
+        chosen = value.get((TOPIC_RESOURCE, topic)) or value.get((BROKER_RESOURCE, ""))
+        return Absent.NOT_WRITTEN if chosen is None else chosen.strip().lower() == "true"
 
     def needed_in_sync(self, topic: str) -> int | Absent:
         """The topic's `min.insync.replicas`, else the cluster's; a setting in a broker's server.properties is not in the metadata."""

@@ -21,6 +21,7 @@ from kforensics.reconcile.logs.divergence import (
 )
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
+from kforensics.reconcile.observed.leadership import account_of
 from kforensics.reconcile.replicas.directories import NONE_GIVEN, EmptiedReplica, Given, where_is
 from kforensics.reconcile.replicas.expected_truncation import (
     ExpectedTruncation,
@@ -192,7 +193,17 @@ class _Session:
         views = [self._without_stale_high_watermark(load_log(r)) for r in kept if self._is_same_topic(r)]
         every = [v for v in views if v.replica.state == "live"]
         self.is_quorum = self.partition.topic in METADATA_TOPICS
-        self.leaderships = facts.leaderships(self.partition, self.topic_id)
+        known_epochs = [epoch for view in every if isinstance(epoch := last_epoch(view), int)]
+        self.account = account_of(
+            self.partition,
+            self.topic_id,
+            facts,
+            newest_epoch=max(known_epochs, default=Absent.UNKNOWN),
+            given=frozenset(given),
+            by_high_watermark=wanted_protocol is ProtocolName.HW
+            or any(isinstance(v.oldest_magic, int) and v.oldest_magic < 2 for v in every),
+        )
+        self.leaderships = self.account.states
         newest = self.leaderships[-1] if self.leaderships else None
         self.is_deleted = not self.is_quorum and facts.is_deleted(self.partition.topic, self.topic_id)
         is_known = newest is not None and is_current(newest, every) and not self.is_deleted
@@ -349,6 +360,7 @@ class _Session:
             is_replaced=self.is_deleted and not isinstance(self.facts.topic_id(self.partition.topic), Absent),
             is_quorum=self.is_quorum,
             is_stopped=self.is_stopped,
+            account=None if self.is_quorum else self.account,
         )
 
     def _directories(self) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:

@@ -9,6 +9,7 @@ from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.divergence import Divergence
 from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.replicas.directories import EmptiedReplica
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.holders import SoleHolder
@@ -125,6 +126,8 @@ class PartitionReport:
     is_quorum: bool = False
     is_stopped: bool = False
     """It was said that no broker ran when the directories were copied."""
+    account: LeadershipAccount | None = None
+    """Who led, and how each leader came to lead; none of the metadata log."""
 
     def owner_of(self, view: LoadedLog) -> str:
         """The owner of a replica in words: members of the metadata quorum are controllers."""

@@ -7,7 +7,7 @@ from typing import Any
 from kforensics.commands.predict import Prediction
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.reconcile.logs.predicted_load import LogState, LostRecords, PredictedLog, WayOut
+from kforensics.reconcile.logs.predicted_load import LogState, LostRecords, PredictedLog, StartOrder, WayOut
 from kforensics.render.json.document import DocumentBody, document, to_plain
 from kforensics.render.view import View
 
@@ -57,8 +57,34 @@ def write(result: Result[Prediction], _view: View) -> Iterator[str]:
     }
     if body.ways_out:
         fields["ways_out"] = [_way_out(way, rank) for rank, way in enumerate(body.ways_out, 1)]
+    if body.order is not None:
+        fields["order"] = _order(body.order)
     logs = (json.dumps(to_plain(_log(log))) for log in body.logs)
     return document(result, DocumentBody(name="predict", fields=fields, streams={"logs": logs}))
+
+
+def _order(order: StartOrder) -> dict[str, Any]:
+    unclean = [one for one in order.elections if one.is_unclean is True]
+    return {
+        "brokers": order.brokers,
+        "wait_for": order.wait_for,
+        "firsts": [
+            {"broker_id": one.broker_id, "committed": {"certain": one.certain, "possible": one.possible}}
+            for one in order.firsts
+        ],
+        "elections": [
+            {
+                "topic": one.topic,
+                "partition": one.partition,
+                "leader": one.leader,
+                "unclean": one.is_unclean,
+                "committed": {"certain": one.lost_certain, "possible": one.lost_possible},
+            }
+            for one in order.elections
+        ],
+        "elections_json": {"partitions": [{"topic": one.topic, "partition": one.partition} for one in unclean]},
+        "missing": order.missing,
+    }
 
 
 def _way_out(way: WayOut, rank: int) -> dict[str, Any]:

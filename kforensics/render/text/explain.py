@@ -61,7 +61,11 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
         yield ""
         yield Text("Consumer groups with offsets of lost records", style=Style.HEADING)
         for incident, group in groups:
-            where = "past the log end" if group.kind == "ahead" else "inside offsets that hold other records now"
+            where = {
+                "ahead": "past the log end",
+                "replaced": "inside offsets that hold other records now",
+                "set-back": f"after it had committed {group.was_at}, which is lost",
+            }[group.kind]
             yield from wrapped(
                 f"{escape_text(group.group)} committed {group.offset} of {escape_text(str(incident.partition))}, {where}"
                 f" {incident.log_end_offset if group.kind == 'ahead' else ''}",

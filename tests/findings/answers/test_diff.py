@@ -399,3 +399,19 @@ def test_a_renamed_directory_that_holds_more_than_the_replicas_is_the_alarm():
     shorter = replica(3, [batch(0, 19, 0)], topic_id="now", state="stray")
     other = replace(stray, topic_id="before")
     assert State.AGREE is partition_state(judged(*replicas, shorter, other, facts=facts))
+
+
+def test_replicas_that_agree_after_an_unclean_election_do_not_say_that_nothing_was_lost():
+    states = [
+        replace(state, leader=leader, leader_epoch=epoch, isr=frozenset(isr), unclean=unclean, recorded_at=epoch + 1)
+        for state in led(1, {1}).states
+        for leader, epoch, isr, unclean in ((1, 0, {1, 2}, False), (1, 0, {1}, False), (2, 1, {2}, True))
+    ]
+    report = judged(log(1, 60), log(2, 60), log(3, 60), facts=Facts(states=tuple(states)))
+    said = answer(report)
+
+    assert State.AGREE is said.state
+    assert ["unclean"] == [one.risk.value for one in report.account.risky]
+    assert "Whether records of t-0 were lost before: an unclean election is on record" in " ".join(said.unknown)
+    calm = answer(judged(log(1, 60), log(2, 60), log(3, 60), facts=led(1, {1, 2, 3})))
+    assert () == calm.unknown

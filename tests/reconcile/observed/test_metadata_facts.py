@@ -85,6 +85,7 @@ def test_how_many_must_be_in_sync_is_known_from_settings_and_versions_only(setti
 def test_unclean_elections_are_found_without_making_every_state(name, incident):
     found = gathered(incident(name) / "snapshots" / "99-final")
     history = newest_log(found.histories)
+    assert history is not None
 
     one_by_one = {
         (TopicPartition(state.topic, state.partition), state.when.offset)

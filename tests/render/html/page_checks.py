@@ -132,8 +132,8 @@ def _of_places(element):
     parts = {name: float(value) for name, value in PERCENT.findall(style)}
     if any(not 0 <= value <= 100 for value in parts.values()) or sum(parts.values()) > 100.02:
         yield f"{style} leads out of its lane"
-    is_lane = element.parent is not None and "bar" in (element.parent.get("class") or "").split()
-    if is_lane and not parts and not style.startswith("flex:"):
+    is_lane = element.parent is not None and "track" in (element.parent.get("class") or "").split()
+    if is_lane and not parts:
         yield f"{element.tag} has no place on its lane"
 
 

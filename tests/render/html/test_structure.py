@@ -116,7 +116,7 @@ def test_leader_epochs_differ_with_every_kind_of_sight(sight):
 def test_every_epoch_has_a_label_and_not_a_colour_alone():
     tree = Tree(incident_page())
     drawn = [one for one in tree.all("span") if "epoch" in (one.get("class") or "").split()]
-    on_lanes = [one for one in drawn if "bar" in (one.parent.get("class") or "").split()]
+    on_lanes = [one for one in drawn if "track" in (one.parent.get("class") or "").split()]
 
     assert len(on_lanes) >= 5
     # The run that is lost may cover a whole epoch: then its words name it.
@@ -145,3 +145,11 @@ def test_each_heading_stays_with_what_it_is_of_when_printed():
     assert {"h1", "h2", "h3", "caption", ".lead"} <= {name.strip() for name in kept}
     assert whole is not None
     assert {"tr", ".lane", ".snapshot"} <= {name.strip() for name in whole[1].split(",")}
+
+
+def test_lanes_and_the_bar_of_an_audit_share_no_style():
+    css = (TEMPLATES / "page.css").read_text(encoding="utf-8")
+
+    assert ".bar" not in css
+    assert 'class="bar"' in audit_page()
+    assert 'class="bar' not in incident_page()
