@@ -3,6 +3,8 @@
 .ci/run stays the judge of a change; nothing here checks what it doesn't.
 """
 
+from pathlib import Path
+
 import nox
 
 nox.options.default_venv_backend = "none"
@@ -68,3 +70,12 @@ def lock(session: nox.Session) -> None:
     command = [*LOCK.split(), *LOCK_FORM.split(), "--custom-compile-command", "nox -s lock", *pinned, *session.posargs]
     session.run(f"{BIN}/{command[0]}", *command[1:])
     session.run(f"{BIN}/python", ".ci/pins.py", "--write")
+
+
+@nox.session
+def pyz(session: nox.Session) -> None:
+    """Build pyz/kforensics.pyz, one file for brokers that have a Python and nothing else, and run it in an empty environment; `-- python3.12 …` by other interpreters, too."""
+    session.run(f"{BIN}/python", "-m", "build", "--wheel", "--outdir", "pyz", ".")
+    wheel = max(Path("pyz").glob("*.whl"), key=lambda one: one.stat().st_mtime)
+    session.run(f"{BIN}/python", ".ci/pyz.py", str(wheel), "pyz/kforensics.pyz")
+    session.run(f"{BIN}/python", ".ci/pyz.py", "--check", "pyz/kforensics.pyz", f"{BIN}/python", *session.posargs)

@@ -46,7 +46,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Spread tests over processes one by one, but for those that belong together."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class Scheduling(LoadScopeScheduling):
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist carries no types
         def _split_scope(self, nodeid: str) -> str:
             return next((start for start in TOGETHER if nodeid.startswith(start)), nodeid)
 

@@ -110,6 +110,8 @@ def _sound_bytes(path: Path) -> bytes:
 
 def saved(out: Path, *, with_other_topics: bool = True) -> list[tuple[Content, dict[str, Any]]]:
     """Every record in the output, alternates included, with its line."""
+    if not (out / "manifest.json").exists():
+        return []  # nothing was to be saved
     manifest = json.loads((out / "manifest.json").read_text())
     found = []
     for one in manifest["partitions"]:

@@ -23,6 +23,7 @@ from kforensics.render.events import sentence
 from kforensics.source.naming import FileKind
 from kforensics.units import TopicPartition
 from tests.conftest import ROOT
+from tests.mutants.catalogue import MUTANTS
 
 PACKAGE = ROOT / "kforensics"
 JSON_DOCS = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
@@ -37,7 +38,7 @@ RECORDED_CAUSES = {
     CauseName.DAMAGE: "damaged-leader-2.8",
     CauseName.RECREATED_TOPIC: "reassignment-jbod-2.8",
 }
-MADE_CAUSES = {CauseName.RECOVERY, CauseName.DISK_REPLACED, CauseName.UNKNOWN}
+MADE_CAUSES = {CauseName.RECOVERY, CauseName.DISK_REPLACED, CauseName.DISK_RESTORED, CauseName.UNKNOWN}
 """Of which no recording is known; `tests/reconcile/history/test_causes.py` makes them."""
 
 IN_METADATA_ONLY = {
@@ -222,3 +223,11 @@ def _names(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | {
         node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)
     }
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: f"{one.file}: {one.name}")
+def test_every_mutant_breaks_a_rule_that_is_there(mutant):
+    text = (PACKAGE / mutant.file).read_text(encoding="utf-8")
+
+    assert 1 == text.count(mutant.old)
+    assert mutant.old != mutant.new

@@ -17,6 +17,7 @@ from kforensics import schema
 from kforensics.cli.app import COMMANDS, run
 from kforensics.cli.fleet import fleet
 from kforensics.cli.verify import VerifyLevel
+from kforensics.commands.salvaging.carving import IMAGE_KIND
 from kforensics.commands.sealing.signature import SignatureState
 from kforensics.commands.snapshots import SNAPSHOT_KIND, UNUSED_KIND
 from kforensics.damage import Absent, DamageKind, Gravity
@@ -28,7 +29,7 @@ from kforensics.findings.model import Confidence, Severity
 from kforensics.formats.messages.control import ControlType
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.retention import RetentionRule
-from kforensics.protocol.loading.starts import StartResult
+from kforensics.protocol.loading.starts import StartResult, StartWord
 from kforensics.protocol.loading.values import FileAction
 from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationRule
 from kforensics.reconcile.committed.judge import Certainty
@@ -36,6 +37,7 @@ from kforensics.reconcile.groups.replay import By
 from kforensics.reconcile.groups.state import GroupType
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.logs.divergence import DivergenceKind
+from kforensics.reconcile.logs.predicted_load import ChangeKind
 from kforensics.reconcile.replicas.partition import Verdict
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.transactions.verdicts import Verdict as TransactionVerdict
@@ -74,9 +76,11 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("groups", "group-type", GroupType),
     ("ls", "directory/properties/kind", set(DirectoryKind) - {DirectoryKind.PARTITION}),
     ("ls", "partition/properties/state", (*DirectoryState, "unknown")),
+    ("ls", "partition/properties/start", StartWord),
     ("ls", "suffix", FileSuffix),
     ("predict", "action", FileAction),
     ("salvage", "gap/properties/reason", GapReason),
+    ("predict", "change-kind", ChangeKind),
     ("predict", "fate", Fate),
     ("predict", "retention-rule", RetentionRule),
     ("predict", "start-outcome", StartResult),
@@ -94,7 +98,7 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
 # Fields that are there only sometimes.
 OPTIONAL = frozenset(
     {
-        *("answer", "depth", "state", "seal", "files", "file", "problem"),
+        *("answer", "depth", "state", "seal", "files", "file", "problem", "ways_out", "order"),
         *("key", "value", "headers", "control", "decoded", "api_key", "reason", "trailing_bytes", "commits"),
     }
 )
@@ -160,7 +164,7 @@ def test_kinds_of_inputs_are_those_of_files_and_of_nodes():
     others_told, files = schema.load("common")["$defs"]["input-kind"]["anyOf"]
 
     others = {"broker", "controller", "combined", "partition", "log-files", "unreadable", "checkpoint"}
-    assert {*others, SNAPSHOT_KIND, UNUSED_KIND} == set(others_told["enum"])
+    assert {*others, SNAPSHOT_KIND, UNUSED_KIND, IMAGE_KIND} == set(others_told["enum"])
     assert files == {"$ref": "#/$defs/file-kind"}
     assert [one.value for one in VerifyLevel] == schema.load("verify")["properties"]["level"]["enum"]
 
@@ -247,6 +251,14 @@ def samples(tmp_path_factory, incident):
         rescue = ["salvage", str(failing), "--what", "all", "--topic", "orders", "-o", str(folder / "rescue")]
         assert run([*rescue, "--format", "json"]) == 0
     found["salvage"] = [_thinned(json.loads(printed.getvalue()))]
+    out = folder / "ways.json"
+    ways = ["predict", str(failing / "broker-1"), "--kafka", "4.1.0", "--ways-out", "--format", "json"]
+    assert run([*ways, "--now", "2036-01-01T00:00:00Z", "--out", str(out)]) == 1
+    found["predict"].append(_thinned(json.loads(out.read_text())))
+    with redirect_stdout(printed := io.StringIO()):
+        carving = ["salvage", "--carve", str(changed), "-o", str(folder / "carved"), "--format", "json"]
+        assert run(carving) == 0
+    found["salvage"].append(_thinned(json.loads(printed.getvalue())))
     found["refusal"] = [
         json.loads(refusal_document(EvidenceNotFound("broker-9", "there is no such file or directory")))
     ]

@@ -97,6 +97,9 @@ def kforensics(
 ) -> None:
     """Read-only log forensics over Kafka broker data directories: what was lost, was it committed, who still has it.
 
+    In an incident, before a broker is started: `kforensics diff BROKER-DIRECTORIES`. Afterwards, with log files and earlier
+    copies: `kforensics explain`.
+
     Nothing is ever written below an input. Exit codes: 0 nothing found, 1 findings, 2 wrong usage, 3 evidence missing,
     unreadable or incomplete, 4 a defect in kforensics itself.
     """

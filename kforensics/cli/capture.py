@@ -7,7 +7,9 @@ import typer
 
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import JobsOption, ReadRateOption, apply_read_rate, parse_rate
-from kforensics.cli.output import check_out
+from kforensics.cli.output import check_out, write_result
+from kforensics.cli.redaction import RedactKeyOption, pseudonyms_of
+from kforensics.cli.seal import SIGNATURE_SUFFIX, ask_passphrase
 from kforensics.cli.stops import Stops
 from kforensics.errors import UsageError
 
@@ -61,6 +63,26 @@ def capture(
             show_default=False,
         ),
     ] = None,
+    redact: Annotated[
+        bool,
+        typer.Option(
+            "--redact",
+            help="Replace groups, hosts and principals by pseudonyms under a key of yours, the same in the captures of all nodes under one key.",
+        ),
+    ] = False,
+    redact_topics: Annotated[
+        bool, typer.Option("--redact-topics", help="Replace names of topics, too, but Kafka's own; implies --redact.")
+    ] = False,
+    redact_key: RedactKeyOption = None,
+    sign_with: Annotated[
+        Path | None,
+        typer.Option(
+            "--sign-with",
+            metavar="KEY",
+            help=f"Sign FILE with this Ed25519 private key (PEM), into FILE{SIGNATURE_SUFFIX}; `kforensics seal --check FILE --public-key` checks it.",
+            show_default=False,
+        ),
+    ] = None,
     read_rate: ReadRateOption = None,
     jobs: JobsOption = None,
     normal_priority: Annotated[
@@ -88,6 +110,8 @@ def capture(
     stops = Stops()
     request = CaptureRequest(
         paths=tuple(paths),
+        pseudonyms=pseudonyms_of(redact or redact_topics, redact_key),
+        with_topics=redact_topics,
         out=out,
         all_batches=all_batches,
         with_tail=with_tail,
@@ -96,6 +120,15 @@ def capture(
         jobs=jobs,
         rate=rate,
     )
+    key = None
+    if sign_with is not None and out is not None:
+        from kforensics.commands.seal import sign_file, signing_key
+
+        signature = Path(f"{out}{SIGNATURE_SUFFIX}")
+        check_out(signature, paths)
+        key = signing_key(sign_with, ask_passphrase)
     with stops, output.progress() as progress:
         result = run(request, progress)
+    if key is not None and out is not None:
+        write_result(sign_file(out, key), signature)
     output.finish(result)

@@ -13,6 +13,7 @@ import typer
 from kforensics.cli.options import ColourOption, OutOption, QuietOption, VerboseOption
 from kforensics.cli.output import check_out, write_result
 from kforensics.cli.terminal import ColourChoice, screen_width, speaks_unicode, wants_colour
+from kforensics.commands.moment import now_ms
 from kforensics.errors import UsageError
 from kforensics.render.emit import (
     CONTENT,
@@ -28,7 +29,6 @@ from kforensics.render.view import OutputFormat, View
 if TYPE_CHECKING:
     from kforensics.cli.progress import ByteProgress
     from kforensics.commands.result import Result
-    from kforensics.evidence.model import Problem
 
 MOST_PROBLEMS = 20
 """Problems that are named on standard error."""
@@ -92,6 +92,7 @@ class Output:
             unicode=speaks_unicode(),
             colour=wants_colour(sys.stdout if self.out is None else None, self.colour),
             verbose=self.verbose,
+            made_ms=now_ms() if self.format is OutputFormat.HTML else None,
             descriptor=_standard_output if self.out is None else None,
             **shown,
         )
@@ -114,7 +115,7 @@ def complain(result: "Result[Any]") -> None:
 
     problems = result.problems
     for one in problems[:MOST_PROBLEMS]:
-        typer.echo(f"kforensics: {escape_text(_place(result, one))}: {escape_text(one.message)}", err=True)
+        typer.echo(f"kforensics: {escape_text(one.place(result.inputs))}: {escape_text(one.message)}", err=True)
     if len(problems) > MOST_PROBLEMS:
         typer.echo(f"kforensics: and {len(problems) - MOST_PROBLEMS:,} more", err=True)
 
@@ -126,11 +127,6 @@ def warn_of_records(result: "Result[Any]") -> None:
     for path in result.private_inputs:
         words = "it holds records of users (it was taken with --with-tail): keep it as private as the log directories"
         typer.echo(f"kforensics: {escape_text(path)}: {words}", err=True)
-
-
-def _place(result: "Result[Any]", problem: "Problem") -> str:
-    given = result.inputs[problem.input].path
-    return given if problem.path == "." else f"{given.rstrip('/')}/{problem.path}"
 
 
 def _standard_output() -> int:

@@ -14,10 +14,12 @@ from kforensics.cli.options import (
     PathsArgument,
     Protocol,
     ReadRateOption,
+    ReplicasOption,
     SealOption,
     StoppedOption,
     TopicsOption,
     apply_read_rate,
+    broker_list,
 )
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
 from kforensics.errors import UsageError
@@ -38,16 +40,7 @@ def diff(
             show_default=False,
         ),
     ] = None,
-    replicas: Annotated[
-        str | None,
-        typer.Option(
-            "--replicas",
-            metavar="ID,ID,…",
-            help="The brokers that every partition is assigned to, such as 1,2,3, where no metadata log says it: without it, replicas that agree "
-            "are not known to be all.",
-            show_default=False,
-        ),
-    ] = None,
+    replicas: ReplicasOption = None,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     only_findings: Annotated[
@@ -96,7 +89,7 @@ def diff(
         protocol=protocol.value if protocol else None,
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
-        replicas=_brokers(replicas),
+        replicas=broker_list(replicas),
         is_stopped=stopped,
         pseudonyms=pseudonyms,
         seal=seal,
@@ -111,12 +104,3 @@ def diff(
     output.finish(
         result, only_findings=only_findings, steps=explain_steps, show_records=show_records, show_payload=show_payload
     )
-
-
-def _brokers(listed: str | None) -> tuple[int, ...]:
-    if listed is None:
-        return ()
-    parts = [part.strip() for part in listed.split(",")]
-    if not all(part.isascii() and part.isdecimal() and len(part) < 12 for part in parts):
-        raise UsageError(f"--replicas {listed} is no list of broker ids such as 1,2,3")
-    return tuple(dict.fromkeys(map(int, parts)))

@@ -59,6 +59,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "Everything that a deleted topic's directories still hold, for analysis",
             "kforensics salvage broker-1 --what all -t orders --form parquet -o orders",
         ),
+        (
+            "Records of deleted files, out of a disk image",
+            "kforensics salvage --carve /dev/vg0/kafka-snapshot broker-2 broker-3 -o carved",
+        ),
     ),
     "metadata": (
         ("The history of a partition", "kforensics metadata evidence --topic orders --partition 0"),

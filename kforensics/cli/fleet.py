@@ -16,7 +16,10 @@ from kforensics.cli.options import (
     PartitionsOption,
     Protocol,
     ReadRateOption,
+    ReplicasOption,
+    StoppedOption,
     TopicsOption,
+    broker_list,
     parse_rate,
 )
 from kforensics.errors import UsageError
@@ -41,7 +44,7 @@ SourcesArgument = Annotated[
     typer.Argument(
         metavar="SOURCE...",
         help="Data directories, parents or globs of them, on local disk or as URIs (hdfs://, s3://, gs://); inventories of "
-        "nodes (.yaml, .csv, .parquet with node and location); evidence that `fleet scan` wrote. They can be mixed.",
+        "nodes (.yaml, .csv, .parquet with node and location); captures (.kfc); evidence that `fleet scan` wrote. They can be mixed.",
         show_default=False,
     ),
 ]
@@ -91,9 +94,11 @@ def audit(
         Protocol | None,
         typer.Option("--protocol", help="The truncation protocol of the followers, as in diff.", show_default=False),
     ] = None,
+    replicas: ReplicasOption = None,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     most: MostOption = 100,
+    stopped: StoppedOption = False,
     keep_going: KeepGoingOption = False,
 ) -> None:
     """Judge every partition of a fleet as diff does, on Spark, and write Parquet tables and a summary.
@@ -120,6 +125,8 @@ def audit(
         settings=settings,
         leader=leader,
         protocol=protocol.value if protocol else None,
+        replicas=broker_list(replicas),
+        is_stopped=stopped,
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
         most=most,
@@ -225,7 +232,9 @@ def scan(
     ] = False,
     keep_going: KeepGoingOption = False,
 ) -> None:
-    """Extract on a broker what an audit needs of its disks, as Parquet: no keys, no values. Needs no Spark.
+    """Extract on a broker what an audit needs of its disks, as Parquet: no keys, no values. Needs no Spark. `kforensics capture` is its successor.
+
+    A capture is one file, needs no pyarrow, and is taken by `fleet audit` and by all other commands; this writes tables that only `fleet audit` takes.
 
     Reads at the lowest priority for disk and processor, and continues where it was interrupted. The evidence can be brought
     together from all brokers and given to `fleet audit`.

@@ -131,6 +131,17 @@ ClusterOption = Annotated[
     ),
 ]
 
+ReplicasOption = Annotated[
+    str | None,
+    typer.Option(
+        "--replicas",
+        metavar="ID,ID,…",
+        help="The brokers that every partition is assigned to, such as 1,2,3, where no metadata log says it: without it, replicas that agree "
+        "are not known to be all.",
+        show_default=False,
+    ),
+]
+
 StoppedOption = Annotated[
     bool,
     typer.Option(
@@ -278,3 +289,17 @@ def apply_read_rate(rate: str | None, jobs: int | None) -> int | None:
     from kforensics.commands.processes import read_at
 
     return read_at(None if rate is None else parse_rate(rate, "--read-rate"), jobs)
+
+
+def broker_list(listed: str | None) -> tuple[int, ...]:
+    """Return the broker ids of `--replicas`.
+
+    Raises:
+        UsageError: it is no list of ids.
+    """
+    if listed is None:
+        return ()
+    parts = [part.strip() for part in listed.split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) < 12 for part in parts):
+        raise UsageError(f"--replicas {listed} is no list of broker ids such as 1,2,3")
+    return tuple(dict.fromkeys(map(int, parts)))

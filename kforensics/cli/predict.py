@@ -58,6 +58,20 @@ def predict(
             show_default=False,
         ),
     ] = None,
+    ways_out: Annotated[
+        bool,
+        typer.Option(
+            "--ways-out",
+            help="Play the start under changes too, alone and in pairs, such as a file moved away, the marker, another version; rank them by what each loses. Nothing is changed.",
+        ),
+    ] = False,
+    order: Annotated[
+        bool,
+        typer.Option(
+            "--order",
+            help="Of a cluster that is stopped whole: say which broker to start first, whom to wait for, and which elections that needs. Name the directories of all brokers.",
+        ),
+    ] = False,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     keep_going: KeepGoingOption = False,
@@ -80,6 +94,8 @@ def predict(
         now_ms=time.time_ns() // 1_000_000 if now is None else parse_time(now, "--now"),
         without=tuple(without or ()),
         settings=parse_pairs(setting or (), "--set"),
+        ways_out=ways_out,
+        order=order,
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
     )

@@ -46,14 +46,14 @@ def salvage(
     output: Output,
     *,
     paths: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
-            metavar="PATH...",
+            metavar="[PATH]...",
             help="Data directories as they are now, parents of several, captures, and broker logs, in any mixture.",
             show_default=False,
             readable=False,
         ),
-    ],
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -91,6 +91,15 @@ def salvage(
             show_default=False,
         ),
     ] = None,
+    carve: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--carve",
+            metavar="IMAGE",
+            help="Look for batches in a disk image or block device, whatever its file system says; repeatable. PATHs give logs their names, and what they hold is left out.",
+            show_default=False,
+        ),
+    ] = None,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     offsets: Annotated[
@@ -111,6 +120,18 @@ def salvage(
         bool,
         typer.Option("--with-aborted", help="Also records of aborted transactions, which consumers were never given."),
     ] = False,
+    topic_id: Annotated[
+        str | None,
+        typer.Option(
+            "--topic-id",
+            metavar="ID",
+            help="With --form segments: the id of the topic in the cluster that is to load them; without it the one that the directories have.",
+            show_default=False,
+        ),
+    ] = None,
+    from_zero: Annotated[
+        bool, typer.Option("--from-zero", help="With --form segments: let each log begin at offset 0.")
+    ] = False,
     stopped: StoppedOption = False,
     cluster: ClusterOption = None,
     keep_going: KeepGoingOption = False,
@@ -126,12 +147,20 @@ def salvage(
     earlier = tuple(before or ())
     if out is None:
         raise UsageError("-o OUT is needed: the directory for the records")
-    output.check([*paths, *earlier])
+    given, images = tuple(paths or ()), tuple(carve or ())
+    if not given and not images:
+        raise UsageError("a PATH or --carve IMAGE is needed")
+    if images and (earlier or what is not WhatOption.LOST or leader is not None):
+        raise UsageError(
+            "--carve does not go with --what, --before or --leader: it writes what the images hold and the PATHs do not"
+        )
+    output.check([*given, *earlier, *images])
     jobs = apply_read_rate(read_rate, jobs)
     from kforensics.commands.salvage import SalvageRequest, run
 
     request = SalvageRequest(
-        paths=tuple(paths),
+        paths=given,
+        images=images,
         out=out,
         before=earlier,
         what=what.value,
@@ -142,6 +171,8 @@ def salvage(
         time_ms=parse_times(time, "--time") if time is not None else None,
         leader=leader,
         with_aborted=with_aborted,
+        topic_id=topic_id,
+        from_zero=from_zero,
         cluster=cluster,
         keep_going=keep_going,
         is_stopped=stopped,

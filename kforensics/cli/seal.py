@@ -30,7 +30,12 @@ def seal(
     ] = None,
     check: Annotated[
         Path | None,
-        typer.Option("--check", metavar="MANIFEST", help="Compare with this manifest.", show_default=False),
+        typer.Option(
+            "--check",
+            metavar="MANIFEST",
+            help="Compare with this manifest; a capture is checked by the one in it.",
+            show_default=False,
+        ),
     ] = None,
     case_id: Annotated[
         str | None, typer.Option("--case-id", metavar="ID", help="Write this into the manifest.", show_default=False)
@@ -112,7 +117,7 @@ def _take(
     from kforensics.commands.seal import SealRequest, run
 
     request = SealRequest(
-        paths=paths, case_id=case_id, operator=operator, sign_with=sign_with, passphrase=_passphrase, jobs=jobs
+        paths=paths, case_id=case_id, operator=operator, sign_with=sign_with, passphrase=ask_passphrase, jobs=jobs
     )
     result = run(request)
     output.write(result)
@@ -121,7 +126,8 @@ def _take(
     raise typer.Exit(result.exit_code)
 
 
-def _passphrase() -> bytes:
+def ask_passphrase() -> bytes:
+    """The passphrase of an encrypted private key, from the environment or from whoever sits there."""
     given = os.environ.get(PASSPHRASE_VARIABLE)
     if given is None:
         given = typer.prompt("passphrase of the private key", hide_input=True, err=True)

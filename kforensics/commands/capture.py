@@ -19,16 +19,19 @@ from kforensics.commands.capturing.plan import (
     RootPlan,
     plan_capture,
 )
+from kforensics.commands.capturing.redacting import CannotRedact, CaptureRedaction, redaction_of
 from kforensics.commands.capturing.secrets import without_secrets
 from kforensics.commands.capturing.segments import CapturedScan, SegmentTask, capture_segment
 from kforensics.commands.processes import default_jobs
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Progress, Result
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, Stopped
+from kforensics.errors import EvidenceError, Stopped, UsageError
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
 from kforensics.findings.answers.capture import capture_answer
 from kforensics.source.capture import open_capture
+from kforensics.source.locks import is_locked
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
 from kforensics.source.walk import Entry, join
@@ -45,7 +48,7 @@ TASK_SEGMENTS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRequest:
-    """What is to be captured, and how."""
+    """The request to capture log directories."""
 
     paths: Sequence[Path]
     out: Path | None
@@ -58,6 +61,10 @@ class CaptureRequest:
     """Earlier captures of the node: segments that did not change since are not read again."""
     is_stopped: Callable[[], bool] = lambda: False
     """Whether the capture is to be stopped: asked between segments."""
+    pseudonyms: Pseudonyms | None = None
+    """The pseudonyms of groups, hosts and principals; none where they are taken along as they are."""
+    with_topics: bool = False
+    """Names of topics become pseudonyms, too."""
     jobs: int | None = None
     rate: int | None = None
     """Bytes a second that the caller limits reading to, for the estimate."""
@@ -82,6 +89,8 @@ class WrittenCapture:
     """Segments that were not read, since they are as an earlier capture has them."""
     reused_bytes: int
     """Bytes of those segments on the broker."""
+    blanked_records: int
+    """Records and lines that a redaction could not write again without names, so that it left them out."""
     changed: tuple[str, ...]
     """Files that changed while they were read, or between the beginning and the end: the broker was running."""
 
@@ -113,6 +122,7 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
         UsageError: they are of several nodes, or the file can't be written.
         Stopped: it was asked to stop; what was read is kept for the same command to go on from.
     """
+    _require_possible(request)
     started = dt.datetime.now(dt.UTC)
     plan = plan_capture(request.paths, all_batches=request.all_batches, margin=request.margin)
     expected = estimate(plan, rate=request.rate, with_tail=request.with_tail)
@@ -122,13 +132,16 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
         if progress is not None:
             progress.expect(expected.read_bytes)
         left = resume_path(request.out)
-        base = CaptureBase([*_left_behind(left), *request.since])
+        redaction = _redaction(request, plan)
+        base = CaptureBase([] if redaction else [*_left_behind(left), *request.since])
         base.require_node(_cluster_and_node(plan))
         with CaptureWriter(request.out) as writer:
-            taking = _Taking(plan, writer, request, progress, base)
+            taking = _Taking(plan, writer, request, progress, base, redaction)
             try:
                 taking.read_all()
             except Stopped:
+                if redaction is not None:
+                    raise
                 taking.leave(started, left)
                 raise
             length = writer.finish(taking.manifest(started))
@@ -161,9 +174,30 @@ def _where(plan: CapturePlan, one: Problem) -> str:
     return f"{given}/{one.path}: {one.message}" if one.path != "." else f"{given}: {one.message}"
 
 
+def _require_possible(request: CaptureRequest) -> None:
+    if request.pseudonyms is None:
+        return
+    if request.with_tail:
+        raise UsageError("--with-tail takes records of users along as they are: it does not go with --redact")
+    if request.since:
+        raise UsageError("--since takes rows of an earlier capture as they are: it does not go with --redact")
+
+
 def resume_path(out: Path) -> Path:
-    """Where what was captured is kept when taking it is stopped."""
+    """The path at which a stopped capture is kept."""
     return out.with_name(f".{out.name}.resume")
+
+
+def _redaction(request: CaptureRequest, plan: CapturePlan) -> CaptureRedaction | None:
+    if request.pseudonyms is None:
+        return None
+    return redaction_of(
+        request.pseudonyms,
+        with_topics=request.with_topics,
+        histories=plan.histories,
+        places=plan.places,
+        is_asked_to_stop=request.is_stopped,
+    )
 
 
 def _left_behind(path: Path) -> list[Path]:
@@ -195,6 +229,7 @@ class _Taking:
     request: CaptureRequest
     progress: Progress | None
     base: CaptureBase
+    redaction: CaptureRedaction | None
     problems: list[Problem] = field(init=False)
     changed: list[str] = field(default_factory=list)
     segments: int = 0
@@ -206,6 +241,8 @@ class _Taking:
     reused_bytes: int = 0
     _held: dict[Path, EvidenceFile] = field(default_factory=dict)
     """Segments that may be removed at any moment, kept open until their bytes were taken along."""
+    _is_running: bool | None = None
+    """Whether a process holds the lock of a log directory; none where that is not known."""
     _early: dict[Path, CapturedScan] = field(default_factory=dict)
     """Segments that were read before all others, until their directories are written."""
     _unfinished: tuple[FolderPlan | None, dict[str, CapturedScan]] = field(init=False)
@@ -222,9 +259,16 @@ class _Taking:
 
     def read_all(self) -> None:
         """Checkpoints, then what may vanish, then the logs, then the checkpoints again."""
+        self._is_running = is_locked(
+            folder.path / entry.name
+            for folder in self.plan.folders()
+            if folder.place is None
+            for entry in folder.entries
+            if parse_file_name(entry.name).kind is FileKind.LOCK
+        )
         self._read_checkpoints()
         folders = list(self.plan.folders())
-        first = [_Piece(folder, entry, base) for folder, entry, base in _about_to_be_removed(folders)]
+        first = [self._piece(folder, entry, base) for folder, entry, base in _about_to_be_removed(folders)]
         if self.request.with_tail:
             self._hold(first)
         for piece, scan in self._scan(first):
@@ -235,7 +279,7 @@ class _Taking:
             if root.file is not None:
                 self._root_file(root)
         names = [
-            {"name": root.name, "mode": stat.S_IFDIR | 0o755, "length": 0, "mtime_ns": 0}
+            {"name": self._named(root.name), "mode": stat.S_IFDIR | 0o755, "length": 0, "mtime_ns": 0}
             for root in self.plan.roots
             if root.file is None
         ]
@@ -265,6 +309,10 @@ class _Taking:
                 yield piece, next(read)
             else:
                 yield piece, self._reused(piece)
+
+    def _piece(self, folder: FolderPlan, entry: Entry, base_offset: int) -> "_Piece":
+        key = b"" if self.redaction is None else self.redaction.digest_key
+        return _Piece(folder, entry, base_offset, key)
 
     def _reused(self, piece: "_Piece") -> CapturedScan:
         found = self.base.scan(piece.task(), with_bytes=self.request.with_tail)
@@ -324,23 +372,24 @@ class _Taking:
     ) -> Iterator[tuple[FolderPlan, dict[str, CapturedScan]]]:
         """Every directory with its segments, in order; the segments are read ahead."""
         pieces = [
-            _Piece(folder, entry, base)
+            self._piece(folder, entry, base)
             for folder in folders
             for entry, _, base in folder.segments()
-            if folder.path / entry.name not in early
+            if not early or folder.path / entry.name not in early
         ]
         scans = self._scan(pieces)
         for folder in folders:
             own: dict[str, CapturedScan] = {}
             self._unfinished = folder, own
-            for entry, _, _ in folder.segments():
-                known = early.get(folder.path / entry.name)
+            found = list(folder.segments())
+            for entry, _, _ in found:
+                known = early.get(folder.path / entry.name) if early else None
                 own[entry.name] = next(scans)[1] if known is None else known
-            if not folder.by_record and any(scan.is_thinned for scan in own.values()):
-                # A cleaner that left no checkpoint: batches alone decide nothing here, either.
+            if not folder.by_record and any(scan.differs_by_batch for scan in own.values()):
+                # A cleaner that left no checkpoint, or an old format: batches alone decide nothing here, either.
                 folder.by_record, folder.carried_from = True, 0
-                for entry, _, base in folder.segments():
-                    own[entry.name] = self._with_records(own[entry.name], _Piece(folder, entry, base))
+                for entry, _, base in found:
+                    own[entry.name] = self._with_records(own[entry.name], self._piece(folder, entry, base))
             yield folder, own
 
     def _with_records(self, scan: CapturedScan, piece: "_Piece") -> CapturedScan:
@@ -357,12 +406,18 @@ class _Taking:
         for entry in folder.entries:
             scan = scans.get(entry.name)
             entries.append(self._file(folder, entry) if scan is None else self._segment(folder, entry, scan))
-        self.writer.add_folder(folder.inner, entries)
+        self.writer.add_folder(self._named(folder.inner), entries)
+
+    def _named(self, path: str) -> str:
+        """A path as it is called in the capture."""
+        return path if self.redaction is None else self.redaction.path(path)
 
     def _segment(self, folder: FolderPlan, entry: Entry, scan: CapturedScan) -> dict[str, Any]:
         self.segments += 1
         row = scan.content.get("segment")
         if row is not None:
+            if self.redaction is not None and "commits" in row:
+                row["commits"] = self.redaction.commits(row["commits"])
             row["batches"] = self.writer.add_rows("batches", scan.batches)
             self.batches += sum(run[2] for run in row["batches"])
             if row["records"] is not None:
@@ -384,28 +439,46 @@ class _Taking:
     # ------------------------------------------------------------ files
 
     def _file(self, folder: FolderPlan, entry: Entry) -> dict[str, Any]:
-        row = {"name": entry.name, "mode": entry.mode, "length": entry.length, "mtime_ns": entry.mtime_ns}
-        if entry.is_directory or not folder.takes(entry):
+        is_taken = not entry.is_directory and folder.takes(entry)
+        name = entry.name
+        if self.redaction is not None:
+            name = self.redaction.entry(name, is_directory=entry.is_directory, is_taken=is_taken)
+        row = {"name": name, "mode": entry.mode, "length": entry.length, "mtime_ns": entry.mtime_ns}
+        if not is_taken:
             return row
         path = folder.path / entry.name
-        kept = self._checkpoints.get(path)
+        kept = self._checkpoints.get(path) if folder.place is None else None
         try:
             if kept is not None:
+                if self.redaction is not None:
+                    kept = self.redaction.checkpoint(kept)
                 row |= {
                     "length": len(kept),
-                    "content": self._small(f"{folder.inner}/{entry.name}", kept, entry.mtime_ns),
+                    "content": self._small(f"{self._named(folder.inner)}/{name}", kept, entry.mtime_ns),
                 }
             else:
-                row |= self._copied(path, f"{folder.inner}/{entry.name}")
+                row |= self._copied(folder, path, f"{self._named(folder.inner)}/{name}")
+        except CannotRedact as error:
+            assert self.redaction is not None
+            self.redaction.left_out.append(f"{self._named(folder.inner)}/{name}")
+            row["content"] = {"problem": str(error)}
         except EvidenceError as error:
             if not parse_file_name(entry.name).is_transient:
                 self._problem(folder, entry.name, error.problem)
             row["content"] = {"problem": error.problem}
         return row
 
-    def _copied(self, path: Path, inner: str) -> dict[str, Any]:
+    def _copied(self, folder: FolderPlan, path: Path, inner: str) -> dict[str, Any]:
         with open_evidence(path) as file:
             length = file.size
+            if self.redaction is not None:
+                pieces = self.redaction.pieces(file, path.name, is_metadata=folder.is_metadata)
+                if pieces is not None:
+                    content, length = self.writer.add_pieces(inner, pieces, file.mtime_ns)
+                    self.files += 1
+                    self.read_bytes += file.size
+                    self._report(file.size)
+                    return {"length": length, "mtime_ns": file.mtime_ns, "content": content}
             if length <= SMALL_LENGTH:
                 data = file.read(0, length)
                 if parse_file_name(path.name).kind is FileKind.SERVER_PROPERTIES:
@@ -427,7 +500,7 @@ class _Taking:
         folder = FolderPlan(root=root.real.parent, relative="", inner="", holds_logs=True)
         status = root.file.lstat()
         entry = Entry(root.file.name, status.st_mode, status.st_size, status.st_mtime_ns)
-        self._single.append({**self._file(folder, entry), "name": root.name})
+        self._single.append({**self._file(folder, entry), "name": self._named(root.name)})
 
     def _problem(self, folder: FolderPlan, name: str, words: str) -> None:
         at = next((at for at, one in enumerate(self.plan.inputs) if _is_below(folder.root, Path(one.path))), 0)
@@ -463,13 +536,13 @@ class _Taking:
             if path in self._checkpoints and data != self._checkpoints[path]:
                 self.changed.append(str(path))
                 part = f"after/{len(self._after):06d}"
-                self.writer.add_part(part, data)
-                self._after.append({"path": f"{folder.inner}/{entry.name}", "part": part})
+                self.writer.add_part(part, data if self.redaction is None else self.redaction.checkpoint(data))
+                self._after.append({"path": f"{self._named(folder.inner)}/{entry.name}", "part": part})
 
     # ------------------------------------------------------------ manifest
 
     def written(self, out: Path, length: int) -> WrittenCapture:
-        """What was written."""
+        """The numbers of what was written."""
         return WrittenCapture(
             path=str(out),
             bytes=length,
@@ -481,6 +554,7 @@ class _Taking:
             record_bytes=self.record_bytes,
             reused_segments=self.reused_segments,
             reused_bytes=self.reused_bytes,
+            blanked_records=0 if self.redaction is None else self.redaction.blanked.total(),
             changed=tuple(self.changed),
         )
 
@@ -505,13 +579,13 @@ class _Taking:
             self.writer.add_folder(inner, entries)
         before = sum(open_capture(one).manifest["counts"]["segments"] for one in _left_behind(path))
         if self.segments <= before:
-            raise Stopped(f"stopped; {path} still holds what was read before: the same command goes on from there")
+            raise Stopped(f"stopped; {path} still holds what was read before: the same command continues from there")
         self.writer.finish({**self.manifest(started), "interrupted": True}, path)
         size = byte_count(self.read_bytes + self.reused_bytes)
-        raise Stopped(f"stopped; what was read, {size}, is kept in {path}: the same command goes on from there")
+        raise Stopped(f"stopped; what was read, {size}, is kept in {path}: the same command continues from there")
 
     def manifest(self, started: dt.datetime) -> dict[str, Any]:
-        """What the capture says of itself."""
+        """The manifest of the capture."""
         node = _node(self.plan)
         return {
             "tool_version": __version__,
@@ -522,7 +596,9 @@ class _Taking:
                 "cluster_id": None if node is None or isinstance(node.cluster_id, Absent) else node.cluster_id,
                 "kind": None if node is None else node.kind,
             },
-            "roots": [{"name": root.name, "path": str(root.real)} for root in self.plan.roots],
+            "roots": [
+                {"name": self._named(root.name), "path": self._named(str(root.real))} for root in self.plan.roots
+            ],
             "options": {
                 "all_batches": self.request.all_batches,
                 "margin_offsets": self.request.margin,
@@ -537,8 +613,10 @@ class _Taking:
             },
             "since": self.base.described(),
             "checkpoints_after": self._after,
-            "changed": self.changed,
-            "problems": [{"path": one.path, "message": one.message} for one in self.problems],
+            "redaction": None if self.redaction is None else self.redaction.described(),
+            "running": self._is_running,
+            "changed": [self._named(path) for path in self.changed],
+            "problems": [{"path": self._named(one.path), "message": self._named(one.message)} for one in self.problems],
         }
 
 
@@ -547,6 +625,7 @@ class _Piece:
     folder: FolderPlan
     entry: Entry
     base_offset: int
+    digest_key: bytes
 
     @property
     def path(self) -> Path:
@@ -561,6 +640,7 @@ class _Piece:
             topic_partition=TopicPartition("", 0) if place is None else place.topic_partition,
             carried_from=0 if parse_file_name(self.entry.name).is_transient else self.folder.carried_from,
             bytes_from=0 if parse_file_name(self.entry.name).is_transient else self.folder.bytes_from,
+            digest_key=self.digest_key,
             by_record=self.folder.by_record,
         )
 

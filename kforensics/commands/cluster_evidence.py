@@ -12,7 +12,7 @@ from kforensics.evidence.broker_logs import LogFile, LogPlace, read_log_files
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, of_several_clusters
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places
-from kforensics.evidence.discovery.server_settings import read_settings
+from kforensics.evidence.discovery.server_settings import read_flags, read_settings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, highest_commits, walk_group_commits
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.evidence.metadata.state import METADATA_VERSION
@@ -93,7 +93,8 @@ def gather_cluster_evidence(
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     newest = newest_log(histories)
     versions = _versions(log_files)
-    dated = {anchor: time for history in histories for anchor, time in epoch_times(history).items()}
+    # Of a long metadata log these are many, and only log lines are compared with them.
+    dated = {anchor: time for history in histories if log_files for anchor, time in epoch_times(history).items()}
     clocks = choose_clocks(log_files, dated, zone=log_zone)
     events = order_events(log_files, clocks)
     return ClusterEvidence(
@@ -106,6 +107,7 @@ def gather_cluster_evidence(
             ),
             newest_version=_newest_of_all(versions, inputs),
             configured=read_settings(inputs, "min.insync.replicas"),
+            unclean_elections=read_flags(inputs, "unclean.leader.election.enable"),
         ),
         histories=histories,
         log_files=log_files,

@@ -296,9 +296,11 @@ def compare(
         *(p for result in results for p in result.problems),
     )
     judged = [result.judged for result in results]
+    # A named path that can't be used is in the headline by its name.
+    below = [one for one in problems if inputs.found[one.input].shape is not Absent.UNREADABLE]
     return DiffResult(
         inputs=inputs.described,
-        answer=diff_answer(judged, paths=_paths_on_brokers(inputs), findings=findings, problems=problems),
+        answer=diff_answer(judged, paths=_paths_on_brokers(inputs), findings=findings, problems=below),
         partitions=tuple(results),
         findings=findings,
         problems=problems,
@@ -439,15 +441,14 @@ def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segme
         collect_replica(place, scanned={path: segment for (n, path), segment in scans.items() if n == number})
         for number, place in enumerate(places)
     ]
-    report, findings = judge_partition(
-        [one.replica for one in collected], reader=shared.reader, facts=shared.facts, options=shared.options
-    )
+    replicas = [one.replica for one in collected]
+    report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)
     problems = (
         *(problem for one in collected for problem in one.problems),
         *(
             problem
             for place, one in zip(places, collected, strict=True)
-            for problem in changes_since(place, one.replica)
+            for problem in changes_since(place, one.replica, replicas)
         ),
         *shared.reader.take_lacks(),
     )

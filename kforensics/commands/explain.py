@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +21,7 @@ from kforensics.errors import UsageError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
 from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
+from kforensics.evidence.metadata.hosts import listening_hosts
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
@@ -45,8 +46,9 @@ from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
+from kforensics.reconcile.observed.metadata_facts import recorded_unclean_elections
 from kforensics.reconcile.observed.time_zones import parse_zone
-from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline
+from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, election_entries
 from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
 from kforensics.source.capture import CapturePath
@@ -59,6 +61,10 @@ CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 32
 SMALL_WORK = 24 << 20
 """Bytes below which starting processes costs more than it saves."""
+
+MOST_STATES = 50_000
+"""States of partitions without a directory among the inputs that are all shown in the timeline; of more only the unclean elections are."""
+UNCLEAN_ONLY = "Of {:,} partitions without a directory among the inputs the timeline has the unclean elections only; --topic shows all of a topic."
 
 NO_LOGS = "no log of any wanted partition is among the inputs: what was lost is unknown"
 
@@ -105,6 +111,10 @@ class Explanation:
     """The operations that were done on purpose."""
     broker_bugs: tuple[BugTrace, ...] = ()
     """Known bugs whose traces are in starts and stops of brokers, not in one partition."""
+    versions: tuple[tuple[int, str], ...] = ()
+    """The version of Kafka by node, where its log files name one."""
+    least_version: str | Absent = Absent.UNKNOWN
+    """The release that no broker is older than, by the metadata.version in force."""
     hosts: tuple[str, ...] = ()
     """The hosts where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
     topics: tuple[str, ...] = ()
@@ -234,7 +244,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     )
     clocks, events = gathered.clocks, gathered.events
     truncations = logged_truncations(events)
-    told_of = {*places.by_partition, *_recorded(gathered, ExplainOptions()), *_by_partition(truncations)}
+    recorded = _recorded_partitions(gathered)
+    told_of = {*places.by_partition, *recorded, *_by_partition(truncations)}
     if told_of:
         check_wanted(
             topics=options.topics,
@@ -264,15 +275,14 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
     results = _explain_all(shared, jobs or default_jobs())
     incidents = tuple(_with_returned_doubts([incident for incident, _ in results]))
     stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
-    leaderships = {
-        **_recorded(gathered, options),
-        **{incident.partition: incident.leaderships for incident in incidents},
-    }
-    timeline = _timeline(events, truncations, leaderships, gathered.histories, options)
+    given = {incident.partition: incident.leaderships for incident in incidents}
+    others = sorted(partition for partition in recorded - given.keys() if _is_wanted(partition, options))
+    is_whole = _states_of(others, gathered) <= MOST_STATES
+    leaderships = {**(_recorded(gathered, others) if is_whole else {}), **given}
+    entries = () if is_whole else _unclean_elections(gathered, set(others))
+    timeline = _timeline(events, truncations, leaderships, gathered.histories, options, more=entries)
     problems = [*places.problems, *gathered.problems, *(problem for _, met in results for problem in met)]
-    if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
-        problems.append(Problem(input=0, path=".", message=NO_LOGS))
-    topics = {tp.topic for tp in (*places.by_partition, *leaderships, *shared.logged)}
+    topics = {tp.topic for tp in (*places.by_partition, *leaderships, *others, *shared.logged)}
     findings = explain_findings(incidents, timeline)
     done = operations(timeline, incidents, looked=evidence.nodes_by_rank())
     bugs = broker_bugs(shared.signs_of_brokers, gathered.versions)
@@ -294,6 +304,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
             problems=problems,
         ),
     )
+    if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
+        problems.append(Problem(input=0, path=".", message=NO_LOGS))
     return Explanation(
         inputs=inputs.described,
         answer=answer,
@@ -304,12 +316,14 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         conclusion=words.conclusion,
         advice=words.advice,
         missing=words.missing,
-        notes=evidence.notes,
+        notes=(*evidence.notes, *([] if is_whole else [UNCLEAN_ONLY.format(len(others))])),
         findings=findings,
         problems=tuple(dict.fromkeys(problems)),
         operations=done,
         broker_bugs=bugs,
-        hosts=tuple(sorted(_hosts(gathered.histories))),
+        versions=tuple((node, str(version)) for node, version in sorted(gathered.versions.by_broker.items())),
+        least_version=Absent.UNKNOWN if gathered.versions.at_least is None else str(gathered.versions.at_least),
+        hosts=tuple(sorted(listening_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
     )
 
@@ -489,16 +503,36 @@ def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Pro
     return incident, (*problems, *shared.reader.take_lacks())
 
 
-def _recorded(gathered: ClusterEvidence, options: ExplainOptions) -> dict[TopicPartition, Sequence[Leadership]]:
-    """The leaders of partitions whose logs are not among the inputs: the metadata and the log lines may still name them."""
+def _recorded_partitions(gathered: ClusterEvidence) -> set[TopicPartition]:
+    """The partitions that the metadata and the log lines know, with or without a directory among the inputs."""
     known = {TopicPartition(state.topic, state.partition) for state in _partition_states(gathered.histories)}
     if isinstance(gathered.facts, BrokerLogFacts):
         known |= set(gathered.facts.by_partition)
-    wanted = sorted(partition for partition in known if _is_wanted(partition, options))
+    return known
+
+
+def _recorded(
+    gathered: ClusterEvidence, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, Sequence[Leadership]]:
+    """The leaders of partitions whose logs are not among the inputs: the metadata and the log lines may still name them."""
     return {
         partition: gathered.facts.leaderships(partition, gathered.facts.topic_id(partition.topic))
-        for partition in wanted
+        for partition in partitions
     }
+
+
+def _states_of(partitions: Sequence[TopicPartition], gathered: ClusterEvidence) -> int:
+    """How many states of the partitions the metadata log has."""
+    newest = newest_log(gathered.histories)
+    return 0 if newest is None else sum(len(newest.partition_states(*partition)) for partition in partitions)
+
+
+def _unclean_elections(gathered: ClusterEvidence, partitions: Collection[TopicPartition]) -> Iterator[TimelineEntry]:
+    """The unclean elections of partitions, as entries."""
+    newest = newest_log(gathered.histories)
+    for partition, before, state in recorded_unclean_elections(newest) if newest is not None else ():
+        if partition in partitions:
+            yield from election_entries(partition, before, state)
 
 
 def _partition_states(histories: Sequence[MetadataHistory]) -> Iterator[PartitionState]:
@@ -507,22 +541,17 @@ def _partition_states(histories: Sequence[MetadataHistory]) -> Iterator[Partitio
         yield states[-1]
 
 
-def _hosts(histories: Sequence[MetadataHistory]) -> Iterator[str]:
-    for history in histories:
-        points = {point for brokers in history.brokers.values() for one in brokers for point in one.end_points}
-        points |= {point for group in history.controllers.values() for one in group for point in one.end_points}
-        yield from {point.rpartition("//")[2].rpartition(":")[0].strip("[]") for point in points}
-
-
 def _timeline(
     events: Sequence[LoggedEvent],
     truncations: Sequence[LoggedTruncation],
     leaderships: Mapping[TopicPartition, Sequence[Leadership]],
     histories: Sequence[MetadataHistory],
     options: ExplainOptions,
+    *,
+    more: Iterable[TimelineEntry] = (),
 ) -> tuple[TimelineEntry, ...]:
     newest = newest_log(histories)
-    more = [*logged_operations(events), *(cluster_entries(newest) if newest is not None else ())]
+    more = [*more, *logged_operations(events), *(cluster_entries(newest) if newest is not None else ())]
     entries = build_timeline(events, truncations, leaderships, more=more)
     return tuple(entry for entry in entries if _is_in_view(entry, options))
 

@@ -43,7 +43,7 @@ TOPIC_REMOVAL_MS = 5 * 60 * 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsRequest:
-    """Whose positions are asked for."""
+    """The request to list the positions of groups."""
 
     paths: tuple[Path, ...]
     before: tuple[Path, ...] = ()

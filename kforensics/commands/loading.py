@@ -1,6 +1,6 @@
 """The rules of loading asked of a partition directory on disk: what they need is read, and nothing else."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,12 +36,11 @@ class DirectoryOnDisk:
         settings: LoadSettings,
         rules: LoadingRules,
     ) -> LoadOutcome | Unpredictable:
-        """What loading makes of it; files are read as the rules ask for them."""
-        contents = dict(self.written)
-        missing: set[str] = set()
+        """Load the log as a broker does; files are read as the rules ask for them."""
+        contents = _Contents(self)
         while True:
             directory = LoadedDirectory(
-                name=self.folder.name, files=self.files, unreadable=frozenset(missing), contents=contents
+                name=self.folder.name, files=self.files, unreadable=frozenset(contents.missing), contents=contents
             )
             outcome = load_partition(
                 directory,
@@ -53,20 +52,50 @@ class DirectoryOnDisk:
             )
             if not isinstance(outcome, Need):
                 return outcome
-            on_disk = outcome._replace(file=self.origins.get(outcome.file, outcome.file))
-            if on_disk not in self.read:
-                try:
-                    self.read[on_disk] = read_needed(self.folder, on_disk)
-                except EvidenceError as error:
-                    self.unreadable[on_disk.file] = error.problem
-                    missing.add(outcome.file)
-                    continue
-            contents[outcome] = self.read[on_disk]
+            # The file can't be read: what the broker does then is played.
+            contents.missing.add(outcome.file)
 
     def after(self, outcome: LoadOutcome) -> "DirectoryOnDisk":
         """The directory as a load leaves it."""
         origins = {name: self.origins.get(before, before) for name, before in outcome.origins.items()}
         return DirectoryOnDisk(self.folder, outcome.tree, origins, outcome.written, self.read, self.unreadable)
+
+
+class _Contents(Mapping[Need, object]):
+    """The contents of a directory's files, each read when the rules ask for it first."""
+
+    def __init__(self, disk: DirectoryOnDisk) -> None:
+        self._disk = disk
+        self._known: dict[Need, object] = dict(disk.written)
+        self.missing: set[str] = set()
+        """Files that the rules asked for and that can't be read, by the names that they have now."""
+
+    def __contains__(self, need: object) -> bool:
+        """Whether a content is known, or can be read now."""
+        assert isinstance(need, Need)
+        if need in self._known:
+            return True
+        disk = self._disk
+        on_disk = need._replace(file=disk.origins.get(need.file, need.file))
+        if on_disk not in disk.read:
+            try:
+                disk.read[on_disk] = read_needed(disk.folder, on_disk)
+            except EvidenceError as error:
+                disk.unreadable[on_disk.file] = error.problem
+                return False
+        self._known[need] = disk.read[on_disk]
+        return True
+
+    def __getitem__(self, need: Need) -> object:
+        if need not in self:
+            raise KeyError(need)
+        return self._known[need]
+
+    def __iter__(self) -> Iterator[Need]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 def bytes_scanned(outcome: LoadOutcome) -> int:

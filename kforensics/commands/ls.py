@@ -1,7 +1,8 @@
 """The inventory: nodes, log directories, partitions with their offsets, every file by its kind."""
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kforensics.commands.result import Conclusion, Result
@@ -9,6 +10,7 @@ from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_li
 from kforensics.evidence.inventory import Inventory, take_inventory
 from kforensics.findings.answers.ls import ls_answer
 from kforensics.findings.inventory import inventory_findings
+from kforensics.protocol.loading.starts import start_word_by_name
 from kforensics.source.walk import FoundFile
 
 
@@ -66,7 +68,7 @@ def run(request: LsRequest) -> Result[Listing]:
         EvidenceError: a path can't be used.
     """
     inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_listed, keep_going=request.keep_going)
-    inventory = take_inventory(inputs)
+    inventory = _with_starts(take_inventory(inputs))
     findings = inventory_findings(inventory)
     return Result(
         command="ls",
@@ -76,3 +78,29 @@ def run(request: LsRequest) -> Result[Listing]:
             answer=ls_answer(inventory, inputs.described), findings=findings, problems=tuple(inventory.problems)
         ),
     )
+
+
+def _with_starts(inventory: Inventory) -> Inventory:
+    """The same with what a start does to each partition directory of a node."""
+    clean = {
+        (node.input, "" if log_dir.path == "." else log_dir.path): log_dir.clean_shutdown
+        for node in inventory.nodes
+        for log_dir in node.log_dirs
+    }
+    live = Counter((one.input, one.topic, one.partition) for one in inventory.partitions if one.state == "live")
+    partitions = tuple(
+        replace(
+            one,
+            start=start_word_by_name(
+                one.path.rpartition("/")[2],
+                is_clean=clean[one.input, one.log_dir],
+                has_segments=bool(one.segments),
+                lacks_index=one.lacks_index,
+                is_twice=one.state == "live" and live[one.input, one.topic, one.partition] > 1,
+            ).value,
+        )
+        if (one.input, one.log_dir) in clean and one.path != "."
+        else one
+        for one in inventory.partitions
+    )
+    return replace(inventory, partitions=partitions)

@@ -4,26 +4,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kforensics.commands.cluster_evidence import logs_of_cluster, read_logs
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.nodes import Node, nodes_of
-from kforensics.commands.predicting.playing import Conditions, PlayedNode, Reads, play_node
+from kforensics.commands.predicting.playing import Conditions, Outcomes, PlayedNode, Reads, play_node
 from kforensics.commands.predicting.settings import parse_settings
 from kforensics.commands.predicting.surroundings import Surroundings, look_around
 from kforensics.commands.predicting.version import RANK, NodeVersion, given_version, version_of_node
+from kforensics.commands.predicting.ways_out import WaysOut
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
+from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, refuse, why_not_compared
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.predict import missing_words, predict_answer
-from kforensics.reconcile.logs.predicted_load import MetadataLoad, PredictedLog, PredictedStart, VersionOutcome
+from kforensics.reconcile.logs.predicted_load import (
+    MetadataLoad,
+    PredictedLog,
+    PredictedStart,
+    StartOrder,
+    VersionOutcome,
+    WayOut,
+)
 from kforensics.source.capture import CapturePath
+from kforensics.source.naming import FileKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictRequest:
-    """What to predict."""
+    """The request to predict a start."""
 
     paths: tuple[Path, ...]
     keep_going: bool = False
@@ -37,6 +46,10 @@ class PredictRequest:
     """Files and directories that are taken as not there."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of the broker that are started with, as given."""
+    ways_out: bool = False
+    """Play the starts under changes too, and rank them."""
+    order: bool = False
+    """Say in which order to start the brokers of a stopped cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +64,10 @@ class Prediction:
     logs: tuple[PredictedLog, ...]
     metadata_logs: tuple[MetadataLoad, ...] = ()
     versions: tuple[VersionOutcome, ...] = ()
-    """What other versions that the evidence allows would do otherwise."""
+    """The results by other versions that the evidence allows, where they differ."""
+    ways_out: tuple[WayOut, ...] = ()
+    """The best first, node by node; none where they were not asked for."""
+    order: StartOrder | None = None
 
 
 def run(request: PredictRequest) -> Result[Prediction]:
@@ -76,12 +92,9 @@ def run(request: PredictRequest) -> Result[Prediction]:
     parse_settings(request.settings)
     given = None if request.kafka is None else given_version(request.kafka)
     problems = list(inputs.problems)
-    log_files, met = read_logs(inputs)
-    problems += met
+    log_files = _log_files(inputs, problems)
     ids = [node.node_id for node in nodes if not isinstance(node.node_id, Absent)]
-    surroundings = look_around(
-        inputs, logs_of_cluster(inputs, log_files), problems, is_of_one_moment=len(ids) == len(set(ids))
-    )
+    surroundings = look_around(inputs, log_files, problems, is_of_one_moment=len(ids) == len(set(ids)))
     playing = _Playing(request, inputs, surroundings, nodes, given)
     played = [playing.play(node) for node in nodes]
     problems += [problem for one in played for problem in one.problems]
@@ -97,6 +110,8 @@ def run(request: PredictRequest) -> Result[Prediction]:
         logs=logs,
         metadata_logs=metadata_logs,
         versions=versions,
+        ways_out=tuple(way for one in played for way in playing.ways_out(one, problems)) if request.ways_out else (),
+        order=_order(request, nodes) if request.order else None,
     )
     answer = predict_answer(
         starts,
@@ -117,6 +132,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
             )
         ],
         unknown_strays=[one.node.first for one in played if one.has_unknown_strays],
+        order=body.order,
         is_partial=bool(request.topics or request.partitions),
         has_problems=bool(problems),
     )
@@ -126,6 +142,33 @@ def run(request: PredictRequest) -> Result[Prediction]:
         body=body,
         concluded=Conclusion(answer=answer, problems=tuple(problems)),
     )
+
+
+def _order(request: PredictRequest, nodes: Sequence[Node]) -> StartOrder:
+    """The order in which to start the nodes.
+
+    Raises:
+        UsageError: there are not several nodes, each once.
+    """
+    ids = [node.node_id for node in nodes]
+    if len(set(ids)) < 2 or len(set(ids)) < len(ids):
+        raise UsageError(
+            "--order compares the brokers of one stopped cluster: name the log directories of all of them, each once"
+        )
+    from kforensics.commands.predicting.order import find_order  # noqa: PLC0415 - much to load, for few
+
+    return find_order(request.paths, keep_going=request.keep_going)
+
+
+def _log_files(inputs: Inputs, problems: list[Problem]) -> tuple[LogFile, ...]:
+    """Server logs among the inputs."""
+    if not any(one.described.kind in {"log-files", FileKind.LOG_FILE.value} for one in inputs.found):
+        return ()
+    from kforensics.commands.cluster_evidence import logs_of_cluster, read_logs  # noqa: PLC0415 - much to load, for few
+
+    log_files, met = read_logs(inputs)
+    problems += met
+    return logs_of_cluster(inputs, log_files)
 
 
 class _Playing:
@@ -140,7 +183,9 @@ class _Playing:
         given: NodeVersion | None,
     ) -> None:
         self._request, self._around, self._nodes = request, surroundings, nodes
+        self._inputs = inputs
         self._without = _without(request, inputs)
+        self._outcomes: Outcomes | None = {} if request.ways_out else None
         self.reads: Reads = {}
         self.versions = {
             node.first: given
@@ -156,7 +201,7 @@ class _Playing:
         }
 
     def conditions(self, node: Node) -> Conditions:
-        """What a node is started under, as the request says."""
+        """The conditions under which a node is started, as the request says."""
         return Conditions(
             version=self.versions[node.first].version,
             now_ms=self._request.now_ms,
@@ -169,11 +214,28 @@ class _Playing:
     def play(self, node: Node, conditions: Conditions | None = None) -> PlayedNode:
         """The starts of a node."""
         return play_node(
-            node, conditions or self.conditions(node), self._around, self.reads, node_count=len(self._nodes)
+            node,
+            conditions or self.conditions(node),
+            self._around,
+            self.reads,
+            node_count=len(self._nodes),
+            outcomes=self._outcomes,
         )
 
+    def ways_out(self, played: PlayedNode, problems: list[Problem]) -> tuple[WayOut, ...]:
+        """What starts of a node come to under changes, the best first."""
+        node = played.node
+        return WaysOut(
+            node=node,
+            inputs=self._inputs,
+            conditions=self.conditions(node),
+            play=lambda conditions: self.play(node, conditions),
+            reads=self.reads,
+            problems=problems,
+        ).find(played)
+
     def others(self, played: Sequence[PlayedNode]) -> tuple[VersionOutcome, ...]:
-        """What other versions that the evidence allows would do otherwise."""
+        """The results by other versions that the evidence allows, where they differ."""
         out = []
         for one in played:
             for version in self.versions[one.node.first].others:

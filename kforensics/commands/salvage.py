@@ -1,23 +1,27 @@
 """Records back out of everything that the inputs hold: the lost ones, those that will be discarded, or all, with a manifest of where each came from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 from kforensics.commands.processes import default_jobs, spread
 from kforensics.commands.result import Conclusion, Result
+from kforensics.commands.salvaging.carving import carve, carved_plans
 from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, WrittenFile, check_folder
-from kforensics.commands.salvaging.forms import FormName, HoldsDelimiter, require_form
+from kforensics.commands.salvaging.forms import FormName, HoldsDelimiter, NotRebased, require_form
 from kforensics.commands.salvaging.manifest import write_manifest
 from kforensics.commands.salvaging.plans import Scope, Task, Tasks, all_tasks, at_risk_tasks, lost_tasks, plans_of
 from kforensics.commands.salvaging.readme import write_readme
-from kforensics.commands.salvaging.saving import Filters, SavedPartition, save_partition
+from kforensics.commands.salvaging.saving import Filters, PartitionPlan, SavedPartition, save_partition
+from kforensics.commands.salvaging.segments import SegmentLog, SegmentOptions
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.errors import UsageError
+from kforensics.evidence.discovery.inputs import Inputs, find_inputs
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.findings.answers.salvage import Salvaged, salvage_answer
+from kforensics.findings.answers.salvage import Salvaged, carved_answer, salvage_answer
+from kforensics.formats.checkpoint.partition_metadata import is_uuid
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.source.foreign import ForeignPath
 from kforensics.units import OffsetRange, TopicPartition
@@ -48,11 +52,17 @@ class SalvageRequest:
     form: str = FormName.JSONL.value
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
+    images: tuple[Path, ...] = ()
+    """Disk images or block devices to carve; `what` is then what the images hold and the given replicas do not."""
     offsets: tuple[int, int] | None = None
     """The first and the last one."""
     time_ms: tuple[int, int] | None = None
     """From the first on, and before the second."""
     leader: int | None = None
+    topic_id: str | None = None
+    """The id that `--form segments` writes to `partition.metadata`; the one that the inputs have where not given."""
+    from_zero: bool = False
+    """Let the logs of `--form segments` begin at offset 0."""
     with_aborted: bool = False
     cluster: str | None = None
     keep_going: bool = False
@@ -61,8 +71,22 @@ class SalvageRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CarvedFigures:
+    """What was found in disk images, each batch as often as it lies there."""
+
+    bytes_read: int
+    batches: int
+    records: int
+    bytes: int
+    old_batches: int
+    """Of magic 0 or 1, which less proves."""
+    logs: int
+    named_logs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SalvageReport:
-    """What was saved, what was not, and where it is."""
+    """The report of what was saved, what was not, and where it is."""
 
     what: str
     form: str
@@ -72,6 +96,8 @@ class SalvageReport:
     """The manifest, the README and the script; those of the partitions are with them."""
     failure: str = ""
     """Why the output is incomplete, if it is."""
+    carved: CarvedFigures | None = None
+    """What was found in disk images."""
 
     @property
     def records(self) -> int:
@@ -95,7 +121,10 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
     """
     what, form = What(request.what), FormName(request.form)
     require_form(form)
+    _check_options(request, form)
     check_folder(request.out, (*request.paths, *request.before))
+    if request.images:
+        return _run_carving(request, form)
     evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
     _require_local(evidence)
     scope = Scope(
@@ -112,7 +141,7 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
         time_ms=request.time_ms,
         with_aborted=request.with_aborted,
     )
-    shared = _Shared(evidence, scope, found.facts, folder, form, filters)
+    shared = _Shared(evidence, scope, found.facts, folder, form, filters, request.topic_id, request.from_zero)
     partitions, problems, failure = _save_all(
         shared, found.tasks, 1 if form in {FormName.KCAT, FormName.CONSOLE} else jobs
     )
@@ -150,6 +179,113 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
     )
 
 
+def _run_carving(request: SalvageRequest, form: FormName) -> Result[SalvageReport]:
+    """Save what disk images hold and no given replica does."""
+    problems: list[Problem] = []
+    inputs = (
+        find_inputs(request.paths, keep_going=request.keep_going, cluster=request.cluster)
+        if request.paths
+        else Inputs(found=())
+    )
+    problems += inputs.problems
+    carved = carve(request.images, inputs, problems)
+    folder = OutFolder(request.out)
+    filters = Filters(
+        offsets=OffsetRange(*request.offsets) if request.offsets else None,
+        time_ms=request.time_ms,
+        with_aborted=request.with_aborted,
+    )
+    scope = Scope(topics=request.topics, partitions=request.partitions)
+    partitions: list[SavedPartition] = []
+    failure = ""
+    files: tuple[WrittenFile, ...] = ()
+    writer = _Shared(
+        Evidence(inputs=inputs, ranks={}, final_rank=0),
+        scope,
+        None,
+        folder,
+        form,
+        filters,
+        request.topic_id,
+        request.from_zero,
+    )
+    try:
+        folder.make()
+        for plan, reader in carved_plans(carved, FileBatchReader(list(carved.roots))):
+            if plan.is_named and not scope.has(plan.partition):
+                continue
+            saved = save_partition(
+                plan,
+                folder=folder,
+                form=form,
+                filters=filters,
+                roots=carved.roots,
+                reader=reader,
+                batch_writer=writer.batch_writer,
+            )
+            reader.close()
+            problems += saved.problems
+            if saved.records or saved.gaps:
+                partitions.append(saved)
+        files = _write_papers(folder, replace(request, what="carved"), carved.inputs, partitions)
+    except WriteFailed as error:
+        failure = str(error)
+    except (HoldsDelimiter, NotRebased) as error:
+        folder.discard()
+        raise UsageError(str(error)) from error
+    figures = CarvedFigures(
+        bytes_read=carved.bytes_read,
+        batches=carved.batches,
+        records=carved.records,
+        bytes=carved.length,
+        old_batches=carved.old_batches,
+        logs=len(carved.logs),
+        named_logs=sum(log.partition is not None for log in carved.logs),
+    )
+    report = SalvageReport(
+        what="carved",
+        form=form.value,
+        out=str(request.out),
+        partitions=tuple(partitions),
+        files=files,
+        failure=failure,
+        carved=figures,
+    )
+    answer = carved_answer(
+        records=figures.records,
+        batches=figures.batches,
+        old_batches=figures.old_batches,
+        logs=figures.logs,
+        named_logs=figures.named_logs,
+        bytes_found=figures.bytes,
+        bytes_read=figures.bytes_read,
+        saved=report.records,
+        missing=sum(one.missing for one in partitions),
+        out=str(request.out),
+        failure=failure,
+        has_replicas=bool(request.paths),
+        is_incomplete=bool(problems),
+    )
+    return Result(
+        command="salvage",
+        inputs=carved.inputs,
+        body=report,
+        concluded=Conclusion(answer=answer, problems=tuple(dict.fromkeys(problems))),
+    )
+
+
+def _check_options(request: SalvageRequest, form: FormName) -> None:
+    if form is FormName.SEGMENTS:
+        if request.time_ms is not None:
+            raise UsageError("--time chooses single records: it does not go with --form segments")
+        if request.topic_id is not None and not is_uuid(request.topic_id):
+            raise UsageError(
+                f"--topic-id {request.topic_id}: expected 22 characters, as kafka-topics.sh --describe shows it"
+            )
+    elif request.topic_id is not None or request.from_zero:
+        raise UsageError("--topic-id and --from-zero are for --form segments")
+
+
 def _require_local(evidence: Evidence) -> None:
     for one in evidence.inputs.found:
         if isinstance(one.root, ForeignPath) and not hasattr(one.root, "place"):
@@ -174,6 +310,13 @@ class _Shared:
     folder: OutFolder
     form: FormName
     filters: Filters
+    topic_id: str | None
+    from_zero: bool
+
+    def batch_writer(self, stem: str, plan: PartitionPlan) -> SegmentLog:
+        """The writer of whole batches."""
+        options = SegmentOptions(topic_id=self.topic_id or plan.topic_id, from_zero=self.from_zero)
+        return SegmentLog(self.folder, stem, plan.partition, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +363,13 @@ def _save_one(shared: _Shared, task: Task) -> _Done:
                 filters=shared.filters,
                 roots=[one.root for one in shared.evidence.inputs.found],
                 reader=reader,
+                batch_writer=shared.batch_writer,
             )
             for plan in plans_of(task, shared.evidence, shared.scope, shared.facts, problems)
         )
     except WriteFailed as error:
         return _Done(tuple(out), tuple(problems), failure=str(error))
-    except HoldsDelimiter as error:
+    except (HoldsDelimiter, NotRebased) as error:
         return _Done(tuple(out), tuple(problems), refusal=str(error))
     return _Done(tuple(out), (*problems, *reader.take_lacks()))
 
@@ -247,6 +391,7 @@ def _plain(request: SalvageRequest) -> dict[str, object]:
         "time_ms": None if request.time_ms is None else {"from": request.time_ms[0], "before": request.time_ms[1]},
         "leader": request.leader,
         "with_aborted": request.with_aborted,
+        "from_zero": request.from_zero,
     }
 
 

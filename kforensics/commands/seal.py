@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -11,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kforensics import __version__
+from kforensics.commands.moment import now_ms
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Result
+from kforensics.commands.sealing.capture import check_capture
 from kforensics.commands.sealing.seal import SealCheck, check_seal, find_roots, read_envelope, seal_roots
 from kforensics.commands.sealing.signature import (
     ENVELOPE_LIMIT,
@@ -30,6 +31,7 @@ from kforensics.evidence.seal.manifest import Envelope, ManifestHead, SealCounts
 from kforensics.evidence.seal.state import Change, Difference
 from kforensics.findings.answers.seal import check_answer, manifest_answer
 from kforensics.findings.seal import seal_findings
+from kforensics.source.capture import is_capture
 from kforensics.source.mapped import open_evidence
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ class SealCheckRequest:
     """The request to compare evidence with a manifest."""
 
     manifest: Path
+    """Or a capture, which has a manifest of its own."""
     paths: tuple[Path, ...] = ()
     """The paths in the order in which they were sealed, or none: then where they were sealed."""
     public_key: Path | None = None
@@ -113,7 +116,7 @@ def run(request: SealRequest) -> Result[NewSeal]:
     """
     if not request.paths:
         raise UsageError("nothing to seal: name directories or files")
-    key = load_private_key(_read_key(request.sign_with), request.passphrase) if request.sign_with else None
+    key = signing_key(request.sign_with, request.passphrase) if request.sign_with else None
     roots = find_roots(request.paths)
     shown = tuple(str(path) for path in request.paths)
     head = ManifestHead(tool_version=__version__, envelope=_envelope(request.case_id, request.operator), inputs=shown)
@@ -136,6 +139,31 @@ def run(request: SealRequest) -> Result[NewSeal]:
     return Result(command="seal", shape="seal manifest", inputs=_inputs(shown), body=body, concluded=conclude)
 
 
+def sign_file(path: Path, key: "Ed25519PrivateKey") -> str:
+    """The signature over a file, as a DSSE envelope.
+
+    Args:
+        path: of the file.
+        key: as `signing_key` gives it.
+    """
+    with open_evidence(path.resolve()) as file:
+        return sign(key, name=path.name, sha256=file.sha256(), tool_version=__version__).decode()
+
+
+def signing_key(path: Path, passphrase: Callable[[], bytes]) -> "Ed25519PrivateKey":
+    """The Ed25519 private key of a PEM file.
+
+    Args:
+        path: of the file.
+        passphrase: asked where the key is encrypted.
+
+    Raises:
+        UsageError: the key can't be used.
+        MissingExtra: the library for signatures is not installed.
+    """
+    return load_private_key(_read_key(path), passphrase)
+
+
 def check(request: SealCheckRequest) -> Result[CheckedManifest]:
     """Compare what is there now with a manifest.
 
@@ -150,8 +178,13 @@ def check(request: SealCheckRequest) -> Result[CheckedManifest]:
         UsageError: other paths than those that were sealed, or a key that can't be used.
     """
     with ExitStack() as stack:
-        file = stack.enter_context(open_evidence(request.manifest))
-        found = check_seal(file, request.paths, jobs=request.jobs or default_jobs())
+        if is_capture(request.manifest):
+            if request.paths:
+                raise UsageError("a capture is checked by its own manifest: name it alone")
+            found = check_capture(request.manifest)
+        else:
+            file = stack.enter_context(open_evidence(request.manifest))
+            found = check_seal(file, request.paths, jobs=request.jobs or default_jobs())
         is_open = stack.pop_all()
 
     def differences() -> Iterator[Difference]:
@@ -215,12 +248,11 @@ def _check_signature(request: SealCheckRequest, sha256: str) -> CheckedSignature
 
 
 def _envelope(case_id: str | None, operator: str | None) -> Envelope:
-    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
-    now_ms = int(fixed) * 1000 if fixed.isdecimal() and len(fixed) < 12 else time.time_ns() // 1_000_000
-    moment = datetime.fromtimestamp(now_ms // 1000, UTC)
+    sealed_ms = now_ms()
+    moment = datetime.fromtimestamp(sealed_ms // 1000, UTC)
     return Envelope(
-        sealed_ms=now_ms,
-        sealed_utc=f"{moment:%Y-%m-%dT%H:%M:%S}.{now_ms % 1000:03d}Z",
+        sealed_ms=sealed_ms,
+        sealed_utc=f"{moment:%Y-%m-%dT%H:%M:%S}.{sealed_ms % 1000:03d}Z",
         case_id=Absent.NOT_APPLICABLE if case_id is None else case_id,
         operator=Absent.NOT_APPLICABLE if operator is None else operator,
     )

@@ -16,6 +16,7 @@ from kforensics.evidence.discovery.inputs import (
     of_several_clusters,
     problem_words,
     refuse,
+    require_one_redaction,
     unusable_input,
     why_not_compared,
 )
@@ -107,6 +108,7 @@ def gather_evidence(
     errors: list[EvidenceError] = []
     found, problems = _find(paths, errors, with_logs=True)
     snapshots = [(path, *_find([path], errors, with_logs=False)) for path in before]
+    require_one_redaction([*found, *(one for _, inputs, _ in snapshots for one in inputs)])
     refuse(errors, named=len(paths) + len(before), keep_going=keep_going and len(errors) < len(paths) + len(before))
     inputs = belonging_together(Inputs(found=tuple(found), problems=tuple(problems)), cluster=cluster)
     found, problems = list(inputs.found), list(inputs.problems)

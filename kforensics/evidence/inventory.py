@@ -86,6 +86,10 @@ class ListedPartition:
     files: int
     file_bytes: int
     """The size of all files in the directory, whatever they are."""
+    lacks_index: bool = False
+    """A segment in use has no offset index: a start scans it, whatever the marker says."""
+    start: str = "unknown"
+    """What a start does to the directory, by its name, the marker and missing indexes; `kforensics predict` says it by its files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,6 +311,7 @@ class _Lister:
                 bytes=seen.log_bytes,
                 files=seen.files,
                 file_bytes=seen.file_bytes,
+                lacks_index=any(base not in seen.indexes for base, _ in seen.segments),
             )
         )
 
@@ -351,7 +356,7 @@ class _Lister:
                     log_start=None if isinstance(start, Absent) else start,
                     reach=max(reach, default=None),
                     explained=seen.snapshots,
-                    is_empty=not seen.log_bytes,
+                    longest_batch=None if seen.log_bytes else 0,
                 )
             )
             # Without the marker of a clean stop numbers above the log end are ordinary, but of an empty log.

@@ -1,6 +1,6 @@
 """Evidence > Node > Replica > Segment: what the disks say, immutable and without inference across brokers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -37,6 +37,11 @@ class Problem:
     path: str
     message: str
     position: int | Absent = Absent.NOT_APPLICABLE
+
+    def place(self, inputs: "Sequence[Input]") -> str:
+        """The whole path of what could not be read, as the input was named."""
+        given = inputs[self.input].path.rstrip("/") if self.input < len(inputs) else ""
+        return given if self.path == "." else f"{given}/{self.path}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

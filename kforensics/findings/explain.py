@@ -32,7 +32,7 @@ def _incident_findings(incident: PartitionIncident) -> Iterator[Finding]:
             severity=Severity.ERROR,
             statement=(
                 f"{incident.partition}: a transaction of producer {torn.producer_id} is torn ({torn.kind}),"
-                f" offsets {torn.lost.first} to {torn.lost.last} of it are lost"
+                f" offsets {torn.lost.first} to {torn.lost.last} of it are lost{_stuck(incident)}"
             ),
             topic_partition=incident.partition,
             offsets=torn.lost,
@@ -48,11 +48,11 @@ def _incident_findings(incident: PartitionIncident) -> Iterator[Finding]:
             topic_partition=incident.partition,
         )
     for group in incident.groups:
-        words = (
-            f"offset {group.offset} is past the log end {incident.log_end_offset}"
-            if group.kind == "ahead"
-            else f"offset {group.offset} was committed against records that others have replaced"
-        )
+        words = {
+            "ahead": f"offset {group.offset} is past the log end {incident.log_end_offset}",
+            "replaced": f"offset {group.offset} was committed against records that others have replaced",
+            "set-back": f"offset {group.offset} is its newest commit, and it had committed {group.was_at} later: that commit is lost",
+        }[group.kind]
         yield finding(
             "KF305",
             severity=Severity.WARNING,
@@ -60,6 +60,11 @@ def _incident_findings(incident: PartitionIncident) -> Iterator[Finding]:
             topic_partition=incident.partition,
             citations=(group.citation,),
         )
+
+
+def _stuck(incident: PartitionIncident) -> str:
+    at = incident.torn_transactions.stuck_at
+    return f"; the last stable offset is stuck at {at}" if isinstance(at, int) else ""
 
 
 def _residual_findings(incident: PartitionIncident) -> Iterator[Finding]:

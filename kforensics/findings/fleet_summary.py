@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
+from kforensics.findings.answers.concerns import JudgedPartition
 from kforensics.findings.model import Finding
 
 
@@ -77,6 +78,10 @@ class FleetSummary:
     bytes: int
     partition_count: int
     verdicts: Mapping[str, int]
+    states: Mapping[str, int]
+    """The number of partitions in each state of `diff`."""
+    judged: tuple[JudgedPartition, ...]
+    """Partitions of the worst state with what they give reason for, the first of them where they are many."""
     brokers: tuple[BrokerHealth, ...]
     damage_by_disk: tuple[DiskDamage, ...]
     unclean_elections: int

@@ -89,7 +89,7 @@ def audit(
         )
         clock.stage("write")
         return AuditOutcome(tables=tables, seconds=clock.seconds, read_bytes=0, reused_segments=reused)
-    knowledge, problems = gather_knowledge(found.inputs, clusters, tasks, totals)
+    knowledge, problems = gather_knowledge(found.inputs, clusters, tasks, totals, tables)
     name = uuid.uuid4().hex[:12]
     save_knowledge(tables, knowledge, name)
     clock.stage("facts")

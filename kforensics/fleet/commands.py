@@ -35,6 +35,10 @@ class AuditRequest:
     """The settings of Spark."""
     leader: int | None = None
     protocol: str | None = None
+    replicas: tuple[int, ...] = ()
+    """The brokers that every partition is assigned to, where no metadata says it."""
+    is_stopped: bool = False
+    """No broker ran when its directories were copied."""
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
     most: int = 100
@@ -103,6 +107,8 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
     options = DiffOptions(
         leader=request.leader,
         protocol=ProtocolName(request.protocol) if request.protocol else None,
+        replicas=request.replicas,
+        is_stopped=request.is_stopped,
         topics=request.topics,
         partitions=request.partitions,
     )

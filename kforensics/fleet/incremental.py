@@ -33,7 +33,8 @@ def fingerprint_of(
 
 def _options(options: DiffOptions) -> str:
     chosen = (options.leader, options.protocol, sorted(options.protocol_hints.items()))
-    return f"{chosen} {sorted(options.topics)} {sorted(options.partitions)}"
+    stated = (options.replicas, options.is_stopped)
+    return f"{chosen} {stated} {sorted(options.topics)} {sorted(options.partitions)}"
 
 
 def is_unchanged(fingerprint: str, totals: Sequence[LogDirTotals], earlier: Tables) -> bool:

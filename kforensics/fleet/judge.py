@@ -8,21 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kforensics.commands.diff import DiffOptions, judge_partition
+from kforensics.commands.diff import QUIET_STATES, DiffOptions, judge_partition
 from kforensics.damage import Absent, Gravity
+from kforensics.evidence.captured.rows import Row, known
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.model import Problem, Replica
-from kforensics.evidence.replica.collect import changes_since
+from kforensics.evidence.replica.collect import as_captured, changes_since
+from kforensics.findings.answers.concerns import JudgedPartition, judged_partition
 from kforensics.findings.fleet import placement_findings, undecided_findings
 from kforensics.findings.model import Finding, Severity
 from kforensics.fleet.parcel import PartitionKey, unpack
 from kforensics.fleet.reader import FleetBatchReader
 from kforensics.fleet.report_rows import finding_row, problem_row
-from kforensics.fleet.rows import Row, known, replica_of, replica_row
+from kforensics.fleet.rows import replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.reconcile.replicas.directories import Given
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
 from kforensics.reconcile.replicas.placement import Placement, place_partition
 from kforensics.render.json.diff import plain_report
@@ -66,6 +69,8 @@ class ClusterKnowledge:
     possible_protocols: Mapping[int, Sequence[ProtocolName]]
     """By broker, what the files of its log directories leave possible."""
     racks: Mapping[int, str]
+    given: Given
+    """Brokers whose log directories are among the inputs."""
 
 
 def save_knowledge(tables: Tables, knowledge: Mapping[str, ClusterKnowledge], audit: str) -> None:
@@ -110,7 +115,7 @@ def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
     )
     for row in ordered:
         live, deleted = segments.get((row["source"], row["path"]), ([], []))
-        replica = replica_of(row, live, deleted)
+        replica = as_captured(replica_of(row, live, deleted), context.roots[row["input"]])
         key = (context.clusters[row["input"]], row["topic"], row["partition"])
         by_partition.setdefault(key, []).append((row, replica))
     return by_partition
@@ -152,19 +157,30 @@ class _Rows:
             protocol=options.protocol,
             protocol_hints={**knowledge.protocol_hints, **options.protocol_hints},
             possible_protocols=knowledge.possible_protocols,
+            replicas=options.replicas,
+            given=knowledge.given,
+            is_stopped=options.is_stopped,
         )
         report, findings = judge_partition(
             [replica for _, replica in replicas], reader=reader, facts=knowledge.facts, options=hinted
         )
+        unread = [
+            Problem(input=replica.input, path=replica.path, message="not all of its segments could be read")
+            for row, replica in replicas
+            if row.get("segment_files") is not None and not replica.is_read_whole
+        ]
+        judged_as = judged_partition(report, unread)
         for _, replica in replicas:
             if self._context.evidence[replica.input] is None:
                 place = place_of_replica(replica, self._context.roots[replica.input])
-                self.problems += [problem_row(one) for one in changes_since(place, replica)]
+                others = [other for _, other in replicas]
+                self.problems += [problem_row(one) for one in changes_since(place, replica, others)]
+        self.problems += [problem_row(one) for one in reader.take_lacks()]
         audited = self._context.audited.get(cluster, frozenset())
         placement = place_partition(report, facts=knowledge.facts, audited=audited, racks=knowledge.racks)
         found = (*findings, *placement_findings(report, placement), *undecided_findings(report, reader))
         self.findings += [finding_row(one, cluster or None) for one in found]
-        self.partitions.append(_partition_row(cluster, report, placement, replicas, found))
+        self.partitions.append(_partition_row(cluster, report, judged_as, placement, replicas, found))
         judged = {(one.view.replica.input, one.view.replica.path): one for one in report.replicas}
         self.replicas += [
             _judged_row(row, replica, judged.get((replica.input, replica.path))) for row, replica in replicas
@@ -186,6 +202,7 @@ class _Rows:
 def _partition_row(
     cluster: str,
     report: PartitionReport,
+    judged: JudgedPartition,
     placement: Placement,
     replicas: Sequence[tuple[Row, Replica]],
     findings: Sequence[Finding],
@@ -193,12 +210,13 @@ def _partition_row(
     leader = report.leader
     chosen = next((one for one in report.what_if if leader is not None and one.leader is leader.view), None)
     grave = any(one.severity.rank >= Severity.WARNING.rank for one in findings)
-    shown = report.verdict in _WITH_REPORT or grave
+    shown = report.verdict in _WITH_REPORT or grave or judged.state not in QUIET_STATES
     return {
         "cluster_id": cluster or None,
         "topic": report.partition.topic,
         "partition": report.partition.partition,
         "topic_id": known(report.topic_id),
+        "state": judged.state.value,
         "verdict": report.verdict.value,
         "verdict_rank": _RANK[report.verdict],
         "leader": None if leader is None else known(leader.broker_id),
@@ -217,7 +235,8 @@ def _partition_row(
         "bytes": sum(segment.length for _, one in replicas for segment in one.segments),
         "lost_certain": chosen.lost_certain if chosen else 0,
         "lost_possible": chosen.lost_possible if chosen else 0,
-        "report": json.dumps(to_plain(plain_report(report))) if shown else None,
+        "concerns": json.dumps(to_plain(judged.concerns)) if judged.concerns else None,
+        "report": json.dumps(to_plain(plain_report(report, judged.state))) if shown else None,
     }
 
 
@@ -236,7 +255,7 @@ def _judged_row(row: Row, replica: Replica, report: ReplicaReport | None) -> Row
     protocol = report.protocol if report else Absent.NOT_APPLICABLE
     every = (*replica.segments, *replica.deleted_segments)
     return {
-        **replica_row(replica, row["source"], row["sequence"], row["content"]),
+        **replica_row(replica, row["source"], row["sequence"], row["content"], segment_files=row.get("segment_files")),
         "segments": len(every),
         "bytes": sum(one.length for one in every),
         "damaged_places": damaged_places(replica),

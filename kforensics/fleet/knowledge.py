@@ -4,18 +4,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 
-from kforensics.commands.cluster_evidence import gather_cluster_evidence
+from kforensics.commands.cluster_evidence import gather_cluster_evidence, given_brokers
 from kforensics.damage import Absent, Span
+from kforensics.evidence.captured.rows import known_or
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
-from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace, Places
+from kforensics.evidence.discovery.partition_dirs import (
+    LogDirState,
+    LostDirectory,
+    PartitionPlace,
+    Places,
+    lost_directories,
+    packed_line,
+)
 from kforensics.evidence.group_commits import GroupCommitRecord
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import Citation, Problem
 from kforensics.fleet.judge import ClusterKnowledge
 from kforensics.fleet.places import LISTERS, PlannedInput
-from kforensics.fleet.plan import LogDirTask, LogDirTotals
-from kforensics.fleet.rows import known_or
+from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name
 from kforensics.fleet.tables import Tables
+from kforensics.reconcile.replicas.directories import Given
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
 from kforensics.source.walk import Found, FoundFile, join, walk_partition
 from kforensics.units import TopicPartition
@@ -75,11 +83,21 @@ def gather_knowledge(
     clusters: Sequence[str],
     tasks: Sequence[LogDirTask],
     totals: Sequence[LogDirTotals],
+    tables: Tables,
 ) -> tuple[Mapping[str, ClusterKnowledge], tuple[Problem, ...]]:
-    """The facts about each cluster, and what could not be read of it."""
+    """The facts about each cluster, and what could not be read of it.
+
+    Args:
+        inputs: of the fleet.
+        clusters: the cluster of each.
+        tasks: their log directories.
+        totals: of the listing of each.
+        tables: hold these listings.
+    """
     by_number = {one.number: one for one in totals}
     out: dict[str, ClusterKnowledge] = {}
-    problems: list[Problem] = []
+    lost, left_out = _lost(tasks, totals, tables)
+    problems: list[Problem] = [*left_out]
     for cluster in sorted(set(clusters)):
         chosen = _chosen(inputs, [number for number, own in enumerate(clusters) if own == cluster])
         found = Inputs(
@@ -118,8 +136,50 @@ def gather_knowledge(
             protocol_hints=dict(gathered.protocol_hints),
             possible_protocols=gathered.possible_protocols,
             racks=racks,
+            given=_given(inputs, [number for number, own in enumerate(clusters) if own == cluster], lost),
         )
     return out, tuple(problems)
+
+
+def _lost(
+    tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals], tables: Tables
+) -> tuple[tuple[LostDirectory, ...], tuple[Problem, ...]]:
+    """The partitions that checkpoints name and of which their node holds no directory, and what copies may have left out."""
+    by_number = {one.number: one for one in totals}
+    states = [_named_state(task, by_number[task.number]) for task in tasks]
+    # Only where something is named at all are listings looked at again.
+    wanted = {(state.broker_id, state.input) for state in states if state.without_directory}
+    held = {
+        (task.input, TopicPartition(row["topic"], row["partition"]))
+        for task, state in zip(tasks, states, strict=True)
+        if task.evidence is None
+        and any(state.input == number or state.broker_id == broker for broker, number in wanted)
+        for row in tables.read_part("plan", part_name(task.number), columns=["kind", "topic", "partition"]).to_pylist()
+        if row["kind"] == IS_DIRECTORY
+    }
+    return lost_directories(states, held) if wanted else ((), ())
+
+
+def _named_state(task: LogDirTask, total: LogDirTotals) -> LogDirState:
+    named: dict[str, dict[TopicPartition, int]] = {}
+    for topic, partition, name, offset, line in total.named:
+        named.setdefault(name, {})[TopicPartition(topic, partition)] = packed_line(offset, line)
+    return LogDirState(
+        listings=task.found.listings,
+        input=task.input,
+        log_dir=task.found.log_dir_paths[0] if task.found.log_dir_paths else "",
+        broker_id=task.found.described.broker_id if task.found.log_dirs else Absent.UNKNOWN,
+        clean_shutdown=bool(task.found.log_dirs) and task.found.log_dirs[0].clean_shutdown,
+        without_directory=named,
+    )
+
+
+def _given(inputs: Sequence[PlannedInput], members: Sequence[int], lost: Sequence[LostDirectory]) -> Given:
+    """The brokers of a cluster that are given; extracted evidence does not say that a disk is empty."""
+    found = Inputs(found=tuple(inputs[number].found for number in members))
+    own = given_brokers(found, [one for one in lost if one.value.citation.input in members])
+    extracted = {inputs[number].found.described.broker_id for number in members if inputs[number].evidence is not None}
+    return {broker: replace(one, is_empty=one.is_empty and broker not in extracted) for broker, one in own.items()}
 
 
 def _chosen(inputs: Sequence[PlannedInput], members: Sequence[int]) -> frozenset[int]:

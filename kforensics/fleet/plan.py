@@ -12,6 +12,7 @@ from typing import Any
 
 from kforensics.commands.diff import DiffOptions, is_wanted
 from kforensics.damage import Absent
+from kforensics.evidence.captured.rows import Row
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.discovery.partition_dirs import (
     CHECKPOINTS,
@@ -19,12 +20,12 @@ from kforensics.evidence.discovery.partition_dirs import (
     PartitionPlace,
     checkpoint_value,
     log_dir_states,
+    named_alone,
 )
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
 from kforensics.fleet.places import PlannedInput
 from kforensics.fleet.report_rows import problem_row
-from kforensics.fleet.rows import Row
 from kforensics.fleet.tables import Tables
 from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle
@@ -75,6 +76,8 @@ class LogDirTotals:
     """The digest of the names, lengths and times of change of all files in the log directory."""
     newest_ns: int = 0
     """The newest of these times."""
+    named: tuple[tuple[str, int, str, int, int], ...] = ()
+    """Partitions that its checkpoints name and that have no directory in it: topic, partition, which checkpoint, offset, line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +142,7 @@ def list_log_dir(task: LogDirTask, tables: Tables, options: DiffOptions) -> LogD
         topics=tuple(sorted(lister.topics)),
         fingerprint=lister.fingerprint.hexdigest(),
         newest_ns=lister.newest_ns,
+        named=tuple(lister.named()),
     )
 
 
@@ -189,11 +193,20 @@ class _Lister:
         self.topics: set[str] = set()
         self.fingerprint = hashlib.sha256()
         self.newest_ns = 0
+        self._states: dict[str, LogDirState] = {}
+
+    def named(self) -> Iterator[tuple[str, int, str, int, int]]:
+        """What the checkpoints name and has no directory here, as numbers and text."""
+        for state in self._states.values():
+            for one in named_alone(state, ()):
+                if is_wanted(one.topic_partition, self._options):
+                    yield (*one.topic_partition, one.name, one.value.value, int(one.value.citation.line))
 
     def rows(self) -> list[Row]:
         task = self._task
-        states = log_dir_states(task.input, task.found, self._problems)
+        states = self._states = log_dir_states(task.input, task.found, self._problems)
         rows: list[Row] = []
+        directories: dict[str, Row] = {}
         current: FoundDirectory | None = None
         sequence = -1
         for item in task.found.walk():
@@ -210,6 +223,7 @@ class _Lister:
                     if wanted:
                         sequence += 1
                         rows.append(self._directory(item, name, states[item.log_dir], sequence))
+                        directories[item.path] = rows[-1]
                 case FoundDirectory():
                     current = None
                 case FoundFile() if (
@@ -219,6 +233,7 @@ class _Lister:
                     and item.path.rpartition("/")[0] == current.path
                 ):
                     rows.append(self._segment(item, current, sequence))
+                    directories[current.path]["segment_files"] += 1
                 case Obstacle():
                     self._problems.append(Problem(input=task.input, path=item.path, message=item.message))
         return rows
@@ -237,6 +252,7 @@ class _Lister:
                 None if isinstance(value, Absent) else value.citation.line for value in values.values()
             ],
             "unreadable": sorted(state.unreadable),
+            "segment_files": 0,
         }
 
     def _segment(self, item: FoundFile, directory: FoundDirectory, sequence: int) -> Row:

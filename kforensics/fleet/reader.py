@@ -73,7 +73,8 @@ class FleetBatchReader(FileBatchReader):
         tables = self._tables_of(replica)
         if tables is None:
             found = super().records(replica, first_offset, last_offset)
-            return map(digest_record, found) if self._digests_only else found
+            # Beside captures they are digests already.
+            return map(digest_record, found) if self._digests_only and not self._has_captures else found
         if not replica.is_at_hand:
             return iter(())
         if replica.has_records:

@@ -8,12 +8,8 @@ from kforensics.evidence.captured.rows import (
     Row,
     damage_of,
     damage_rows,
-    digest_lists,
-    digests_of,
     known,
     known_or,
-    segment_of,
-    segment_row,
 )
 from kforensics.evidence.discovery.partition_dirs import CHECKPOINTS
 from kforensics.evidence.model import CheckpointValue, Citation, Lineage, Replica, Segment
@@ -29,8 +25,18 @@ _WITH_BATCHES = _WITH_RECORDS | {"batches"}
 # ---------------------------------------------------------------- replicas
 
 
-def replica_row(replica: Replica, source: str, sequence: int, content: str = "files") -> Row:
-    """The facts of a partition directory without its segments; `content` says what can be read of them: `files`, `records`, `batches` or `digests`."""
+def replica_row(
+    replica: Replica, source: str, sequence: int, content: str = "files", *, segment_files: int | None = None
+) -> Row:
+    """The facts of a partition directory without its segments.
+
+    Args:
+        replica: of the directory.
+        source: the key of its log directory.
+        sequence: its place in the listing.
+        content: what can be read of its segments: `files`, `records`, `batches` or `digests`.
+        segment_files: the number of its segment files; none where it could not be listed whole.
+    """
     checkpoints = {name: getattr(replica, name) for name in CHECKPOINTS}
     absent = {
         name: value.value
@@ -56,6 +62,8 @@ def replica_row(replica: Replica, source: str, sequence: int, content: str = "fi
         "checkpoint_lines": [_line(one) for one in checkpoints.values()],
         "clean_shutdown": replica.clean_shutdown,
         "producer_snapshots": list(replica.producer_snapshots),
+        "orphan_indexes": [{"base_offset": base, "path": path} for base, path in replica.orphan_indexes],
+        "segment_files": segment_files,
         "damage": [row for path, damage in sorted(replica.damage.items()) for row in damage_rows(path, damage)],
         "content": content,
         "absent": [f"{name}={why}" for name, why in sorted(absent.items())],
@@ -104,6 +112,8 @@ def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Seq
             cleaner_point=checkpoint("cleaner_point"),
             clean_shutdown=row["clean_shutdown"],
             producer_snapshots=tuple(row["producer_snapshots"] or ()),
+            is_read_whole=row.get("segment_files") == len(segments) + len(deleted),
+            orphan_indexes=tuple((one["base_offset"], one["path"]) for one in row.get("orphan_indexes") or ()),
             damage=damage,
             is_at_hand=row["content"] in _WITH_BATCHES,
             has_records=row["content"] in _WITH_RECORDS,
@@ -111,18 +121,3 @@ def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Seq
         segments,
         deleted,
     )
-
-
-__all__ = [
-    "Row",
-    "damage_of",
-    "damage_rows",
-    "digest_lists",
-    "digests_of",
-    "known",
-    "known_or",
-    "replica_of",
-    "replica_row",
-    "segment_of",
-    "segment_row",
-]

@@ -11,16 +11,19 @@ import pyarrow.dataset as pd
 from kforensics.commands.diff import DiffOptions
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
+from kforensics.evidence.captured.reading import captured_segment
+from kforensics.evidence.captured.rows import Row, digest_lists, segment_of, segment_row
 from kforensics.evidence.model import Problem, Segment
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE, collect_directory
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, wanted_evidence
 from kforensics.fleet.report_rows import problem_row
-from kforensics.fleet.rows import Row, digest_lists, replica_row, segment_of, segment_row
+from kforensics.fleet.rows import replica_row
 from kforensics.fleet.schemas import DIGESTS, LINEAGE, SEGMENTS
 from kforensics.fleet.tables import Tables
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.segment.walk import Level, SegmentBytes
+from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import SETTLED_NS
 
@@ -192,7 +195,8 @@ def scan_piece(
         if row["kind"] == IS_DIRECTORY:
             collected = collect_directory(place_of(task, row))
             problems.extend(collected.problems)
-            out.replicas.append(replica_row(collected.replica, task.source, row["sequence"]))
+            files = None if collected.problems else row["segment_files"]
+            out.replicas.append(replica_row(collected.replica, task.source, row["sequence"], segment_files=files))
             if keeper:
                 keeper.directory(row)
         elif row["path"] not in reused:
@@ -218,15 +222,18 @@ def _read_segment(
     started = time.time_ns()
     try:
         with open_evidence(task.found.root / row["path"]) as file:
-            segment = scan_segment(
-                file,
-                path=row["path"],
-                base_offset=row["base_offset"],
-                level=level,
-                mtime_ns=file.mtime_ns,
-                watch=keeper.segment(row, file) if keeper else None,
-            )
-            segment = replace(segment, changed=file.changed())
+            if isinstance(file, CapturedSegment):
+                segment = captured_segment(file, path=row["path"], base_offset=row["base_offset"])
+            else:
+                segment = scan_segment(
+                    file,
+                    path=row["path"],
+                    base_offset=row["base_offset"],
+                    level=level,
+                    mtime_ns=file.mtime_ns,
+                    watch=keeper.segment(row, file) if keeper else None,
+                )
+                segment = replace(segment, changed=file.changed())
     except EvidenceError as error:
         problems.append(Problem(input=task.input, path=row["path"], message=error.problem))
         return

@@ -62,6 +62,8 @@ REPLICAS = pa.schema(
         ("checkpoint_lines", pa.list_(_INT)),
         ("clean_shutdown", _BOOL),
         ("producer_snapshots", pa.list_(_LONG)),
+        ("orphan_indexes", pa.list_(pa.struct([("base_offset", _LONG), ("path", _TEXT)]))),
+        ("segment_files", _INT),
         ("damage", pa.list_(DAMAGE)),
         ("content", _TEXT),
         ("absent", pa.list_(_TEXT)),
@@ -187,6 +189,7 @@ PARTITIONS = pa.schema(
         ("topic", _TEXT),
         ("partition", _INT),
         ("topic_id", _TEXT),
+        ("state", _TEXT),
         ("verdict", _TEXT),
         ("verdict_rank", _SHORT),
         ("leader", _INT),
@@ -205,6 +208,7 @@ PARTITIONS = pa.schema(
         ("bytes", _LONG),
         ("lost_certain", _LONG),
         ("lost_possible", _LONG),
+        ("concerns", _TEXT),
         ("report", _TEXT),
     ]
 )
@@ -251,6 +255,7 @@ PLAN = pa.schema(
         ("cleaner_point", _LONG),
         ("checkpoint_lines", pa.list_(_INT)),
         ("unreadable", pa.list_(_TEXT)),
+        ("segment_files", _INT),
     ]
 )
 """The files to read in a log directory, in the order of reading; `at` is the weight of all that comes before."""

@@ -1,5 +1,6 @@
 """An audit's tables -> its summary; reads columns, never whole tables."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,16 +10,20 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
+from kforensics.evidence.captured.rows import known_or
+from kforensics.findings.answers.concerns import JudgedPartition, concern_of
+from kforensics.findings.answers.model import State, worst_state
 from kforensics.findings.fleet_summary import FleetSummary, PartitionLine
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import Filters, all_of, counts_of, is_in, list_length, open_audit, sum_of
 from kforensics.fleet.node_summary import damage_by_disk, layout, leader_shares, node_health, set_aside
 from kforensics.fleet.report_rows import finding_of, input_of, problem_of
-from kforensics.fleet.rows import known_or
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.replicas.partition import Verdict
+from kforensics.units import TopicPartition
 
 MOST_FINDINGS = 10_000
+MOST_JUDGED = 10_000
 MOST_PROBLEMS = 10_000
 """Findings and problems that a summary holds; the tables have all."""
 
@@ -27,6 +32,7 @@ _COUNTED = (
     "cluster_id",
     "topic",
     "partition",
+    "state",
     "verdict",
     "verdict_rank",
     "leader",
@@ -73,6 +79,8 @@ def summarise(location: Path, *, most: int, filters: Filters | None = None) -> F
         bytes=sum_of(replicas, "bytes"),
         partition_count=parts.num_rows,
         verdicts=counts_of(parts, "verdict"),
+        states=(states := counts_of(parts, "state")),
+        judged=_judged(tables, filters, states),
         brokers=node_health(nodes, replicas, findings, shown),
         damage_by_disk=damage_by_disk(nodes, replicas),
         unclean_elections=sum_of(parts, "unclean_elections"),
@@ -98,6 +106,23 @@ def summarise(location: Path, *, most: int, filters: Filters | None = None) -> F
         tables=str(location),
         read_bytes=int(manifest.get("read_bytes", 0)),
         reused_segments=int(manifest.get("reused_segments", 0)),
+    )
+
+
+def _judged(tables: Tables, filters: Filters, states: Mapping[str, int]) -> tuple[JudgedPartition, ...]:
+    """The partitions of the worst state, with their concerns."""
+    worst = worst_state("diff", map(State, states))
+    if worst is None or worst is State.AGREE:
+        return ()
+    where = all_of(filters.of_partitions(), pd.field("state") == worst.value)
+    rows = tables.dataset("partitions").scanner(columns=["topic", "partition", "concerns"], filter=where)
+    found = rows.head(MOST_JUDGED).to_pylist()
+    return tuple(
+        JudgedPartition(
+            partition=TopicPartition(row["topic"], row["partition"]),
+            concerns=tuple(map(concern_of, json.loads(row["concerns"] or "[]"))),
+        )
+        for row in sorted(found, key=lambda row: (row["topic"], row["partition"]))
     )
 
 

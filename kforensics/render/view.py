@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class OutputFormat(StrEnum):
-    """How a result can be written; each command has some of these."""
+    """The formats of a result; each command has some of these."""
 
     TEXT = "text"
     JSON = "json"
@@ -18,7 +18,7 @@ class OutputFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What of a result is shown, and for which terminal; nothing here changes a conclusion."""
+    """The part of a result that is shown, and the terminal; nothing here changes a conclusion."""
 
     width: int = 80
     """Columns."""
@@ -38,5 +38,7 @@ class View:
     """Keys, values and headers."""
     as_text: bool = False
     """Payloads as text where they are UTF-8."""
+    made_ms: int | None = None
+    """When the result is written, which pages state; None where they do not."""
     descriptor: Callable[[], int] | None = None
     """Gives an open file that bytes may go to past the pieces that are written, once those before are written."""

@@ -59,7 +59,7 @@ def comment_of(position: int, stored: int, length: int, sha256: str) -> bytes:
 
 
 class Part(NamedTuple):
-    """One member of the archive, as the manifest tells of it; `position` is where its deflated bytes begin."""
+    """One member of the archive, as the manifest describes it; `position` is where its deflated bytes begin."""
 
     name: str
     position: int
@@ -138,7 +138,7 @@ class Capture:
         self.path = path
         self._file = open_evidence(Path(os.path.realpath(path)))
         self.manifest = self._read_manifest()
-        """What the capture says of itself."""
+        """The manifest of the capture."""
         self._parts = self._read_parts()
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._blocks: OrderedDict[int, dict[str, dict[str, CapturedEntry]]] = OrderedDict()
@@ -166,7 +166,7 @@ class Capture:
         return data
 
     def parts(self) -> tuple[Part, ...]:
-        """All parts, as the manifest tells of them."""
+        """All parts, as the manifest describes them."""
         return self._parts
 
     def part_length(self, number: int) -> int:
@@ -181,9 +181,33 @@ class Capture:
         return None if number is None else self.part(number)
 
     @property
+    def was_running(self) -> bool:
+        """Whether the broker ran when it was captured: it held the lock of a log directory, or its files changed meanwhile."""
+        return bool(self.manifest.get("running") or self.manifest.get("changed"))
+
+    @property
+    def started_ns(self) -> int:
+        """When it was begun; the beginning of all times where it does not say."""
+        import datetime as dt  # noqa: PLC0415 - few commands need it
+
+        try:
+            moment = dt.datetime.fromisoformat(str(self.manifest["started"]))
+            return int(moment.timestamp() * 1000) * 1_000_000
+        except (KeyError, ValueError, OverflowError):
+            return 0
+
+    @property
     def is_interrupted(self) -> bool:
         """Whether taking it was stopped, so that it is not all of the node's evidence: it only serves to go on from."""
         return bool(self.manifest.get("interrupted"))
+
+    @property
+    def redaction(self) -> str | None:
+        """What tells the redaction of the capture from others: its key and what it replaced; none of a capture with the names as they are."""
+        found = self.manifest.get("redaction")
+        if not isinstance(found, dict):
+            return None
+        return f"{found.get('key_id')}{' with topics' if found.get('topics') else ''}"
 
     @property
     def holds_records(self) -> bool:
@@ -221,6 +245,15 @@ class Capture:
         if sha256(data).hexdigest() != one.sha256:
             raise self.refuse(f"part {one.name} has not the sha256 that the manifest says")
         return data
+
+    def salvaged(self, one: Part) -> bytes | None:
+        """The bytes of a part as far as they can be inflated, whatever their sha256; none where they can't, or are too many."""
+        if one.length > PART_LIMIT or one.stored > PART_LIMIT + 1024:
+            return None
+        try:
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(self._file.read(one.position, one.stored), PART_LIMIT)
+        except zlib.error:
+            return None
 
     # ------------------------------------------------------------ manifest
 
@@ -264,7 +297,7 @@ class Capture:
                 for one in self.manifest["parts"]
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise self.refuse("its manifest does not tell of its parts") from error
+            raise self.refuse("its manifest does not describe its parts") from error
         self._numbers = {one.name: number for number, one in enumerate(parts)}
         return parts
 
@@ -286,13 +319,13 @@ class Capture:
         return tuple(sorted(entry.name for entry in self.folder("").values()))
 
     def where(self, inner: str) -> str:
-        """What a path in the capture was on the broker, and whose broker it was."""
+        """The path on the broker of a path in the capture, and the node."""
         node = self.manifest.get("node")
         node_id = node.get("node_id") if isinstance(node, dict) else None
         return f"{self.origin(inner)} of {'its broker' if node_id is None else f'broker {node_id}'}"
 
     def origin(self, inner: str) -> str:
-        """What a path in the capture was on the broker."""
+        """The path on the broker of a path in the capture."""
         name, _, rest = inner.partition("/")
         roots = self.manifest.get("roots")
         known = (
@@ -306,7 +339,7 @@ class Capture:
         return str(known.get("path", name)) + (f"/{rest}" if rest else "")
 
     def folder(self, inner: str) -> Mapping[str, CapturedEntry]:
-        """What a directory holds, by name.
+        """The entries of a directory, by name.
 
         Raises:
             KeyError: the capture has no such directory.
@@ -326,12 +359,16 @@ class Capture:
             raise self.refuse(f"its tree names the directory {inner}, which its block does not have") from error
 
     def entry(self, inner: str) -> CapturedEntry | None:
-        """What is at a path, none where nothing is."""
+        """The entry at a path; none where there is none."""
         folder, _, name = inner.rpartition("/")
         try:
             return self.folder(folder).get(name)
         except KeyError:
             return None
+
+    def folders(self) -> tuple[str, ...]:
+        """The paths of all directories that were captured."""
+        return tuple(self._folders)
 
     def has_folder(self, inner: str) -> bool:
         """Whether a directory of that path was captured."""
@@ -467,10 +504,10 @@ class CapturePath(ForeignPath):
         raise EvidenceNotFound(text, "there is no such capture")
 
     def roots(self) -> tuple["CapturePath", ...]:
-        """What was captured, where the path names the capture itself; else the path."""
+        """The captured roots, where the path names the capture itself; else the path."""
         capture, inner = self.place()
         if capture.is_interrupted:
-            raise capture.refuse("taking it was interrupted: the command that took it goes on from there")
+            raise capture.refuse("taking it was interrupted: the command that took it continues from there")
         return tuple(self / name for name in capture.roots) if not inner else (self,)
 
     def resolved(self) -> "CapturePath":
@@ -492,7 +529,7 @@ class CapturePath(ForeignPath):
         return entry
 
     def mode(self) -> int:
-        """What it was on the broker; a `FileNotFoundError` where nothing was captured there."""
+        """The mode on the broker; a `FileNotFoundError` where nothing was captured there."""
         capture, inner = self.place()
         if not inner or capture.has_folder(inner):
             return stat.S_IFDIR | 0o755
@@ -516,7 +553,7 @@ class CapturePath(ForeignPath):
             return False
 
     def entries(self) -> Iterator[ForeignEntry]:
-        """What was in the directory."""
+        """The entries of the directory."""
         capture, inner = self.place()
         try:
             found = capture.folder(inner)

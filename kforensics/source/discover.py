@@ -22,7 +22,7 @@ MOST_SEARCHED = 50_000
 
 
 class Shape(StrEnum):
-    """What a path is."""
+    """The kind of thing at a path."""
 
     FILE = "file"
     LOG_DIR = "log-dir"
@@ -196,8 +196,11 @@ def _resolve(given: Path) -> Path:
     try:
         return Path(os.path.realpath(given, strict=True))
     except FileNotFoundError as error:
-        causes = ("a mistyped path", "the volume is not mounted")
         nearest = nearest_paths(given)
+        if given.is_symlink():
+            link = f"a symbolic link to {os.readlink(given)}, which is not there"  # noqa: PTH115 - as it is written
+            raise EvidenceNotFound(str(given), link, ("the volume is not mounted",), nearest=nearest) from error
+        causes = ("a mistyped path", "the volume is not mounted")
         raise EvidenceNotFound(str(given), "there is no such file or directory", causes, nearest=nearest) from error
     except (OSError, ValueError) as error:
         words = error.strerror if isinstance(error, OSError) else str(error)

@@ -7,6 +7,7 @@ shrinks under the reader gives short reads, where a memory map would kill the pr
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,6 +18,9 @@ from kforensics.source.pace import Pace
 
 OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 NO_ACCESS_TIME = getattr(os, "O_NOATIME", 0)  # Linux only, and only for the owner of the file
+
+SMALLEST_HOLE = 1 << 20
+"""Zeros in the middle of a file may be kept as a hole: only longer ones end a run of data."""
 
 WINDOW_LENGTH = 1 << 20
 """The bytes that are read at a time when a whole file is read."""
@@ -90,6 +94,14 @@ class EvidenceFile:
             position += count
         return digest.hexdigest()
 
+    def next_data(self, position: int) -> tuple[int, int] | None:
+        """Return start and end of the next run of bytes that is no hole, None behind the last."""
+        try:
+            start = os.lseek(self._descriptor, position, os.SEEK_DATA)
+            return start, os.lseek(self._descriptor, start, os.SEEK_HOLE)
+        except OSError as error:
+            return None if error.errno == errno.ENXIO else (position, self.size)
+
     def changed(self) -> bool:
         """Return whether the file has grown, shrunk, or been written to, replaced, renamed or deleted since it was opened."""
         now = os.fstat(self._descriptor)
@@ -131,6 +143,45 @@ def open_evidence(path: Path | str) -> EvidenceFile:
     except BaseException:
         os.close(descriptor)
         raise
+
+
+def open_image(path: Path | str) -> EvidenceFile:
+    """Open a disk image or a block device for reading; a symbolic link to a device, as below /dev/disk, is followed.
+
+    Raises:
+        EvidenceError: it is neither, or can't be opened.
+    """
+    path = Path(path).resolve()
+    try:
+        descriptor = _open(path)
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISBLK(mode):
+            _require_regular(path, mode)
+        file = EvidenceFile(path, descriptor)
+        file.size = os.lseek(descriptor, 0, os.SEEK_END)  # a device has no length of its own
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return file
+
+
+def data_extents(file: EvidenceFile) -> Iterator[tuple[int, int]]:
+    """The runs of bytes of a file that are no holes, by start and end; all of it where the file system does not say."""
+    begin, end = 0, 0
+    while end < file.size:
+        found = file.next_data(end)
+        if found is None:
+            break
+        if found[0] - end >= SMALLEST_HOLE:
+            if end > begin:
+                yield begin, end
+            begin = found[0]
+        end = found[1]
+    if end > begin:
+        yield begin, end
 
 
 def _require_regular(path: Path, mode: int) -> None:

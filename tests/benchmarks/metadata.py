@@ -65,6 +65,8 @@ def main() -> None:
         tell(name, measured(command, runs=arguments.runs), peer)
         if shutil.which("taskset"):
             tell(f"{name}, one core", measured(["taskset", "-c", "0", *command], runs=arguments.runs), peer)
+    # Without any log of a partition what was lost is unknown, so it ends with 3.
+    tell("explain", measured(kforensics("explain", str(node)), runs=arguments.runs, expect=(3,)), peer)
 
 
 def tell(name: str, ours: Measured, peer: Measured | None) -> None:

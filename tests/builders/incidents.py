@@ -1,5 +1,7 @@
 """An explanation with everything that one can hold."""
 
+from dataclasses import replace
+
 from kforensics.commands.explain import Explanation
 from kforensics.damage import Absent, Span
 from kforensics.evidence.event_kinds import EventKind
@@ -16,6 +18,8 @@ from kforensics.reconcile.history.torn_transactions import TornTransactions
 from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock
+from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 
@@ -26,6 +30,37 @@ def explanation(word):
     cited = Citation(input=0, path=f"dir/{word}.log", span=Span(3, 4))
     line = Citation(input=1, path=".", line=7)
     cause = Cause(name=CauseName.UNCLEAN_ELECTION, confidence="proven", reason=f"reason{word}", citations=(cited,))
+    created = Leadership(
+        leader=2,
+        leader_epoch=0,
+        isr=frozenset({2}),
+        replicas=(1, 2, 3),
+        unclean=False,
+        recorded_at=10,
+        time_ms=1_795_243_190_000,
+        citation=Citation(input=1, path=".", line=3),
+    )
+    elected = replace(
+        created,
+        leader=1,
+        leader_epoch=1,
+        isr=frozenset({1}),
+        unclean=True,
+        recorded_at=20,
+        time_ms=1_795_243_207_719,
+        citation=Citation(input=1, path=".", line=5),
+    )
+    account = LeadershipAccount(
+        partition=partition,
+        states=(created, elected),
+        elections=(
+            Election(None, created, None, Absent.UNKNOWN),
+            Election(created, elected, Risk.UNCLEAN, 2),
+        ),
+        gaps=(),
+        source="metadata-log",
+        assigned=frozenset({1, 2, 3}),
+    )
     truncation = ExplainedTruncation(
         broker_id=1,
         topic_partition=partition,
@@ -56,7 +91,8 @@ def explanation(word):
         reason=f"because{word}",
         cause=CauseName.UNCLEAN_ELECTION,
         held_by=(Holder(input=0, path=f"held{word}", broker_id=1, is_final=False, in_use=False),),
-        citations=(cited,),
+        citations=(cited, elected.citation),
+        confidence="proven",
     )
 
     def log(rank, end, epochs, *, broker_id=1):
@@ -79,7 +115,10 @@ def explanation(word):
         leader=2,
         log_start_offset=0,
         log_end_offset=93,
-        leaderships=(),
+        leaderships=(created, elected),
+        account=account,
+        is_leader_known=True,
+        state="lost",
         truncations=(truncation,),
         losses=(loss,),
         groups=(GroupAtRisk(group=f"group{word}", offset=120, kind="ahead", citation=cited),),

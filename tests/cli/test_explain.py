@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.commands import explain as explain_module
+from tests.builders.explained import arguments_of, explain
 
 RECORDINGS = sorted(
     p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz")
@@ -41,17 +43,6 @@ CAUSES = {
     "unclean-election-2.8": {"unclean-election"},
     "unclean-election-4.x": {"unclean-election"},
 }
-
-
-def explain(capsys, *arguments):
-    code = run(["explain", *map(str, arguments), "--format", "json"])
-    return json.loads(capsys.readouterr().out), code
-
-
-def arguments_of(root: Path) -> list[str]:
-    check = json.loads((root / "checks.json").read_text())["explain"]
-    before = [word for name in check.get("before", []) for word in ("--before", str(root / "snapshots" / name))]
-    return [*before, str(root / "snapshots" / check["snapshot"]), str(root / "logs")]
 
 
 def offsets_of(losses, certainty):
@@ -270,3 +261,33 @@ def test_a_time_that_ends_before_it_begins_is_refused(fixtures, capsys):
 
     assert 2 == code
     assert "--since is later than --until" in capsys.readouterr().err
+
+
+def test_metadata_alone_reads_everything_and_shows_no_log(incident, capsys):
+    controller = incident("unclean-election-4.x") / "snapshots" / "99-final" / "controller-100"
+
+    assert 3 == run(["explain", str(controller)])
+
+    screen = " ".join(capsys.readouterr().out.split())
+    assert screen.startswith(
+        "Whether committed records are lost is unknown: no log of any partition is among the inputs."
+    )
+    assert "could not be read" not in screen
+    # Four elections are on record, and no log shows what they did.
+    assert "There were 4 unclean elections." in screen
+    assert "no input shows that anything was lost" not in screen
+
+
+def test_of_many_partitions_without_a_directory_only_unclean_elections_are_shown(fixtures, monkeypatch):
+    controller = fixtures / "unclean-election" / "controller-100"
+    whole = explain_module.run(explain_module.ExplainRequest(paths=(controller,))).body
+    monkeypatch.setattr(explain_module, "MOST_STATES", 3)
+
+    short = explain_module.run(explain_module.ExplainRequest(paths=(controller,))).body
+
+    kinds = {"leader-change", "leader-lost", "unclean-election", "isr-shrink", "isr-expand"}
+    unclean = [entry for entry in whole.timeline if entry.kind == "unclean-election"]
+    assert unclean == [e for e in short.timeline if e.kind in kinds and not str(e.topic_partition).startswith("__cl")]
+    assert len(unclean) < len([entry for entry in whole.timeline if entry.kind in kinds])
+    assert any("--topic shows all of a topic" in note for note in short.notes)
+    assert not any("--topic shows all of a topic" in note for note in whole.notes)

@@ -8,9 +8,16 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.cli.exits import ExitCode
-from tests.render.html.test_html import outline
+from tests.builders.pages import outline
 
 KEY = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def made():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", "1795316400")
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -44,15 +51,43 @@ def test_the_verdict_stands_first(page):
 def test_ledger_truncations_and_pictures_are_there(page):
     for words in (
         "93..102",
-        "orders-0 on broker 1: 103 → 60",
+        '<a href="#partition-orders-0">orders-0</a> on broker 1: 103 → 60',
         "as the broker did",
         "43 records not in the leader",
         "it truncates to 60",
+        "Brokers 2 and 3 became leaders of orders-0, orders-1 and orders-2 by unclean election at 2026-11-21T06:40:07.719Z, while the ISR was [1].",
     ):
         assert words in page
-    assert 3 == page.count("<figure>") == page.count('role="img"')
-    assert page.count("<title") == 1 + 3
-    assert 3 == page.count("<desc")
+    # The fourth had an unclean election too, and lost nothing.
+    assert 4 == page.count('<section class="partition"')
+    # Of each partition one log of the snapshot, and three of now.
+    assert 4 * (1 + 3) == page.count('role="img"')
+
+
+def test_the_incident_is_named_at_the_top(page):
+    terms = dict(re.findall(r"<div><dt>(.*?)</dt><dd>(.*?)</dd></div>", page[: page.index("<h1")]))
+
+    assert {
+        "Cluster": "6It1kTHbTjKY3LNflMZizQ",
+        "Kafka": "4.1.0 (nodes 1, 2, 3 and 100)",
+        "Brokers": "1, 2 and 3",
+        "Events": "2026-11-21T06:39:48.604Z to 2026-11-21T06:40:16.265Z",
+        "Page made": "2026-11-22T03:00:00.000Z",
+    } == terms
+
+
+def test_every_partition_has_an_anchor_of_its_name_that_the_ledger_links_to(page):
+    assert [f"partition-orders-{number}" for number in range(4)] == re.findall(
+        r'<section class="partition" id="(.*?)"', page
+    )
+    assert {"#partition-orders-0", "#partition-orders-1", "#partition-orders-2"} == set(
+        re.findall(r'<th scope="row" role="rowheader" class="name"><a href="(.*?)">', page)
+    )
+
+
+def test_a_page_that_is_not_calm_has_no_tick_and_claims_no_zero(page):
+    assert "✓" not in page
+    assert '<dt>possibly committed, lost</dt><dd class="none">none shown</dd>' in page
 
 
 def test_what_a_replica_in_use_still_holds_is_at_risk_and_not_lost(recording, tmp_path):
@@ -64,7 +99,7 @@ def test_what_a_replica_in_use_still_holds_is_at_risk_and_not_lost(recording, tm
     assert "Committed records may be lost" in text
     assert "What not to do" in text
     assert "<dt>still held, at risk</dt><dd>56</dd>" in text
-    assert "<dt>committed records lost</dt><dd>0</dd>" in text
+    assert '<dt>committed records lost</dt><dd class="none">none shown</dd>' in text
     assert "(in use)" in text
 
 
@@ -97,6 +132,7 @@ def test_a_recording_where_nothing_was_lost_comes_out_calm(incident, tmp_path):
     text = out.read_text(encoding="utf-8")
     assert ExitCode.NOTHING_FOUND == code
     assert "tone-good" in text
+    assert "<dt>committed records lost</dt><dd>0</dd>" in text
     assert "Ledger of losses" not in text
 
 

@@ -71,6 +71,8 @@ def test_an_unclean_election(fixtures, untouched, listed):
         "bytes": 23418,
         "files": 5,
         "file_bytes": by_partition(document)[0, "orders-0"]["file_bytes"],
+        "lacks_index": False,
+        "start": "scanned",
     }
     assert sum(one["count"] for one in document["file_counts"]) == sum(1 for path in tree.rglob("*") if path.is_file())
 
@@ -138,7 +140,7 @@ def test_the_screen(fixtures, ls):
     assert code == 0
     assert err == ""
     assert lines[0].startswith("3 brokers and 1 controller of cluster 6It1kTHbTjKY3LNflMZizQ: 22 replicas of 7")
-    assert any(line.split() == ["orders-0", "0", "0", "60", "-", "103", "1", "23", "KB"] for line in lines)
+    assert any(line.split() == ["orders-0", "0", "0", "60", "-", "103", "1", "23", "KB", "scanned"] for line in lines)
     assert "\x1b" not in out
     assert all(len(line) <= 80 for line in lines)
     assert "138 files, all of known kinds:" in out
@@ -345,3 +347,30 @@ def test_very_many_unknown_files_are_few_findings_and_all_listed(tmp_path, liste
     statements = {one["statement"] for one in document["findings"]}
     assert "51 more files here are none that a broker writes, from strange099 on" in statements
     assert [one["path"] for one in document["unknown_files"]] == [f"strange{number:03}" for number in range(150)]
+
+
+def test_each_partition_says_what_a_start_does_to_it(fixtures, tmp_path, listed):
+    tree = tmp_path / "broker-1"
+    shutil.copytree(fixtures / "unclean-election" / "broker-1", tree)
+    for path in [tree, *tree.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    _, document = listed(tree)
+    assert {one["start"] for one in document["partitions"]} == {"scanned"}
+
+    (tree / ".kafka_cleanshutdown").touch()
+    (tree / "orders-1" / "00000000000000000000.index").unlink()
+    (tree / "orders-2").rename(tree / f"orders-2.{'0' * 32}-stray")
+    (tree / "orders-3").rename(tree / f"orders-3.{'0' * 32}-delete")
+    _, document = listed(tree)
+    words = {one["path"].partition(".")[0]: one["start"] for one in document["partitions"]}
+    assert words == {
+        "__cluster_metadata-0": "scanned",
+        "orders-0": "kept",
+        "orders-1": "scanned",
+        "orders-2": "stray",
+        "orders-3": "deleted",
+        "payments-0": "kept",
+        "payments-1": "kept",
+    }
+    _, document = listed(tree / "orders-0")
+    assert [one["start"] for one in document["partitions"]] == ["unknown"]

@@ -146,7 +146,7 @@ def test_the_version_is_compared_where_it_is_not_given(cluster, capsys):
     assert any("Give the version with --kafka" in line for line in document["answer"]["unknown"])
 
 
-@pytest.mark.parametrize("version", ["2.8.1", "5.0.0", "newest"])
+@pytest.mark.parametrize("version", ["2.3.1", "5.0.0", "newest"])
 def test_versions_that_are_not_modelled_are_refused(cluster, capsys, version):
     assert run(["predict", str(cluster / "broker-1"), "--kafka", version]) == 2
     assert version in capsys.readouterr().err
@@ -210,3 +210,20 @@ def test_the_second_start_of_a_broker_with_zookeeper_is_not_played(cluster, caps
 
     assert [start["outcome"] for start in document["starts"]] == ["exits"]
     assert "a second start" in document["answer"]["unknown"][0]
+
+
+def test_a_controller_without_the_marker_makes_no_broker_unclean(incident, tmp_path, capsys):
+    final = tmp_path / "final"
+    shutil.copytree(incident("unclean-election-4.x") / "snapshots" / "99-final", final)
+
+    run(["predict", str(final)])
+    together = capsys.readouterr().out
+    run(["predict", str(final / "controller-100")])
+    alone = capsys.readouterr().out
+    (final / "broker-2" / ".kafka_cleanshutdown").unlink()
+    run(["predict", str(final)])
+    killed = capsys.readouterr().out
+
+    assert together.startswith("By Kafka 4.1.0, as the node registered last, all 27 logs load")
+    assert "nothing here keeps the start from succeeding; there is no log of a partition" in " ".join(alone.split())
+    assert killed.startswith("There is no clean-shutdown marker of broker 2 (killed, or still running")

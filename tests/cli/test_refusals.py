@@ -110,6 +110,33 @@ def test_a_path_that_can_be_no_evidence_stops_every_command(name, bad, broker, t
     assert [str(path)] == [one["path"] for one in document["inputs"]]
 
 
+@pytest.mark.parametrize("bad", ["empty directory", "text", "junk", "device"])
+def test_nothing_is_captured_where_there_is_no_evidence(bad, tmp_path, capsys):
+    junk = tmp_path / "junk"
+    junk.mkdir()
+    (junk / "notes.txt").write_text("the cluster was slow on Monday\n")
+    path = {**bad_inputs(tmp_path), "junk": junk}[bad]
+    out = tmp_path / "node.kfc"
+
+    assert 3 == run(["capture", str(path), "--out", str(out)])
+
+    assert str(path) in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("name", ["diff", "verify", "capture"])
+def test_a_link_that_leads_nowhere_is_named_with_where_it_leads(name, tmp_path, capsys):
+    link = tmp_path / "broker-1"
+    link.symlink_to("/gone\x1b[2J/kafka-logs")
+
+    assert 3 == run([name, str(link), *(["--out", str(tmp_path / "x.kfc")] if name == "capture" else [])])
+
+    words = capsys.readouterr().err
+    assert f"{link}: a symbolic link to /gone\\x1b[2J/kafka-logs, which is not there" in words
+    assert "\x1b" not in words
+    assert "a mistyped path" not in words
+
+
 @pytest.mark.parametrize("name", JUDGED_TOGETHER)
 def test_directories_of_two_clusters_are_refused_with_whose_is_which(name, broker, stranger, tmp_path, capsys):
     document, words = refused(capsys, arguments(name, broker, stranger, tmp_path))

@@ -151,9 +151,8 @@ def test_a_batch_that_fails_its_checksum_is_taken_from_another_replica(capsys, u
     data[300] ^= 1
     segment.write_bytes(data)
 
-    code, document = salvage(
-        capsys, tmp_path / "evidence", "--what", "all", "--topic", "payments", "--partition", 0, "-o", tmp_path / "out"
-    )
+    options = ["--what", "all", "--topic", "payments", "--partition", 0, "--leader", leader]
+    code, document = salvage(capsys, tmp_path / "evidence", *options, "-o", tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     sources = {run_["source"]["input"] for run_ in manifest["partitions"][0]["runs"]}
 
@@ -193,6 +192,45 @@ def test_damage_without_a_sound_copy_is_a_gap(capsys, unclean, tmp_path):
     assert f"{0:020d}.log, byte " in partition["gaps"][0]["detail"]
     assert document["missing"] == partition["gaps"][0]["count"] > 0
     assert " of " in document["answer"]["headline"]
+
+
+@pytest.mark.parametrize("with_tail", [False, True])
+def test_a_capture_gives_the_bytes_that_it_holds_and_names_the_file_for_the_others(
+    capsys, unclean, tmp_path, with_tail
+):
+    taken = [unclean / "02-old-leader-killed" / "broker-1", "-o", tmp_path / "broker-1.kfc", "--normal-priority"]
+    run(["capture", *map(str, [*taken, *(["--with-tail"] if with_tail else [])])])
+    capsys.readouterr()
+
+    arguments = [
+        unclean / "99-final",
+        unclean.parent / "logs",
+        "--before",
+        tmp_path / "broker-1.kfc",
+        "-o",
+        tmp_path / "out",
+    ]
+    code, document = salvage(capsys, *arguments)
+    gaps = [gap for one in document["partitions"] for gap in one["gaps"]]
+
+    if with_tail:
+        assert (0, 56, []) == (code, document["records"], gaps)
+        assert {content for content, _ in salvaged.saved(tmp_path / "out")} <= salvaged.on_disk(unclean)[0]
+    else:
+        assert (1, 0, 56) == (code, document["records"], document["missing"])
+        assert {"not-captured"} == {gap["reason"] for gap in gaps}
+        assert all("orders-" in gap["detail"] and "of broker 1" in gap["detail"] for gap in gaps)
+
+
+def test_what_a_capture_lacks_is_taken_from_a_directory(capsys, unclean, tmp_path):
+    broker = unclean / "02-old-leader-killed" / "broker-1"
+    run(["capture", str(broker), "-o", str(tmp_path / "broker-1.kfc"), "--normal-priority"])
+    capsys.readouterr()
+
+    before = ["--before", tmp_path / "broker-1.kfc", "--before", unclean / "03-old-leader-down-live"]
+    code, document = salvage(capsys, unclean / "99-final", unclean.parent / "logs", *before, "-o", tmp_path / "out")
+
+    assert (0, 56, 0) == (code, document["records"], document["missing"])
 
 
 def test_records_of_aborted_transactions_come_only_where_they_are_asked_for(capsys, incident, tmp_path):
@@ -273,7 +311,7 @@ def test_a_text_form_holds_what_it_can(capsys, incident, tmp_path):
 
     assert 0 == code
     files = list((tmp_path / "text").glob("*.kcat.txt"))
-    assert [b"%b\t%b\n" % (one.key, one.value)] == [path.read_bytes() for path in files]
+    assert [b"%b\t%b\n" % (one.key or b"", one.value or b"")] == [path.read_bytes() for path in files]
 
 
 def test_parquet_has_what_json_lines_have(capsys, incident, tmp_path):

@@ -146,7 +146,7 @@ def test_what_can_t_be_read_makes_the_look_incomplete(incident, tmp_path, verifi
     assert document["problems"][0]["path"] == f"audit-0/{FIRST}.index"
     words = " ".join(verify(broker)[1].split())
     assert words.startswith("Incomplete: 1 thing could not be read; 22 files of 23 are sound")
-    assert f"Not read: {broker}/audit-0/" in words
+    assert f"not read: {broker}/audit-0/" in words
 
 
 def test_several_places_of_several_files(incident, tmp_path, verify):

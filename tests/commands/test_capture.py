@@ -203,7 +203,8 @@ def test_records_that_would_be_truncated_are_shown_of_directories_and_asked_for_
     assert "does not hold the records that would be truncated" in " ".join(here.split())
     assert "the capture does not hold" not in " ".join(there.split())
     directory = killed.resolve()
-    assert f"cp -a {directory} {directory}.copy" in " ".join(here.split())
+    copy = directory.parent.parent / f"copy-of-{directory.parent.name}-{directory.name}"
+    assert f"cp -a {directory} {copy}" in " ".join(here.split())
     assert "placed" not in here
 
 

@@ -1,8 +1,10 @@
 """Captures that go on from an earlier one: only what changed is read, and the new file is complete by itself."""
 
+import fcntl
 import json
 import os
 import shutil
+import time
 import zipfile
 
 import pytest
@@ -14,7 +16,10 @@ from kforensics.commands.capturing import base as reuse
 from kforensics.errors import EvidenceUnreadable, Stopped, UsageError
 from kforensics.evidence.captured.tail import tail_bytes
 from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.replica.collect import CAPTURED_EARLIER
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.source.capture import CapturePath
+from kforensics.source.locks import is_locked
 from tests.captures import document, take
 from tests.conftest import FIXTURES
 
@@ -101,7 +106,7 @@ def test_a_capture_that_was_stopped_goes_on_from_there(after, node, tmp_path):
     out, asked = tmp_path / "broker-1.kfc", iter(range(100))
     whole = take([node], tmp_path / "whole.kfc", with_tail=True)
     stopped = CaptureRequest(paths=[node], out=out, with_tail=True, is_stopped=lambda: next(asked) >= after)
-    with pytest.raises(Stopped, match="the same command goes on from there"):
+    with pytest.raises(Stopped, match="the same command continues from there"):
         capture(stopped)
 
     left = resume_path(out)
@@ -132,4 +137,46 @@ def test_the_command_says_how_to_go_on(node, tmp_path, monkeypatch, capsys):
     code = run(["capture", str(node), "--out", str(tmp_path / "out.kfc"), "--normal-priority"])
 
     assert 130 == code
-    assert "the same command goes on from there" in capsys.readouterr().err
+    assert "the same command continues from there" in capsys.readouterr().err
+
+
+def _grow(node, start):
+    partition = node / "orders-0"
+    log = partition / f"{0:020}.log"
+    batch = build_record_batch(start, [(1_800_000_000_000, None, b"later")], partition_leader_epoch=1)
+    with log.open("ab") as file:
+        file.write(encode_record_batch(batch))
+    later = time.time_ns() + 10**10
+    os.utime(log, ns=(later, later))
+
+
+@pytest.mark.parametrize("was_running", [True, False, None])
+def test_captures_of_running_brokers_are_not_of_one_moment(was_running, tmp_path, monkeypatch):
+    monkeypatch.setattr("kforensics.commands.capture.is_locked", lambda _: was_running)
+    nodes = [tmp_path / "broker-1", tmp_path / "broker-2"]
+    for node in nodes:
+        shutil.copytree(FIXTURES / "unclean-election" / node.name, node)
+    first = take([nodes[0]], tmp_path / "broker-1.kfc")
+    _grow(nodes[1], 500)
+    found, _ = document("diff", [first, take([nodes[1]], tmp_path / "broker-2.kfc")])
+    named = [one for one in found["problems"] if one["message"] == CAPTURED_EARLIER]
+
+    assert ([(f"orders-0/{0:020}.log", 0)] if was_running else []) == [(one["path"], one["input"]) for one in named]
+
+
+def test_the_lock_of_a_running_broker_is_seen_and_not_taken(tmp_path):
+    lock = tmp_path / ".lock"
+    lock.touch()
+    if is_locked([lock]) is None:
+        pytest.skip("this system does not say which files are locked")
+    assert is_locked([lock, tmp_path / "missing"]) is False
+    with lock.open("w") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        assert is_locked([tmp_path / "missing", lock]) is True
+    assert is_locked([lock]) is False
+
+
+def test_where_the_system_does_not_say_it_is_not_known(tmp_path, monkeypatch):
+    monkeypatch.setattr("kforensics.source.locks.LOCKS", tmp_path / "missing")
+
+    assert is_locked([tmp_path]) is None

@@ -1,11 +1,16 @@
 """An audit finds what a comparison of the same directories finds, finding for finding."""
 
 import json
+import shutil
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from kforensics.commands.diff import DiffOptions, compare
 from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.findings.answers.fleet import fleet_answer
+from kforensics.findings.answers.model import State
 from kforensics.render.json.diff import plain_report
 
 pytestmark = pytest.mark.spark
@@ -50,8 +55,43 @@ def test_an_audit_equals_a_comparison(run_audit, incident, plain, snapshot, unto
         if one.verdict not in QUIET
     } == {f"{one.topic}-{one.partition}": json.loads(one.report) for one in summary.worst}
     assert len(expected.partitions) == summary.partition_count
+    assert Counter(one.state.value for one in expected.partitions) == summary.states
+    assert expected.answer.state is fleet_answer(replace(summary, damage_by_disk=())).state
     assert expected.problems == summary.problems == ()
     assert tuple(expected.inputs) == summary.inputs
+
+
+def test_missing_logs_directories_and_assignments_are_judged_as_in_a_comparison(run_audit, incident, plain, tmp_path):
+    final = incident("benign-rolling-restart-4.x") / "snapshots" / "99-final"
+    shutil.copytree(final, tmp_path / "fleet")
+    shutil.rmtree(tmp_path / "fleet" / "broker-1" / "orders-ok-0")
+    (tmp_path / "fleet" / "broker-1" / "orders-ok-1" / f"{20:020d}.log").unlink(missing_ok=True)
+    for path in (tmp_path / "fleet" / "broker-2" / "orders-ok-1").glob("*.log"):
+        path.write_bytes(b"")
+    expected = compared(tmp_path / "fleet")
+
+    summary, _ = run_audit(tmp_path / "fleet")
+
+    assert sorted(map(plain, expected.findings)) == sorted(
+        plain(one) for one in summary.findings if not of_the_fleet(one)
+    )
+    assert "KF116" in summary.findings_by_code
+    assert Counter(one.state.value for one in expected.partitions) == summary.states
+    answer = fleet_answer(replace(summary, damage_by_disk=()))
+    assert (expected.answer.state, expected.answer.headline) == (answer.state, answer.headline)
+    assert answer.state is State.AT_RISK
+
+
+def test_a_fleet_without_assignments_is_not_called_sound_until_they_are_stated(run_audit, incident):
+    snapshot = incident("hw-loss-0.10") / "snapshots" / "99-final"
+
+    summary, _ = run_audit(snapshot)
+    assert State.UNKNOWN is fleet_answer(summary).state
+    assert "no input shows whether they are all" in fleet_answer(summary).headline
+
+    stated, _ = run_audit(snapshot, options=DiffOptions(replicas=(1, 2)))
+    assert State.AGREE is fleet_answer(stated).state
+    assert "every assigned replica given" in fleet_answer(stated).headline
 
 
 def test_inputs_of_several_moments_are_numbered_as_in_a_comparison(run_audit, incident, plain):

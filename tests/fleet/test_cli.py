@@ -7,6 +7,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.fleet import session as sessions
+from tests.captures import take
 
 
 @pytest.fixture
@@ -46,8 +47,11 @@ def test_audit_and_report(spark, snapshot, incident, tmp_path, capsys):
 
     assert 1 == run(["fleet", "report", str(tmp_path / "a")])
     screen = capsys.readouterr().out
-    assert screen.startswith("DATA AT RISK: 56 committed records would be discarded in 3 of 7 partitions.\n")
-    assert all(len(line) <= 80 or str(tmp_path) in line for line in screen.splitlines())
+    assert screen.startswith(
+        "DATA AT RISK: broker 1 will discard 56 committed records of 3 partitions that\nthe leader does not hold."
+    )
+    assert "cp -a" in screen
+    assert all(len(line) <= 80 or "incidents" in line or str(tmp_path) in line for line in screen.splitlines())
 
     assert 1 == run(
         ["fleet", "report", str(tmp_path / "a"), "--topic", "orders", "--code", "KF201", "--format", "json"]
@@ -69,6 +73,23 @@ def test_audit_and_report(spark, snapshot, incident, tmp_path, capsys):
     assert 2 == run(["fleet", "audit", *sources, "--out", str(tmp_path / "a")])
     assert "finished audit" in capsys.readouterr().err
     assert 3 == run(["fleet", "report", str(tmp_path)])
+
+
+@pytest.mark.spark
+def test_captures_are_audited_as_the_directories_are(spark, snapshot, tmp_path, capsys):
+    nodes = sorted(one for one in snapshot.iterdir() if one.is_dir())
+    captures = [str(take([one], tmp_path / f"{one.name}.kfc")) for one in nodes]
+    found = []
+    for number, sources in enumerate(([str(one) for one in nodes], [*captures[:2], *map(str, nodes[2:])])):
+        code = run(["fleet", "audit", *sources, "--out", str(tmp_path / f"tables-{number}")])
+        capsys.readouterr()
+        run(["fleet", "report", str(tmp_path / f"tables-{number}"), "--format", "json"])
+        report = json.loads(capsys.readouterr().out)
+        findings = [(one["code"], one["statement"]) for one in report["findings"]]
+        found.append((code, findings, report["problems"], [tuple(one.items())[:6] for one in report["partitions"]]))
+
+    assert found[0] == found[1]
+    assert found[0][1]
 
 
 def test_without_the_extra_one_sentence(monkeypatch, snapshot, tmp_path, capsys):

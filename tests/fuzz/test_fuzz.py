@@ -3,9 +3,10 @@
 from itertools import islice
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fuzz.captures import explore, forged, real
 from tests.fuzz.commands import INVOCATIONS, available, check_command, damaged_trees
 from tests.fuzz.corpus import seeds
 from tests.fuzz.mutation import mutations
@@ -54,3 +55,16 @@ def test_mutations_depend_on_the_seed_alone():
 
     assert list(islice(mutations(5, inputs), 50)) == list(islice(mutations(5, inputs), 50))
     assert list(islice(mutations(5, inputs), 50)) != list(islice(mutations(6, inputs), 50))
+
+
+@given(data=forged())
+@settings(max_examples=30)
+def test_a_forged_capture_is_refused_or_read_in_bounds(data):
+    explore(data)
+
+
+def test_a_real_capture_is_read():
+    parts, _, data = real()
+
+    assert explore(data) > 20
+    assert any(name.startswith("private-records/") for name in parts)

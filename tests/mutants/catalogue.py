@@ -173,10 +173,10 @@ MUTANTS = (
         "and self.log.log_end_offset <= min(self.start.high_watermark, self.start.log_end_offset),",
     ),
     Mutant(
-        "a truncation keeps the batch that holds it",
+        "a truncation keeps one record more",
         TRUNCATION,
-        "if last_offset >= truncate_to:",
-        "if last_offset > truncate_to:",
+        "        log_end_offset=truncate_to,\n",
+        "        log_end_offset=truncate_to + 1,\n",
     ),
     Mutant(
         "a loaded high watermark may lie above the log end",
@@ -391,8 +391,8 @@ MUTANTS = (
     Mutant(
         "the recovery point stays above the log",
         RECOVERY,
-        "recovery_point=end if clean_shutdown else min(point, end),",
-        "recovery_point=end if clean_shutdown else point,",
+        "return log_end_offset if clean_shutdown else min(checkpointed, log_end_offset)",
+        "return log_end_offset if clean_shutdown else checkpointed",
     ),
     Mutant(
         "loading keeps epochs above the log end",

@@ -2,7 +2,8 @@
 
 import random
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from kforensics.commands.diff import DiffOptions, DiffResult, compare
@@ -14,6 +15,7 @@ from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.cluster import SimulatedCluster
 from kforensics.simulation.partition import SimulatedPartition
 from kforensics.simulation.truth import PartitionTruth, truth_of
+from kforensics.units import TopicPartition
 
 Records = set[tuple[int, str]]
 NO_LOSS = frozenset({State.AGREE, State.SAME_ENDS, State.BEHIND, State.UNCOMMITTED_ONLY})
@@ -44,10 +46,42 @@ def diff_with_less(cluster: SimulatedCluster, directory: Path, seed: int, *, pro
     options = DiffOptions(
         protocol=told, replicas=stated, is_stopped=choice.random() < 0.3 and not cluster_runs(cluster)
     )
+    harmed = _harm(choice, kept) if choice.random() < 0.4 else None
     result = compare(find_inputs(kept), options, jobs=1, keep_quiet=True)
     here = {found.described.broker_id for found in find_inputs(kept).found}
     given = {broker for broker in cluster.brokers if broker in here}
-    return list(_wrong(cluster, result, given))
+    return list(_wrong(cluster, result, given, harmed))
+
+
+def _harm(choice: random.Random, nodes: Sequence[Path]) -> TopicPartition | None:
+    """Take the log of one partition away from one node, in a way that the files that are left show."""
+    named = [
+        (directory, name)
+        for node in nodes
+        for checkpoint in sorted(node.rglob("replication-offset-checkpoint"))
+        for name, offset in _lines(checkpoint)
+        if offset > 0 and (directory := checkpoint.parent / name).is_dir() and len(_lines(checkpoint)) > 1
+    ]
+    if not named:
+        return None
+    directory, name = choice.choice(named)
+    match choice.choice(["directory", "logs", "content"]):
+        case "directory":
+            shutil.rmtree(directory)
+        case "logs":
+            for log in directory.glob("*.log"):
+                log.unlink()
+        case "content":
+            for log in directory.glob("*.log"):
+                log.write_bytes(b"")
+    topic, _, number = name.rpartition("-")
+    return TopicPartition(topic, int(number))
+
+
+def _lines(checkpoint: Path) -> list[tuple[str, int]]:
+    """The directories that a checkpoint names, with their offsets."""
+    fields = [line.split() for line in checkpoint.read_text().splitlines()[2:]]
+    return [(f"{topic}-{partition}", int(offset)) for topic, partition, offset in fields]
 
 
 def cluster_runs(cluster: SimulatedCluster) -> bool:
@@ -55,7 +89,9 @@ def cluster_runs(cluster: SimulatedCluster) -> bool:
     return any(cluster.is_running(broker) for broker in cluster.brokers)
 
 
-def _wrong(cluster: SimulatedCluster, result: DiffResult, given: set[int]) -> Iterable[str]:
+def _wrong(
+    cluster: SimulatedCluster, result: DiffResult, given: set[int], harmed: TopicPartition | None
+) -> Iterable[str]:
     truth = {(one.topic, one.partition): one for one in truth_of(cluster).partitions}
     worst = [one.state for one in result.partitions]
     if result.answer.state is State.AGREE and set(worst) != {State.AGREE}:
@@ -65,6 +101,12 @@ def _wrong(cluster: SimulatedCluster, result: DiffResult, given: set[int]) -> It
         if known is None or one.report is None:
             continue
         simulated = cluster.partitions[one.partition]
+        yield from _in_line(one.report)
+        if one.partition == harmed:
+            # What the simulator knows of this log is not on its disk any more.
+            if one.state in NO_LONE_HOLDER:
+                yield f"{one.partition}: {one.state}, and a log of it was taken away"
+            continue
         for words in _false_calm(one.state, known, simulated, given):
             yield f"{one.partition}: {one.state}: {words}"
         if one.state is State.AT_RISK:
@@ -111,6 +153,35 @@ def _false_alarm(report: PartitionReport, simulated: SimulatedPartition) -> Iter
     held = [_held(simulated, broker) & proven for broker in brokers]
     if not report.emptied and all(one == held[0] for one in held):
         yield f"{report.partition}: at risk, but every replica holds all that was committed"
+
+
+def _in_line(report: PartitionReport) -> Iterable[str]:
+    """The ranking of possible leaders, what each would lose and the blocks of single replicas tell the same."""
+    ranked = sorted(report.what_if, key=lambda choice: choice.rank)
+    for better, worse in pairwise(ranked):
+        if (better.lost_certain, better.lost_possible) > (worse.lost_certain, worse.lost_possible):
+            yield f"{report.partition}: the ranking is not by what is lost"
+    for holder in report.sole_holders:
+        for choice in report.what_if:
+            if choice.leader is not holder.view and choice.lost_certain < holder.counts.certain:
+                yield f"{report.partition}: {holder.counts.certain} are on one replica alone, another leader loses {choice.lost_certain}"
+    for choice in report.what_if:
+        single = [truncation.lost.certain for _, truncation in choice.truncations]
+        if not max(single, default=0) <= choice.discarded.certain <= sum(single):
+            yield f"{report.partition}: {choice.discarded.certain} are discarded in all, {single} by single replicas"
+    led = next((c for c in report.what_if if report.leader is not None and c.leader is report.leader.view), None)
+    if led is not None:
+        blocks = {
+            one.view.replica.path: one.truncation.offset
+            for one in report.replicas
+            if one.truncation is not None and one.view.replica.state == "live"
+        }
+        said = {view.replica.path: truncation.offset for view, truncation in led.truncations}
+        if blocks != said:
+            yield f"{report.partition}: blocks truncate to {blocks}, the choice of that leader to {said}"
+    for one in report.set_aside:
+        if any(choice.leader.replica.path == one.path for choice in report.what_if):
+            yield f"{report.partition}: a directory that was put aside is a candidate"
 
 
 def _what_if(report: PartitionReport, simulated: SimulatedPartition) -> Iterable[str]:

@@ -19,7 +19,7 @@ OLD_PROTOCOLS = (ProtocolName.HW, ProtocolName.KIP_101, ProtocolName.KIP_279)
 
 
 def fail_with_shortest(seed, protocol, directory):
-    steps, wrong = shortest_failure(seed, protocol, directory)
+    steps, wrong = shortest_failure(seed, protocol, directory / "shorter")
     listed = "\n".join(wrong[:10])
     pytest.fail(f"seed {seed} under {protocol}, already after {steps} steps:\n{listed}")
 

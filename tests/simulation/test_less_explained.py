@@ -3,13 +3,28 @@
 More of them, as KFORENSICS_SEEDS=10000 pytest tests/simulation/test_less_explained.py -n auto; one again, as KFORENSICS_SEED=4711.
 """
 
+import copy
 import os
 import shutil
 
 import pytest
 
+from kforensics.findings.answers.model import State
 from kforensics.protocol.outcome import ProtocolName
-from tests.simulation.less_explained import contradictions, growing, with_less, write_history, wrong_statements
+from kforensics.protocol.visibility import Acks
+from kforensics.reconcile.history.causes import CauseName
+from kforensics.simulation.broker_files import write_cluster
+from kforensics.simulation.broker_logs import write_broker_logs
+from kforensics.simulation.cluster import SimulatedCluster
+from kforensics.simulation.rows import Settings
+from tests.simulation.less_explained import (
+    Inputs,
+    contradictions,
+    growing,
+    with_less,
+    write_history,
+    wrong_statements,
+)
 
 SEEDS = int(os.environ.get("KFORENSICS_SEEDS", "60"))
 ONE_SEED = os.environ.get("KFORENSICS_SEED")
@@ -31,3 +46,38 @@ def test_explain_is_not_calm_without_proof(protocol, share, tmp_path):
             wrong += wrong_statements(history, chain[-1])
         assert not wrong, f"seed {seed} under {protocol}: {wrong[:5]}"
         shutil.rmtree(directory)
+
+
+def test_a_disk_that_was_put_back_is_a_cause_of_its_own_and_never_calm(tmp_path):
+    cluster = SimulatedCluster.of_topic(
+        (1, 2), partitions=1, replication_factor=2, protocol=ProtocolName.KIP_595, settings=Settings()
+    )
+    (partition,) = cluster.partitions
+    simulated = cluster.partitions[partition]
+    cluster.produce(partition, ["a", "b"], Acks.ALL)
+    cluster.fetch(partition, 2)
+    cluster.fetch(partition, 2)
+    cluster.stop([2], "crash")
+    cluster.checkpoint(1)
+    saved = copy.deepcopy(simulated.replicas[1])
+    cluster.produce(partition, ["c", "d", "e"], Acks.ALL)
+    cluster.stop([1], "stop")
+    write_cluster(cluster, tmp_path / "before")
+    saved.is_running, saved.stopped_cleanly = False, True
+    simulated.replicas[1] = saved
+    cluster.start(1)
+    cluster.start(2)
+    cluster.produce(partition, ["f"], Acks.ALL)
+    cluster.fetch(partition, 2)
+    write_cluster(cluster, tmp_path / "now")
+    write_broker_logs(cluster, tmp_path)
+    now = tuple(sorted((tmp_path / "now").iterdir()))
+
+    whole = Inputs((*now, tmp_path / "logs"), (tmp_path / "before",)).explained()
+    (incident,) = (one for one in whole.incidents if one.partition == partition)
+
+    assert {CauseName.DISK_RESTORED} == {one.cause for one in incident.losses}
+    assert State.LOST is whole.answer.state
+    assert "put back to an earlier state" in whole.answer.headline
+    assert State.UNKNOWN is Inputs((*now, tmp_path / "logs")).explained().answer.state
+    assert State.UNKNOWN is Inputs(now).explained().answer.state

@@ -36,10 +36,10 @@ def write_log_dir(tmp_path, mebibytes):
     return log_dir
 
 
-def walk_time(tmp_path, mebibytes, command, *options):
+def walk(tmp_path, mebibytes, command, *options):
     log_dir = write_log_dir(tmp_path, mebibytes)
     run = measured(command, log_dir, "--format", "json", "--jobs", "1", *options, output=tmp_path / "out")
-    assert run.code in {0, 1}, run.err
+    assert run.code in {0, 1, 3}, run.err  # a single replica leaves it open whether others differ
     if command == "verify":
         document = json.loads((tmp_path / "out").read_text())
         segment = next(one for one in document["files"] if one["kind"] == "segment")
@@ -60,22 +60,22 @@ def test_tiny_batches_are_linear(tmp_path):
 
 
 def test_tiny_batches_take_little_memory(tmp_path):
-    assert walk_time(tmp_path, 30, "verify").peak_mebibytes < SEGMENT_MEBIBYTES
+    assert walk(tmp_path, 30, "verify").peak_mebibytes < SEGMENT_MEBIBYTES
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["verify", "diff"])
 def test_a_gibibyte_of_tiny_batches(tmp_path, command):
-    small = walk_time(tmp_path, 100, command)
-    large = walk_time(tmp_path, 1024, command)
+    few, many = write_log_dir(tmp_path, 10), write_log_dir(tmp_path, 100)
+    small, large = (command_steps(command, "--jobs", "1", tree) for tree in (few, many))
+    whole = walk(tmp_path, 1024, command)
 
-    ratio = large.seconds / (small.seconds * 10.24)
     sys.stderr.write(
-        f"{command}: 100 MiB {small.seconds:.1f} s {small.peak_mebibytes:.0f} MiB, "
-        f"1 GiB {large.seconds:.1f} s {large.peak_mebibytes:.0f} MiB, ratio to linear {ratio:.2f}\n"
+        f"{command}: {small:,} steps for 10 MiB, {large:,} for 100 MiB, "
+        f"1 GiB {whole.seconds:.1f} s {whole.peak_mebibytes:.0f} MiB\n"
     )
-    assert ratio < LINEAR
-    assert large.peak_mebibytes < SEGMENT_MEBIBYTES
+    assert large < small * 10 * LINEAR
+    assert whole.peak_mebibytes < SEGMENT_MEBIBYTES
 
 
 def write_many_files(log_dir, partitions, files):

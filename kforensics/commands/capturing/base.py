@@ -1,7 +1,6 @@
-"""Earlier captures of the same node: what they hold of a segment that did not change since stands for reading it again."""
+"""Earlier captures of the same node: what they hold of a segment that did not change since replaces reading it again."""
 
 import contextlib
-import datetime as dt
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +52,7 @@ class CaptureBase:
     def __init__(self, paths: Sequence[Path]) -> None:
         self._captures = tuple((open_capture(path), path) for path in paths)
         self._roots = tuple(
-            (capture, str(one["path"]), str(one["name"]), _started_ns(capture))
+            (capture, str(one["path"]), str(one["name"]), capture.started_ns)
             for capture, _ in self._captures
             for one in capture.manifest.get("roots", ())
         )
@@ -176,15 +175,6 @@ def _reused(known: _Known, task: SegmentTask, *, with_bytes: bool) -> ReusedScan
         ),
         file=file,
     )
-
-
-def _started_ns(capture: Capture) -> int:
-    """When a capture was begun; the beginning of all times where it does not say, so that nothing in it counts as settled."""
-    try:
-        moment = dt.datetime.fromisoformat(str(capture.manifest["started"]))
-        return int(moment.timestamp() * 1000) * 1_000_000
-    except (KeyError, ValueError, OverflowError):
-        return 0
 
 
 def _sha256(path: Path) -> str:

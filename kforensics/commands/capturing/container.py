@@ -5,7 +5,7 @@ import json
 import os
 import tarfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +29,8 @@ SMALL_LENGTH = 256 << 10
 
 _TIME = (1980, 1, 1, 0, 0, 0)
 _LEVEL = 6
+_USTAR_NAME = 100
+"""Bytes of a name in the oldest kind of head of a tar file."""
 _RECORDS_LEVEL = 1
 """Records are compressed by their producers, or there are too many of them to spend more time on."""
 
@@ -104,7 +106,10 @@ class CaptureWriter:
         """Keep a small file in the tar file of the block; gives its content for the entry."""
         info = tarfile.TarInfo(path)
         info.size, info.mtime = len(data), max(mtime_ns // 1_000_000_000, 0)
-        self._tar += info.tobuf(tarfile.PAX_FORMAT, errors="surrogateescape")
+        is_plain = (
+            len(path) <= _USTAR_NAME and path.isascii()
+        )  # a head of another kind takes five times as long to make
+        self._tar += info.tobuf(tarfile.USTAR_FORMAT if is_plain else tarfile.PAX_FORMAT, errors="surrogateescape")
         start = len(self._tar)
         self._tar += data
         self._tar += b"\0" * (-len(data) % tarfile.BLOCKSIZE)
@@ -121,6 +126,21 @@ class CaptureWriter:
                 break
         self._large += 1
         return {"large": [first, count]}, copied
+
+    def add_pieces(self, path: str, pieces: Iterable[bytes], mtime_ns: int) -> tuple[dict[str, Any], int]:
+        """Keep a file that comes in pieces; gives its content for the entry, and its length."""
+        buffer, first, count, length = bytearray(), len(self._parts), 0, 0
+        for piece in pieces:
+            buffer += piece
+            while len(buffer) >= CHUNK_LENGTH:
+                self.add_part(f"large/{self._large:06d}/{count:06d}", bytes(buffer[:CHUNK_LENGTH]))
+                count, length = count + 1, length + CHUNK_LENGTH
+                del buffer[:CHUNK_LENGTH]
+        if not count and len(buffer) <= SMALL_LENGTH:
+            return self.add_small(path, bytes(buffer), mtime_ns), len(buffer)
+        self.add_part(f"large/{self._large:06d}/{count:06d}", bytes(buffer))
+        self._large += 1
+        return {"large": [first, count + 1]}, length + len(buffer)
 
     # ------------------------------------------------------------ records of users
 

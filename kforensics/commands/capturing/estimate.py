@@ -1,9 +1,13 @@
 """How long a capture will take and how large it will be, before it is taken."""
 
+import heapq
 import time
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from kforensics.commands.capturing.plan import CapturePlan, FolderPlan, batches_of
+from kforensics.commands.capturing.plan import CapturePlan, batches_of
 from kforensics.errors import EvidenceError
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, parse_file_name
@@ -26,7 +30,7 @@ _SLOWEST = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureEstimate:
-    """What a capture is going to read and to write."""
+    """The estimate of what a capture reads and writes."""
 
     replicas: int
     segments: int
@@ -41,29 +45,41 @@ class CaptureEstimate:
 
 
 def estimate(plan: CapturePlan, *, rate: int | None = None, with_tail: bool = False) -> CaptureEstimate:
-    """Look at names and lengths, and read at most 48 MiB to measure."""
-    folders = list(plan.folders())
-    length, records = _sampled(folders)
-    segments = files = copied = 0
-    size = 0.0
-    for folder in folders:
-        for entry, _, base in folder.segments():
-            segments += 1
-            batches = _share(folder, base, entry.length, folder.carried_from) * entry.length / length
-            size += SEGMENT_BYTES + BATCH_BYTES * batches
+    """Look at names and lengths, and read at most 48 MiB to measure.
+
+    Args:
+        plan: of the capture.
+        rate: bytes a second that reading is limited to.
+        with_tail: whether bytes of batches are taken along.
+    """
+    longest: list[tuple[int, int, Path]] = []
+    """The longest segments: length, a number that no other has, and path."""
+    segments = files = copied = scanned = 0
+    carried = recorded = size = 0.0
+    for folder in plan.folders():
+        entries = folder.entries
+        found = list(folder.segments(entries))
+        bases = sorted(base for _, _, base in found)
+        for entry, _, base in found:
+            segments, scanned = segments + 1, scanned + entry.length
+            carried += _share(bases, base, entry.length, folder.carried_from) * entry.length
+            recorded += entry.length if folder.by_record else 0
             if with_tail:
-                size += _share(folder, base, entry.length, folder.bytes_from) * entry.length
-            if folder.by_record:
-                size += RECORD_BYTES * records * entry.length / length
-        for entry in folder.entries:
+                size += _share(bases, base, entry.length, folder.bytes_from) * entry.length
+            if len(longest) < _SAMPLES or entry.length > longest[0][0]:
+                add = heapq.heappush if len(longest) < _SAMPLES else heapq.heapreplace
+                add(longest, (entry.length, segments, folder.path / entry.name))
+        for entry in entries:
             if not entry.is_directory and folder.takes(entry):
                 files, copied = files + 1, copied + entry.length
                 is_log = parse_file_name(entry.name).kind in {FileKind.LOG_FILE, FileKind.UNKNOWN}
                 size += entry.length * LOG_SHARE if is_log else 60 + entry.length * SMALL_SHARE
             else:
                 size += 12
-    read = plan.segment_bytes + copied
-    speed = _measured(folders) if read else 0
+    length, records = _sampled(longest)
+    size += segments * SEGMENT_BYTES + BATCH_BYTES * carried / length + RECORD_BYTES * records * recorded / length
+    read = scanned + copied
+    speed = _measured(longest) if read else 0
     if rate is not None and speed:
         speed = min(speed, rate)
     return CaptureEstimate(
@@ -77,26 +93,21 @@ def estimate(plan: CapturePlan, *, rate: int | None = None, with_tail: bool = Fa
     )
 
 
-def _share(folder: FolderPlan, base: int, length: int, start: int) -> float:
-    """The share of a segment that lies above an offset, by the names of the segments."""
-    bases = sorted(other for _, _, other in folder.segments())
-    end = next((other for other in bases if other > base), None)
+def _share(bases: Sequence[int], base: int, length: int, start: int) -> float:
+    """The share of a segment that lies above an offset, by the base offsets of the segments."""
     if base >= start or not length:
         return 1.0
-    if end is None:
+    at = bisect_right(bases, base)
+    if at == len(bases):
         return 0.5
-    return min(max((end - start) / (end - base), 0.0), 1.0)
+    return min(max((bases[at] - start) / (bases[at] - base), 0.0), 1.0)
 
 
-def _sampled(folders: list[FolderPlan]) -> tuple[float, float]:
+def _sampled(longest: Sequence[tuple[int, int, Path]]) -> tuple[float, float]:
     """Bytes and records of a batch, on average over some segments."""
-    largest = sorted(
-        ((entry.length, folder, entry) for folder in folders for entry, _, _ in folder.segments() if entry.length),
-        key=lambda one: -one[0],
-    )[:_SAMPLES]
     batches = length = records = 0
-    for _, folder, entry in largest:
-        rows = batches_of(folder.path / entry.name, entry.length)
+    for size, _, path in longest:
+        rows = batches_of(path, size) if size else None
         if rows is not None:
             batches += len(rows)
             length += int(rows["length"].sum())
@@ -104,18 +115,14 @@ def _sampled(folders: list[FolderPlan]) -> tuple[float, float]:
     return (length / batches, records / batches) if batches and length else (USUAL_BATCH_LENGTH, USUAL_RECORDS)
 
 
-def _measured(folders: list[FolderPlan]) -> int:
+def _measured(longest: Sequence[tuple[int, int, Path]]) -> int:
     """Bytes a second in which the beginning of the largest segment can be read."""
-    longest = max(
-        ((entry.length, folder.path / entry.name) for folder in folders for entry, _, _ in folder.segments()),
-        default=(0, None),
-    )[1]
-    if longest is None:
+    if not longest:
         return 100 << 20
     buffer, position = memoryview(bytearray(1 << 20)), 0
     began = time.monotonic()
     try:
-        with open_evidence(longest) as file:
+        with open_evidence(max(longest)[2]) as file:
             while position < _MEASURED_BYTES and (count := file.read_into(position, buffer)):
                 position += count
     except EvidenceError:

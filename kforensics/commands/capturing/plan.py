@@ -1,8 +1,9 @@
 """What a capture reads, and in which order: the directories below the paths that were named, and which of their files are taken along byte for byte."""
 
+import contextlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,13 +16,15 @@ from kforensics.evidence.discovery.inputs import (
     find_inputs,
     problem_words,
     unusable_input,
+    why_not_listed,
 )
 from kforensics.evidence.discovery.log_heads import begins_like_a_log
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value, find_places
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.metadata.events import TOPIC_RESOURCE
+from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
-from kforensics.evidence.model import BUCKET_OFFSETS, Input, Problem, Replica
+from kforensics.evidence.model import BUCKET_OFFSETS, Input, Problem
 from kforensics.evidence.replica.collect import collect_directory
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.segment.walk import Level, walk_segment
@@ -32,7 +35,6 @@ from kforensics.source.naming import (
     DirectoryState,
     FileKind,
     FileName,
-    FileSuffix,
     parse_file_name,
     parse_partition_directory,
 )
@@ -62,7 +64,7 @@ _BYTE_FOR_BYTE = frozenset(
 )
 
 LARGEST_COPY = 4 << 30
-"""Bytes of a file that are taken along; a metadata log's segments end at 1 GiB, and longer logs are cut into files."""
+"""Bytes of a file that are taken along; a metadata log's segments end at 1 GiB, and longer logs are divided into files."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,7 +80,7 @@ class FolderPlan:
     listings: Listings | None = None
     """Of the root; none of a directory of which only what leads to data is taken along."""
     with_directories: bool = True
-    children: dict[str, Entry] = field(default_factory=dict)
+    children: dict[str, Entry] | None = None
     """Directories in it that its listing does not give, or that are all that is taken along."""
     place: PartitionPlace | None = None
     is_metadata: bool = False
@@ -92,29 +94,37 @@ class FolderPlan:
 
     @property
     def path(self) -> Path:
-        """Where the directory is."""
+        """The path of the directory."""
         return self.root / self.relative
 
     @property
     def may_vanish(self) -> bool:
         """Whether a broker is about to remove the directory."""
-        name = parse_partition_directory(self.path.name)
+        if not self.inner.endswith("-delete"):
+            return False
+        name = parse_partition_directory(self.inner.rpartition("/")[2])
         return name is not None and name.state is DirectoryState.DELETED
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """What is in it, as far as it is taken along; listings are kept packed, since there may be a million of these."""
+        """The entries that are taken along; listings are kept packed, since there may be a million of these."""
         if self.listings is None:
-            return tuple(self.children.values())
+            return tuple((self.children or {}).values())
         found = self.listings.of(self.relative).entries
-        kept = (one for one in found if not one.is_directory or (self.with_directories and one.name != LOST_AND_FOUND))
-        return (*kept, *self.children.values())
+        kept = [one for one in found if not one.is_directory or (self.with_directories and one.name != LOST_AND_FOUND)]
+        return (*kept, *self.children.values()) if self.children else tuple(kept)
 
-    def segments(self) -> Iterator[tuple[Entry, FileName, int]]:
-        """The segments that are scanned and stay where they are."""
+    def segments(self, entries: Iterable[Entry] | None = None) -> Iterator[tuple[Entry, FileName, int]]:
+        """The segments that are scanned and stay where they are.
+
+        Args:
+            entries: of the directory, where they are at hand.
+        """
         if self.is_metadata:
             return
-        for entry in self.entries:
+        for entry in self.entries if entries is None else entries:
+            if ".log" not in entry.name:
+                continue
             name = parse_file_name(entry.name)
             if name.kind is FileKind.SEGMENT and isinstance(name.base_offset, int) and stat.S_ISREG(entry.mode):
                 yield entry, name, name.base_offset
@@ -152,16 +162,13 @@ class CapturePlan:
     inputs: tuple[Input, ...]
     problems: list[Problem]
     places: list[PartitionPlace]
+    histories: list[MetadataHistory]
+    """What the metadata logs of the node say."""
 
     def folders(self) -> Iterator[FolderPlan]:
         """Every directory, those first of which a broker may take content away at any time."""
         every = [folder for root in self.roots for folder in root.folders]
         yield from sorted(every, key=lambda folder: not folder.may_vanish)
-
-    @property
-    def segment_bytes(self) -> int:
-        """Bytes that are scanned."""
-        return sum(entry.length for folder in self.folders() for entry, _, _ in folder.segments())
 
 
 def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: int = MARGIN_OFFSETS) -> CapturePlan:
@@ -199,7 +206,8 @@ def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: in
     if errors and len(errors) == len(paths):
         raise errors[0]
     _require_one_node(inputs)
-    compacted = ALWAYS_BY_RECORD | _compacted_topics(Inputs(found=tuple(inputs)))
+    histories = _metadata_histories(Inputs(found=tuple(inputs)))
+    compacted = ALWAYS_BY_RECORD | _compacted_topics(histories)
     places = find_places(Inputs(found=tuple(inputs)))
     problems += places.problems
     by_path: dict[tuple[Path, str], PartitionPlace] = {
@@ -215,14 +223,15 @@ def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: in
         inputs=tuple(one.described for one in inputs),
         problems=problems,
         places=list(by_path.values()),
+        histories=histories,
     )
 
 
 def _find(given: Path) -> Inputs:
     try:
-        return find_inputs([given], with_server_logs=True)
+        return find_inputs([given], with_server_logs=True, why_not=why_not_listed)
     except NotADataDir:
-        if not given.is_dir():
+        if not given.is_dir() or not any(begins_like_a_log(one) for one in given.iterdir() if one.is_file()):
             raise
         # Its files may be logs by their content; `explain` takes such a directory, too.
         described = Input(path=str(given), kind="log-files")
@@ -309,18 +318,23 @@ def _add_parents(planned: dict[str, FolderPlan], root: RootPlan) -> None:
                 planned[parent] = FolderPlan(root=root.real, relative=relative, inner=parent)
             known = planned[parent]
             if known.listings is None or not known.with_directories:
+                known.children = known.children or {}
                 known.children[child] = Entry(child, stat.S_IFDIR | 0o755, 0, 0)
             parent = parent.rpartition("/")[0]
 
 
-def _compacted_topics(inputs: Inputs) -> frozenset[str]:
-    """Topics that may be compacted by their settings, as far as the metadata log tells; the cleaner's checkpoint tells of the others."""
-    policies: dict[str, str | None] = {}
+def _metadata_histories(inputs: Inputs) -> list[MetadataHistory]:
+    histories = []
     for files in find_metadata_logs(inputs):
-        try:
-            history = read_metadata_log(files)
-        except EvidenceError:
-            continue
+        with contextlib.suppress(EvidenceError):  # named where the file is taken along
+            histories.append(read_metadata_log(files).without_partitions())
+    return histories
+
+
+def _compacted_topics(histories: Sequence[MetadataHistory]) -> frozenset[str]:
+    """Topics that may be compacted by their settings, as far as the metadata log shows it; the cleaner's checkpoint shows the others."""
+    policies: dict[str, str | None] = {}
+    for history in histories:
         for one in history.configs:
             if one.resource_type == TOPIC_RESOURCE and one.name == "cleanup.policy":
                 policies[one.resource_name] = one.value
@@ -329,49 +343,32 @@ def _compacted_topics(inputs: Inputs) -> frozenset[str]:
 
 def _decide(folder: FolderPlan, compacted: frozenset[str], *, all_batches: bool, margin: int) -> None:
     """From which offset a row a batch is taken along, and whether digests of records are."""
-    assert folder.place is not None
-    replica = collect_directory(folder.place).replica
-    folder.by_record = (
-        not isinstance(replica.cleaner_point, Absent) or replica.topic_partition.topic in compacted or _is_old(folder)
-    )
-    if replica.state != DirectoryState.LIVE.value:
+    place = folder.place
+    assert place is not None
+    cleaner_point = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
+    folder.by_record = not isinstance(cleaner_point, Absent) or place.topic_partition.topic in compacted
+    if place.directory_state != DirectoryState.LIVE.value:
         return
-    folder.bytes_from = stake(replica, margin)
+    folder.bytes_from = stake(place, margin)
     if not all_batches and not folder.by_record:
         folder.carried_from = folder.bytes_from
 
 
-def stake(replica: Replica, margin: int) -> int:
+def stake(place: PartitionPlace, margin: int) -> int:
     """The offset from which a truncation can still happen, lowered by the margin to the beginning of a run of offsets that has a digest.
 
     That is the lowest of the high watermark, the recovery point and the beginning of the last leader epoch but one; 0 where one of them is not known.
     """
-    epochs = replica.checkpoint_epochs
-    if (
-        isinstance(replica.high_watermark, Absent)
-        or isinstance(replica.recovery_point, Absent)
-        or isinstance(epochs, Absent)
-        or not epochs
-    ):
+    partition = place.topic_partition
+    values = [checkpoint_value(place.state, name, partition) for name in ("high_watermark", "recovery_point")]
+    lowest = min((0 if isinstance(one, Absent) else one.value for one in values), default=0)
+    if lowest - margin < BUCKET_OFFSETS:
+        return 0  # whatever the epochs are
+    epochs = collect_directory(place).replica.checkpoint_epochs
+    if isinstance(epochs, Absent) or not epochs:
         return 0
-    start = epochs[max(len(epochs) - 2, 0)].start_offset
-    lowest = min(replica.high_watermark.value, replica.recovery_point.value, start)
+    lowest = min(lowest, epochs[max(len(epochs) - 2, 0)].start_offset)
     return max((lowest - margin) // BUCKET_OFFSETS, 0) * BUCKET_OFFSETS
-
-
-def _is_old(folder: FolderPlan) -> bool:
-    """Whether the log begins in a format before magic 2, where conversions make batches differ while the records do not."""
-    first = next(
-        (entry for entry, name, _ in folder.segments() if name.suffix is FileSuffix.NONE and entry.length), None
-    )
-    if first is None:
-        return False
-    try:
-        with open_evidence(folder.path / first.name) as file:
-            head = file.read(0, 17)
-    except EvidenceError:
-        return False
-    return len(head) == 17 and head[16] < 2
 
 
 def batches_of(path: Path, length: int) -> BatchTable | None:

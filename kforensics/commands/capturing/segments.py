@@ -24,6 +24,9 @@ from kforensics.units import TopicPartition
 MOST_RUNS = 65_536
 """Leader epochs, digests or damaged places of one segment that a capture describes; sound segments have some hundred."""
 
+_WORTH_NARROWING = 64
+"""Rows; fewer are made narrow together with those of other segments."""
+
 _RECORDS_AT_A_TIME = 1 << 16
 _LEFT_OUT = frozenset({"path", "length", "base_offset", "mtime_ns", "scanned_ns", "is_deleted"})
 
@@ -40,13 +43,15 @@ class SegmentTask:
     """Rows are taken along of batches that end at this offset or above."""
     bytes_from: int = 0
     """Likewise of their bytes, where bytes are asked for."""
+    digest_key: bytes = b""
+    """The key of digests of records; empty where they have none."""
     by_record: bool
     """Batches alone may decide nothing: digests of the records are taken along."""
 
 
 @dataclass(slots=True, kw_only=True)
 class CapturedScan:
-    """What was found: the content of the segment's entry, and its rows."""
+    """The result of a scan: the content of the segment's entry, and its rows."""
 
     content: dict[str, Any]
     length: int
@@ -59,9 +64,10 @@ class CapturedScan:
     """The position behind the last batch whose bytes are not asked for."""
 
     @property
-    def is_thinned(self) -> bool:
-        """Whether a cleaner took records out of it."""
-        return bool(self.content.get("segment", {}).get("is_thinned"))
+    def differs_by_batch(self) -> bool:
+        """Whether its batches may differ from those of another replica while the records do not: a cleaner took records out, or it has conversions of old formats."""
+        row = self.content.get("segment") or {}
+        return bool(row.get("is_thinned")) or any(magic < 2 for magic in row.get("magics", ()))
 
 
 def capture_segment(task: SegmentTask) -> CapturedScan:
@@ -80,7 +86,7 @@ def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
     if too_many:
         words = "it has more leader epochs, runs of offsets or damaged places than a capture describes"
         return CapturedScan(content={"problem": words}, length=file.size, mtime_ns=file.mtime_ns, problem=words)
-    records = _records(file) if task.by_record else []
+    records = _records(file, task.digest_key) if task.by_record else []
     commits = _commits(task) if task.topic_partition.topic == OFFSETS_TOPIC else None
     segment = replace(segment, changed=file.changed())
     row = {
@@ -142,7 +148,8 @@ class _Watch:
         if len(wanted):
             types = [NO_CONTROL if one is None else one for one in control_types(wanted, self._source)]
             columns = self.packer.pack(wanted, np.array(types, dtype=np.int16))
-            self.pieces.append({name: narrow(values) for name, values in columns.items()})
+            is_small = len(wanted) < _WORTH_NARROWING
+            self.pieces.append(columns if is_small else {name: narrow(values) for name, values in columns.items()})
 
     def _see_bytes(self, sound: BatchTable) -> None:
         """Find where the bytes begin: behind the last batch before the first that is asked for, so that damage between them is among the bytes."""
@@ -155,11 +162,11 @@ class _Watch:
             self.bytes_from = int(below["position"][-1]) + int(below["length"][-1])
 
 
-def _records(file: EvidenceFile) -> list[Columns]:
+def _records(file: EvidenceFile, key: bytes) -> list[Columns]:
     packer, pieces, waiting = RecordPacker(), [], []
     for record in iter_records(file):
         if isinstance(record, Record):
-            waiting.append(digest_record(record))
+            waiting.append(digest_record(record, key))
         if len(waiting) >= _RECORDS_AT_A_TIME:
             pieces.append(packer.pack(waiting))
             waiting = []

@@ -8,6 +8,7 @@ from kforensics.commands.predicting.version import runs_without_zookeeper
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs, belonging_together
 from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_copies
+from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.protocol.loading.node import NodeDirectory
 from kforensics.source.walk import join
 
@@ -35,7 +36,7 @@ class Node:
         return tuple(one for _, one in self.members)
 
     def directories(self) -> tuple[NodeDirectory, ...]:
-        """What each of its log directories says of the node."""
+        """The statements of each of its log directories about the node."""
         return tuple(
             _described(one, log_dir, is_alone=len(self.members) == 1)
             for _, one in self.members
@@ -129,10 +130,22 @@ def _has_metadata_log(one: FoundInput) -> bool:
     return any(log_dir.is_metadata_dir for log_dir in one.log_dirs)
 
 
+def _ids(one: FoundInput) -> set[str]:
+    metas = (log_dir.meta for log_dir in one.log_dirs)
+    return {
+        meta.directory_id
+        for meta in metas
+        if isinstance(meta, MetaProperties) and not isinstance(meta.directory_id, Absent)
+    }
+
+
 def _is_same_node(one: FoundInput, other: FoundInput) -> bool:
     if _has_metadata_log(one) and _has_metadata_log(other):
         return False
-    if any(are_copies(mine, theirs) and mine.partitions for mine in one.log_dirs for theirs in other.log_dirs):
+    # Directories with ids of their own are no copies of each other, whatever they hold.
+    have_own_ids = _ids(one) and _ids(other) and not _ids(one) & _ids(other)
+    pairs = ((mine, theirs) for mine in one.log_dirs for theirs in other.log_dirs)
+    if not have_own_ids and any(are_copies(mine, theirs) and mine.partitions for mine, theirs in pairs):
         return False
     mine, theirs = one.described, other.described
     is_same_id = mine.broker_id == theirs.broker_id and not isinstance(mine.broker_id, Absent)

@@ -38,7 +38,7 @@ from kforensics.protocol.loading.node import (
 )
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
 from kforensics.protocol.loading.values import LoadingError, LoadOutcome, LoadSettings, Unpredictable
-from kforensics.protocol.loading.versions import loading_rules
+from kforensics.protocol.loading.versions import LoadingRules, loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import (
     DueSegments,
@@ -61,6 +61,10 @@ Reads = dict[Path, dict[Need, object]]
 """What has been read, by directory: starts of other versions and under other conditions need not read it again."""
 
 
+Outcomes = dict[tuple[object, ...], LoadOutcome | Unpredictable]
+"""Loads that were played, by all that they depend on."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
     """Under which conditions a node is started."""
@@ -79,7 +83,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedNode:
-    """What became of one node."""
+    """The result of the starts of one node."""
 
     node: Node
     version: KafkaVersion
@@ -118,7 +122,12 @@ class _Directory:
 
 
 def play_node(
-    node: Node, conditions: Conditions, surroundings: Surroundings, reads: Reads, node_count: int
+    node: Node,
+    conditions: Conditions,
+    surroundings: Surroundings,
+    reads: Reads,
+    node_count: int,
+    outcomes: Outcomes | None = None,
 ) -> PlayedNode:
     """Start a node as often as it takes.
 
@@ -128,14 +137,22 @@ def play_node(
         surroundings: metadata and settings.
         reads: what has been read; more is added.
         node_count: of all nodes among the inputs.
+        outcomes: first loads that were played, where the node is started again and again; more are added.
     """
-    return _Player(node, conditions, surroundings, reads, node_count).play()
+    return _Player(node, conditions, surroundings, reads, node_count, outcomes).play()
 
 
 class _Player:
     def __init__(
-        self, node: Node, conditions: Conditions, surroundings: Surroundings, reads: Reads, node_count: int
+        self,
+        node: Node,
+        conditions: Conditions,
+        surroundings: Surroundings,
+        reads: Reads,
+        node_count: int,
+        outcomes: Outcomes | None,
     ) -> None:
+        self._outcomes = outcomes
         self._node, self._conditions, self._around = node, conditions, surroundings
         self._node_count = node_count
         self._rules = loading_rules(conditions.version)
@@ -153,7 +170,7 @@ class _Player:
                 meta = ids.get(log_dir.path, Absent.UNKNOWN)
                 directory_id = meta if isinstance(meta, Absent) else meta.directory_id
                 for found in log_dir.directories:
-                    if not is_loaded(found.name) or not self._is_asked_for(found.name):
+                    if not is_loaded(found.name, self._rules) or not self._is_asked_for(found.name):
                         continue
                     folder = one.root / join(log_dir.path, found.name)
                     disk = DirectoryOnDisk(folder, found.files, read=reads.setdefault(folder, {}))
@@ -183,13 +200,16 @@ class _Player:
         refusal = self._refusal()
         for number in range(1, MOST_STARTS + 1):
             log_dirs = [
-                LoadedLogDir(_key(place, one.path), markers[place, one.path], _malformed(one))
+                LoadedLogDir(_key(place, one.path), markers[place, one.path], _malformed(one, self._rules))
                 for place, one in self._log_dirs
             ]
             loads = [self._load(directory, clean=markers[directory.place]) for directory in self._directories]
             becoming = self._fates()
             end = start_of(
-                log_dirs, loads, [load for load, fate in zip(loads, becoming, strict=True) if self._is_live(fate)]
+                log_dirs,
+                loads,
+                [load for load, fate in zip(loads, becoming, strict=True) if self._is_live(fate)],
+                self._rules,
             )
             if Fate.EXITS in becoming and isinstance(end, Start) and end.result is not StartResult.EXITS:
                 name = self._directories[becoming.index(Fate.EXITS)].name
@@ -197,10 +217,12 @@ class _Player:
             if refusal is not None:
                 end = Start(StartResult.EXITS, refusal.exception, refusal.reason)
             logs += [
-                self._told_log(number, directory, load, fate, is_reached=refusal is None)
+                self._predicted_log(number, directory, load, fate, is_reached=refusal is None)
                 for directory, load, fate in zip(self._directories, loads, becoming, strict=True)
             ]
-            starts.append(self._told_start(number, end, loads, clean=all(markers.values()), is_reached=refusal is None))
+            starts.append(
+                self._predicted_start(number, end, loads, clean=all(markers.values()), is_reached=refusal is None)
+            )
             is_over = isinstance(end, Unpredictable) or end.result is not StartResult.EXITS
             if is_over or not self._node.is_kraft or refusal is not None:
                 break
@@ -288,14 +310,24 @@ class _Player:
         return [fate if one.partition else Fate.KEPT for one, fate in zip(self._directories, found, strict=True)]
 
     def _load(self, directory: _Directory, *, clean: bool) -> LogLoad:
-        found = directory.log_dir
-        outcome = directory.disk.load(
-            clean_shutdown=clean,
-            recovery_point=_offset(found.recovery_points, directory.partition),
-            log_start_offset=_offset(found.log_starts, directory.partition),
-            settings=self._settings_of(directory.partition),
-            rules=self._rules,
-        )
+        found, disk = directory.log_dir, directory.disk
+        point = _offset(found.recovery_points, directory.partition)
+        start = _offset(found.log_starts, directory.partition)
+        settings = self._settings_of(directory.partition)
+        key = None
+        if self._outcomes is not None and not disk.written and not disk.origins:
+            key = disk.folder, tuple(disk.files.items()), clean, point, start, settings, self._rules
+        outcome = None if self._outcomes is None or key is None else self._outcomes.get(key)
+        if outcome is None:
+            outcome = disk.load(
+                clean_shutdown=clean,
+                recovery_point=point,
+                log_start_offset=start,
+                settings=settings,
+                rules=self._rules,
+            )
+            if self._outcomes is not None and key is not None and not disk.unreadable:
+                self._outcomes[key] = outcome
         return LogLoad(_key(*directory.place), directory.name, outcome)
 
     def _settings_of(self, partition: TopicPartition | None) -> LoadSettings:
@@ -337,7 +369,7 @@ class _Player:
                     directory.end = load.outcome.state.log_end_offset
         return changed
 
-    def _told_start(
+    def _predicted_start(
         self, number: int, end: Start | Unpredictable, loads: Sequence[LogLoad], *, clean: bool, is_reached: bool
     ) -> PredictedStart:
         outcomes = [load.outcome for load in loads if isinstance(load.outcome, LoadOutcome) and is_reached]
@@ -354,11 +386,11 @@ class _Player:
             logs_scanned=sum(bool(one.scanned) for one in outcomes),
         )
 
-    def _told_log(
+    def _predicted_log(
         self, number: int, directory: _Directory, load: LogLoad, fate: Fate, *, is_reached: bool
     ) -> PredictedLog:
         partition, before = directory.partition, self._before(directory, load)
-        told = PredictedLog(
+        predicted = PredictedLog(
             start=number,
             node=self._node.first,
             input=directory.input,
@@ -379,7 +411,7 @@ class _Player:
         )
         outcome = load.outcome
         if isinstance(outcome, Unpredictable):
-            return replace(told, message=outcome.reason)
+            return replace(predicted, message=outcome.reason)
         failure, state = outcome.failure, outcome.state
         after: LogState | Absent = Absent.NOT_APPLICABLE
         if not isinstance(state, Absent):
@@ -398,7 +430,7 @@ class _Player:
             files = directory.disk.files
             pieces = tuple(LostPiece(name, 0, files[name]) for name in sorted(files) if name.endswith(LOG))
         return replace(
-            told,
+            predicted,
             outcome="loads" if isinstance(failure, Absent) else "fails",
             exception=failure if isinstance(failure, Absent) else failure.exception,
             message="" if isinstance(failure, Absent) else failure.message,
@@ -483,10 +515,10 @@ def _partition(name: str) -> TopicPartition | None:
     return None if parsed is None else TopicPartition(*parsed)
 
 
-def _malformed(log_dir: FoundLogs) -> LoadFailure | Absent:
-    """A checkpoint of the wrong shape, which takes the directory offline; a number that is none only resets the offsets."""
+def _malformed(log_dir: FoundLogs, rules: LoadingRules) -> LoadFailure | Absent:
+    """A checkpoint of the wrong shape, which takes the directory offline; since 3.0 a number that is none only resets the offsets."""
     for read in (log_dir.recovery_points, log_dir.log_starts):
-        if isinstance(read, LoadFailure) and read.is_io:
+        if isinstance(read, LoadFailure) and (read.is_io or rules.bad_numbers_are_io):
             return read
     return Absent.NOT_APPLICABLE
 

@@ -55,7 +55,7 @@ _KINDS = {
 }
 _NAMES_OF_USERS = frozenset({"UserScramCredentialRecord", "RemoveUserScramCredentialRecord"})
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
-_SPEAKING_VALUES = frozenset({"true", "false", "delete", "compact", "*", ""})
+_SPEAKING_VALUES = frozenset({"true", "false", "delete", "compact", "compact,delete", "delete,compact", "*", ""})
 
 
 def redact_item(item: DumpItem, pseudonyms: Pseudonyms) -> DumpItem:
@@ -80,6 +80,11 @@ def redact_record(record: Record, pseudonyms: Pseudonyms) -> Record:
     )
 
 
+def redact_message(message: Decoded, pseudonyms: Pseudonyms) -> Decoded:
+    """A message of one of Kafka's own logs with every private field replaced."""
+    return message._replace(fields=_fields(message.fields, message.name, pseudonyms))
+
+
 def _payload(kind: str, payload: bytes | None, pseudonyms: Pseudonyms) -> bytes | None:
     return pseudonyms.name(kind, bytes(payload)).encode() if payload else payload
 
@@ -87,7 +92,7 @@ def _payload(kind: str, payload: bytes | None, pseudonyms: Pseudonyms) -> bytes 
 def _message(message: Message | None, pseudonyms: Pseudonyms) -> Message | None:
     match message:
         case Decoded():
-            return message._replace(fields=_fields(message.fields, message.name, pseudonyms))
+            return redact_message(message, pseudonyms)
         case Undecoded():
             return message._replace(reason=pseudonyms.text(message.reason))
     return None
@@ -128,11 +133,11 @@ def _text(name: str, text: str, around: Mapping[str, Any], message: str, pseudon
     if name == "resource_name":
         is_public = text == "*" or around.get("resource_type") in {_TOPIC_RESOURCE, _BROKER_RESOURCE}
         return text if is_public else pseudonyms.name("group", text)
-    if name == "value" and _is_speaking(text):
+    if name == "value" and is_speaking(text):
         return text
     return pseudonyms.name(_KINDS.get(name, "value"), text)
 
 
-def _is_speaking(text: str) -> bool:
+def is_speaking(text: str) -> bool:
     """A setting that is a number or a switch identifies no one."""
     return text.lower() in _SPEAKING_VALUES or text.removeprefix("-").replace(".", "", 1).isdecimal()

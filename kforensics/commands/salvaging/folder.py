@@ -8,10 +8,12 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from kforensics.commands.salvaging.background import Background
 from kforensics.errors import KforensicsError, UsageError
 
 PARTIAL = ".partial"
@@ -50,13 +52,14 @@ class OutFile:
         self._digest = hashlib.sha256()
         self._pieces: list[bytes | bytearray | memoryview] = []
         self._waiting = 0
+        self._background = Background()
         try:
             self._descriptor = os.open(self._partial, _FLAGS, mode)
         except OSError as error:
             raise WriteFailed(str(self._partial), error) from error
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Add bytes; they must not change until the next `flush`."""
+        """Add bytes, which must not change any more."""
         self._pieces.append(data)
         self._waiting += len(data)
         if self._waiting >= _BUFFER_LENGTH:
@@ -68,14 +71,17 @@ class OutFile:
         self.write(b"".join(lines))
 
     def flush(self) -> None:
-        """Give what waits to the system."""
+        """Give what waits to the system, beside the main thread."""
         if not self._pieces:
             return
-        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        self._pieces, self._waiting = [], 0
+        pieces, self._pieces, self._waiting = self._pieces, [], 0
+        self.length += sum(map(len, pieces))
+        self._background.do(partial(self._write, pieces))
+
+    def _write(self, pieces: "list[bytes | bytearray | memoryview]") -> None:
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self._digest.update(data)
         left = memoryview(data)
-        self.length += len(left)
         try:
             while left:
                 left = left[os.write(self._descriptor, left) :]
@@ -89,10 +95,10 @@ class OutFile:
     def finish(self) -> WrittenFile:
         """Make it safe on disk and give it its name."""
         self.flush()
+        self._background.wait()
         try:
             os.fsync(self._descriptor)
-            os.close(self._descriptor)
-            self._descriptor = -1
+            self.close()
             if os.path.lexists(self._path):
                 raise FileExistsError(17, "File exists")
             self._partial.rename(self._path)
@@ -102,6 +108,7 @@ class OutFile:
 
     def close(self) -> None:
         """Give the descriptor back; a file that was not finished keeps its name ending in `.partial`."""
+        self._background.close()
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -40,9 +40,24 @@ class HoldsDelimiter(KforensicsError):  # noqa: N818 - named like its siblings
         return f"--form {self.form} can't hold {self.partition}: {self.what} at offset {named}; use --form jsonl"
 
 
+class NotRebased(KforensicsError):  # noqa: N818 - named like its siblings
+    """Batches can't be copied with other offsets."""
+
+    def __init__(
+        self, partition: TopicPartition, offset: int, why: str = "compressed messages of magic 0 hold absolute offsets"
+    ) -> None:
+        super().__init__(partition, offset, why)
+        self.partition = partition
+        self.offset = offset
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"--form segments can't hold {self.partition}: {self.why}, at offset {self.offset}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What is known of the records of a chunk beside the chunk."""
+    """The facts about the records of a chunk beside the chunk."""
 
     input: int
     path: str

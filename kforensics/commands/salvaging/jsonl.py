@@ -19,6 +19,7 @@ NOT_APPLICABLE = b'{"absent": "not-applicable"}'
 NOT_WRITTEN = b'{"absent": "not-written"}'
 _QUOTED = [f'"{name}"'.encode() for name in CERTAINTIES]
 _WITHOUT_TIME = -1
+_UNKNOWN = '{"absent": "unknown"}'
 
 _Column = tuple[bytes, Sequence[Any] | None]
 
@@ -28,8 +29,13 @@ class JsonRecords:
 
     def __init__(self, folder: OutFolder, stem: str, partition: TopicPartition) -> None:
         self._file = folder.open(f"{stem}.jsonl")
-        topic = json.dumps(partition.topic)
-        self._head = f'{{"topic": {topic}, "partition": {partition.partition}, "offset": '.encode().replace(b"%", b"%%")
+        # Of a carved log it may not be known.
+        topic, number = (
+            (json.dumps(partition.topic), str(partition.partition))
+            if partition.partition >= 0
+            else (_UNKNOWN, _UNKNOWN)
+        )
+        self._head = f'{{"topic": {topic}, "partition": {number}, "offset": '.encode().replace(b"%", b"%%")
 
     def add(self, chunk: RecordChunk, given: Given) -> None:
         """Records in order of offset."""

@@ -67,8 +67,10 @@ def _input(one: Input) -> dict[str, Any]:
 def _partition(one: SavedPartition) -> Iterator[bytes]:
     best = next((label for label in one.labels if not label.owner), None)
     head = {
-        "topic": one.partition.topic,
-        "partition": one.partition.partition,
+        "topic": one.partition.topic if one.is_named else absent(Absent.UNKNOWN),
+        "partition": one.partition.partition if one.is_named else absent(Absent.UNKNOWN),
+        **({} if one.is_named else {"name": one.name}),
+        **({"likely": one.likely} if one.likely else {}),
         "topic_id": absent(one.topic_id),
         "is_other_topic": one.is_other_topic,
         "leader": {"broker_id": absent(one.leader), "source": one.leader_source or "unknown"},

@@ -23,8 +23,8 @@ _WORDS = pa.dictionary(pa.int8(), pa.string())
 
 SCHEMA = pa.schema(
     [
-        pa.field("topic", pa.dictionary(pa.int8(), pa.string()), nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("topic", pa.dictionary(pa.int8(), pa.string())),
+        pa.field("partition", pa.int32()),
         pa.field("offset", pa.int64(), nullable=False),
         pa.field("timestamp_ms", pa.int64()),
         pa.field("timestamp_type", _WORDS),
@@ -91,10 +91,11 @@ class ParquetRecords:
         magic, attributes = batches["magic"][rows], batches["attributes"][rows]
         modern = magic == 2
         count = len(rows)
+        unknown = np.full(count, self._partition.partition < 0)  # of a carved log it may not be known
         time_type = np.where(magic == 0, -1, (attributes & TIMESTAMP_TYPE_BIT > 0).astype(np.int8))
         arrays = [
-            pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int8)), [self._partition.topic]),
-            pa.array(np.full(count, self._partition.partition, np.int32)),
+            pa.DictionaryArray.from_arrays(_nullable(np.zeros(count, np.int8), unknown), [self._partition.topic]),
+            _nullable(np.full(count, self._partition.partition, np.int32), unknown),
             pa.array(chunk.offset),
             _nullable(chunk.timestamp_ms, (chunk.timestamp_ms == -1) | (magic == 0)),
             pa.DictionaryArray.from_arrays(

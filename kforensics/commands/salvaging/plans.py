@@ -24,7 +24,7 @@ from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.salvage.best_copy import NO_EPOCH, Wanted
 from kforensics.reconcile.salvage.gaps import Gap, GapReason
 from kforensics.source.naming import FileSuffix
-from kforensics.units import TopicPartition
+from kforensics.units import OffsetRange, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class Scope:
 
 
 def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
-    """What `explain` says is lost, whatever its certainty."""
+    """The tasks for all that `explain` reports as lost, whatever its certainty."""
     options = ExplainOptions(
         topics=scope.topics, partitions=scope.partitions, is_stopped=scope.is_stopped, leader=scope.leader
     )
@@ -148,7 +148,7 @@ def _source(scope: Scope, leader: int | Absent, *, is_known: bool) -> str:
 
 
 def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
-    """What `diff` says that a start or a truncation will discard, or that one replica alone holds."""
+    """The tasks for all that `diff` expects a start or a truncation to discard, or that one replica alone holds."""
     now = replace(
         evidence.inputs, found=tuple(one for at, one in enumerate(evidence.inputs.found) if at not in evidence.ranks)
     )
@@ -184,6 +184,13 @@ def _at_risk(report: PartitionReport) -> Iterator[Wanted]:
     for one in report.replicas:
         if one.truncation is not None:
             yield from _runs(one.view.replica, one.truncation.runs)
+    for one in report.replicas:
+        # Sound batches behind damage, which recovery discards at the start.
+        last = max((s.last_offset for s in one.view.replica.segments if isinstance(s.last_offset, int)), default=-1)
+        if one.view.truncated_by_recovery is not None and last >= one.view.log_end_offset:
+            offsets = OffsetRange(one.view.log_end_offset, last)
+            place = frozenset({(one.view.replica.input, one.view.replica.path)})
+            yield Wanted(offsets=offsets, leader_epoch=None, holders=place, committed="unknown")
     for holder in (*report.sole_holders, *report.unassigned_holders):
         yield from _runs(holder.view.replica, holder.runs)
 

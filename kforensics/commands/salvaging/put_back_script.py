@@ -46,7 +46,7 @@ def number(value: Any, otherwise: int) -> int:
 
 
 def mark_of(record: dict[str, Any]) -> bytes:
-    """What identifies a record: where it was, and its content."""
+    """The identity of a record: where it was, and its content."""
     content = json.dumps([record["key"], record["value"], record["headers"], record["timestamp_ms"]], sort_keys=True)
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     return f"{record['partition']}:{record['offset']}:{number(record['leader_epoch'], -1)}:{digest}".encode()
@@ -55,8 +55,8 @@ def mark_of(record: dict[str, Any]) -> bytes:
 def files_of(manifest: dict[str, Any], *, with_alternates: bool) -> Iterator[tuple[str, int, str, str]]:
     """Topic, partition, path and SHA-256 of every file."""
     for one in manifest["partitions"]:
-        if one["is_other_topic"]:
-            continue
+        if one["is_other_topic"] or not isinstance(one["topic"], str):
+            continue  # of another topic, or of one that is not known
         groups = [one["files"], *([alternate["files"] for alternate in one["alternates"]] if with_alternates else [])]
         for files in groups:
             for file in files:

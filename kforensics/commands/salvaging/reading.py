@@ -4,21 +4,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.captured.tail import readable_ranges
 from kforensics.evidence.checks.producer_events import ABORT, COMMIT, parse_marker
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Segment
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.record_batch import BATCH_HEADER
 from kforensics.formats.log.records import parse_body_records
+from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.salvage.best_copy import Selection
 from kforensics.reconcile.salvage.transactions import Marker, Outcomes, are_markers
 from kforensics.source.capture import CapturedSegment
-from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.mapped import EvidenceFile, open_evidence, open_image
 
 _KEPT_OPEN = 8
 _LARGEST_MARKER = 4096
@@ -108,6 +112,22 @@ def _clusters(selection: Selection) -> NDArray[np.int64]:
     return out
 
 
+def _nothing() -> None:
+    pass
+
+
+class _Clipped:
+    """A file that ends earlier."""
+
+    def __init__(self, file: EvidenceFile, end: int) -> None:
+        self._file = file
+        self.size = min(end, file.size)
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        """Fill the buffer from a position, up to the end."""
+        return self._file.read_into(position, buffer[: max(self.size - position, 0)])
+
+
 @dataclass(slots=True, kw_only=True)
 class CopyFiles:
     """The files of the copies of a partition; a few are kept open.
@@ -115,10 +135,12 @@ class CopyFiles:
     Args:
         copies: as `BestCopies` numbers them.
         roots: where each input really is, by its index.
+        before_close: called before a file is closed that something else may still read.
     """
 
     copies: Sequence[LogCopy]
     roots: Sequence[Path]
+    before_close: Callable[[], None] = _nothing
     _open: dict[tuple[int, str], EvidenceFile] = field(default_factory=dict)
 
     def segment(self, copy: int, number: int) -> Segment:
@@ -135,13 +157,27 @@ class CopyFiles:
         key = (replica.input, replica.segments[number].path)
         if key not in self._open:
             while len(self._open) >= _KEPT_OPEN:
+                self.before_close()
                 self._open.pop(next(iter(self._open))).close()
-            self._open[key] = open_evidence(self.roots[replica.input] / key[1])
+            opened = open_image if key[1] == WHOLE_INPUT else open_evidence
+            self._open[key] = opened(self.roots[replica.input] / key[1])
         return self._open[key]
 
-    def has_bytes(self, copy: int, number: int) -> bool:
-        """Whether the bytes of a segment are here, not only digests of them in a capture."""
-        return not isinstance(self.of(copy, number), CapturedSegment)
+    def at_hand(self, run: Run) -> NDArray[np.bool_]:
+        """Whether the bytes of each batch are here: of a captured segment some or all may have stayed on the broker."""
+        file = self.of(run.copy, run.segment)
+        out = np.ones(len(run.rows), dtype=np.bool_)
+        if isinstance(file, CapturedSegment):
+            out[:] = False
+            ends = run.rows["position"].astype(np.int64) + run.rows["length"]
+            for span in readable_ranges(file):
+                out |= (run.rows["position"] >= span.position) & (ends <= span.end)
+        return out
+
+    def source(self, run: Run) -> SegmentBytes:
+        """The bytes to read the batches of a run from; of a captured segment none behind them are asked for."""
+        file = self.of(run.copy, run.segment)
+        return _Clipped(file, run.end) if isinstance(file, CapturedSegment) else file
 
     def where_missing(self, copy: int, number: int) -> str:
         """The file on the broker that a captured segment is of."""
@@ -171,13 +207,20 @@ def outcomes_of(at: int, files: CopyFiles, reader: BatchReader) -> Outcomes:
         rows = reader.batches(replica, first, first + BUCKET_OFFSETS - 1)
         rows = rows[(rows["base_offset"] // BUCKET_OFFSETS == bucket) & are_markers(rows)]
         for row in rows[np.argsort(rows["base_offset"], kind="stable")]:
-            kind = _marker_type(row, at, files)
-            if kind in {ABORT, COMMIT}:
-                outcomes.add(Marker(int(row["producer_id"]), int(row["last_offset"]), kind == ABORT))
+            marker = marker_of(row, at, files)
+            if marker is not None and marker[0] in {ABORT, COMMIT}:
+                outcomes.add(Marker(int(row["producer_id"]), int(row["last_offset"]), marker[0] == ABORT))
     return outcomes
 
 
-def _marker_type(row: np.void, at: int, files: CopyFiles) -> int | None:
+def marker_of(row: Any, at: int, files: CopyFiles) -> tuple[int, int] | None:
+    """Type and coordinator epoch of a control batch, None where it ends no transaction.
+
+    Args:
+        row: of the batch.
+        at: the number of the copy that it is of.
+        files: gives its bytes.
+    """
     length = int(row["length"])
     if length > _LARGEST_MARKER:
         return None
@@ -186,8 +229,7 @@ def _marker_type(row: np.void, at: int, files: CopyFiles) -> int | None:
         record = next(parse_body_records(memoryview(data)[BATCH_HEADER.length :], 1), None)
     except (EvidenceError, FormatError):
         return None
-    marker = None if record is None else parse_marker(record.key, record.value)
-    return None if marker is None else marker[0]
+    return None if record is None else parse_marker(record.key, record.value)
 
 
 CertaintyOf = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int8]]

@@ -95,7 +95,7 @@ def _listed(partitions: Sequence[SavedPartition]) -> list[str]:
             lines.append(f"{names}   {counted(label.records, 'record')}, {kind}")
         losses = [gap for gap in one.gaps if gap.reason is not GapReason.ABORTED and gap.is_loss]
         if losses:
-            lines.append(f"  {one.partition}: {counted(len(losses), 'gap')}, see manifest.json")
+            lines.append(f"  {one.name}: {counted(len(losses), 'gap')}, see manifest.json")
     if len(partitions) > MOST_LISTED:
         lines.append(f"and {len(partitions) - MOST_LISTED:,} more partitions, see manifest.json")
     return lines or ["Nothing was saved."]

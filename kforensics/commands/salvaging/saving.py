@@ -3,12 +3,15 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kforensics.commands.salvaging.background import Background
 from kforensics.commands.salvaging.folder import OutFolder, WrittenFile, safe_name
 from kforensics.commands.salvaging.forms import BatchWriter, FormName, Given, RecordWriter, record_writer
 from kforensics.commands.salvaging.reading import CERTAINTIES, CopyFiles, Merge, Run, outcomes_of, runs_of
@@ -18,6 +21,7 @@ from kforensics.evidence.content.record_runs import part_of
 from kforensics.evidence.model import BatchReader, Problem
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
+from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.salvage.best_copy import MAIN, NO_EPOCH, BestCopies, Label, Selection, Wanted
@@ -40,7 +44,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionPlan:
-    """What is to be saved of one partition, and the copies that there are of it."""
+    """The plan for one partition: what is to be saved, and the copies that there are of it."""
 
     partition: TopicPartition
     topic_id: str | Absent
@@ -55,6 +59,14 @@ class PartitionPlan:
     """Known before anything is read."""
     is_other_topic: bool = False
     """Its directories are of another topic that had the name."""
+    only: int | None = None
+    """The copy of which anything is saved; the others only show what need not be."""
+    name: str = ""
+    """What its files are called; the partition where it is empty."""
+    is_named: bool = True
+    """Whether it is proven which partition it is."""
+    likely: str = ""
+    """The partition that it likely is of, where none is proven."""
     certain_below: int = 0
     """The offset below which the leader's log is certainly committed."""
 
@@ -90,7 +102,7 @@ class SavedLabel:
 
 @dataclass(slots=True, kw_only=True)
 class SavedPartition:
-    """What came of one partition."""
+    """The result for one partition."""
 
     partition: TopicPartition
     topic_id: str | Absent
@@ -104,9 +116,18 @@ class SavedPartition:
     """Of aborted transactions, and not taken."""
     markers: int = 0
     """Control records, which no form of records holds."""
+    likely: str = ""
+    """The partition that it likely is of, where none is proven."""
+    is_named: bool = True
+    """Whether the partition is proven; else its name is that of the files."""
     bytes_left: int = 0
     """Of batches that a form could not take over whole."""
     problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The partition, or what its files are called where none is proven."""
+        return str(self.partition) if self.is_named else self.partition.topic
 
     @property
     def records(self) -> int:
@@ -182,10 +203,14 @@ class _Saver:
         self._files = files
         self._reader = reader
         self._batch_writer = batch_writer
-        self._best = BestCopies(copies=plan.copies, leader=plan.leader, reader=reader, wanted=plan.wanted)
+        self._best = BestCopies(
+            copies=plan.copies, leader=plan.leader, reader=reader, wanted=plan.wanted, only=plan.only
+        )
         self._holes = HoleJudge(plan.copies, plan.leader)
         self._outcomes: dict[int, Outcomes] = {}
         self._outputs: dict[int, _Output] = {}
+        self._background = Background()
+        files.before_close = self._background.wait
         self._next = self._first_offset()
         self._saved = SavedPartition(
             partition=plan.partition,
@@ -194,6 +219,8 @@ class _Saver:
             leader_source=plan.leader_source,
             is_other_topic=plan.is_other_topic,
             gaps=list(plan.gaps),
+            likely=plan.likely,
+            is_named=plan.is_named,
         )
 
     def _first_offset(self) -> int:
@@ -217,6 +244,7 @@ class _Saver:
                 output.saved.files = writer.finish()
                 self._seal(output)
         finally:
+            self._background.close()
             for output in self._outputs.values():
                 for writer in (output.records, output.batches):
                     if writer is not None:
@@ -240,7 +268,7 @@ class _Saver:
 
     def _hole_before(self, rows: BatchTable, label: int) -> None:
         """Offsets between what was taken before and these batches, where everything is wanted."""
-        if self._plan.wanted is not None or label != MAIN:
+        if self._plan.wanted is not None or self._plan.only is not None or label != MAIN:
             return
         bases, lasts = rows["base_offset"], rows["last_offset"]
         reached = np.maximum.accumulate(np.concatenate([[self._next - 1], lasts])) + 1
@@ -249,7 +277,7 @@ class _Saver:
         self._next = max(self._next, int(reached[-1]))
 
     def _end(self) -> None:
-        if self._plan.wanted is not None:
+        if self._plan.wanted is not None or self._plan.only is not None:
             return
         copies = (self._plan.leader,) if self._plan.leader is not None else self._plan.copies
         end = max((copy.view.log_end_offset for copy in copies), default=0)
@@ -285,22 +313,26 @@ class _Saver:
 
     def _readable(self, run: Run) -> Iterator[Run]:
         """The run, or the same batches of other copies where its bytes are not here."""
-        detail = ""
         try:
-            if self._files.has_bytes(run.copy, run.segment):
-                yield run
-                return
-            detail = f"read {self._files.where_missing(run.copy, run.segment)}"
+            here = self._files.at_hand(run)
+            detail = "" if here.all() else f"read {self._files.where_missing(run.copy, run.segment)}"
             reason = GapReason.NOT_CAPTURED
         except EvidenceError as error:
             self._problem(run, error)
+            here = np.zeros(len(run.rows), dtype=np.bool_)
             detail, reason = error.problem, GapReason.DAMAGED
-        for row in run.rows:
-            elsewhere = self._elsewhere(run, row)
-            if elsewhere is None:
-                self._lack(np.array([row], dtype=run.rows.dtype), reason, detail)
-            else:
-                yield elsewhere
+        edges = [0, *(np.flatnonzero(np.diff(here)) + 1).tolist(), len(here)]
+        for first, end in pairwise(edges):
+            rows = run.rows[first:end]
+            if here[first]:
+                yield run if len(rows) == len(here) else Run(copy=run.copy, label=run.label, rows=rows)
+                continue
+            for row in rows:
+                elsewhere = self._elsewhere(run, row)
+                if elsewhere is None:
+                    self._lack(np.array([row], dtype=rows.dtype), reason, detail)
+                else:
+                    yield elsewhere
 
     def _elsewhere(self, run: Run, row: np.void) -> Run | None:
         for at, copy in enumerate(self._plan.copies):
@@ -313,10 +345,11 @@ class _Saver:
                 & (rows["crc"] == row["crc"])
                 & (rows["length"] == row["length"])
             ]
-            for found in same[:1]:
+            for number in range(len(same)):
+                other = Run(copy=at, label=run.label, rows=same[number : number + 1])
                 try:
-                    if self._files.has_bytes(at, int(found["segment"])):
-                        return Run(copy=at, label=run.label, rows=same[:1])
+                    if self._files.at_hand(other).all():
+                        return other
                 except EvidenceError:
                     continue
         return None
@@ -347,8 +380,7 @@ class _Saver:
     def _chunks(self, run: Run) -> Iterator[RecordChunk]:
         """The records of a run that are wanted; control records and those of aborted transactions are counted."""
         try:
-            file = self._files.of(run.copy, run.segment)
-            for part in iter_record_chunks(file, start=run.start, end=run.end):
+            for part in iter_record_chunks(self._files.source(run), start=run.start, end=run.end):
                 if isinstance(part, Damage):
                     self._damaged(run, part)
                 else:
@@ -497,7 +529,7 @@ class _Saver:
 
     def _stem(self, label: Label | None) -> str:
         partition = self._plan.partition
-        name = f"{safe_name(partition.topic)}-{partition.partition}"
+        name = self._plan.name or f"{safe_name(partition.topic)}-{partition.partition}"
         folder = ""
         if self._plan.is_other_topic:
             topic_id = self._plan.topic_id
@@ -547,20 +579,28 @@ class _Saver:
         self._hash(run, output.digest)
 
     def _hash(self, run: Run, digest: Any) -> None:
+        """Hash the bytes of a run beside the main thread."""
         try:
-            file = self._files.of(run.copy, run.segment)
-            position = run.start
-            buffer = memoryview(bytearray(min(_PIECE, run.end - run.start)))
-            while position < run.end:
-                count = file.read_into(position, buffer[: min(len(buffer), run.end - position)])
-                if not count:
-                    break
-                digest.update(buffer[:count])
-                position += count
+            file = self._files.source(run)
         except EvidenceError as error:
             self._problem(run, error)
+            return
+        self._background.do(partial(_update, digest, file, run.start, run.end))
 
     def _seal(self, output: _Output) -> None:
         if output.digest is not None:
+            self._background.wait()
             output.saved.runs[-1].sha256 = output.digest.hexdigest()
             output.digest = None
+
+
+def _update(digest: Any, file: SegmentBytes, start: int, end: int) -> None:
+    """Hash a run of a file; where it became shorter meanwhile, what is left of it."""
+    position = start
+    buffer = memoryview(bytearray(min(_PIECE, end - start)))
+    while position < end:
+        count = file.read_into(position, buffer[: min(len(buffer), end - position)])
+        if not count:
+            break
+        digest.update(buffer[:count])
+        position += count

@@ -59,6 +59,10 @@ class SealCheck:
     manifest_sha256: str = ""
     _differences: Iterator[Difference] = field(default_factory=lambda: iter(()))
 
+    def begin(self, differences: Iterator[Difference]) -> None:
+        """Take the comparison, which is done as it is read."""
+        self._differences = differences
+
     def differences(self) -> Iterator[Difference]:
         """Each difference, once."""
         return self._differences
@@ -91,7 +95,7 @@ def check_seal(manifest: EvidenceFile, paths: Sequence[Path], *, jobs: int, is_p
             yield one
         check.manifest_sha256 = digest.hexdigest()
 
-    check._differences = compare()  # noqa: SLF001 - of the class above
+    check.begin(compare())
     return check
 
 

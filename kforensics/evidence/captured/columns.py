@@ -24,6 +24,7 @@ DIGEST_LENGTH = 16
 NO_CONTROL = -32_768
 """In the column `control`: not a control batch, or one whose type can't be read."""
 
+_WIDTHS = ((np.int8, 1 << 7), (np.int16, 1 << 15), (np.int32, 1 << 31))
 _KEY, _VALUE, _HEADERS, _TRANSACTIONAL, _CONTROL = 1, 2, 4, 8, 16
 _PLAIN = {
     "length": "length",
@@ -242,8 +243,8 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind == "u" or not len(values):
         return values
     low, high = int(values.min()), int(values.max())
-    for kind in (np.int8, np.int16, np.int32):
-        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+    for kind, limit in _WIDTHS:
+        if -limit <= low and high < limit:
             return values.astype(kind)
     return values.astype(np.int64)
 

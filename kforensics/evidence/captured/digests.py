@@ -1,4 +1,4 @@
-"""What stands for the content of records where the content itself stays on the broker."""
+"""Digests, which replace the content of records where the content itself stays on the broker."""
 
 import hashlib
 from typing import Any
@@ -16,16 +16,21 @@ CONTROL_BATCH_LIMIT = 4_096
 _DIGEST_SIZE = 16
 
 
-def digest_record(record: Record) -> Record:
-    """The record with digests in the place of key, value and headers; control records, which hold nothing private, as they are."""
+def digest_record(record: Record, key: bytes = b"") -> Record:
+    """The record with digests in the place of key, value and headers; control records, which hold nothing private, as they are.
+
+    Args:
+        record: as it is in the log.
+        key: of the digests; without one, whoever guesses the content can confirm the guess.
+    """
     if record.is_control:
         return record
-    headers = ((_digest(repr(record.headers).encode()), None),) if record.headers else ()
-    return record._replace(key=_digest(record.key), value=_digest(record.value), headers=headers)
+    headers = ((_digest(repr(record.headers).encode(), key), None),) if record.headers else ()
+    return record._replace(key=_digest(record.key, key), value=_digest(record.value, key), headers=headers)
 
 
-def _digest(content: bytes | None) -> Any:
-    return None if content is None else hashlib.blake2b(content, digest_size=_DIGEST_SIZE).digest()
+def _digest(content: bytes | None, key: bytes) -> Any:
+    return None if content is None else hashlib.blake2b(content, digest_size=_DIGEST_SIZE, key=key).digest()
 
 
 def control_types(batches: BatchTable, source: SegmentBytes) -> list[int | None]:

@@ -47,7 +47,7 @@ def damage_rows(path: str, damage: Iterable[Damage]) -> list[Row]:
 
 
 def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
-    """The damaged places that rows tell of."""
+    """The damaged places that rows describe."""
     return tuple(
         Damage(
             span=Span(row["position"], row["length"]),
@@ -67,7 +67,7 @@ def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
 
 
 def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool, scanned_ns: int) -> Row:
-    """A segment; `place` gives the columns that say where it stands. Digests and lineage have tables of their own."""
+    """A segment; `place` gives the columns that say where it is. Digests and lineage have tables of their own."""
     return {
         **place,
         "path": segment.path,
@@ -109,7 +109,7 @@ def digests_of(rows: Sequence[Sequence[int]]) -> Any:
 
 
 def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs: Iterable[Sequence[int]]) -> Segment:
-    """The segment that a row, its digests and its lineage tell of; batch tables are never kept."""
+    """The segment that a row, its digests and its lineage describe; batch tables are never kept."""
     return Segment(
         path=row["path"],
         base_offset=row["base_offset"],

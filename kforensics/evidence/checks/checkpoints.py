@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.checks.context import PartitionContext, base_offset_of, mismatch
+from kforensics.evidence.checks.missing import longest_batch
 from kforensics.evidence.checks.segments import ScannedSegment
 from kforensics.evidence.model import CheckpointValue
 from kforensics.source.naming import FileKind
@@ -25,11 +26,14 @@ def check_checkpoints(context: PartitionContext, segments: Sequence[ScannedSegme
         return ()
     explained = {base_offset_of(file) for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)}
     is_empty = not any(segment.scan.batch_count for segment in segments)
+    longest = longest_batch(segments)
     found = []
     named = (("recovery point", context.recovery_point), ("high watermark", context.high_watermark))
     highest = max((value.value for _, value in named if isinstance(value, CheckpointValue)), default=0)
     for words, value in named:
-        if isinstance(value, CheckpointValue) and value.value > end and (is_empty or value.value not in explained):
+        if isinstance(value, CheckpointValue) and value.value > end:
+            if value.value in explained and (longest is None or value.value - end <= longest):
+                continue
             is_missing = (context.clean_shutdown is True or is_empty) and value.value == highest
             found.append(_missing(words, value, end) if is_missing else _above_end(words, value, end, context))
             highest = -1 if is_missing else highest

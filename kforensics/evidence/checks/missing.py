@@ -45,9 +45,15 @@ def check_missing(context: PartitionContext, segments: Sequence[ScannedSegment])
         reach=highest(context.high_watermark, context.recovery_point),
         explained={base_offset_of(file) for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)},
         is_whole=is_whole,
-        is_empty=not any(segment.scan.batch_count for segment in segments),
+        longest_batch=longest_batch(segments),
     )
     return tuple(_damage(context, one) for one in found if one.sign is not Sign.ABOVE_END)
+
+
+def longest_batch(segments: Sequence[ScannedSegment]) -> int | None:
+    """The offsets of the longest batch, 0 where there is none, and none where the scans do not show it."""
+    longest = [segment.scan.longest_batch for segment in segments]
+    return None if None in longest else max((one for one in longest if one is not None), default=0)
 
 
 def _damage(context: PartitionContext, one: Unaccounted) -> tuple[str, Damage]:

@@ -96,6 +96,8 @@ class SegmentScan:
     producer_events: tuple[ProducerEvent, ...]
     has_empty_batch: bool
     """A batch without records, as compaction leaves it."""
+    longest_batch: int | None = 0
+    """The offsets of the longest sound batch, 0 where there is none; unknown of a capture that holds batches."""
     tail: tuple[TailBatch, ...] = ()
     """The last sound batches, two at most; none where messages of magic 0 or 1 are among them."""
     is_captured: bool = False
@@ -153,6 +155,7 @@ def _captured_scan(file: CapturedSegment, base_offset: int) -> SegmentScan:
         first_span=first_span,
         last_offset=last,
         valid_end=valid_end,
+        longest_batch=None if segment.batch_count else 0,
         magics=segment.magics,
         epoch_runs=tuple(
             EpochRun(entry.leader_epoch, entry.start_offset, end, 0, 0)
@@ -205,6 +208,7 @@ class _Collector:
         self._times = OffsetLookups(_time_offsets(task.time_index_path, task.base_offset))
         self._producers = ProducerEvents(task.splits, self._read_marker)
         self._has_empty_batch = False
+        self._longest_batch = 0
         self._tail: list[TailBatch] = []
 
     def add(self, batches: BatchTable, damage: tuple[Damage, ...], record_count: int, span: Span) -> None:
@@ -226,6 +230,7 @@ class _Collector:
         self._valid_end = int(sound["position"][-1]) + int(sound["length"][-1])
         self._magics.update(np.flatnonzero(np.bincount(sound["magic"])).tolist())  # np.unique loads numpy.ma
         self._has_empty_batch = self._has_empty_batch or bool((sound["count"] == 0).any())
+        self._longest_batch = max(self._longest_batch, int((sound["last_offset"] - sound["base_offset"]).max()) + 1)
         self._add_epochs(sound)
         self._producers.add(sound)
         self._tail = [*self._tail, *_tail_of(sound[-2:])][-2:]
@@ -278,6 +283,7 @@ class _Collector:
             highest_timestamp=self._times.highest,
             producer_events=self._producers.finish(),
             has_empty_batch=self._has_empty_batch,
+            longest_batch=self._longest_batch,
             tail=() if self._magics - {2} else tuple(self._tail),
         )
 
@@ -335,6 +341,9 @@ def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
         highest_timestamp=max(left.highest_timestamp, right.highest_timestamp),
         producer_events=(*left.producer_events, *right.producer_events),
         has_empty_batch=left.has_empty_batch or right.has_empty_batch,
+        longest_batch=None
+        if left.longest_batch is None or right.longest_batch is None
+        else max(left.longest_batch, right.longest_batch),
         tail=() if (left.magics | right.magics) - {2} else (*left.tail, *right.tail)[-2:],
     )
 

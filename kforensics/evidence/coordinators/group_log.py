@@ -38,7 +38,7 @@ class CommitKey(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a record lies, and when and in which leader epoch it was appended."""
+    """The place of a record, and when and in which leader epoch it was appended."""
 
     offset: int
     leader_epoch: int
@@ -127,7 +127,7 @@ _FLEXIBLE = 4
 
 @dataclass(slots=True)
 class LogOutline:
-    """What the batches of a log say without their records."""
+    """The outline of a log by its batches, without their records."""
 
     log: ReplicaLog
     end: int = 0

@@ -179,7 +179,7 @@ def find_inputs(
     """The inputs that paths stand for.
 
     Args:
-        paths: as named by a person; a capture stands for all that it was taken of.
+        paths: as named by a person; a capture replaces all that it was taken of.
         with_server_logs: whether directories of server logs, named or found on the way, are inputs too, whatever their files are called.
         why_not: why a single file is no input of this command.
         keep_going: a path that can't be used is a problem beside the others.
@@ -238,7 +238,7 @@ def refuse(errors: Sequence[EvidenceError], *, named: int, keep_going: bool | No
 
 
 def unusable_input(path: Path) -> FoundInput:
-    """An input that stands for a path that can't be used."""
+    """An input in place of a path that can't be used."""
     described = Input(path=str(path), kind="unreadable")
     return FoundInput(described=described, listings=Listings(path), shape=Absent.UNREADABLE)
 
@@ -261,6 +261,7 @@ def belonging_together(inputs: Inputs, *, cluster: str | None = None, refuses: b
         InputsRefused: data directories name several clusters, or one broker holds a partition twice and they name none.
         UsageError: none of them is of the cluster that was asked for.
     """
+    require_one_redaction(inputs.found)
     ids = sorted({one.described.cluster_id for one in inputs.found if not isinstance(one.described.cluster_id, Absent)})
     if cluster is not None:
         if ids and cluster not in ids:
@@ -274,6 +275,25 @@ def belonging_together(inputs: Inputs, *, cluster: str | None = None, refuses: b
     if refuses:
         _refuse_twins(inputs)
     return replace(inputs, cluster=ids[0] if len(ids) == 1 else Absent.UNKNOWN)
+
+
+def require_one_redaction(found: Iterable[FoundInput]) -> None:
+    """Refuse captures with pseudonyms beside others: names and digests of the same things differ in them.
+
+    Raises:
+        InputsRefused: they are redacted under different keys, or only some of them are.
+    """
+    kinds = {one.described.path: one.root.place()[0].redaction for one in found if isinstance(one.root, CapturePath)}
+    kinds |= {one.described.path: None for one in found if not isinstance(one.root, CapturePath)}
+    if len(set(kinds.values())) < 2:
+        return
+    raise InputsRefused(
+        "captures that are redacted can be compared only with captures that are redacted under the same key, with or without topics alike",
+        tuple(
+            EvidenceUnreadable(path, "it has names as they are" if kind is None else f"its redaction is {kind}")
+            for path, kind in kinds.items()
+        ),
+    )
 
 
 def of_several_clusters(named: Sequence[tuple[str, str]]) -> InputsRefused:
@@ -322,7 +342,7 @@ def _live_partitions(found: FoundInput) -> frozenset[str]:
 
 
 def _places_at(path: Path, *, with_server_logs: bool, why_not: WhyNot | None) -> list[FoundInput]:
-    """The inputs at a path; a capture stands for what it was taken of, and a directory for the captures in it, too."""
+    """The inputs at a path; a capture replaces what it was taken of, and a directory for the captures in it, too."""
     captured = split_at_capture(path)
     if captured is not None:
         return _captured_inputs([captured], with_server_logs=with_server_logs)

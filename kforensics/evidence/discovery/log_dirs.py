@@ -59,7 +59,7 @@ class FoundLogDir:
 
 
 def node_kind(log_dirs: Sequence[FoundLogDir], node_id: int | Absent) -> str:
-    """`broker`, `controller` or `combined`, from what stands in the directories and who has voted."""
+    """`broker`, `controller` or `combined`, from what is in the directories and who has voted."""
     has_metadata = any(one.is_metadata_dir for one in log_dirs)
     if has_metadata and not any(one.has_broker_files for one in log_dirs):
         return "controller"

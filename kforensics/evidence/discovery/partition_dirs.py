@@ -14,6 +14,7 @@ from kforensics.evidence.model import (
 )
 from kforensics.formats.checkpoint.offset import iter_checkpoint
 from kforensics.formats.primitives.text_lines import DamageList
+from kforensics.source.capture import CapturePath
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
@@ -64,7 +65,7 @@ class LogDirState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionPlace:
-    """One partition directory and where it stands; small enough to be sent to another process."""
+    """One partition directory and where it is; small enough to be sent to another process."""
 
     state: LogDirState
     path: str
@@ -112,7 +113,7 @@ def read_log_dir_state(
 
 def _partitions_here(listings: Listings, log_dir: str) -> frozenset[TopicPartition] | None:
     """The partitions that have a directory; none where finding them out has a cost."""
-    if isinstance(listings.root, ForeignPath):
+    if isinstance(listings.root, ForeignPath) and not isinstance(listings.root, CapturePath):
         return None
     listing = listings.of(log_dir)
     if listing.obstacles:
@@ -130,10 +131,15 @@ def _checkpoint_lines(
     for entry in iter_checkpoint(data, DamageList()):
         partition = TopicPartition(entry.topic, entry.partition)
         if here is None or partition in here:
-            lines[partition] = entry.offset << _LINE_BITS | entry.line
+            lines[partition] = packed_line(entry.offset, entry.line)
         elif entry.offset > 0:
-            elsewhere[partition] = entry.offset << _LINE_BITS | entry.line
+            elsewhere[partition] = packed_line(entry.offset, entry.line)
     return lines, elsewhere
+
+
+def packed_line(offset: int, line: int) -> int:
+    """Offset and line of a checkpoint in one number, as `LogDirState` holds them."""
+    return offset << _LINE_BITS | line
 
 
 LOGS_LEFT_OUT = "no .log file of any partition is here: the copy left them out, so nothing can be said of their records"
@@ -187,7 +193,7 @@ def lost_directories(
     problems: list[Problem] = []
     for state in states:
         here = by_broker.get(_owner(state), set())
-        own = _named_alone(state, here)
+        own = named_alone(state, here)
         if len(own) > len(here):
             named = f"{own[0].topic_partition} and {len(own) - 1} more" if len(own) > 1 else str(own[0].topic_partition)
             message = f"its checkpoints name {len(own)} partitions of which no directory is here ({named}): the copy left them out, or they are lost"
@@ -201,7 +207,8 @@ def _owner(state: LogDirState) -> int | str:
     return f"input {state.input}" if isinstance(state.broker_id, Absent) else state.broker_id
 
 
-def _named_alone(state: LogDirState, here: Collection[TopicPartition]) -> list[LostDirectory]:
+def named_alone(state: LogDirState, here: Collection[TopicPartition]) -> list[LostDirectory]:
+    """Return the partitions that the checkpoints of a log directory name with an offset above zero and that are not `here`, each once."""
     found: dict[TopicPartition, tuple[int, str]] = {}
     for name in ("high_watermark", "recovery_point", "log_start"):
         for partition, packed in state.without_directory.get(name, {}).items():
@@ -281,7 +288,7 @@ def _keep(places: dict[TopicPartition, list[PartitionPlace]], place: PartitionPl
 def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:
     """The checkpoints of every log directory of an input, by its path; what can't be read is added to `problems`."""
     if not found.log_dirs:
-        # A partition directory by itself: whatever its log directory says stands outside of the input.
+        # A partition directory by itself: whatever its log directory says is outside of the input.
         return {
             "": LogDirState(
                 listings=found.listings, input=index, log_dir="", broker_id=Absent.UNKNOWN, clean_shutdown=False

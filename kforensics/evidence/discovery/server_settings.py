@@ -13,10 +13,17 @@ from kforensics.source.walk import FoundFile
 
 def read_settings(inputs: Inputs, name: str) -> tuple[int, ...]:
     """Every whole number that a setting has in some file; files that can't be read add nothing."""
-    return tuple(value for found in inputs.found for value in _values(found, name))
+    values = (value for found in inputs.found for value in _values(found, name))
+    return tuple(int(value) for value in values if value.isdecimal() and len(value) < 10)
 
 
-def _values(found: FoundInput, name: str) -> Iterator[int]:
+def read_flags(inputs: Inputs, name: str) -> tuple[bool, ...]:
+    """Every truth value that a setting has in some file."""
+    values = (value.lower() for found in inputs.found for value in _values(found, name))
+    return tuple(value == "true" for value in values if value in {"true", "false"})
+
+
+def _values(found: FoundInput, name: str) -> Iterator[str]:
     for item in found.walk():
         if not isinstance(item, FoundFile) or item.name.kind is not FileKind.SERVER_PROPERTIES:
             continue
@@ -26,5 +33,4 @@ def _values(found: FoundInput, name: str) -> Iterator[int]:
                 text = file.read_all(SMALL_FILE_LIMIT)
         except EvidenceError:
             continue
-        last = [entry.value.strip() for entry in parse_properties(text) if entry.key == name][-1:]
-        yield from (int(value) for value in last if value.isdecimal() and len(value) < 10)
+        yield from [entry.value.strip() for entry in parse_properties(text) if entry.key == name][-1:]

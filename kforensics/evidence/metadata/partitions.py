@@ -1,6 +1,6 @@
 """The partitions of a metadata log with all their states: rows of numbers, made into values when they are asked for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, Self, overload
 
@@ -179,6 +179,21 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
                 (status_before + 1) << 34 | steps["status"].astype(np.int64) << 2 | is_other_epoch << 1 | from_snapshot
             ).tolist(),
         )
+
+    def rows_that(self, test: Callable[[PartitionState | None, PartitionState], bool]) -> Rows:
+        """The steps that pass a test, which is asked once for steps that change the same.
+
+        Args:
+            test: asks for the states before and behind a step, of which it may compare all but partition, offset, time and partition epoch.
+        """
+        steps, before = self._steps, self._before
+        is_first = before == NO_ROW
+        status_before = np.where(is_first, NO_ROW, steps["status"][before]).astype(np.int64)
+        is_other_epoch = is_first | (steps["leader_epoch"] != steps["leader_epoch"][before])
+        kinds = (status_before + 1) << 33 | steps["status"].astype(np.int64) << 1 | is_other_epoch
+        _, examples, kind_of = np.unique(kinds, return_index=True, return_inverse=True)
+        passes = np.fromiter((test(*change) for change in self.changes(examples)), np.bool_, len(examples))
+        return np.flatnonzero(passes[kind_of]) if len(examples) else examples
 
     def epoch_starts(self) -> Iterator[tuple[tuple[str, int], int, int]]:
         """Yield the time at which each leader epoch of each partition began, of those that a record dates."""

@@ -74,6 +74,29 @@ def collect_replica(
     return CollectedReplica(replica=replica, problems=tuple(problems))
 
 
+def as_captured(replica: Replica, root: Path) -> Replica:
+    """The replica with what its capture says of rows and records that it holds, which summaries of its segments do not say.
+
+    Args:
+        replica: with its segments.
+        root: of its input; a replica of a directory is given back as it is.
+
+    Raises:
+        EvidenceError: the capture can't be read, or is not what it claims.
+    """
+    if not isinstance(root, CapturePath):
+        return replica
+    segments, has_all = [], True
+    for segment in replica.segments:
+        with open_evidence(root / segment.path) as file:
+            if isinstance(file, CapturedSegment):
+                segments.append(captured_segment(file, path=segment.path, base_offset=segment.base_offset))
+                has_all &= not segment.batch_count or has_records(file)
+            else:
+                segments.append(segment)
+    return replace(replica, segments=tuple(segments), has_records=has_all)
+
+
 def _has_records(place: PartitionPlace, segment: Segment) -> bool:
     with open_evidence(place.state.root / segment.path) as file:
         return not isinstance(file, CapturedSegment) or not segment.batch_count or has_records(file)
@@ -198,8 +221,20 @@ def _segments(
     return tuple(out)
 
 
-def changes_since(place: PartitionPlace, replica: Replica) -> tuple[Problem, ...]:
-    """Return the log end offset of a log that grew, was truncated or was deleted since it was read: replicas are then not of one moment."""
+CAPTURED_EARLIER = "its broker ran when it was captured, and another replica that was written later has more: the replicas are not seen as of one moment"
+
+
+def changes_since(place: PartitionPlace, replica: Replica, others: Sequence[Replica] = ()) -> tuple[Problem, ...]:
+    """Return what shows that a log grew, was truncated or was deleted since it was read: replicas are then not of one moment.
+
+    Args:
+        place: the directory.
+        replica: as it was read.
+        others: replicas of the same partition that it is compared with.
+    """
+    root = place.state.root
+    if isinstance(root, CapturePath):
+        return _captured_earlier(place, replica, others, root)
     if not replica.segments or replica.segments[-1].changed:
         return ()
     last = replica.segments[-1]
@@ -215,6 +250,21 @@ def changes_since(place: PartitionPlace, replica: Replica) -> tuple[Problem, ...
         if now == (last.length, last.mtime_ns) and not rolled:
             return ()
     return (Problem(input=place.state.input, path=last.path, message=CHANGED_SINCE),)
+
+
+def _captured_earlier(
+    place: PartitionPlace, replica: Replica, others: Sequence[Replica], root: CapturePath
+) -> tuple[Problem, ...]:
+    capture = root.place()[0]
+    if not capture.was_running:
+        return ()
+    end, started_ns = replica.lineage.log_end_offset, capture.started_ns
+    for other in others:
+        written_ns = max((one.mtime_ns for one in other.segments), default=0)
+        if other.input != replica.input and other.lineage.log_end_offset > end and written_ns > started_ns:
+            path = replica.segments[-1].path if replica.segments else place.path
+            return (Problem(input=place.state.input, path=path, message=CAPTURED_EARLIER),)
+    return ()
 
 
 def _follows(name: FileName, base_offset: int) -> bool:

@@ -71,7 +71,7 @@ def find_unaccounted(
     reach: int | None,
     explained: Collection[int] = (),
     is_whole: bool = False,
-    is_empty: bool = False,
+    longest_batch: int | None = None,
 ) -> Iterator[Unaccounted]:
     """Yield what is unaccounted for, by offset.
 
@@ -82,7 +82,8 @@ def find_unaccounted(
         reach: the higher of recovery point and high watermark.
         explained: offsets of producer snapshots, which explain a log end above the last batch.
         is_whole: no cleaner touched the log and its batches are sound, so that its segments follow one another.
-        is_empty: no segment holds a batch; a truncation that ends inside a batch keeps its target as log end, but drops one batch only.
+        longest_batch: the offsets of the longest batch of the log, 0 where it has none: a truncation that ends inside a batch keeps its target as log
+            end, and drops that one batch.
     """
     bases = sorted({base for base, _, _ in segments} | set(orphans))
     for base in sorted(orphans):
@@ -102,7 +103,8 @@ def find_unaccounted(
     if reach is None or (orphans and max(orphans) >= max((base for base, _, _ in segments), default=0)):
         return
     end = max((end for _, end, _ in segments), default=log_start or 0)
-    if reach > end and (not segments or is_empty or reach not in explained):
+    is_in_a_batch = longest_batch is None or reach - end <= longest_batch
+    if reach > end and not (segments and reach in explained and is_in_a_batch):
         yield Unaccounted(first=end, last=reach - 1, sign=Sign.ABOVE_END if segments else Sign.CHECKPOINT)
 
 
@@ -139,7 +141,7 @@ def unaccounted_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
             reach=highest(replica.high_watermark, replica.recovery_point),
             explained=replica.producer_snapshots,
             is_whole=is_sound and has_checkpoints and not is_cleaned,
-            is_empty=is_empty(replica),
+            longest_batch=_longest_batch(replica),
         )
     )
 
@@ -154,6 +156,18 @@ def missing_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
         for one in unaccounted_offsets(replica)
         if one.sign is not Sign.ABOVE_END or replica.clean_shutdown or is_empty(replica)
     )
+
+
+def _longest_batch(replica: Replica) -> int | None:
+    """The offsets of the longest batch, none where the batches of a segment are not at hand."""
+    longest = 0
+    for one in replica.segments:
+        if isinstance(one.batches, Absent):
+            if one.batch_count:
+                return None
+        elif len(one.batches):
+            longest = max(longest, int((one.batches["last_offset"] - one.batches["base_offset"]).max()) + 1)
+    return longest
 
 
 def is_empty(replica: Replica) -> bool:

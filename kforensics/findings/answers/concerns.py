@@ -3,9 +3,10 @@
 A partition agrees only where every assigned replica is given and nothing speaks against it. The worst concern is the state of the partition.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
@@ -13,6 +14,7 @@ from kforensics.evidence.replica.unaccounted import is_empty, missing_offsets
 from kforensics.findings.answers.model import State, worst_state
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.units import TopicPartition
@@ -70,8 +72,18 @@ class Concern:
     guess: str = ""
     """Why that leader is only guessed; empty where it is known."""
     detail: str = ""
+    places: tuple[tuple[int, str], ...] = ()
+    """Input and path of the directories that it is about, where these are not all that its owners hold."""
     is_sole: bool = False
     """It is about the only member of the ISR."""
+
+
+def concern_of(plain: Mapping[str, Any]) -> Concern:
+    """Return the concern of its plain values, as the tables of an audit hold them."""
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
+    values["places"] = tuple((number, path) for number, path in plain.get("places", ()))
+    values["state"], values["kind"] = State(plain["state"]), Kind(plain["kind"])
+    return Concern(**values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +92,10 @@ class JudgedPartition:
 
     partition: TopicPartition
     concerns: tuple[Concern, ...]
+    risks: tuple[str, ...] = ()
+    """Why elections on record may have lost committed records before, in words."""
+    settled_by: str = ""
+    """The input that would show what the account of its leaders does not, where there is such a gap."""
 
     @property
     def state(self) -> State:
@@ -99,7 +115,22 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
         # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
         hedged = (replace(c, state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
         concerns = (*hedged, Concern(state=State.UNKNOWN, kind=Kind.UNREAD))
-    return JudgedPartition(partition=report.partition, concerns=concerns)
+    account = report.account
+    gap = next(iter(account.gaps), None) if account is not None else None
+    return JudgedPartition(
+        partition=report.partition,
+        concerns=concerns,
+        risks=() if account is None else tuple(dict.fromkeys(_RISKS[one.risk] for one in account.risky if one.risk)),
+        settled_by="" if gap is None else gap.settled_by,
+    )
+
+
+_RISKS = {
+    Risk.UNCLEAN: "an unclean election",
+    Risk.UNCLEAN_RESTART: "a leader that had stopped uncleanly",
+    Risk.OTHER_DISK: "a leader with another disk",
+    Risk.HIGH_WATERMARK: "a leader that had truncated to its high watermark",
+}
 
 
 def partition_state(report: PartitionReport, problems: Sequence[Problem] = ()) -> State:
@@ -267,9 +298,11 @@ def _sole_holders(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
             # What it loses, or differs in, is reported as such.
             continue
         yield from _sole_holder(report, holder)
-    for holder in report.unassigned_holders:
-        if holder.counts.certain or holder.counts.possible:
-            yield _concern(report, State.MAYBE_AT_RISK, Kind.OUTSIDE, (holder.view,), holder.counts)
+    counts = report.unassigned_counts
+    if counts is not None and (counts.certain or counts.possible):
+        outside = [one.view for one in report.unassigned_holders]
+        places = tuple((view.replica.input, view.replica.path) for view in outside)
+        yield replace(_concern(report, State.MAYBE_AT_RISK, Kind.OUTSIDE, outside, counts), places=places)
 
 
 def _sole_holder(report: PartitionReport, holder: SoleHolder) -> Iterator[Concern]:
@@ -347,14 +380,16 @@ def _elections(report: PartitionReport) -> Iterator[Concern]:
     leader = report.leader
     if leader is None or report.is_quorum:
         return
-    others = [one for one in report.what_if if not (leader.is_known and one.leader is leader.view)]
+    # A broker without a log has a concern of its own.
+    choices = [one for one in report.what_if if not one.is_emptied]
+    others = [one for one in choices if not (leader.is_known and one.leader is leader.view)]
     if isinstance(report.electable, Absent):
         if leader.is_known:
             return
-        costs = [one.discarded for one in report.what_if]
+        costs = [one.discarded for one in choices]
         if min((cost.certain for cost in costs), default=0):
             state = State.AT_RISK if _is_whole(report) else State.MAYBE_AT_RISK
-            best = min(report.what_if, key=lambda one: one.rank)
+            best = min(choices, key=lambda one: one.rank)
             yield _concern(
                 report, state, Kind.ELECTED, (best.leader,), best.discarded, detail="whichever replica leads"
             )

@@ -5,6 +5,7 @@ The worst partition decides the state. The headline is a sentence about the grav
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
 
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.concerns import (
@@ -31,6 +32,7 @@ def diff_answer(
     paths: Sequence[str],
     findings: Sequence[Finding] = (),
     problems: Sequence[Problem] = (),
+    among: int | None = None,
 ) -> Answer:
     """The answer over all partitions that were compared.
 
@@ -39,17 +41,22 @@ def diff_answer(
         paths: of the inputs, where their directories can be copied.
         findings: of the whole result; several clusters, or a broker given twice, make the comparison itself unknown.
         problems: what could not be read.
+        among: the number of all partitions, where those in `judged` are only the worst of them.
     """
     mixed = next((one for one in findings if one.code in {"KF507", "KF508"}), None)
     if mixed is not None:
         headline = f"UNKNOWN: these inputs can't be compared as they are: {mixed.statement}."
         return Answer(state=State.UNKNOWN, headline=headline, now=(mixed.advice,) if mixed.advice else ())
     if not judged:
-        return Answer(state=State.UNKNOWN, headline="UNKNOWN: nothing to compare: no partition was found.")
+        return Answer(
+            state=State.UNKNOWN,
+            headline="UNKNOWN: nothing to compare: no partition was found.",
+            unknown=("What the replicas hold: give the data directories of the brokers.",),
+        )
     state = worst_state("diff", (one.state for one in judged)) or State.UNKNOWN
     if problems and state in {State.AGREE, State.BEHIND, State.SAME_ENDS}:
         state = State.UNKNOWN
-    words = _Words(judged, state, paths, problems)
+    words = _Words(judged, state, paths, problems, among=len(judged) if among is None else among)
     return Answer(
         state=state,
         headline=words.headline() + (_incomplete(problems) if problems else ""),
@@ -68,13 +75,20 @@ class _Words:
     """The sentences of an answer."""
 
     def __init__(
-        self, judged: Sequence[JudgedPartition], state: State, paths: Sequence[str], problems: Sequence[Problem]
+        self,
+        judged: Sequence[JudgedPartition],
+        state: State,
+        paths: Sequence[str],
+        problems: Sequence[Problem],
+        *,
+        among: int,
     ) -> None:
         self.judged = judged
         self.state = state
         self.paths = paths
         self.problems = problems
-        self.among = counted(len(judged), "partition")
+        self.among = counted(among, "partition")
+        self.count = among
         self.by_kind: dict[tuple[State, Kind], list[tuple[TopicPartition, Concern]]] = {}
         for one in judged:
             for concern in one.concerns:
@@ -108,7 +122,7 @@ class _Words:
         }.get(self.state, "")
         others = {tp for kind in kinds[1:] for tp, _ in self.of(kind)} - {tp for tp, _ in items}
         more = (
-            f" {counted(len(others), 'other partition')} {'has' if len(others) == 1 else 'have'} other reasons."
+            f" {counted(len(others), 'other partition')} {'is' if len(others) == 1 else 'are'} in this state for other reasons."
             if others
             else ""
         )
@@ -126,15 +140,16 @@ class _Words:
         return f"starting {owner}{first} may destroy {count}: {one.detail}."
 
     def _gone(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        owner, own = self.by_owners(items)[0]
-        partition, one = own[0]
+        partition, one = items[0]
+        owners = _and(dict.fromkeys(owner for tp, other in items if tp == partition for owner in other.owners))
+        does, they = ("do", "they") if " and " in owners else ("does", "it")
         others = len({tp for tp, _ in items}) - 1
         more = (
             f" {counted(others, 'other partition')} {'has' if others == 1 else 'have'} lost a log or a part of it, too."
             if others
             else ""
         )
-        return f"{owner} does not hold the log of {partition} that it had: {one.detail}.{more}"
+        return f"{owners} {does} not hold the log of {partition} that {they} had: {one.detail}.{more}"
 
     def _discard(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
@@ -188,8 +203,7 @@ class _Words:
     def _outside(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
         what = _what(_sum(items, "certain"), _sum(items, "possible"))
-        is_one = " and " not in owners
-        return f"only {owners} {'holds' if is_one else 'hold'} {what} of {_partitions(items)}, and {'is' if is_one else 'are'} no replica any more."
+        return f"directories of {owners} that are no replica any more hold {what} of {_partitions(items)} that no replica holds."
 
     def _protocol(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         partition, one = items[0]
@@ -202,7 +216,7 @@ class _Words:
             owners = _and(dict.fromkeys(owner for one in odd for owner in one.owners))
             why = odd[0].detail if len(odd) == 1 else "by their checksums or by what the others hold"
             words = f" The odd {'one' if ' and ' not in owners else 'ones'} out: {owners} ({why})."
-        return f"REPLICAS DIFFER FOR GOOD: {_partitions(items)} of {len(self.judged)} hold different content at the same offset, and replication will not repair it.{words}"
+        return f"REPLICAS DIFFER FOR GOOD: {_partitions(items)} of {self.count:,} hold different content at the same offset, and replication will not repair it.{words}"
 
     def _missing(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
@@ -259,7 +273,7 @@ class _Words:
 
     def _behind(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
-        return f"No replica will truncate; {owners} {'lack' if ' and ' in owners else 'lacks'} records of {_partitions(items)} of {len(self.judged)} that others hold."
+        return f"No replica will truncate; {owners} {'lack' if ' and ' in owners else 'lacks'} records of {_partitions(items)} of {self.count:,} that others hold."
 
     def now(self) -> Iterator[str]:
         for owner, items in self.by_owners(self.of(Kind.EMPTIED, State.AT_RISK, State.MAYBE_AT_RISK)):
@@ -273,8 +287,12 @@ class _Words:
             yield f"Start {owner} first, and do not force an unclean election while it is down; copy its directory before: {self._copy(items)}"
         for owner, items in self.by_owners(self.of(Kind.TAIL, State.MAYBE_AT_RISK)):
             yield f"Copy the directory of {owner} before anything is started: {self._copy(items)}"
-        for owner, items in self.by_owners(self.of(Kind.OUTSIDE, State.MAYBE_AT_RISK)):
-            yield f"Copy the directories of {owner} before it starts, which makes them -stray: {self._copy(items)}"
+        outside = self.of(Kind.OUTSIDE, State.AT_RISK, State.MAYBE_AT_RISK)
+        if outside:
+            owners = _and(dict.fromkeys(owner for _, one in outside for owner in one.owners))
+            is_deleted = any(path.endswith("-delete") for _, one in outside for _, path in one.places)
+            fate = ", which deletes some of them," if is_deleted else ""
+            yield f"Copy these directories before {owners} {'start' if ' and ' in owners else 'starts'}{fate} or anything is done with them: {self._copy_places(outside)}"
         for owner, items in self.by_owners(self.of(Kind.ELECTED, State.AT_RISK, State.MAYBE_AT_RISK)):
             yield f"Do not start {owner} before a broker that holds all of {_names(items)} leads."
         for owner, items in self.by_owners(self.of(Kind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)):
@@ -294,7 +312,24 @@ class _Words:
 
     def _copy(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         paths = dict.fromkeys(self.paths[at] for _, one in items for at in one.inputs if at < len(self.paths))
-        return "; ".join(f"cp -a {shlex.quote(path)} {shlex.quote(path.rstrip('/') + '.copy')}" for path in paths)
+        return "; ".join(f"cp -a {shlex.quote(path)} {shlex.quote(_copy_of(path))}" for path in paths)
+
+    def _copy_places(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        """The commands that copy single directories out of log directories, where a broker would not start with a copy among the others."""
+        by_input: dict[int, dict[str, None]] = {}
+        for _, one in items:
+            for at, path in one.places:
+                by_input.setdefault(at, {})[path] = None
+        commands = []
+        for at, places in by_input.items():
+            if at >= len(self.paths):
+                continue
+            source = self.paths[at].rstrip("/")
+            named = " ".join(shlex.quote(f"{source}/{path}") for path in list(places)[:_MOST_NAMED])
+            more = f" (and {len(places) - _MOST_NAMED} more)" if len(places) > _MOST_NAMED else ""
+            target = shlex.quote(_copy_of(source))
+            commands.append(f"mkdir -p {target} && cp -a {named} {target}{more}")
+        return "; ".join(commands)
 
     def tell(self) -> Iterator[str]:
         risky = [
@@ -336,7 +371,7 @@ class _Words:
         if guesses and all("the newest record" in guess for guess in guesses):
             yield "Who will lead: the newest record of the leader does not tell; state it with --leader."
         elif guesses or self.of(Kind.LEADER, State.UNKNOWN):
-            yield "Who leads: give the metadata log, controller.log or state-change.log, or state it with --leader."
+            yield f"Who leads: give {self._settled_by()}, or state it with --leader."
         gone = self.of(Kind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)
         if gone:
             losers = _and(dict.fromkeys(owner for _, one in gone for owner in one.owners))
@@ -347,8 +382,33 @@ class _Words:
             yield "Which Kafka version the brokers run: give server.log, or state it with --protocol."
         if self.of(Kind.COMPACTION, State.UNKNOWN):
             yield "Whether a later record of the same key was there: give the other replicas or an earlier copy."
+        yield from self._lost_before()
         if self.problems:
             yield f"What could not be read: {counted(len(self.problems), 'thing')} (listed below)."
+
+    def _settled_by(self) -> str:
+        """The input that shows who leads: what the accounts of leaders lack, where they lack one thing alone."""
+        guessed = [one for one in self.judged if any(concern.guess for concern in one.concerns)]
+        asked = {one.settled_by for one in guessed if one.settled_by}
+        return asked.pop() if len(asked) == 1 else "the metadata log, controller.log or state-change.log"
+
+    def _lost_before(self) -> Iterator[str]:
+        """Elections on record that may have lost records: replicas that agree now say nothing of that."""
+        risky = [(one.partition, one.risks) for one in self.judged if one.risks]
+        if risky:
+            names = [str(partition) for partition, _ in risky]
+            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            why = _and(dict.fromkeys(words for _, risks in risky for words in risks))
+            yield f"Whether records of {', '.join(names[:_MOST_NAMED])}{more} were lost before: {why} {'are' if ' and ' in why else 'is'} on record; `kforensics explain` tells."
+
+
+def _copy_of(path: str) -> str:
+    """A place for the copy of a directory that is not below its parent: whoever names the parent, or all in it, again does not name the copy too."""
+    pure = PurePosixPath(path)
+    parent = pure.parent
+    is_inside = pure.is_absolute() or parent.name not in {"", ".."}
+    names = [one for one in (parent.name if is_inside else "", pure.name) if one]
+    return str((parent.parent if is_inside else parent / "..") / "-".join(["copy-of", *(names or ["data"])]))
 
 
 def _sum(items: Sequence[tuple[TopicPartition, Concern]], name: str) -> int:

@@ -1,6 +1,9 @@
 """The answers of the commands for fleets: whether partitions are at risk, and what changed between two audits."""
 
-from kforensics.findings.answers.model import Answer, State
+from dataclasses import replace
+
+from kforensics.findings.answers.diff import diff_answer
+from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.fleet_summary import AuditComparison, FleetSummary, ScanResult
 from kforensics.findings.model import Severity
 from kforensics.words import byte_count, counted
@@ -15,65 +18,64 @@ def fleet_answer(summary: FleetSummary) -> Answer:
         summary: of the audit, or of the part of it that was asked for.
 
     Returns:
-        A state as `diff` has it, the worst that any partition gives; `damaged` where only files are.
+        A state as `diff` has it, the worst that any partition gives, in the same words; `damaged` where only files are.
     """
-    verdicts, total = summary.verdicts, counted(summary.partition_count, "partition")
     damaged = sum(one.damaged_places for one in summary.damage_by_disk)
-    grave = sum(summary.findings_by_severity.get(one, 0) for one in _GRAVE)
-    now = ""
-    if verdicts.get("silent-divergence"):
-        headline = (
-            f"REPLICAS DIFFER FOR GOOD: {counted(verdicts['silent-divergence'], 'partition')} of {total} hold "
-            "different content at the same offset, and no rule will repair it."
-        )
-        now = "Find out which content is right before a leader changes: `kforensics diff` on their replicas shows the bytes."
-    elif verdicts.get("lost"):
-        headline = f"DATA IS MISSING: {counted(verdicts['lost'], 'partition')} of {total} had committed records past the end of every log."
-        now = "Look for another replica or snapshot before anything is started."
-    elif summary.lost_certain or summary.lost_possible:
-        what = (
-            counted(summary.lost_certain, "committed record")
-            if summary.lost_certain
-            else f"{counted(summary.lost_possible, 'record')} that may have been committed"
-        )
-        headline = f"DATA AT RISK: {what} would be discarded in {verdicts.get('will-truncate', 0)} of {total}."
-        now = "Copy the directories of the replicas that will truncate before their brokers start."
-    elif damaged:
+    answer = _answer_of_partitions(summary)
+    if damaged and answer.state not in _WORSE_THAN_DAMAGE:
         disks = counted(len(summary.damage_by_disk), "disk")
-        headline = f"{counted(damaged, 'damaged place')} on {disks}; no replica will be truncated for it."
-        now = "See below which disks, and `kforensics verify` for the bytes."
-    elif grave:
-        headline = f"No replica holds what others contradict, but {counted(grave, 'finding')} to look at in {total}."
-    elif summary.partition_count:
-        headline = f"The fleet is sound: {total} agree on {counted(summary.nodes, 'node')}."
-    else:
-        headline = "Nothing to judge: no partition was found."
-    unread = ""
-    if summary.problem_count:
-        unread = (
-            f"{counted(summary.problem_count, 'thing')} could not be read (listed below); what they hold is not judged."
+        answer = Answer(
+            state=State.DAMAGED,
+            headline=f"{counted(damaged, 'damaged place')} on {disks}. {answer.headline}",
+            now=("See below which disks, and `kforensics verify` for the bytes.", *answer.now),
+            tell=answer.tell,
+            unknown=answer.unknown,
         )
-        headline = f"Incomplete: {headline}"
-    return Answer(
-        state=_state(summary, damaged=bool(damaged)),
-        headline=headline,
-        now=(now,) if now else (),
-        unknown=(unread,) if unread else (),
-    )
+    return _with_problems(answer, summary)
 
 
-def _state(summary: FleetSummary, *, damaged: bool) -> State:
-    verdicts = summary.verdicts
-    checks = (
-        (summary.lost_certain or verdicts.get("lost"), State.AT_RISK),
-        (summary.lost_possible, State.MAYBE_AT_RISK),
-        (verdicts.get("silent-divergence"), State.DIVERGED),
-        (damaged, State.DAMAGED),
-        (summary.problem_count or not summary.partition_count, State.UNKNOWN),
-        (verdicts.get("will-truncate"), State.UNCOMMITTED_ONLY),
-        (verdicts.get("behind"), State.BEHIND),
+_WORSE_THAN_DAMAGE = frozenset({State.AT_RISK, State.MAYBE_AT_RISK, State.DIVERGED})
+_CALM = frozenset({State.AGREE, State.SAME_ENDS, State.BEHIND})
+
+
+def _answer_of_partitions(summary: FleetSummary) -> Answer:
+    total = counted(summary.partition_count, "partition")
+    state = worst_state("diff", map(State, summary.states))
+    if state is None:
+        return Answer(state=State.UNKNOWN, headline="Nothing to judge: no partition was found.")
+    if state is not State.AGREE:
+        answer = diff_answer(
+            summary.judged,
+            paths=[one.path for one in summary.inputs],
+            findings=summary.findings,
+            among=summary.partition_count,
+        )
+        count = summary.states[state.value]
+        more = (
+            f" These are the first {len(summary.judged):,} of {count:,} such partitions."
+            if count > len(summary.judged)
+            else ""
+        )
+        return replace(answer, headline=answer.headline + more)
+    grave = sum(summary.findings_by_severity.get(one, 0) for one in _GRAVE)
+    agree = f"{total} agree on {counted(summary.nodes, 'node')}, every assigned replica given"
+    if grave:
+        return Answer(state=state, headline=f"All replicas of {agree}, but {counted(grave, 'finding')} to look at.")
+    return Answer(state=state, headline=f"The fleet is sound: {agree}.")
+
+
+def _with_problems(answer: Answer, summary: FleetSummary) -> Answer:
+    if not summary.problem_count:
+        return answer
+    unread = (
+        f"{counted(summary.problem_count, 'thing')} could not be read (listed below); what they hold is not judged."
     )
-    return next((state for holds, state in checks if holds), State.AGREE)
+    return replace(
+        answer,
+        state=State.UNKNOWN if answer.state in _CALM else answer.state,
+        headline=f"Incomplete: {answer.headline}",
+        unknown=(unread, *answer.unknown),
+    )
 
 
 def scan_answer(result: ScanResult) -> Answer:

@@ -1,4 +1,4 @@
-"""The answer of `groups`: who stands past the end of a log, who was set back, and by whom."""
+"""The answer of `groups`: which groups are past the end of a log, which were set back, and by whom."""
 
 import datetime as dt
 from collections.abc import Collection, Iterator, Sequence
@@ -67,7 +67,8 @@ def _headline(
         case State.PAST_THE_END:
             group, one = max(past, key=lambda each: -_lag(each[1]))
             where = f"{_text(one.topic)}-{one.partition}"
-            more = f", and {counted(len(past) - 1, 'position')} more" if len(past) > 1 else ""
+            others = f"{len(past) - 1:,} other position{'s are' if len(past) > 2 else ' is'}"
+            more = f"; {others} past the end, too" if len(past) > 1 else ""
             also = f"; {counted(count, 'set-back')} besides" if count else ""
             return (
                 f"{_text(group.name).upper()} IS PAST THE END of {where}: it committed {one.position.offset:,}, and the log ends at "
@@ -137,9 +138,14 @@ def _doubts(
 
 def _now(past: Sequence[tuple[GroupView, GroupPosition]], setbacks: Sequence[Change]) -> Iterator[str]:
     if past:
-        names = listed(sorted({_text(group.name) for group, _ in past}), most=MOST_NAMED)
+        groups = sorted({_text(group.name) for group, _ in past})
+        names, consumes, it = (
+            listed(groups, most=MOST_NAMED),
+            *(("consumes", "it") if len(groups) == 1 else ("consume", "they")),
+        )
+        reads = "reads" if len(groups) == 1 else "read"
         yield (
-            f"Before {names} consumes again: auto.offset.reset decides what it reads, all of the log (earliest) or nothing that is there now (latest). "
+            f"Before {names} {consumes} again: auto.offset.reset decides what {it} {reads}, all of the log (earliest) or nothing that is there now (latest). "
             "Set the position by hand: kafka-consumer-groups.sh --reset-offsets --to-offset."
         )
     resets = [one for one in setbacks if one.by == "administrator"]

@@ -12,18 +12,18 @@ from kforensics.reconcile.logs.predicted_load import (
     MetadataLoad,
     PredictedLog,
     PredictedStart,
+    StartOrder,
     VersionOutcome,
 )
-from kforensics.words import counted
+from kforensics.words import counted, listed
 
 SOURCES = {
     "given": "",
-    "server-log": ", which the server log names",
-    "metadata-log": ", as the node registered last",
-    "assumed": ", which is assumed",
+    "server-log": ", which the server log names,",
+    "metadata-log": ", as the node registered last,",
+    "assumed": ", which is assumed,",
 }
 """How a version is known, as a headline says it."""
-CRASH_NOW = "There is no clean-shutdown marker (killed, or still running: then this is what a crash now would do)."
 COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
 
@@ -41,6 +41,7 @@ def predict_answer(
     zookeeper_nodes: Collection[int] = (),
     unknown_strays: Collection[int] = (),
     missing_directories: Collection[str] = (),
+    order: StartOrder | None = None,
     is_partial: bool = False,
     has_problems: bool = False,
 ) -> Answer:
@@ -59,6 +60,7 @@ def predict_answer(
         zookeeper_nodes: inputs of brokers with ZooKeeper, or not known to be without.
         unknown_strays: inputs of nodes whose assigned partitions no metadata show.
         missing_directories: sentences about log directories that were registered and are not among the inputs.
+        order: in which to start the brokers, where it was asked for.
         is_partial: some partitions alone were played.
         has_problems: something could not be read.
 
@@ -89,15 +91,15 @@ def predict_answer(
         state=state,
         headline=(f"As if {', '.join(without)} were not there: " if without else "")
         + _headline(state, starts, logs, inputs, metadata_logs, kafka=kafka, kafka_source=kafka_source),
-        now=tuple(_now(state, starts, logs, inputs)),
-        unknown=(*missing_directories, *unknown),
+        now=(*_now(state, starts, logs, inputs), *(_order(order) if order else ())),
+        unknown=(*missing_directories, *unknown, *(_order_unknown(order) if order else ())),
     )
 
 
 def missing_words(
     node_id: int | Absent, missing: Collection[str], new: Collection[str], empty: Collection[str]
 ) -> Iterator[str]:
-    """What to say of log directories that a node registered and that are not here.
+    """The words for log directories that a node registered and that are not here.
 
     Args:
         node_id: of the node.
@@ -178,12 +180,27 @@ def _headline(
         State.STARTS_AND_REPAIRS: lambda: (
             f"By {version} all {_count(logs)} load and no record is discarded; files of {_changed(logs)} change."
         ),
-        State.STARTS_UNCHANGED: lambda: f"By {version} all {_count(logs)} load as they are.",
+        State.STARTS_UNCHANGED: lambda: (
+            f"By {version} all {_count(logs)} load as they are."
+            if logs
+            else f"By {version} nothing here keeps the start from succeeding; there is no log of a partition to load."
+        ),
     }
     words = sentences[state]() + _strays(logs) + _retention(logs)
-    if not all(start.clean for start in starts if start.number == 1):
-        words = f"{CRASH_NOW} {words}"
-    return words
+    return _crash_now(starts, logs, inputs) + words
+
+
+def _crash_now(starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], inputs: Sequence[Input]) -> str:
+    """Say whose logs are recovered for want of the marker, which a controller alone never writes."""
+    loading = {log.node for log in logs}
+    firsts = [start for start in starts if start.number == 1 and start.input in loading]
+    unclean = [_node(inputs[start.input]) for start in firsts if not start.clean]
+    if not unclean:
+        return ""
+    whose = "" if len(unclean) == len(firsts) else f" of {listed(unclean)}"
+    return (
+        f"There is no clean-shutdown marker{whose} (killed, or still running: then this is what a crash now would do). "
+    )
 
 
 def _strays(logs: Sequence[PredictedLog]) -> str:
@@ -271,6 +288,39 @@ def _now(
             yield f"Keep {held}, which {'holds' if len(whole) == 1 else 'hold'} what {log.path} of {_node(inputs[log.input])} discards."
 
 
+def _order(order: StartOrder) -> Iterator[str]:
+    """Which broker to start first, whom to wait for, and which elections are needed."""
+    if not order.brokers:
+        return
+    first, *others = order.brokers
+    then = f", then {', '.join(map(str, others))}" if others else ""
+    yield f"Start broker {first} first{then}, one at a time, each after the one before has loaded its logs."
+    if order.wait_for:
+        yield (
+            f"Elect no leader before {_brokers(order.wait_for)} {'is' if len(order.wait_for) == 1 else 'are'} running: others would discard "
+            "records that no one else holds."
+        )
+    unclean = [one for one in order.elections if one.is_unclean is True]
+    if unclean:
+        yield (
+            f"{counted(len(unclean), 'partition')} {'needs' if len(unclean) == 1 else 'need'} an unclean election of the replica "
+            "that discards least: kafka-leader-election.sh --election-type unclean --path-to-json-file elections.json, with the object "
+            "`order.elections_json` of --format json, once that broker runs alone of its replicas."
+        )
+
+
+def _order_unknown(order: StartOrder) -> Iterator[str]:
+    if order.missing:
+        yield f"What {_brokers(order.missing)} {'holds' if len(order.missing) == 1 else 'hold'}, whose directories were not given: the order may change."
+    unsure = sum(isinstance(one.is_unclean, Absent) for one in order.elections)
+    if unsure:
+        yield f"Which replicas of {counted(unsure, 'partition')} may be elected without an unclean election: no metadata among the inputs say it."
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    return f"{'broker' if len(ids) == 1 else 'brokers'} {', '.join(map(str, ids))}"
+
+
 def _unknown(
     starts: Sequence[PredictedStart],
     logs: Sequence[PredictedLog],
@@ -322,7 +372,7 @@ def _unknown(
     if unread:
         yield f"What retention deletes of {counted(unread, 'log')}, whose time indexes can't be read."
     if zookeeper_nodes:
-        yield "Which partitions a broker with ZooKeeper is told to delete: that lies in ZooKeeper."
+        yield "Which partitions a broker with ZooKeeper deletes when it starts: only ZooKeeper knows."
     yield "Whether another process holds a log directory's lock, and whether the disk has room: files do not say it."
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State
 from kforensics.units import TopicPartition
-from kforensics.words import counted, listed
+from kforensics.words import byte_count, counted, listed
 
 _KIND = {"lost": "lost record", "at-risk": "record at risk", "all": "record"}
 _KINDS = {"lost": "lost records", "at-risk": "records at risk", "all": "records"}
@@ -24,7 +24,7 @@ _CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.BEHIND, State.SAME_END
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvaged:
-    """What came of one partition."""
+    """The result for one partition."""
 
     partition: TopicPartition
     records: int
@@ -52,7 +52,7 @@ def salvage_answer(
     problems: Sequence[Problem],
     looked_at: int,
 ) -> Answer:
-    """How much is saved.
+    """The answer of `salvage`: how much is saved.
 
     Args:
         partitions: what came of each.
@@ -102,6 +102,68 @@ def salvage_answer(
         headline=f"{words}.",
         now=(put_back, f"Keep {out} private: it holds keys and values as they were produced") if form else (put_back,),
         unknown=tuple(unknown),
+    )
+
+
+def carved_answer(
+    *,
+    records: int,
+    batches: int,
+    old_batches: int,
+    logs: int,
+    named_logs: int,
+    bytes_found: int,
+    bytes_read: int,
+    saved: int,
+    missing: int,
+    out: str,
+    failure: str,
+    has_replicas: bool,
+    is_incomplete: bool,
+) -> Answer:
+    """What disk images hold.
+
+    Args:
+        records: in batches that were found, each as often as it lies there.
+        batches: that were found.
+        old_batches: those of magic 0 or 1.
+        logs: that they were put together into.
+        named_logs: those of them that share a batch with a given replica.
+        bytes_found: of batches.
+        bytes_read: of images.
+        saved: records that no given replica holds, and that were written.
+        missing: records that could not be read although their batches are sound.
+        out: the directory.
+        failure: why the output is incomplete, if it is.
+        has_replicas: replicas are given beside the images.
+        is_incomplete: something could not be read.
+    """
+    if failure:
+        return Answer(state=State.UNKNOWN, headline=f"NOT ALL IS WRITTEN: {failure}.")
+    if not batches:
+        words = f"No record batch was found in {byte_count(bytes_read)}."
+        unknown = ("whether there were any: what is overwritten, encrypted or not in one piece can't be found",)
+        return Answer(state=State.UNKNOWN, headline=words, unknown=unknown)
+    found = f"{counted(records, 'record')} in {counted(batches, 'sound batch', 'sound batches')}"
+    words = f"{found}, {byte_count(bytes_found)} of {byte_count(bytes_read)}, in {counted(logs, 'log')}"
+    words += f", {named_logs:,} of them of partitions given here" if named_logs else ""
+    words += f"; {counted(saved, 'record')}{' that no given replica holds' if has_replicas else ''} saved."
+    unknown_of = ["what is overwritten, or does not lie in one piece, is not found"]
+    if old_batches:
+        many = counted(old_batches, "batch", "batches")
+        unknown_of.append(f"{many} of magic 0 or 1: proven by CRC-32 and structure alone, so some may be chance")
+    if logs > named_logs:
+        why = "no given replica shares a batch" if has_replicas else "give replicas of the cluster beside the image"
+        unknown_of.append(f"which partitions {counted(logs - named_logs, 'log')} are of: {why}")
+    state = State.GAPS if missing else State.UNKNOWN if is_incomplete else State.SAVED
+    return Answer(
+        state=state,
+        headline=words,
+        now=(
+            f"{out}/README says how to put them back; nothing was sent anywhere",
+            f"Keep {out} private: it holds keys and values as they were produced",
+        ),
+        unknown=tuple(unknown_of),
     )
 
 

@@ -1,4 +1,4 @@
-"""The answer of `transactions`: which transactions nobody ends, which are torn, and which only wait."""
+"""The answer of `transactions`: which transactions no broker ends, which are torn, and which only wait."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple

@@ -51,7 +51,8 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
         return Answer(state=State.UNKNOWN, headline=f"Incomplete: {unread} could not be read; {held}.")
     if not sound:
         return Answer(
-            state=State.UNKNOWN, headline=f"Nothing was checked: {total}{' of other kinds' if files else ''}."
+            state=State.UNKNOWN,
+            headline=f"Nothing was checked: {total}{', none of a kind that can be checked' if files else ''}.",
         )
     batches = sum(report.batches for report in files if isinstance(report.batches, int))
     records = sum(report.records for report in files if isinstance(report.records, int))

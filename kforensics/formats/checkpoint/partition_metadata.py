@@ -77,6 +77,11 @@ def encode_partition_metadata(metadata: PartitionMetadata) -> bytes:
     return f"version: {metadata.version}\ntopic_id: {metadata.topic_id}".encode()
 
 
+def is_uuid(text: str) -> bool:
+    """Whether the text is a Kafka `Uuid` of 22 characters that a topic can have."""
+    return UUID_PATTERN.fullmatch(text) is not None and text != ZERO_UUID
+
+
 def uuid_bytes(text: str) -> bytes:
     """Return the 16 bytes of a Kafka `Uuid` of 22 characters."""
     return base64.urlsafe_b64decode(text + "==")

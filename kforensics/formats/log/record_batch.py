@@ -64,6 +64,32 @@ class RecordBatch:
     records: tuple[BodyRecord, ...]
 
 
+def parse_record_batch(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> RecordBatch:
+    """Read one whole batch of magic 2 (`DefaultRecordBatch`); the caller checks the CRC.
+
+    Args:
+        data: exactly the bytes of the batch.
+        output_limit: the most bytes that the records may decompress to.
+
+    Raises:
+        FormatError: the header or a record is malformed.
+    """
+    header = BATCH_HEADER.struct.unpack_from(data)
+    records = tuple(parse_body_records(batch_body(data, header[5], output_limit), header[12]))
+    return RecordBatch(
+        base_offset=header[0],
+        partition_leader_epoch=header[2],
+        attributes=header[5],
+        last_offset_delta=header[6],
+        base_timestamp=header[7],
+        max_timestamp=header[8],
+        producer_id=header[9],
+        producer_epoch=header[10],
+        base_sequence=header[11],
+        records=records,
+    )
+
+
 def encode_record_batch(batch: RecordBatch) -> bytes:
     """Encode a batch with its checksum."""
     body = encode_body_records(batch.records)

@@ -26,6 +26,8 @@ class EpochCache:
             raise thrown("KafkaStorageException", f"Error while reading checkpoint file {EPOCH_FILE}", is_io=True)
         read = disk.content(EPOCH_FILE, Content.EPOCHS)
         if isinstance(read, LoadFailure):
+            if rules.bad_numbers_are_io:
+                raise thrown("KafkaStorageException", read.message, is_io=True)
             raise LoadingError(read)
         for entry in cast("Epochs", read):
             if entry.leader_epoch < 0 or entry.start_offset < 0:
@@ -36,7 +38,10 @@ class EpochCache:
         """Take in a batch that recovery has read."""
         if base_offset < 0 <= leader_epoch:
             raise thrown("IllegalArgumentException", "Received invalid partition leader epoch entry")
-        after = epochs_after_scan(self.epochs, (EpochEntry(leader_epoch, base_offset),), rules=self._rules.epochs)
+        entries = (EpochEntry(leader_epoch, base_offset),)
+        after = epochs_after_scan(
+            self.epochs, entries, skips_epoch_zero=self._rules.skips_epoch_zero, rules=self._rules.epochs
+        )
         if after != self.epochs:
             self.epochs = after
             self._write("epoch-entered")

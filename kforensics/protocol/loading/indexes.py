@@ -40,7 +40,7 @@ class OffsetIndex:
         return self._base + (self.entry(self.count - 1)[0] if self.count else 0)
 
     def lookup(self, target: int) -> int:
-        """Where to look from for an offset: the position of the largest entry not above it, or 0."""
+        """The position from which to look for an offset: that of the largest entry not above it, or 0."""
         slot = self._slot(target)
         return 0 if slot < 0 else self.entry(slot)[1]
 
@@ -50,14 +50,14 @@ class OffsetIndex:
         self._disk.write(self._name, self._largest, self._rule, Content.OFFSET_INDEX, self._own)
 
     def resize(self, length: int) -> None:
-        """Cut or extend the file (`AbstractIndex.resize`)."""
+        """Truncate or extend the file (`AbstractIndex.resize`)."""
         rounded = length // OFFSET_ENTRY_LENGTH * OFFSET_ENTRY_LENGTH
         if self._disk.length(self._name) != rounded and self.count * OFFSET_ENTRY_LENGTH > rounded:
             raise thrown("IllegalArgumentException", "newPosition > limit")
         self._disk.resize(self._name, rounded, "active-index-extended")
 
     def trim(self) -> None:
-        """Cut the file to its entries."""
+        """Truncate the file to its entries."""
         self.resize(self.count * OFFSET_ENTRY_LENGTH)
 
     def append(self, offset: int, position: int) -> None:
@@ -123,14 +123,14 @@ class TimeIndex:
         self._disk.write(self._name, self._largest, self._rule)
 
     def resize(self, length: int) -> None:
-        """Cut or extend the file."""
+        """Truncate or extend the file."""
         rounded = length // TIME_ENTRY_LENGTH * TIME_ENTRY_LENGTH
         if self._disk.length(self._name) != rounded and self.count * TIME_ENTRY_LENGTH > rounded:
             raise thrown("IllegalArgumentException", "newPosition > limit")
         self._disk.resize(self._name, rounded, "active-index-extended" if rounded else self._rule)
 
     def trim(self) -> None:
-        """Cut the file to its entries."""
+        """Truncate the file to its entries."""
         self.resize(self.count * TIME_ENTRY_LENGTH)
 
     def append(self, timestamp: int, offset: int, *, skips_full_check: bool = False) -> None:

@@ -11,6 +11,7 @@ from kforensics.protocol.loading.names import (
     INDEXES,
     LOG,
     METADATA_FILE,
+    SWAP,
     TIME_INDEX,
     offset_of,
     padded,
@@ -120,22 +121,26 @@ class _Loader:
                 "KafkaException", f"Found directory '{self._directory.name}' is not in the form of topic-partition"
             )
         self.cache = EpochCache(self._disk, self._rules)
-        self._producers = Producers(self._disk, self._settings)
+        self._producers = Producers(self._disk, self._settings, self._rules)
         for name in self._disk.names():
             if name in self._directory.unreadable:
                 raise thrown("IOException", f"Could not read file {name}", is_io=True)
-        put_right(self._disk, self._settings, self._rules)
+        swapped = put_right(self._disk, self._settings, self._rules)
         self._load_segments()
+        for name in swapped:
+            self._complete_swap(name)
         if self._directory.name.endswith("-delete"):
             self._open_if_none(0)
-            point = end = 0
+            point = self._point if self._rules.keeps_recovery_point_of_deleted else 0
+            end = 0
         else:
             point, end = self._recover()
             self._last().resize_indexes()
         first_base = min(self._segments)
         start = log_start_at_load(first_base, self._start)
-        self.cache.trim(self._start, end)
-        self._producers.remove_stray_snapshots(self._segments)
+        self.cache.trim(start if self._rules.trims_epochs_to_first_segment else self._start, end)
+        if self._rules.removes_stray_snapshots:
+            self._producers.remove_stray_snapshots(self._segments)
         self._rebuild(self._producers, start, end, from_clean_shutdown=self._clean)
         stable = self._last_stable_offset(start, end)
         self._read_topic_id()
@@ -158,16 +163,33 @@ class _Loader:
                 has_time_index = f"{padded(base)}{TIME_INDEX}" in self._disk.files
                 segment = Segment(self._disk, base, self._settings, self._rules)
                 if not segment.sanity_check(has_time_index=has_time_index):
-                    self._recover_segment(segment, "index-missing-or-corrupt")
+                    enters = self._rules.enters_epochs_when_index_is_missing
+                    self._recover_segment(segment, "index-missing-or-corrupt", enters_epochs=enters)
                 self._segments[base] = segment
 
-    def _recover_segment(self, segment: Segment, reason: str) -> int:
-        producers = Producers(self._disk, self._settings)
+    def _complete_swap(self, name: str) -> None:
+        """Recover a segment that replaces others, and swap it in (`Log.completeSwapOperations`, before 3.0)."""
+        swapped = Segment(self._disk, offset_of(name), self._settings, self._rules, suffix=SWAP)
+        self._recover_segment(swapped, "swapped-in", enters_epochs=False)
+        base, end = swapped.base_offset, swapped.next_offset()
+        bases = sorted(self._segments)
+        within = [at for at in bases[first_scanned(bases, base) :] if at < end] if bases and base < end else []
+        replaced = [at for at in within if self._segments[at].next_offset() > base]
+        for at in replaced:
+            old = self._segments[at]
+            if at != base:
+                del self._segments[at]
+            old.mark_deleted("replaced-by-swap")
+        swapped.put_in_place()
+        self._segments[base] = swapped
+
+    def _recover_segment(self, segment: Segment, reason: str, *, enters_epochs: bool = True) -> int:
+        producers = Producers(self._disk, self._settings, self._rules)
         self._rebuild(producers, self._start, segment.base_offset, from_clean_shutdown=False)
         length = segment.length
         assert self.cache is not None
         try:
-            cut = segment.recover(producers, self.cache)
+            truncated = segment.recover(producers, self.cache if enters_epochs else None)
         except LoadingError as error:
             if error.failure.exception == OVERFLOW:
                 self._split(segment)
@@ -177,7 +199,7 @@ class _Loader:
                 ScannedSegment(segment.base_offset, segment.log, length, segment.length, producers.map_end, reason)
             )
         producers.take_snapshot()
-        return cut
+        return truncated
 
     def _split(self, segment: Segment) -> None:
         """A segment whose offsets overflow its index is split (2.0); one whose offsets lie below its name ends the start."""
@@ -202,17 +224,20 @@ class _Loader:
             end = self._last().next_offset()
             if end < self._start:
                 self._mark_deleted(sorted(self._segments), "log-start-above-log-end")
-                assert self.cache is not None
-                self.cache.clear()
-                self._producers.truncate_fully(self._start)
+                if not self._rules.keeps_state_below_log_start:
+                    assert self.cache is not None
+                    self.cache.clear()
+                    self._producers.truncate_fully(self._start)
                 end = None
         self._open_if_none(self._start)
         is_clean = self._clean and end is not None
         found = self._last().next_offset() if end is None else end
+        if self._rules.recovery_point_reaches_end:
+            return found, found
         return recovery_point_at_load(self._point, found, clean_shutdown=is_clean), found
 
     def _recover_unflushed(self, segment: Segment) -> int:
-        """Scan a segment; the bytes that were cut."""
+        """Scan a segment; the bytes that were truncated."""
         try:
             return self._recover_segment(segment, "above-recovery-point")
         except LoadingError as error:
@@ -225,6 +250,8 @@ class _Loader:
         """Rename segments, to be removed later; snapshots at their bases lie behind what was scanned and have been deleted before that."""
         for base in bases:
             self._segments.pop(base).mark_deleted(rule)
+            if self._rules.deletes_snapshots_later:
+                self._producers.mark_deleted(base)
         self.deleted += bases
 
     def _open_if_none(self, base_offset: int) -> None:
@@ -295,7 +322,7 @@ class _Loader:
         return min(self._offset_found(max(unstable, start), end), high_watermark)
 
     def _read_topic_id(self) -> None:
-        if METADATA_FILE in self._disk.files:
+        if METADATA_FILE in self._disk.files and self._rules.reads_topic_ids:
             read = self._disk.content(METADATA_FILE, Content.PARTITION_METADATA)
             if isinstance(read, LoadFailure):
                 raise LoadingError(read)

@@ -7,8 +7,9 @@ from typing import cast
 from kforensics.damage import Absent
 from kforensics.evidence.replica.loader_values import Content, LoadedBatch, LoadFailure, ProducerState, TransactionEnd
 from kforensics.protocol.loading.disk import Disk
-from kforensics.protocol.loading.names import SNAPSHOT, offset_of, padded
+from kforensics.protocol.loading.names import DELETED, SNAPSHOT, offset_of, padded
 from kforensics.protocol.loading.values import LoadingError, LoadSettings, thrown
+from kforensics.protocol.loading.versions import LoadingRules
 
 SNAPSHOT_HEADER_LENGTH, SNAPSHOT_ENTRY_LENGTH = 10, 46
 NO_PRODUCER = -1
@@ -43,14 +44,20 @@ class CompletedTransaction:
 class Producers:
     """The producers of one log, and the snapshots that are known of it."""
 
-    def __init__(self, disk: Disk, settings: LoadSettings) -> None:
+    def __init__(self, disk: Disk, settings: LoadSettings, rules: LoadingRules | None = None) -> None:
         self._disk, self._settings = disk, settings
+        self._rules = rules or LoadingRules()
         self.by_id: dict[int, _Producer] = {}
         self._ongoing: dict[int, _Transaction] = {}
         self._unreplicated: dict[int, CompletedTransaction] = {}
         self.map_end = 0
         self._snapshot_end = 0
-        self._snapshots = self._list()
+        self._known = self._list() if self._rules.removes_stray_snapshots else {}
+
+    @property
+    def _snapshots(self) -> dict[int, str]:
+        """Snapshots by offset: as they were listed once (2.8), or as they lie there now."""
+        return self._known if self._rules.removes_stray_snapshots else self._list()
 
     def _list(self) -> dict[int, str]:
         return {offset_of(name): name for name in self._disk.names() if name.endswith(SNAPSHOT)}
@@ -76,12 +83,18 @@ class Producers:
     def remove_stray_snapshots(self, base_offsets: Iterable[int]) -> None:
         """Delete snapshots that are no segment's base, but the newest behind the last segment's base (`removeStraySnapshots`, 2.8)."""
         bases = set(base_offsets)
-        self._snapshots = self._list()
+        self._known = self._list()
         strays = sorted(offset for offset in self._snapshots if offset not in bases)
         kept = strays[-1] if strays and strays[-1] >= max(bases, default=strays[-1]) else None
         for offset in strays:
             if offset != kept:
                 self._delete(offset, "snapshot-of-no-segment")
+
+    def mark_deleted(self, offset: int) -> None:
+        """Rename the snapshot of a segment that is deleted, to be deleted later (`removeAndMarkSnapshotForDeletion`, 3.0 to 3.2)."""
+        name = self._snapshots.pop(offset, None)
+        if name is not None and name in self._disk.files:
+            self._disk.rename(name, f"{name}{DELETED}", "log-start-above-log-end")
 
     def truncate_fully(self, offset: int) -> None:
         """Forget all producers and delete all snapshots (`truncateFullyAndStartAt`)."""
@@ -132,7 +145,7 @@ class Producers:
         if batch.producer_id <= NO_PRODUCER:
             return None
         producer = self.by_id.get(batch.producer_id, _Producer())
-        completed, started = _append(producer, batch)
+        completed, started = _append(producer, batch, self._rules)
         self.by_id[batch.producer_id] = producer
         for first in started:
             self._ongoing[first] = _Transaction(batch.producer_id, first)
@@ -161,7 +174,7 @@ class Producers:
                     known.epoch, known.coordinator_epoch, known.last_timestamp, known.transaction_start
                 )
                 changed[batch.producer_id] = producer
-            ended, firsts = _append(producer, batch)
+            ended, firsts = _append(producer, batch, self._rules)
             started += [(batch.producer_id, first) for first in firsts]
             if ended is not None:
                 completed.append(ended)
@@ -182,7 +195,7 @@ class Producers:
             for at, one in self.by_id.items()
         )
         if name in self._disk.files and self._disk.length(name) > length:
-            # The file is written over and not cut: what is left of a longer one breaks its checksum.
+            # The file is written over and not truncated: what is left of a longer one breaks its checksum.
             length, states = self._disk.length(name), LoadFailure("CorruptSnapshotException", "Snapshot is corrupt")
         self._disk.write(name, length, rule, Content.SNAPSHOT, states)
         self._snapshots[self.map_end] = name
@@ -199,7 +212,9 @@ class Producers:
         self._unreplicated.clear()
 
 
-def _append(producer: _Producer, batch: LoadedBatch) -> tuple[CompletedTransaction | None, list[int]]:
+def _append(
+    producer: _Producer, batch: LoadedBatch, rules: LoadingRules
+) -> tuple[CompletedTransaction | None, list[int]]:
     """Change a producer by a batch; the transaction that it ends, and the first offsets of those that it begins (`ProducerAppendInfo.append`)."""
     if batch.is_control:
         end = batch.end
@@ -208,11 +223,15 @@ def _append(producer: _Producer, batch: LoadedBatch) -> tuple[CompletedTransacti
         if not isinstance(end, TransactionEnd):
             return None, []  # the records of the marker's batch were removed by compaction
         ended = None
+        begun: list[int] = []
+        if producer.transaction_start < 0 and rules.completes_unknown_transactions:
+            producer.transaction_start = batch.base_offset
+            begun = [batch.base_offset]
         if producer.transaction_start >= 0:
             ended = CompletedTransaction(batch.producer_id, producer.transaction_start, batch.base_offset, end.is_abort)
         producer.epoch, producer.coordinator_epoch = batch.producer_epoch, end.coordinator_epoch
         producer.last_timestamp, producer.transaction_start = end.timestamp, -1
-        return ended, []
+        return ended, begun
     producer.epoch, producer.last_timestamp = batch.producer_epoch, batch.max_timestamp
     if producer.transaction_start >= 0 and not batch.is_transactional:
         raise thrown("InvalidTxnStateException", f"Expected transactional write from producer {batch.producer_id}")

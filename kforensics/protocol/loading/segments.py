@@ -8,7 +8,7 @@ from kforensics.evidence.replica.loader_values import Batches, Content, LoadedBa
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex, TxnIndex, can_be_relative
-from kforensics.protocol.loading.names import DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX, padded
+from kforensics.protocol.loading.names import DELETED, INDEX, LOG, SWAP, TIME_INDEX, TXN_INDEX, padded
 from kforensics.protocol.loading.producers import Producers
 from kforensics.protocol.loading.values import LoadingError, LoadSettings, NotModelledError, thrown
 from kforensics.protocol.loading.versions import LoadingRules
@@ -88,7 +88,7 @@ class Segment:
             raise thrown("CorruptRecordException", "Found record size smaller than minimum record overhead (14)")
 
     def position_of(self, offset: int) -> int | None:
-        """Where the batch with an offset begins (`translateOffset`), none where the segment ends below it."""
+        """The position of the batch with an offset (`translateOffset`); none where the segment ends below it."""
         start = self.offset_index.lookup(offset)
         if start < 0:
             raise NotModelledError("an index with a negative position")
@@ -127,15 +127,25 @@ class Segment:
             last = batch
         return self.base_offset if last is None else last_offset_of(last) + 1
 
-    def recover(self, producers: Producers, epochs: EpochCache) -> int:
-        """Scan it, cut it at the first batch that fails, and rebuild its indexes (`LogSegment.recover`).
+    def put_in_place(self) -> None:
+        """Rename a segment that was swapped in: its files lose the suffix."""
+        for ending, name in self.names.items():
+            plain = name.removesuffix(SWAP)
+            if name in self._disk.files:
+                self._disk.rename(name, plain, "swap-completed")
+            self.names[ending] = plain
+        self._offset_index = self._time_index = None
+        self.txn_index = TxnIndex(self._disk, self.names[TXN_INDEX], self.base_offset)
+
+    def recover(self, producers: Producers, epochs: EpochCache | None) -> int:
+        """Scan it, truncate it at the first batch that fails, and rebuild its indexes (`LogSegment.recover`).
 
         Args:
             producers: their state below it, which takes in its batches.
-            epochs: the epoch cache, which takes in theirs.
+            epochs: the epoch cache, which takes in theirs; none where it is left as it is.
 
         Returns:
-            The bytes that were cut.
+            The bytes that were truncated.
 
         Raises:
             LoadingError: anything but CorruptRecordException and InvalidRecordException, which end the scan; the files stay as they were then.
@@ -159,17 +169,18 @@ class Segment:
                     last_entry = valid
                 valid += batch.length
                 if batch.magic >= NEWEST_MAGIC:
-                    epochs.found(batch.leader_epoch, batch.base_offset)
+                    if epochs is not None:
+                        epochs.found(batch.leader_epoch, batch.base_offset)
                     self._take_in(producers, batch)
         except LoadingError as error:
             if error.failure.exception not in ENDS_OF_SCAN:
                 raise
-        cut = self.length - valid
+        truncated = self.length - valid
         self._disk.resize(self.log, valid, "corruption-found")
         self.offset_index.trim()
         self.time_index.append(*largest, skips_full_check=True)
         self.time_index.trim()
-        return cut
+        return truncated
 
     def _take_in(self, producers: Producers, batch: LoadedBatch) -> None:
         ended = producers.take_in(batch)
@@ -180,16 +191,16 @@ class Segment:
         producers.map_end = batch.last_offset + 1
 
     def truncate_to_base(self) -> int:
-        """Cut it to its base offset (`LogSegment.truncateTo`); the bytes that were cut."""
+        """Truncate it to its base offset (`LogSegment.truncateTo`); the bytes that were truncated."""
         position = self.position_of(self.base_offset)
         self.offset_index.truncate(self.base_offset)
         self.time_index.reset()
         self.txn_index.reset()
         if position is None:
             return 0
-        cut = self.length - position
+        truncated = self.length - position
         self._disk.resize(self.log, position, "invalid-offset-found")
-        return cut
+        return truncated
 
     def resize_indexes(self) -> None:
         """Extend its indexes to their full length: it takes new records (`resizeIndexes`)."""

@@ -7,18 +7,77 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.evidence.replica.loader_values import LoadFailure
 from kforensics.protocol.loading.names import partition_of_directory
+from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.values import LoadOutcome, Unpredictable
+from kforensics.protocol.loading.versions import LoadingRules
 
 METADATA_TOPIC = "__cluster_metadata"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 
 
 class StartResult(StrEnum):
-    """How a start ends."""
+    """The end of a start."""
 
     STARTS = "starts"
     EXITS = "exits"
     DIRECTORY_OFFLINE = "dir-offline"
+
+
+class StartWord(StrEnum):
+    """What a start does to one directory, in one word."""
+
+    KEPT = "kept"
+    """Loaded as it is, but for derived files."""
+    SCANNED = "scanned"
+    STRAY = "stray"
+    DELETED = "deleted"
+    OFFLINE = "offline"
+    """It takes its log directory offline."""
+    EXITS = "exits"
+    """It ends the start."""
+    UNKNOWN = "unknown"
+
+
+def start_word(*, fails: bool, fails_by_io: bool, fate: Fate, is_scanned: bool) -> StartWord:
+    """Sum up what a start does to a directory, the gravest first.
+
+    Args:
+        fails: its load throws.
+        fails_by_io: it throws what takes the log directory offline alone.
+        fate: what becomes of it apart from its load.
+        is_scanned: some of its segments are read through.
+    """
+    if fails or fate is Fate.EXITS:
+        return StartWord.OFFLINE if fails_by_io else StartWord.EXITS
+    if fate in {Fate.STRAY, Fate.DELETED}:
+        return StartWord(fate.value)
+    return StartWord.SCANNED if is_scanned else StartWord.KEPT
+
+
+def start_word_by_name(
+    name: str, *, is_clean: bool, has_segments: bool, lacks_index: bool, is_twice: bool
+) -> StartWord:
+    """The same by a look at names alone, where no file was read: what its content brings about is not in it.
+
+    Args:
+        name: of the directory.
+        is_clean: its log directory holds `.kafka_cleanshutdown`.
+        has_segments: it holds segments.
+        lacks_index: one of them has no offset index.
+        is_twice: the node has another live directory of its partition.
+    """
+    partition = partition_of_directory(name)
+    is_metadata = partition is not None and partition[0] == METADATA_TOPIC
+    fate = next((fate for ending, fate in _FATES.items() if name.endswith(ending)), Fate.KEPT)
+    return start_word(
+        fails=partition is None or (is_twice and not is_metadata),
+        fails_by_io=False,
+        fate=fate,
+        is_scanned=has_segments and (not is_clean or lacks_index or is_metadata),
+    )
+
+
+_FATES = {"-delete": Fate.DELETED, "-stray": Fate.STRAY}
 
 
 class LoadedLogDir(NamedTuple):
@@ -40,7 +99,7 @@ class LogLoad(NamedTuple):
 
 
 class Start(NamedTuple):
-    """How one start ends."""
+    """The end of one start, and its reason."""
 
     result: StartResult
     exception: str | Absent
@@ -49,24 +108,29 @@ class Start(NamedTuple):
     """Paths of the log directories that go offline."""
 
 
-def is_loaded(name: str) -> bool:
+def is_loaded(name: str, rules: LoadingRules | None = None) -> bool:
     """Whether loading looks at a directory: not at the metadata log's, nor at the index cache of remote storage (3.5).
 
     A name that does not parse ends the start, so it is looked at.
     """
     partition = partition_of_directory(name)
-    return name != REMOTE_INDEX_CACHE and (partition is None or partition[0] != METADATA_TOPIC)
+    is_cache = name == REMOTE_INDEX_CACHE and (rules is None or rules.ignores_remote_index_cache)
+    return not is_cache and (partition is None or partition[0] != METADATA_TOPIC)
 
 
 def start_of(
-    log_dirs: Sequence[LoadedLogDir], loads: Sequence[LogLoad], live: Sequence[LogLoad] | None = None
+    log_dirs: Sequence[LoadedLogDir],
+    loads: Sequence[LogLoad],
+    live: Sequence[LogLoad] | None = None,
+    rules: LoadingRules | None = None,
 ) -> Start | Unpredictable:
-    """How a start ends, from how each log loads.
+    """Derive the end of a start from how each log loads.
 
     Args:
         log_dirs: of the node.
         loads: of every directory that `is_loaded` names.
         live: those of them that count when duplicates are looked for; all where none are given.
+        rules: of the version; those of 4.1 where none are given.
 
     Returns:
         The start; what an unpredictable load could change is unpredictable.
@@ -80,7 +144,8 @@ def start_of(
         failure = load.outcome.failure
         if isinstance(failure, Absent):
             continue
-        if not failure.is_io:
+        is_fatal = rules is not None and rules.storage_exceptions_end_start
+        if not failure.is_io or (is_fatal and failure.exception == "KafkaStorageException"):
             return Start(StartResult.EXITS, failure.exception, f"{load.name}: {failure.message}")
         offline.setdefault(load.log_dir, failure)
     for log_dir in log_dirs:

@@ -1,18 +1,32 @@
 """Files that an interrupted deletion, cleaning or split has left (`LogLoader.removeTempFilesAndCollectSwapFiles` and the passes behind it, 3.3 to 4.3)."""
 
 from kforensics.protocol.loading.disk import Disk
-from kforensics.protocol.loading.names import CLEANED, DELETED, LOG, QUORUM_SNAPSHOT_DELETED, SWAP, offset_of
+from kforensics.protocol.loading.names import (
+    CLEANED,
+    DELETED,
+    INDEXES,
+    LOG,
+    QUORUM_SNAPSHOT_DELETED,
+    SWAP,
+    offset_of,
+    padded,
+)
 from kforensics.protocol.loading.segments import Segment
 from kforensics.protocol.loading.values import LoadingError, LoadSettings
 from kforensics.protocol.loading.versions import LoadingRules
 
 
-def put_right(disk: Disk, settings: LoadSettings, rules: LoadingRules) -> None:
+def put_right(disk: Disk, settings: LoadSettings, rules: LoadingRules) -> list[str]:
     """Delete what is left of deletions and cleanings, and put swapped files in place (KAFKA-6264, KAFKA-12520).
 
     Where the name of a `.cleaned` file holds no number, loading ends there; which `.deleted` files it has removed by then depends on the order in which
     the file system lists them. Here it is by name.
+
+    Returns:
+        Logs that are still to be swapped in once the segments are loaded (before 3.0).
     """
+    if not rules.renames_swaps:
+        return _collect_swaps(disk)
     swapped = _remove_temporary(disk)
     bounds: list[tuple[int, int]] = []
     for name in swapped:
@@ -28,6 +42,41 @@ def put_right(disk: Disk, settings: LoadSettings, rules: LoadingRules) -> None:
     for name in disk.names():
         if name.endswith(SWAP):
             disk.rename(name, name.removesuffix(SWAP), "swap-completed")
+    return []
+
+
+def _collect_swaps(disk: Disk) -> list[str]:
+    """The same before 3.0: indexes beside a swapped file are deleted, its log is kept for later."""
+    cleaned: list[str] = []
+    swapped: list[str] = []
+    lowest: int | None = None
+    for name in disk.names():
+        if name not in disk.files:
+            continue
+        if name.endswith(DELETED):
+            disk.delete(name, "deleted-suffix")
+        elif name.endswith(CLEANED):
+            offset = offset_of(name)
+            lowest = offset if lowest is None else min(lowest, offset)
+            cleaned.append(name)
+        elif name.endswith(SWAP) and name.removesuffix(SWAP).endswith((LOG, *INDEXES)):
+            _delete_indexes(disk, offset_of(name), "")
+            if name.removesuffix(SWAP).endswith(LOG):
+                swapped.append(name)
+    invalid = [name for name in swapped if lowest is not None and offset_of(name) >= lowest]
+    for name in invalid:
+        _delete_indexes(disk, offset_of(name), SWAP)
+        disk.delete(name, "cleaning-not-finished")
+    for name in cleaned:
+        disk.delete(name, "cleaning-not-finished")
+    return [name for name in swapped if name not in invalid]
+
+
+def _delete_indexes(disk: Disk, offset: int, suffix: str) -> None:
+    for ending in INDEXES:
+        name = f"{padded(offset)}{ending}{suffix}"
+        if name in disk.files:
+            disk.delete(name, "index-beside-swap" if not suffix else "cleaning-not-finished")
 
 
 def _remove_temporary(disk: Disk) -> list[str]:

@@ -42,7 +42,7 @@ class LoadSettings:
 
 
 class FileAction(StrEnum):
-    """What becomes of a file."""
+    """The fate of a file."""
 
     KEEP = "keep"
     DELETE = "delete"
@@ -66,7 +66,7 @@ class FileChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedState:
-    """A log in memory: once it is loaded, or as far as files tell before."""
+    """A log in memory: once it is loaded, or as far as its files show it before."""
 
     log_start_offset: int
     log_end_offset: int
@@ -92,7 +92,7 @@ class ScannedSegment(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOutcome:
-    """What one load makes of a partition directory."""
+    """The result of one load of a partition directory."""
 
     state: LoadedState | Absent
     """Absent where loading throws."""

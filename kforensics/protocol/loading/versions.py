@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules
 from kforensics.protocol.versions import KafkaVersion, epoch_rules_of
 
-OLDEST_MODELLED = KafkaVersion(3, 3)
+OLDEST_MODELLED = KafkaVersion(2, 4)
 FIRST_NOT_MODELLED = KafkaVersion(4, 4)
 NEWEST_MODELLED = KafkaVersion(4, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadingRules:
-    """How one version loads a log; the defaults are those of 4.1."""
+    """The rules by which one version loads a log; the defaults are those of 4.1."""
 
     io_errors_empty_segments: bool = True
     """4.0 to 4.3.1: an IOException while a segment is recovered empties it (`LogLoader.recoverLog`)."""
@@ -26,6 +26,34 @@ class LoadingRules:
     """3.7: `partition.metadata` may have a version above 0 (`PartitionMetadataReadBuffer`); before, KafkaStorageException."""
     default_producer_expiration_ms: int = 86_400_000
     """3.4: producer.id.expiration.ms is 1 day; before, 7 days."""
+    bad_numbers_are_io: bool = False
+    """Before 3.0: a field of a checkpoint that is no number is a malformed line (`CheckpointFile.read`); since, a NumberFormatException."""
+    recovery_point_reaches_end: bool = False
+    """Before 2.8: the recovery point becomes the log end after recovery, too (KAFKA-10101)."""
+    keeps_state_below_log_start: bool = False
+    """Before 2.8: where a log ends below its log start, epochs are trimmed as ever and producers forgotten without deleting snapshots."""
+    reads_topic_ids: bool = True
+    """2.8: `partition.metadata` is read."""
+    removes_stray_snapshots: bool = True
+    """2.8: snapshots that are no segment's base are deleted (KAFKA-9393)."""
+    completes_unknown_transactions: bool = False
+    """Before 2.8: a marker without a transaction counts as one that begins and ends there."""
+    skips_epoch_zero: bool = False
+    """Before 2.6.1: a scan does not enter epoch 0 into the cache (KAFKA-10432)."""
+    deletes_snapshots_later: bool = False
+    """3.0: snapshots of deleted segments are renamed to `.deleted` first (`ProducerStateManager.removeAndMarkSnapshotForDeletion`)."""
+    renames_swaps: bool = True
+    """3.0: segments that replace others are renamed (KAFKA-12520); before, they are recovered first (`Log.completeSwapOperations`)."""
+    enters_epochs_when_index_is_missing: bool = True
+    """3.0: a scan of a segment without index enters epochs; before, only recovery after an unclean stop does."""
+    keeps_recovery_point_of_deleted: bool = False
+    """Before 3.0: the recovery point of a `-delete` directory stays as it was checkpointed."""
+    trims_epochs_to_first_segment: bool = False
+    """Before 3.0: the epoch cache is trimmed to the log start that loading found; since, to the checkpointed one."""
+    storage_exceptions_end_start: bool = False
+    """Before 3.2.1: a KafkaStorageException while a log loads ends the start; since, it takes the log directory offline."""
+    ignores_remote_index_cache: bool = True
+    """3.5: the index cache of tiered storage is no log; before, its name ends the start."""
     renames_strays_before_load: bool = True
     """3.7.1: a directory that the metadata do not assign is renamed before duplicates are looked for (KAFKA-16814); before, once all logs are loaded."""
     recovery_threads: int = 2
@@ -34,7 +62,7 @@ class LoadingRules:
 
 
 def loading_rules(version: KafkaVersion) -> LoadingRules:
-    """The rules of a version, from 3.3 to 4.3.
+    """The rules of a version, from 2.4 to 4.3.
 
     Raises:
         ValueError: another version, whose loader these rules do not model.
@@ -48,6 +76,20 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         stable_offset_is_of_batch=version >= (4, 0),
         accepts_unstable_offset_past_end=version >= (3, 8),
         accepts_later_topic_id_files=version >= (3, 7),
+        bad_numbers_are_io=version < (3, 0),
+        recovery_point_reaches_end=version < (2, 8),
+        keeps_state_below_log_start=version < (2, 8),
+        reads_topic_ids=version >= (2, 8),
+        removes_stray_snapshots=version >= (2, 8),
+        completes_unknown_transactions=version < (2, 8),
+        skips_epoch_zero=version < (2, 6, 1),
+        deletes_snapshots_later=(3, 0) <= version < (3, 1),
+        renames_swaps=version >= (3, 0),
+        enters_epochs_when_index_is_missing=version >= (3, 0),
+        keeps_recovery_point_of_deleted=version < (3, 0),
+        trims_epochs_to_first_segment=version < (3, 0),
+        storage_exceptions_end_start=version < (3, 2, 1),
+        ignores_remote_index_cache=version >= (3, 5),
         renames_strays_before_load=version >= (3, 7, 1),
         default_producer_expiration_ms=86_400_000 if version >= (3, 4) else 604_800_000,
         recovery_threads=2 if version >= (4, 0) else 1,
@@ -59,7 +101,13 @@ def distinct_rules() -> tuple[KafkaVersion, ...]:
     """One version for each set of rules, oldest first: where these agree, all modelled versions do."""
     return (
         OLDEST_MODELLED,
+        KafkaVersion(2, 6, 1),
+        KafkaVersion(2, 8),
+        KafkaVersion(3, 0),
+        KafkaVersion(3, 1),
+        KafkaVersion(3, 2, 1),
         KafkaVersion(3, 4),
+        KafkaVersion(3, 5),
         KafkaVersion(3, 7),
         KafkaVersion(3, 7, 1),
         KafkaVersion(3, 8),

@@ -19,10 +19,10 @@ def high_watermark_reach(view: LoadedLog, facts: ClusterFacts, leaderships: Sequ
     if recorded.value > view.log_end_offset and view.batch_epochs:
         # The high watermark is older than the log's tail: it only covers what was below the newest term.
         reach = min(reach, view.batch_epochs[-1].start_offset)
-    return min(reach, _start_of_unmarked_term(view, facts, leaderships, reach))
+    return min(reach, start_of_unmarked_term(view, facts, leaderships, reach))
 
 
-def _start_of_unmarked_term(
+def start_of_unmarked_term(
     view: LoadedLog, facts: ClusterFacts, leaderships: Sequence[Leadership], otherwise: int
 ) -> int:
     """Where the log was written again since its broker came back from a crash so lately that the high watermark may be from before.
@@ -39,14 +39,21 @@ def _start_of_unmarked_term(
     newest_ms = max(
         (s.max_timestamp_ms for s in view.segments if isinstance(s.max_timestamp_ms, int)), default=Absent.UNKNOWN
     )
+    behind: list[tuple[int, Leadership]] = []
+    """The terms that began after a restart of the broker which no earlier of the terms came after."""
+    before = -1
     for entry in view.batch_epochs:
         first = began.get(entry.leader_epoch)
-        if first is None or not isinstance(first.recorded_at, int) or first.recorded_at <= restarts[-1]:
+        if first is None or not isinstance(first.recorded_at, int):
             continue
+        if any(before < restart < first.recorded_at for restart in restarts):
+            behind.append((entry.start_offset, first))
+        before = first.recorded_at
+    ends = [*(state.time_ms for _, state in behind[1:]), newest_ms]
+    for (start_offset, first), end_ms in zip(behind, ends, strict=False):
         is_marked_since = (
-            isinstance(first.time_ms, int)
-            and isinstance(newest_ms, int)
-            and newest_ms - first.time_ms > 2 * MARK_INTERVAL_MS
+            isinstance(first.time_ms, int) and isinstance(end_ms, int) and end_ms - first.time_ms > 2 * MARK_INTERVAL_MS
         )
-        return otherwise if is_marked_since else entry.start_offset
+        if not is_marked_since:
+            return start_offset
     return otherwise

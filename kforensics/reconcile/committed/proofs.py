@@ -5,8 +5,8 @@ leader epoch; before the commit marker of a transaction that wrote there; in the
 No: beyond the end of a replica that was in the ISR, or eligible, and took over cleanly with a log that was still whole.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.committed.high_watermarks import high_watermark_reach
+from kforensics.reconcile.committed.high_watermarks import high_watermark_reach, start_of_unmarked_term
 from kforensics.reconcile.logs.divergence import common_range
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
@@ -68,6 +68,7 @@ class CommitProofs:
             *self._by_groups(view),
             *self._by_sole_isr(view),
             *self._by_isr_copies(view),
+            *self._by_terms_of_others(view, offsets),
             *self._by_commit_markers(view, offsets),
         ]
         return max(bounds, key=lambda bound: bound.offset, default=None)
@@ -99,7 +100,11 @@ class CommitProofs:
             same_until = view.log_end_offset if of is view else self.agree_until(view, of)
             bounds.append(
                 Bound(
-                    offset=min(logged.value, of.log_end_offset, same_until),
+                    offset=min(
+                        start_of_unmarked_term(of, self.facts, self.leaderships, logged.value),
+                        of.log_end_offset,
+                        same_until,
+                    ),
                     reason=f"below high watermark {logged.value}, with which {of.replica.owner} took up its role",
                     citations=(logged.citation,),
                 )
@@ -165,6 +170,14 @@ class CommitProofs:
             bounds.append(Bound(offset=reach, reason=reason, citations=(state.citation,)))
         return bounds
 
+    def _by_terms_of_others(self, view: LoadedLog, offsets: OffsetRange) -> Iterator[Bound]:
+        """What is proven of the log of the leader that wrote the records is proven of every log that holds the same."""
+        for other in self.views:
+            if other is view or (until := self.agree_until(view, other)) <= offsets.first:
+                continue
+            for bound in (*self._by_sole_isr(other), *self._by_isr_copies(other)):
+                yield replace(bound, offset=min(bound.offset, until))
+
     def _are_enough(self, state: Leadership) -> bool:
         """Whether those in sync could commit; where no setting is known, only all replicas together are enough for sure."""
         assert isinstance(state.isr, frozenset)
@@ -215,7 +228,7 @@ class CommitProofs:
         return record is not None and record.key is not None and record.key[2:4] == b"\x00\x01"
 
     def by_majority(self, view: LoadedLog) -> tuple[Bound | None, Bound | None]:
-        """What a majority of the voters holds is committed, and with all voters here nothing else is (KIP-595)."""
+        """The commitment by voters: a record that a majority holds is committed, and with all voters here no other is (KIP-595)."""
         newest = self.leaderships[-1] if self.leaderships else None
         if newest is None or isinstance(newest.replicas, Absent) or not newest.replicas:
             return None, None
@@ -250,7 +263,7 @@ class CommitProofs:
         return self.never_after(first, last, view.replica.broker_id)
 
     def never_after(self, first_epoch: int, last_epoch: int, holder: int | Absent) -> Bound | None:
-        """Where a clean election proves that records were not committed, by the leader epochs in which they were written.
+        """The records that a clean election proves not committed, by the leader epochs in which they were written.
 
         An election proves it only of records that the elected replica never had: it did not lead when they were written, its log was never shortened, and since
         then it has not restarted without joining the ISR again. Every leader in between must be on record.

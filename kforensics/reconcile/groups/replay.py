@@ -121,7 +121,7 @@ class Detour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """When the coordinator lets committed offsets expire."""
+    """The times after which the coordinator lets committed offsets expire."""
 
     retention_ms: int | None
     """`offsets.retention.minutes` by the configuration among the inputs; None where none tells."""

@@ -87,7 +87,7 @@ def changed(known: GroupState | None, change: GroupChange) -> GroupState | None:
         return None if known is None or known.type is _TYPES[record_type] else known
     if known is None and change.value is None:
         return None
-    # A group that changes its protocol is written anew in the other one.
+    # A group that changes its protocol is written again in the other one.
     group = known if known is not None and known.type is _TYPES[kind] else GroupState(type=_TYPES[kind])
     if record_type in _OF_GROUP:
         group.generation = _number(change.value, "epoch")

@@ -3,6 +3,7 @@
 recovery had emptied a segment that it could not read      recovery
 recovery had truncated a metadata log at its start         recovery
 the leader came back with another disk                     disk replaced
+the log had lost what had been flushed                     disk restored
 the leader had lost its own tail, and had been in sync     last replica standing (KIP-966)
 the leader had lost its own tail, and had not              power loss
 the leader's recovery had met damage inside of its log     damage
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Citation
+from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.history.log_copies import FILE_TIME_SLACK_MS
@@ -40,6 +41,7 @@ class CauseName(StrEnum):
     RECOVERY = "recovery"
     RECREATED_TOPIC = "recreated-topic"
     DISK_REPLACED = "disk-replaced"
+    DISK_RESTORED = "disk-restored"
     UNKNOWN = "unknown"
 
 
@@ -67,7 +69,7 @@ class CauseEvidence:
     """The account of how each leader came to lead, where that is known."""
 
     def risk_of(self, election: Leadership | None) -> Risk | None:
-        """Why an election may have lost committed records."""
+        """The reason why an election may have lost committed records."""
         elections = () if self.account is None or election is None else self.account.elections
         return next((one.risk for one in elections if one.state == election), None)
 
@@ -117,21 +119,43 @@ def cause_of(
         reason = "the directory held an earlier topic of the same name, created again while the broker was away"
         return Cause(name=CauseName.RECREATED_TOPIC, confidence="likely", reason=reason)
     election = election_behind(truncation, evidence.leaderships)
-    if not truncation.is_logged and (
-        (election is None and truncation.replacement is None) or (truncation.is_shortened and not is_by_protocol)
-    ):
-        reason = "the log ends earlier than a snapshot before shows, and no log line reports a truncation"
-        return Cause(name=CauseName.POWER_LOSS, confidence="possible", reason=reason, citations=truncation.citations)
-    if not truncation.is_logged and election is not None and election.leader == truncation.broker_id:
-        reason = "the broker itself led when other records took the place of these: a leader truncates nothing, so its log had lost its end"
-        return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=truncation.citations)
     if election is not None and evidence.risk_of(election) is Risk.OTHER_DISK:
         reason = f"broker {election.leader} led again in leader epoch {election.leader_epoch} with another disk than before: its log was lost with the old one"
         return Cause(name=CauseName.DISK_REPLACED, confidence="likely", reason=reason, citations=(election.citation,))
+    if not truncation.is_logged and (
+        (election is None and truncation.replacement is None) or (truncation.is_shortened and not is_by_protocol)
+    ):
+        if _was_restored(truncation, election, evidence):
+            return Cause(
+                name=CauseName.DISK_RESTORED,
+                confidence="possible",
+                reason=_restored_words(truncation),
+                citations=truncation.citations,
+            )
+        reason = "the log ends earlier than a snapshot before shows, and no log line reports a truncation"
+        return Cause(name=CauseName.POWER_LOSS, confidence="possible", reason=reason, citations=truncation.citations)
+    if not truncation.is_logged and election is not None and election.leader == truncation.broker_id:
+        if _was_restored(truncation, election, evidence):
+            return Cause(
+                name=CauseName.DISK_RESTORED,
+                confidence="likely",
+                reason=_restored_words(truncation),
+                citations=truncation.citations,
+            )
+        reason = "the broker itself led when other records took the place of these: a leader truncates nothing, so its log had lost its end"
+        return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=truncation.citations)
     lost_before = _leaders_own_truncation(truncation, election, evidence.truncations)
     if lost_before is not None:
-        return _because_of_leader(lost_before, election, evidence.leaderships, protocol)
+        return _because_of_leader(lost_before, election, evidence, protocol)
     if election is not None and _wrote_it_all(truncation, election, evidence.leaderships):
+        if evidence.risk_of(election) is Risk.RESTART:
+            reason = (
+                f"broker {election.leader} had written these records itself and had stopped cleanly, which flushes a log, and its log ended at {truncation.to_offset} when it led again"
+                f" in leader epoch {election.leader_epoch}: its disk was put back to an earlier state"
+            )
+            return Cause(
+                name=CauseName.DISK_RESTORED, confidence="likely", reason=reason, citations=(election.citation,)
+            )
         was_last = _was_in_sync(election, evidence.leaderships)
         reason = (
             f"broker {election.leader} had written these records itself, and its log ended at {truncation.to_offset} when it led again"
@@ -168,6 +192,25 @@ def cause_of(
         return Cause(name=CauseName.UNCOMMITTED_TAIL, confidence="likely", reason=reason)
     reason = "no evidence shows which election changed the log"
     return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason)
+
+
+def _was_restored(truncation: ObservedTruncation, election: Leadership | None, evidence: CauseEvidence) -> bool:
+    """Whether a power loss can't have taken the records: they had been flushed, by the recovery point or by a clean stop, before the broker led without them."""
+    if truncation.before is None:
+        return False
+    flushed = truncation.before.view.replica.recovery_point
+    if isinstance(flushed, CheckpointValue) and flushed.value > truncation.to_offset:
+        return True
+    return (
+        election is not None and evidence.risk_of(election) is Risk.RESTART and election.leader == truncation.broker_id
+    )
+
+
+def _restored_words(truncation: ObservedTruncation) -> str:
+    return (
+        f"broker {truncation.broker_id} had flushed records from offset {truncation.to_offset} on, which no power loss takes, and its log goes on without them:"
+        " its disk was put back to an earlier state"
+    )
 
 
 def _is_of_earlier_topic(truncation: ObservedTruncation, incarnation: Incarnation) -> bool:
@@ -261,7 +304,7 @@ def _is_no_later(one: ObservedTruncation, other: ObservedTruncation) -> bool:
 
 
 def _because_of_leader(
-    lost: ObservedTruncation, election: Leadership | None, leaderships: Sequence[Leadership], protocol: ProtocolName
+    lost: ObservedTruncation, election: Leadership | None, evidence: CauseEvidence, protocol: ProtocolName
 ) -> Cause:
     if lost.empties_segment:
         reason = f"start-up recovery of broker {lost.broker_id} had emptied the segment that begins at offset {lost.to_offset} before it led again"
@@ -269,8 +312,12 @@ def _because_of_leader(
     if lost.is_inside:
         reason = f"the recovery of broker {lost.broker_id} had met damage inside of its log and discarded all from {lost.to_offset} on before it led again"
         return Cause(name=CauseName.DAMAGE, confidence="likely", reason=reason, citations=lost.citations)
+    if not lost.is_logged and _was_restored(lost, election, evidence):
+        return Cause(
+            name=CauseName.DISK_RESTORED, confidence="likely", reason=_restored_words(lost), citations=lost.citations
+        )
     if lost.rule == "recovery" or not lost.is_logged:
-        was_last = election is not None and _was_in_sync(election, leaderships)
+        was_last = election is not None and _was_in_sync(election, evidence.leaderships)
         name = CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS
         reason = (
             f"broker {lost.broker_id} had lost its log from {lost.to_offset} on in an unclean shutdown and led again"

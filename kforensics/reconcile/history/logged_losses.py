@@ -5,7 +5,7 @@ next fetch, so of such a truncation only what is past the final leader's log cou
 role was committed; nothing else here is called certain, for a line names offsets, not records.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
@@ -48,10 +48,9 @@ def find_logged_losses(
     needed_in_sync: int | Absent,
     leader_epochs: Sequence[EpochEntry] = (),
     judge: CommitJudge | None = None,
-    doubted: Collection[int] = (),
     whole: Bound | None = None,
 ) -> tuple[LoggedLoss, ...]:
-    """What logged truncations discarded and no copy shows, by offset.
+    """Find what logged truncations discarded and no copy shows, by offset.
 
     Args:
         truncations: the truncations of the partition with their causes and protocols.
@@ -61,7 +60,6 @@ def find_logged_losses(
         needed_in_sync: how many replicas must be in sync before anything is committed.
         leader_epochs: of the final leader's log.
         judge: knows which elections prove that records were not committed.
-        doubted: brokers whose high watermarks prove nothing.
         whole: the account of leadership, where it proves that each leader held all that was committed.
     """
     taken = list(shown)
@@ -74,7 +72,7 @@ def find_logged_losses(
         if truncation.before is not None:
             first = max(first, truncation.before.view.log_end_offset)
         for untold in _without(OffsetRange(first, truncation.from_offset - 1), taken):
-            proven = Absent.UNKNOWN if truncation.broker_id in doubted else truncation.high_watermark
+            proven = truncation.high_watermark
             below = 0 if isinstance(proven, Absent) else proven.value
             runs = [run for part in _split_at(untold, leader_end) for run in _split_at(part, below)]
             out.extend(

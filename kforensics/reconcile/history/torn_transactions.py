@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.reconcile.history.log_copies import LogCopy
@@ -32,6 +33,8 @@ class TornTransaction:
     """`marker-lost`, `data-lost` (the leader holds its marker), or `partly-lost`."""
     lost: OffsetRange
     """The range from the first to the last of its lost offsets."""
+    open_from: int | Absent = Absent.NOT_APPLICABLE
+    """Its first offset in the leader's log, where nothing ends it there: it holds the last stable offset back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,8 @@ class TornTransactions:
 
     transactions: tuple[TornTransaction, ...] = ()
     producers: tuple[ProducerSetBack, ...] = ()
+    stuck_at: int | Absent = Absent.NOT_APPLICABLE
+    """The last stable offset, where a torn transaction holds it back: that of the first transaction that is open, this one or another."""
 
 
 def find_torn_transactions(leader: LogCopy, lost: Sequence[LostBatch], reader: BatchReader) -> TornTransactions:
@@ -81,7 +86,28 @@ def find_torn_transactions(leader: LogCopy, lost: Sequence[LostBatch], reader: B
         set_back = _set_back(producer_id, producer_epoch, batches, own)
         if set_back is not None:
             producers.append(set_back)
-    return TornTransactions(transactions=tuple(transactions), producers=tuple(producers))
+    is_stuck = any(isinstance(one.open_from, int) for one in transactions)
+    return TornTransactions(
+        transactions=tuple(transactions),
+        producers=tuple(producers),
+        stuck_at=min(_open_offsets(rows), default=Absent.NOT_APPLICABLE) if is_stuck else Absent.NOT_APPLICABLE,
+    )
+
+
+def _open_offsets(rows: BatchTable) -> list[int]:
+    """The first offset of each producer's transaction that no marker ends."""
+    part = rows[(rows["attributes"] & TRANSACTIONAL_BIT) != 0]
+    found = (_open_from(part[part["producer_id"] == producer]) for producer in np.unique(part["producer_id"]))
+    return [offset for offset in found if isinstance(offset, int)]
+
+
+def _open_from(own: BatchTable) -> int | Absent:
+    """Where the last transaction of a producer begins that no marker ends."""
+    is_control = (own["attributes"] & CONTROL_BIT) != 0
+    is_data = ((own["attributes"] & TRANSACTIONAL_BIT) != 0) & ~is_control
+    last_marker = int(own["base_offset"][is_control].max(initial=-1))
+    behind = own["base_offset"][is_data & (own["base_offset"] > last_marker)]
+    return int(behind.min()) if len(behind) else Absent.NOT_APPLICABLE
 
 
 def _truncated_at(lost: Sequence[LostBatch]) -> dict[int, int]:
@@ -113,7 +139,13 @@ def _torn(
     else:
         return None
     lost = OffsetRange(part[0].base_offset, max(batch.last_offset for batch in part))
-    return TornTransaction(producer_id=producer_id, producer_epoch=producer_epoch, kind=kind, lost=lost)
+    return TornTransaction(
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        kind=kind,
+        lost=lost,
+        open_from=_open_from(own) if kind != "data-lost" else Absent.NOT_APPLICABLE,
+    )
 
 
 def _ends_nothing(markers: NDArray[np.int64], data: NDArray[np.int64], truncation: int) -> bool:

@@ -1,5 +1,6 @@
 """The conclusion in plain sentences: what is lost and why, what to do and what not to do, and what more evidence would show."""
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Input
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
+from kforensics.reconcile.incident.model import Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
 from kforensics.reconcile.timeline.events import TimelineEntry
@@ -26,12 +27,15 @@ CAUSE_WORDS = {
     CauseName.RECOVERY: "start-up recovery",
     CauseName.RECREATED_TOPIC: "a topic that was created again under the same name",
     CauseName.DISK_REPLACED: "a broker that led again with another disk",
+    CauseName.DISK_RESTORED: "a disk that was put back to an earlier state",
     CauseName.UNKNOWN: "a cause that the evidence does not show",
 }
 
 
 MOST_NAMED = 4
 """Partitions that are named one by one."""
+CREATION_MS = 1_000
+"""The records of a new topic and of its settings are written within this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +80,14 @@ def conclude(
             *_bugs_of_brokers(broker_bugs),
             *_operations(operations),
         ),
-        now=(*_advice_on_past_end(incidents), *_advice_on_residuals(incidents), *_what_to_keep(losses, incidents)),
-        tell=tuple(_whom_to_tell(losses)),
-        later=tuple(_prevention(losses)),
+        now=(
+            *_what_to_save(losses, inputs),
+            *_advice_on_past_end(incidents),
+            *_advice_on_residuals(incidents),
+            *_what_to_keep(losses, incidents),
+        ),
+        tell=(*_whom_to_tell(losses), *_consumers(incidents), *_deleted_by_setting(incidents, timeline)),
+        later=tuple(_prevention(losses, incidents)),
         missing=tuple(_missing(incidents, log_files, inputs, clocks)),
     )
 
@@ -104,9 +113,10 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
             f" but {_holders(held)} {'it' if sum(loss.records for loss in held) == 1 else 'them'}."
         )
     if possible:
-        also = "more " if certain or held else ""
+        also = " more" if certain or held else ""
+        count = sum(loss.records for loss in possible)
         sentences.append(
-            f"{records_lost(possible)} {also}of {_partitions(possible)} that may have been committed {are(possible)} lost: {_causes(possible)}."
+            f"{count:,}{also} record{'' if count == 1 else 's'} of {_partitions(possible)} that may have been committed {are(possible)} lost: {_causes(possible)}."
         )
     sentences += _past_end(incidents)
     if not sentences:
@@ -212,10 +222,16 @@ def _elections(
         return []
     count = len(elections)
     tail = ""
-    if harmless and not any(incident.doubts for incident in incidents):
+    looked = {incident.partition for incident in incidents if incident.copies}
+    is_account_whole = not any(incident.doubts for incident in incidents) and {one for one, _ in elections} <= looked
+    if harmless and is_account_whole:
         whom = "it" if count == 1 else "them" if harmless == count else f"{harmless} of them"
         tail = f"; no input shows that anything was lost by {whom}"
-    return [f"There {'was' if count == 1 else 'were'} {count} unclean election{'s' if count != 1 else ''}{tail}."]
+    forced = sum(len(incident.forced_elections) for incident in incidents)
+    by_whom = f", {'which' if forced == count else f'{forced} of which'} an operator forced" if forced else ""
+    return [
+        f"There {'was' if count == 1 else 'were'} {count} unclean election{'s' if count != 1 else ''}{by_whom}{tail}."
+    ]
 
 
 def _operations(operations: Sequence[Operation]) -> list[str]:
@@ -315,6 +331,37 @@ def _advice_on_residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
     ]
 
 
+def _what_to_save(losses: Sequence[LossEntry], inputs: Sequence[Input]) -> list[str]:
+    """What holds lost records and will not stay: renamed files and directories first, then those of brokers that are no replicas any more."""
+    advice = []
+    lost = [loss for loss in losses if loss.was_committed != "no"]
+    vanishing = _places((holder for loss in lost for holder in loss.held_by if holder.is_vanishing), inputs)
+    if vanishing:
+        many = len(vanishing) != 1
+        advice.append(
+            f"Copy {f'these {len(vanishing)} directories' if many else 'this directory'} before any broker starts: files in {'them' if many else 'it'} that were renamed for"
+            f" deletion (.deleted, -delete) still hold lost records, and brokers remove them: cp -a {_paths(vanishing)} SAFE_PLACE"
+        )
+    strays = _places((holder for loss in lost for holder in loss.held_by if holder.is_stray), inputs)
+    if strays:
+        advice.append(
+            f"Copy the -stray director{'ies' if len(strays) != 1 else 'y'} that still hold{'' if len(strays) != 1 else 's'} lost records: cp -a {_paths(strays)} SAFE_PLACE"
+        )
+    return advice
+
+
+def _places(holders: Iterable[Holder], inputs: Sequence[Input]) -> list[str]:
+    paths = {f"{inputs[one.input].path}/{one.path}" if one.path else inputs[one.input].path for one in holders}
+    return sorted(path.replace("//", "/") for path in paths)
+
+
+def _paths(places: Sequence[str]) -> str:
+    shown = " ".join(shlex.quote(place) for place in places[:MOST_NAMED])
+    return (
+        shown if len(places) <= MOST_NAMED else f"{shown} and {len(places) - MOST_NAMED} more (--format json has them)"
+    )
+
+
 def _what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
     advice = []
     kept = {(one.broker_id, incident.partition) for incident in incidents for one in incident.residuals}
@@ -334,7 +381,13 @@ def _what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionInci
             f"Do not start broker {broker} before its directories of {listed(names, most=MOST_NAMED)} are copied: as a follower it will truncate what only it holds."
         )
     held = sorted(
-        {(h.input, h.path) for loss in losses if loss.was_committed != "no" for h in loss.held_by if not h.in_use}
+        {
+            (holder.input, holder.path)
+            for loss in losses
+            if loss.was_committed != "no"
+            for holder in loss.held_by
+            if not holder.in_use and not holder.is_final
+        }
     )
     if held:
         advice.append(
@@ -354,12 +407,95 @@ def _whom_to_tell(losses: Sequence[LossEntry]) -> list[str]:
     return []
 
 
-def _prevention(losses: Sequence[LossEntry]) -> list[str]:
+def _consumers(incidents: Sequence[PartitionIncident]) -> list[str]:
+    """Consumers that are stuck, skip records or read them twice."""
+    sentences = []
+    stuck = [one for one in incidents if isinstance(one.torn_transactions.stuck_at, int)]
+    for incident in stuck[:MOST_NAMED]:
+        partition, at = incident.partition, incident.torn_transactions.stuck_at
+        first = min(one.open_from for one in incident.torn_transactions.transactions if isinstance(one.open_from, int))
+        sentences.append(
+            f"Consumers of {partition} with isolation.level=read_committed get nothing from offset {at} on until the torn transaction at {first} is ended:"
+            f" kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic {shlex.quote(partition.topic)} --partition {partition.partition} --start-offset {first}"
+        )
+    if len(stuck) > MOST_NAMED:
+        sentences.append(f"{len(stuck) - MOST_NAMED} more partitions have a last stable offset that is stuck.")
+    for kind, words in _GROUP_WORDS.items():
+        met = [(incident.partition, group) for incident in incidents for group in incident.groups if group.kind == kind]
+        if met:
+            names = listed([f"{group.group} ({partition} at {group.offset})" for partition, group in met])
+            sentences.append(f"Inform consumer group{'s' if len(met) != 1 else ''} {names}: {words}.")
+    return sentences
+
+
+_GROUP_WORDS = {
+    "ahead": "the offset is past the log end, so they are reset by auto.offset.reset or skip what is written up to it",
+    "replaced": "records before the offset were replaced, and are never read without a reset",
+    "set-back": "a later commit is lost, so records are read again",
+}
+
+
+def _deleted_by_setting(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> list[str]:
+    """Records that a change of retention deleted between an earlier snapshot and now, with the copies that still hold them."""
+    created = {
+        entry.topic_partition.topic: entry.time_ms
+        for entry in timeline
+        if entry.kind == "topic-created" and not isinstance(entry.topic_partition, Absent)
+    }
+    changed: dict[str, TimelineEntry] = {}
+    for entry in timeline:
+        is_retention = entry.kind == "config-change" and str(entry.detail.get("name")).startswith("retention.")
+        if not is_retention or isinstance(entry.topic_partition, Absent) or not isinstance(entry.time_ms, int):
+            continue
+        topic = entry.topic_partition.topic
+        since = created.get(topic, Absent.UNKNOWN)
+        # What a topic is created with is no change.
+        if not isinstance(since, int) or entry.time_ms > since + CREATION_MS:
+            changed.setdefault(topic, entry)
+    sentences = []
+    for incident in incidents:
+        change = changed.get(incident.partition.topic)
+        start = incident.log_start_offset
+        if change is None or not isinstance(start, int):
+            continue
+        held = [
+            log for log in incident.logs if not log.is_remnant and log.log_start_offset < min(start, log.log_end_offset)
+        ]
+        if held:
+            first = min(log.log_start_offset for log in held)
+            sentences.append(
+                f"Offsets {first} to {start - 1} of {incident.partition} are below the log start, and {change.detail.get('name')} was set to {change.detail.get('value')}:"
+                f" {len(held)} director{'ies' if len(held) != 1 else 'y'} among the inputs still hold{'' if len(held) != 1 else 's'} some of them."
+            )
+    more = len(sentences) - MOST_NAMED
+    return [
+        *sentences[:MOST_NAMED],
+        *([f"{more} more partitions lost records to a change of retention."] if more > 0 else []),
+    ]
+
+
+def _prevention(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
     advice = []
     lost = [loss for loss in losses if loss.was_committed != "no" and loss.confidence != "possible"]
-    if any(loss.cause is CauseName.UNCLEAN_ELECTION for loss in lost):
+    unclean = {loss.topic_partition for loss in lost if loss.cause is CauseName.UNCLEAN_ELECTION}
+    elected = [one for one in incidents if one.partition in unclean]
+    if any(one.is_unclean_election_allowed is not False for one in elected):
         advice.append(
             "Set unclean.leader.election.enable=false and min.insync.replicas=2 or more where losing records is worse than waiting."
+        )
+    forced = sorted({one.partition.topic for one in elected if one.forced_elections})
+    if forced:
+        advice.append(
+            f"unclean.leader.election.enable was false for {listed(forced)}: an operator forced the elections. Before one is forced, compare the replicas with"
+            " `kforensics diff`, which names the leader that loses least, and wait for the last one that was in sync."
+        )
+    if any(loss.cause is CauseName.DISK_RESTORED for loss in lost):
+        advice.append(
+            "Don't put the disk of a replica back to an earlier state: empty it and let it follow another one, or start it last."
+        )
+    if any(loss.cause is CauseName.DISK_REPLACED for loss in lost):
+        advice.append(
+            "Before a broker starts with another disk, let another replica in sync lead its partitions, and wait until it has been copied."
         )
     if any(loss.cause is CauseName.HIGH_WATERMARK for loss in lost):
         advice.append(

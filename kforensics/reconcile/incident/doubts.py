@@ -11,7 +11,7 @@ from kforensics.reconcile.observed.leadership import Election, LeadershipAccount
 
 
 class DoubtKind(StrEnum):
-    """Why a partition can't be called whole."""
+    """The reason why a partition can't be called whole."""
 
     LEADER = "leader"
     ACCOUNT = "account"
@@ -211,7 +211,7 @@ def _of_replicas(
             )
         else:
             yield Doubt(
-                DoubtKind.REPLICA, f"what broker {broker} holds, a replica of it", f"the directory of broker {broker}"
+                DoubtKind.REPLICA, f"what broker {broker}, a replica, holds", f"the directory of broker {broker}"
             )
 
 
@@ -278,7 +278,8 @@ def _witnesses(
             yield frozenset({(copy.rank, node)})
         elif len(members) > 1:
             held = {one.broker_id for one in copies if one.rank == copy.rank and not one.is_remnant}
-            if members <= held:
+            earlier = {one.broker_id for one in copies if one.rank < copy.rank and not one.is_remnant}
+            if members <= held and (members <= earlier or _is_younger(account, copy, moments)):
                 yield frozenset((copy.rank, one) for one in members)
     if not _has_earlier(own, moments) and _had_none(previous, election, account, moments):
         yield frozenset()

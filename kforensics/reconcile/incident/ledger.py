@@ -1,6 +1,6 @@
 """The entries of the ledger: each loss with its cause and the replicas that still hold it, and what only log lines say was truncated."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kforensics.damage import Absent
@@ -14,6 +14,7 @@ from kforensics.reconcile.history.logged_losses import find_logged_losses
 from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry
+from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.units import TopicPartition
 
@@ -66,7 +67,6 @@ def logged_loss_entries(
     *,
     needed_in_sync: int | Absent,
     judge: CommitJudge | None = None,
-    doubted: Collection[int] = (),
     whole: Bound | None = None,
 ) -> list[LossEntry]:
     """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed."""
@@ -80,7 +80,6 @@ def logged_loss_entries(
         needed_in_sync=needed_in_sync,
         leader_epochs=leader.view.epochs or leader.view.batch_epochs,
         judge=judge,
-        doubted=doubted,
         whole=whole,
     )
     return [
@@ -125,6 +124,8 @@ def _cause_of(
         return CauseName.DAMAGE, "likely", (damaged[0].citation,)
     if isinstance(loss.leader_epoch, int):
         after = [state for state in causes.leaderships if state.leader_epoch > loss.leader_epoch]
+        if after and causes.risk_of(after[0]) is Risk.OTHER_DISK:
+            return CauseName.DISK_REPLACED, "likely", (after[0].citation,)
         if after and after[0].unclean:
             return CauseName.UNCLEAN_ELECTION, "likely", (after[0].citation,)
         if after and loss.was_committed == "no":
@@ -140,4 +141,6 @@ def _holder(copy: LogCopy, loss: Loss) -> Holder:
         broker_id=replica.broker_id,
         is_final=copy.is_final,
         in_use=copy in loss.in_use,
+        is_vanishing=copy.is_final and (copy.is_remnant or replica.state == "deleted"),
+        is_stray=copy.is_final and replica.state == "stray",
     )

@@ -28,6 +28,10 @@ class Holder:
     """Whether it is the log as it is now, not in an earlier snapshot."""
     in_use: bool
     """A replica that its broker serves."""
+    is_vanishing: bool = False
+    """Files or a directory as they are now that were renamed for deletion: the broker removes them after a while, or at its next start."""
+    is_stray: bool = False
+    """A directory as it is now of a broker that is no replica any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +92,10 @@ class GroupAtRisk:
     group: str
     offset: int
     kind: str
-    """`ahead`: past the leader's end; `replaced`: inside offsets that hold other records now."""
+    """`ahead`: past the leader's end; `replaced`: inside offsets that hold other records now; `set-back`: a later commit was lost."""
     citation: Citation
+    was_at: int | Absent = Absent.NOT_APPLICABLE
+    """The offset of the lost commit, of a group that was set back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,5 +136,9 @@ class PartitionIncident:
     """Copies in which the log of this partition shows such a loss."""
     tails_of_copies: tuple[LossEntry, ...] = ()
     """Losses that copying the replicas at different moments, while they ran, explains as well."""
+    is_unclean_election_allowed: bool | Absent = Absent.UNKNOWN
+    """The setting `unclean.leader.election.enable` at the last unclean election."""
+    forced_elections: tuple[Leadership, ...] = ()
+    """Unclean elections although the setting forbade them, of another replica than the last leader: an operator forced them."""
     state: str = ""
     """One of the states of `explain`, once it has been judged."""

@@ -1,6 +1,6 @@
 """The incident of a partition, built from its directories, earlier copies, log lines and what else is known."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
@@ -33,10 +33,14 @@ from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
-from kforensics.reconcile.observed.leadership import account_of
+from kforensics.reconcile.observed.leadership import Election, account_of
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol
 from kforensics.units import OffsetRange, TopicPartition
+
+MOST_UNCLEAN_STARTS = 2
+LINES_OF_A_START_MS = 10_000
+"""The lines of one start are written within this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +117,7 @@ class _Teller:
         )
         self.ordinary = self._ordinary_truncations()
         doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)
+        self.observed = tuple(self._with_trusted_high_watermark(one, doubted) for one in self.observed)
         self.judge = (
             CommitJudge(
                 logs,
@@ -121,12 +126,11 @@ class _Teller:
                 reader,
                 doubted=doubted,
                 weakened=self._weakened(),
-                logged=self._logged_high_watermarks(doubted),
+                logged=self._logged_high_watermarks(),
             )
             if logs
             else None
         )
-        self.doubted = doubted
         self.account = account_of(
             partition,
             found.topic_id,
@@ -158,17 +162,62 @@ class _Teller:
             and (truncation.rule in {"recovery", "high-watermark"} or not truncation.is_logged)
         )
 
-    def _logged_high_watermarks(self, doubted: Mapping[int, int]) -> list[LoggedHighWatermark]:
+    def _with_trusted_high_watermark(
+        self, truncation: ObservedTruncation, doubted: Mapping[int, int]
+    ) -> ObservedTruncation:
+        """The truncation without the high watermark of its line where that may speak of other records than those truncated.
+
+        A checkpoint that an unclean stop left is up to 5 s old. Where the log had been shortened or truncated, and written again, before that stop, it may be older than the records.
+        """
+        if isinstance(truncation.high_watermark, Absent):
+            return truncation
+        broker, time_ms = truncation.broker_id, truncation.time_ms
+        is_trusted = isinstance(broker, int) and isinstance(time_ms, int) and broker not in doubted
+        if isinstance(broker, int) and isinstance(time_ms, int):
+            stops = [
+                restart.time_ms
+                for restart in self.evidence.facts.restarts(broker)
+                if not restart.is_clean and isinstance(restart.time_ms, int) and restart.time_ms <= time_ms
+            ]
+            earlier = [
+                other
+                for other in self.observed
+                if other.broker_id == broker
+                and isinstance(other.time_ms, int)
+                and other.time_ms < min(stops, default=0)
+            ]
+            is_trusted &= len(_apart(stops)) < MOST_UNCLEAN_STARTS and not earlier
+        return truncation if is_trusted else replace(truncation, high_watermark=Absent.UNKNOWN)
+
+    def _logged_high_watermarks(self) -> list[LoggedHighWatermark]:
         """High watermarks that lines state of logs before a truncation, where a copy shows that log."""
         found = []
         for one in self.observed:
             before, known = one.before, one.high_watermark
-            if before is None or before not in self.copies or isinstance(known, Absent) or one.broker_id in doubted:
+            if before is None or before not in self.copies or isinstance(known, Absent):
                 continue
             # Without its time a copy may be of before an earlier truncation, and hold other records at these offsets.
             if before.view.log_end_offset == one.from_offset and isinstance(before.taken_ms, int):
                 found.append(LoggedHighWatermark(before.view, known.value, known.citation))
         return found
+
+    def _by_whole_account(self, loss: LossEntry) -> LossEntry:
+        """A loss that only copies of followers' logs show, proven uncommitted where the account of leadership proves it."""
+        whole = self._whole_account()
+        if loss.was_committed != "possible" or whole is None:
+            return loss
+        led = self.account.last_leader
+        is_of_leader = any(holder.broker_id in {led, Absent.UNKNOWN} for holder in loss.held_by)
+        is_older = isinstance(loss.leader_epoch, int) and loss.leader_epoch < self.account.states[-1].leader_epoch
+        if is_of_leader or not is_older or self._weakened():
+            return loss
+        return replace(
+            loss,
+            committed="no",
+            was_committed="no",
+            reason=whole.reason,
+            citations=tuple(dict.fromkeys((*loss.citations, *whole.citations))),
+        )
 
     def _whole_account(self) -> Bound | None:
         """The account of leadership as a proof that nothing that was committed was truncated by leader epoch since the partition was created."""
@@ -213,7 +262,16 @@ class _Teller:
         )
         doubts = self._doubts(truncations, losses)
         view = self.leader.view if self.leader is not None else None
-        at_risk = groups_at_risk(self.evidence.commits, losses, log_end=view.log_end_offset) if view is not None else ()
+        at_risk = (
+            groups_at_risk(
+                self.evidence.commits,
+                losses,
+                log_end=view.log_end_offset,
+                earlier=self.evidence.facts.commits(self.partition) if self._is_every_node_given() else (),
+            )
+            if view is not None
+            else ()
+        )
         return PartitionIncident(
             partition=self.partition,
             leader=self.leader.broker_id if self.leader is not None else Absent.UNKNOWN,
@@ -239,6 +297,15 @@ class _Teller:
             dispelled=doubts.dispelled,
             shortened=doubts.shortened,
             tails_of_copies=self._tails_of_copies(losses),
+            is_unclean_election_allowed=self._allowed(self._unclean()[-1:]),
+            forced_elections=tuple(
+                one.state
+                for one in self._unclean()
+                # A topic's own setting shows in the metadata log only.
+                if isinstance(one.state.recorded_at, int)
+                and self._allowed([one]) is False
+                and one.previous != one.state.leader
+            ),
         )
 
     def _doubts(self, truncations: Sequence[ExplainedTruncation], losses: Sequence[LossEntry]) -> Doubts:
@@ -300,6 +367,22 @@ class _Teller:
         return high_watermarks_past_end(
             self.copies, (loss.offsets for loss in losses), is_stopped=self.evidence.moments.is_stopped
         )
+
+    def _is_every_node_given(self) -> bool:
+        """Whether every node of the earlier snapshots, and every replica, is among the inputs as it is now: else the newest commit may be on one that is not."""
+        moments = self.evidence.moments
+        return (
+            bool(moments.brokers) and self.account.replicas | {node for _, node in moments.logs_held} <= moments.brokers
+        )
+
+    def _unclean(self) -> list[Election]:
+        return [one for one in self.account.elections if one.state.unclean]
+
+    def _allowed(self, elections: Sequence[Election]) -> bool | Absent:
+        """Whether the setting allowed the last of some unclean elections."""
+        if not elections:
+            return Absent.NOT_APPLICABLE
+        return self.evidence.facts.allows_unclean_election(self.partition.topic, elections[-1].state.recorded_at)
 
     def _tails_of_copies(self, losses: Sequence[LossEntry]) -> tuple[LossEntry, ...]:
         """Losses that copying at different moments explains: a replica in use goes on where the leader's log ends, in the same leader epoch."""
@@ -438,7 +521,10 @@ class _Teller:
     ) -> tuple[LossEntry, ...]:
         if self.leader is None:
             return ()
-        losses = [ledger_entry(self.partition, loss, truncations, causes, self.leader) for loss in found]
+        losses = [
+            self._by_whole_account(ledger_entry(self.partition, loss, truncations, causes, self.leader))
+            for loss in found
+        ]
         causes_found = [
             (truncation, one.cause.name, self._protocol(truncation))
             for truncation, one in zip(self.observed, truncations, strict=True)
@@ -454,7 +540,6 @@ class _Teller:
                 self.leader,
                 needed_in_sync=needed,
                 judge=self.judge,
-                doubted=self.doubted,
                 whole=self._whole_account(),
             ),
         )
@@ -462,6 +547,15 @@ class _Teller:
             return every
         # Nothing is certainly lost on a guess, nor while a replica that may hold it is not among the inputs.
         return tuple(replace(one, committed="possible") if one.committed == "certain" else one for one in every)
+
+
+def _apart(times_ms: Iterable[int]) -> list[int]:
+    """Starts, of whose several lines only the first counts."""
+    found: list[int] = []
+    for time_ms in sorted(times_ms):
+        if not found or time_ms - found[-1] > LINES_OF_A_START_MS:
+            found.append(time_ms)
+    return found
 
 
 def _covers(runs: Sequence[OffsetRange], offsets: OffsetRange) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Citation
+from kforensics.evidence.replica.unaccounted import missing_offsets
 from kforensics.formats.log.batch_table import CODEC_MASK, DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT, BatchTable
 from kforensics.formats.log.records import Record
 from kforensics.protocol.epochs import epoch_at
@@ -101,7 +102,7 @@ def divergence_past_damage(
     *,
     witnesses: Sequence[LoadedLog] = (),
 ) -> Divergence | None:
-    """Return the first difference of two logs that is not damage of either: beside the damage both can hold the same records.
+    """Return the first difference of two logs that is not damage of either, nor a missing segment: beside these both can hold the same records.
 
     Args:
         one: a log.
@@ -116,9 +117,19 @@ def divergence_past_damage(
 
 
 def damage_at(offset: int, *views: LoadedLog) -> OffsetRange | None:
-    """Return the damaged range of any of the logs that an offset lies in."""
-    ranges = (lost.offsets for view in views for lost in view.damaged)
+    """Return the damaged or missing range of any of the logs that an offset lies in."""
+    ranges = (one for view in views for one in lost_ranges(view))
     return next((one for one in ranges if one.first <= offset <= one.last), None)
+
+
+def lost_ranges(view: LoadedLog) -> tuple[OffsetRange, ...]:
+    """Return the offsets below the end of a log that it can't give: their bytes are damaged, or their segment is missing."""
+    missing = (
+        OffsetRange(one.first, one.last)
+        for one in missing_offsets(view.replica)
+        if isinstance(one.last, int) and view.content_start_offset <= one.first and one.last < view.log_end_offset
+    )
+    return (*(lost.offsets for lost in view.damaged), *missing)
 
 
 def same_batches_until(one: LoadedLog, other: LoadedLog, start: int, reader: BatchReader) -> int:
@@ -511,4 +522,5 @@ __all__ = [
     "damage_at",
     "divergence_past_damage",
     "first_divergence",
+    "lost_ranges",
 ]

@@ -1,12 +1,13 @@
 """What a start makes of one log, and of its node: values that commands make and findings judge."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.retention import RetentionRule
-from kforensics.protocol.loading.starts import StartResult
+from kforensics.protocol.loading.starts import StartResult, StartWord, start_word
 from kforensics.protocol.loading.values import FileAction, FileChange
 from kforensics.units import EpochEntry
 
@@ -18,7 +19,7 @@ class LostPiece(NamedTuple):
     """Its name on disk."""
     position: int
     end: int
-    """Where the file ended before the load; earlier starts may have cut it."""
+    """Where the file ended before the load; earlier starts may have truncated it."""
     first_offset: int = 0
     """Batches that end below it are not lost: they are kept, or lie below the log start."""
 
@@ -33,7 +34,7 @@ class Holder(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostRecords:
-    """What one load of one directory discards."""
+    """The records that one load of one directory discards."""
 
     pieces: tuple[LostPiece, ...] = ()
     records: int = 0
@@ -74,7 +75,7 @@ class LogState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedLog:
-    """What one start makes of one directory, as its own load ends."""
+    """The result of one start for one directory, as its own load ends."""
 
     start: int
     node: int
@@ -104,15 +105,16 @@ class PredictedLog:
     """Its load throws what takes its log directory offline, and not the process down (3.2.1)."""
 
     @property
-    def start_word(self) -> str:
-        """The whole in one word: what a start does to the directory, the gravest first."""
+    def start_word(self) -> StartWord:
+        """The whole in one word."""
         if self.outcome == "unknown":
-            return "unknown"
-        if self.outcome == "fails" or self.fate is Fate.EXITS:
-            return "offline" if self.takes_directory_offline else "exits"
-        if self.fate in {Fate.STRAY, Fate.DELETED}:
-            return self.fate.value
-        return "scanned" if self.scanned else "kept"
+            return StartWord.UNKNOWN
+        return start_word(
+            fails=self.outcome == "fails",
+            fails_by_io=self.takes_directory_offline,
+            fate=self.fate,
+            is_scanned=bool(self.scanned),
+        )
 
     @property
     def is_changed(self) -> bool:
@@ -157,10 +159,105 @@ class MetadataLoad:
 
 
 class VersionOutcome(NamedTuple):
-    """What another version that the evidence allows would do otherwise."""
+    """The result by another version that the evidence allows, where it differs."""
 
     input: int
     kafka: str
     result: StartResult | Absent
     exception: str | Absent
     reason: str
+
+
+class ChangeKind(StrEnum):
+    """What is taken as other than it is before a start."""
+
+    MARKER_AWAY = "marker-away"
+    MARKER_THERE = "marker-there"
+    CHECKPOINT_AWAY = "checkpoint-away"
+    INDEX_AWAY = "index-away"
+    TIME_INDEX_AWAY = "time-index-away"
+    TXN_INDEX_AWAY = "txn-index-away"
+    SNAPSHOT_AWAY = "snapshot-away"
+    SNAPSHOTS_AWAY = "snapshots-away"
+    EPOCH_FILE_AWAY = "epoch-file-away"
+    TOPIC_ID_AWAY = "topic-id-away"
+    FILES_AWAY = "files-away"
+    """Files whose names loading does not understand, or that an interrupted deletion or cleaning left."""
+    DIRECTORY_AWAY = "directory-away"
+    SPACE_FREED = "space-freed"
+    RETENTION_OFF = "retention-off"
+    OTHER_VERSION = "other-version"
+
+
+class VirtualChange(NamedTuple):
+    """One change that is played and not made."""
+
+    kind: ChangeKind
+    input: int
+    """Of the paths; where there are none, of the node."""
+    paths: tuple[str, ...] = ()
+    """Relative to the input."""
+    value: str = ""
+    """A version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayOut:
+    """What starts of a node come to after some changes; with none, as it is."""
+
+    node: int
+    changes: tuple[VirtualChange, ...]
+    result: StartResult | Absent
+    """Of the last start."""
+    exception: str | Absent
+    reason: str
+    start_count: int
+    records: int
+    """That are discarded, or lie in a directory that was moved away."""
+    certain: int
+    possible: int
+    only_here: int
+    holes: int
+    """Segments that are truncated while later ones stay."""
+    epochs_wrong: int
+    """Logs whose epoch cache lacks an epoch of their batches, or has it begin too late."""
+    transactions_forgotten: int
+    """Logs whose last stable offset passes a transaction that is open."""
+    bytes_scanned: int
+    bytes_due: int
+    """That retention deletes some 30 seconds later, by settings that are known."""
+    assumed: tuple[str, ...]
+    """What has to be so for this to come true."""
+
+
+class Election(NamedTuple):
+    """Which replica of a partition is to lead, and by what election."""
+
+    topic: str
+    partition: int
+    leader: int
+    is_unclean: bool | Absent
+    """It is neither in the ISR nor eligible; unknown where no metadata say who is."""
+    lost_certain: int
+    lost_possible: int
+
+
+class FirstStart(NamedTuple):
+    """What other replicas hold that is discarded where a broker leads all that it holds."""
+
+    broker_id: int
+    certain: int
+    possible: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOrder:
+    """In which order to start the brokers of a stopped cluster."""
+
+    brokers: tuple[int, ...]
+    wait_for: tuple[int, ...]
+    """Brokers that have to be there before anything is elected: without them records are discarded."""
+    firsts: tuple[FirstStart, ...]
+    elections: tuple[Election, ...]
+    missing: tuple[int, ...]
+    """Brokers that replicas are assigned to and whose directories are not among the inputs."""

@@ -44,12 +44,16 @@ class BrokerLogFacts:
     by_partition: Mapping[TopicPartition, tuple[Leadership, ...]] = field(default_factory=dict)
     broker_min_insync: int | Absent = Absent.UNKNOWN
     """The highest `min.insync.replicas` that any broker started with."""
+    unclean_election: bool | Absent = Absent.UNKNOWN
+    """The value of `unclean.leader.election.enable` that all brokers were configured with; unknown where they differ or none says it."""
     newest_version: KafkaVersion | None = None
     """The newest version of all brokers, if the log lines of each broker name one."""
     assignments: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     """The brokers that each partition was assigned to last, as a ZooKeeper-era controller logged it."""
     lives: Mapping[int, "BrokerLife"] = field(default_factory=dict)
     """The starts of each broker by its own lines."""
+    named: frozenset[int] | None = None
+    """The brokers that the states name, found once for all partitions."""
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """The states from the metadata log, else from log lines."""
@@ -106,12 +110,7 @@ class BrokerLogFacts:
 
     def named_brokers(self) -> frozenset[int]:
         """The brokers that the states of the log lines name."""
-        named: set[int] = set()
-        for states in self.by_partition.values():
-            for state in states:
-                named |= {state.leader} if isinstance(state.leader, int) else set()
-                named |= state.isr if isinstance(state.isr, frozenset) else set()
-        return frozenset(named)
+        return _named_in(self.by_partition) if self.named is None else self.named
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
         """Whether the broker's own lines are unbroken."""
@@ -128,6 +127,11 @@ class BrokerLogFacts:
         """Return whether the cluster keeps its metadata in a log of its own."""
         return self.metadata.has_metadata_log()
 
+    def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:
+        """By the metadata log, else by what all brokers were configured with."""
+        recorded = self.metadata.allows_unclean_election(topic, recorded_at)
+        return recorded if isinstance(recorded, bool) else self.unclean_election
+
     def needed_in_sync(self, topic: str) -> int | Absent:
         """The higher of what metadata and brokers say; a topic's own setting shows only in the metadata."""
         if self.newest_version is not None and not advances_only_at_min_isr(self.newest_version):
@@ -142,6 +146,7 @@ def facts_from_logs(
     *,
     newest_version: KafkaVersion | None = None,
     configured: Iterable[int] = (),
+    unclean_elections: Iterable[bool] = (),
 ) -> BrokerLogFacts:
     """Return the facts with the leaderships that log lines report.
 
@@ -150,20 +155,42 @@ def facts_from_logs(
         metadata: what the metadata log says.
         newest_version: of all brokers, where each names one.
         configured: values of `min.insync.replicas` in server.properties.
+        unclean_elections: values of `unclean.leader.election.enable` there.
     """
+    flags = {
+        *unclean_elections,
+        *(
+            value
+            for item in events
+            if item.event.kind is Kind.CONFIGURATION
+            and isinstance(value := item.event.fields.get("unclean.leader.election.enable"), bool)
+        ),
+    }
     started = [
         value
         for item in events
         if item.event.kind is Kind.CONFIGURATION and isinstance(value := item.event.number("min.insync.replicas"), int)
     ]
+    by_partition = logged_leaderships(events)
     return BrokerLogFacts(
         metadata=metadata,
-        by_partition=logged_leaderships(events),
+        by_partition=by_partition,
+        named=_named_in(by_partition),
         broker_min_insync=max([*started, *configured], default=Absent.UNKNOWN),
+        unclean_election=flags.pop() if len(flags) == 1 else Absent.UNKNOWN,
         newest_version=newest_version,
         assignments=logged_assignments(events),
         lives=broker_lives(events),
     )
+
+
+def _named_in(by_partition: Mapping[TopicPartition, Iterable[Leadership]]) -> frozenset[int]:
+    named: set[int] = set()
+    for states in by_partition.values():
+        for state in states:
+            named |= {state.leader} if isinstance(state.leader, int) else set()
+            named |= state.isr if isinstance(state.isr, frozenset) else set()
+    return frozenset(named)
 
 
 def logged_assignments(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[int, ...]]:

@@ -114,6 +114,10 @@ class ClusterFacts(Protocol):
         """Return whether the cluster keeps its metadata in a log of its own (KRaft)."""
         ...
 
+    def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:
+        """Return `unclean.leader.election.enable` as it was for a topic at a metadata offset; unknown if no input shows it."""
+        ...
+
     def needed_in_sync(self, topic: str) -> int | Absent:
         """Return how many replicas must be in sync before a leader commits; unknown if no input shows the setting.
 
@@ -185,6 +189,10 @@ class NoFacts:
     def has_metadata_log(self) -> bool:
         """Return false: nothing shows a metadata log."""
         return False
+
+    def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:  # noqa: ARG002
+        """Return unknown: no input shows the setting."""
+        return Absent.UNKNOWN
 
     def needed_in_sync(self, topic: str) -> int | Absent:  # noqa: ARG002
         """Return unknown: no input shows the setting."""

@@ -15,10 +15,11 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, Restart
 from kforensics.units import TopicPartition
+from kforensics.words import listed
 
 
 class Risk(StrEnum):
-    """Why an election may have lost committed records."""
+    """The reason why an election may have lost committed records."""
 
     UNCLEAN = "unclean"
     UNCLEAN_RESTART = "unclean-restart"
@@ -43,7 +44,7 @@ class Election(NamedTuple):
 
 
 class GapKind(StrEnum):
-    """What an account does not show."""
+    """The kind of fact that an account does not show."""
 
     NO_SOURCE = "no-source"
     EPOCHS = "epochs"
@@ -289,11 +290,11 @@ def _gaps(
     elif by_metadata and not facts.is_newest_metadata():
         missing = sorted(_named(states[-1:]) - given)
         if missing:
-            names = ", ".join(map(str, missing))
+            names = listed([str(one) for one in missing])
             yield Gap(
                 GapKind.END,
                 "whether a later leader was elected",
-                f"a controller's metadata log, or the directories of broker {names}",
+                f"a controller's metadata log, or the directories of broker{'s' if len(missing) > 1 else ''} {names}",
             )
     if by_metadata:
         yield from (Gap(GapKind.METADATA, words, "the whole metadata log") for words in facts.metadata_gaps())

@@ -11,6 +11,7 @@ from kforensics.units import METADATA_TOPICS, TopicPartition
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
 ELR_FEATURE = "eligible.leader.replicas.version"
 
 Commits = Callable[[TopicPartition], tuple[GroupCommit, ...]]
@@ -127,6 +128,19 @@ class MetadataFacts:
         """Return whether the cluster keeps its metadata in a log of its own (KRaft)."""
         return self._history is not None
 
+    def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:
+        """The topic's setting, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
+        if self._history is None:
+            return Absent.UNKNOWN
+        value = {
+            (change.resource_type, change.resource_name): change.value
+            for change in self._history.configs
+            if change.name == UNCLEAN_ELECTION
+            and (isinstance(recorded_at, Absent) or change.when.offset <= recorded_at)
+        }
+        chosen = value.get((TOPIC_RESOURCE, topic)) or value.get((BROKER_RESOURCE, ""))
+        return Absent.NOT_WRITTEN if chosen is None else chosen.strip().lower() == "true"
+
     def needed_in_sync(self, topic: str) -> int | Absent:
         """The topic's `min.insync.replicas`, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
         if self._history is None:
@@ -138,6 +152,14 @@ class MetadataFacts:
         }
         chosen = value.get((TOPIC_RESOURCE, topic)) or value.get((BROKER_RESOURCE, "")) or ""
         return int(chosen) if chosen.isdecimal() else Absent.UNKNOWN
+
+
+def recorded_unclean_elections(history: MetadataHistory) -> Iterator[tuple[TopicPartition, Leadership, Leadership]]:
+    """Yield every unclean election in the metadata log, with the state before it."""
+    partitions = history.partitions
+    for before, state in partitions.changes(partitions.rows_that(is_unclean)):
+        if before is not None:
+            yield TopicPartition(state.topic, state.partition), _leadership(None, before), _leadership(before, state)
 
 
 def is_unclean(before: PartitionState | None, state: PartitionState) -> bool:

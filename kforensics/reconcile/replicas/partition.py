@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import BatchReader, Replica
+from kforensics.evidence.model import BatchReader, Lineage, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
@@ -16,10 +16,12 @@ from kforensics.reconcile.logs.divergence import (
     damage_at,
     divergence_past_damage,
     first_divergence,
+    lost_ranges,
     same_batches_until,
 )
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
+from kforensics.reconcile.observed.leadership import account_of
 from kforensics.reconcile.replicas.directories import NONE_GIVEN, EmptiedReplica, Given, where_is
 from kforensics.reconcile.replicas.expected_truncation import (
     ExpectedTruncation,
@@ -191,7 +193,17 @@ class _Session:
         views = [self._without_stale_high_watermark(load_log(r)) for r in kept if self._is_same_topic(r)]
         every = [v for v in views if v.replica.state == "live"]
         self.is_quorum = self.partition.topic in METADATA_TOPICS
-        self.leaderships = facts.leaderships(self.partition, self.topic_id)
+        known_epochs = [epoch for view in every if isinstance(epoch := last_epoch(view), int)]
+        self.account = account_of(
+            self.partition,
+            self.topic_id,
+            facts,
+            newest_epoch=max(known_epochs, default=Absent.UNKNOWN),
+            given=frozenset(given),
+            by_high_watermark=wanted_protocol is ProtocolName.HW
+            or any(isinstance(v.oldest_magic, int) and v.oldest_magic < 2 for v in every),
+        )
+        self.leaderships = self.account.states
         newest = self.leaderships[-1] if self.leaderships else None
         self.is_deleted = not self.is_quorum and facts.is_deleted(self.partition.topic, self.topic_id)
         is_known = newest is not None and is_current(newest, every) and not self.is_deleted
@@ -318,7 +330,8 @@ class _Session:
             odd_ones = self._odd_ones(reports)
             reports.sort(key=lambda r: (r.view.replica.state != "live", _order(r.view.replica)))
         reports += [self._of_other_topic(r) for r in self.of_other_topics]
-        what_if = self._what_if(judge, leader) if judge is not None and leader is not None else ()
+        unassigned = self._unassigned_holders(judge) if judge is not None else ()
+        what_if = self._what_if(judge, leader, emptied) if judge is not None and leader is not None else ()
         return PartitionReport(
             partition=self.partition,
             topic_id=self.topic_id,
@@ -332,13 +345,22 @@ class _Session:
             isr=Absent.UNKNOWN if self.current is None else self.current.isr,
             electable=electable,
             sole_holders=self._sole_holders(judge) if judge is not None else (),
-            unassigned_holders=self._unassigned_holders(judge) if judge is not None else (),
+            unassigned_holders=unassigned,
+            unassigned_counts=distinct_counts(
+                [(one.view, one.offsets.first) for one in unassigned],
+                agree_until=self.same_records_until,
+                judge=judge,
+                reader=self.reader,
+            )
+            if judge is not None and unassigned
+            else None,
             odd_ones=odd_ones,
             emptied=emptied,
             is_deleted=self.is_deleted,
             is_replaced=self.is_deleted and not isinstance(self.facts.topic_id(self.partition.topic), Absent),
             is_quorum=self.is_quorum,
             is_stopped=self.is_stopped,
+            account=None if self.is_quorum else self.account,
         )
 
     def _directories(self) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
@@ -410,9 +432,18 @@ class _Session:
                 out.append(self._sole_holder(view, found, others))
         return tuple(out)
 
+    def _aside(self) -> list[LoadedLog]:
+        """Renamed directories of the topic as it is now: what a broker puts aside can be the last copy."""
+        return [
+            # The line of a checkpoint means the replica that bears the name.
+            load_log(replace(one, high_watermark=Absent.UNKNOWN, recovery_point=Absent.UNKNOWN))
+            for one in self.set_aside
+            if not self.is_deleted and isinstance(one.topic_id, str) and one.topic_id == self.topic_id
+        ]
+
     def _unassigned_holders(self, judge: CommitJudge) -> tuple[SoleHolder, ...]:
         out = []
-        for view in self.outside if self.live else ():
+        for view in (*self.outside, *self._aside()) if self.live else ():
             found = sole_runs(view, self.live, held_until=self.held_until, judge=judge, reader=self.reader)
             if found is not None:
                 out.append(self._sole_holder(view, found, self.live))
@@ -498,7 +529,7 @@ class _Session:
             return divergence.offset
         until = self.same_records_until(view, leader)
         # What a leader's damage took it can't give back.
-        return min([until, *(lost.offsets.first for lost in leader.damaged)])
+        return min([until, *(lost.first for lost in lost_ranges(leader))])
 
     def _is_tail(self, view: LoadedLog, leader: LoadedLog) -> bool:
         """Whether a log continues where the leader's ends, in the same leader epoch, and the leader's copy may be the older one."""
@@ -555,16 +586,21 @@ class _Session:
             out.append(report)
         return out
 
-    def _what_if(self, judge: CommitJudge, leader: LeaderChoice) -> tuple[WhatIf, ...]:
-        if len(self.live) < 2:
+    def _what_if(
+        self, judge: CommitJudge, leader: LeaderChoice, emptied: Sequence[EmptiedReplica]
+    ) -> tuple[WhatIf, ...]:
+        empty = [load_log(_empty_replica(self.live[0].replica, one.broker_id)) for one in emptied if one.is_electable]
+        if len(self.live) + len(empty) < 2:
             return ()
         epoch = next_epoch([*self.live, *self.future], leader.leader_epoch)
         voters = self._voters()
-        return tuple(
+        choices = [
             self._if_led_by(candidate, judge, epoch)
-            for candidate in sorted(self.live, key=lambda v: _order(v.replica))
+            for candidate in self.live
             if not voters or candidate.replica.broker_id in voters
-        )
+        ]
+        choices += [replace(self._if_led_by(candidate, judge, epoch), is_emptied=True) for candidate in empty]
+        return tuple(sorted(choices, key=lambda choice: _order(choice.leader.replica)))
 
     def _voters(self) -> frozenset[int]:
         """Return the members of the metadata quorum that can lead it; empty where any replica can, or they are not known."""
@@ -618,10 +654,10 @@ class _Session:
             judge: says what was committed.
         """
         total = CommittedCounts()
-        for lost in candidate.damaged:
+        for lost in lost_ranges(candidate):
             for view, begin, counted_from in others:
-                last = min(lost.offsets.last, counted_from - 1, view.log_end_offset - 1)
-                start = max(lost.offsets.first, begin)
+                last = min(lost.last, counted_from - 1, view.log_end_offset - 1)
+                start = max(lost.first, begin)
                 if start <= last and damage_at(start, view) is None:
                     runs = judge.runs(view, OffsetRange(start, last))
                     total += CommittedCounts.of(count_runs(runs, view, self.reader))
@@ -637,11 +673,11 @@ class _Session:
             return ()
         offset = min(parted)
         holders = [v for v in self.live if v.content_start_offset <= offset < v.log_end_offset]
-        damaged = [v for v in holders if damage_at(offset, v) is not None]
+        damaged = [(v, lost) for v in holders if (lost := damage_at(offset, v)) is not None]
         if damaged:
-            names = [f"{lost.first} to {lost.last}" for v in damaged if (lost := damage_at(offset, v)) is not None]
-            reason = "a checksum of its log fails, or its bytes are damaged, at offsets "
-            return tuple(OddOne(view=v, reason=reason + name) for v, name in zip(damaged, names, strict=True))
+            return tuple(
+                OddOne(view=v, reason=f"its log can't give offsets {lost.first} to {lost.last}") for v, lost in damaged
+            )
         groups: list[list[LoadedLog]] = []
         for view in holders:
             group = next((g for g in groups if self.agree_until(g[0], view) > offset), None)
@@ -657,6 +693,27 @@ class _Session:
             for group in groups[1:]
             for view in group
         )
+
+
+def _empty_replica(like: Replica, broker_id: int) -> Replica:
+    """The replica that a broker makes at its start where it holds no directory of a partition."""
+    return replace(
+        like,
+        broker_id=broker_id,
+        path="",
+        log_dir="",
+        segments=(),
+        lineage=Lineage(log_start_offset=0, log_end_offset=0),
+        checkpoint_epochs=Absent.NOT_WRITTEN,
+        high_watermark=Absent.NOT_WRITTEN,
+        recovery_point=Absent.NOT_WRITTEN,
+        log_start=Absent.NOT_WRITTEN,
+        cleaner_point=Absent.NOT_WRITTEN,
+        producer_snapshots=(),
+        orphan_indexes=(),
+        deleted_segments=(),
+        damage={},
+    )
 
 
 def _order(replica: Replica) -> tuple[int, str]:

@@ -9,6 +9,7 @@ from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.divergence import Divergence
 from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.replicas.directories import EmptiedReplica
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.holders import SoleHolder
@@ -71,6 +72,9 @@ class WhatIf:
     is_tail_of_a_copy: bool = False
     """It lacks only the end of what others hold, and may have been copied earlier while it ran, or have lost power."""
 
+    is_emptied: bool = False
+    """It is a broker that holds no directory of the partition and can be elected all the same: it leads with an empty log."""
+
     @property
     def rank(self) -> tuple[int, int, int]:
         """Least loss first: certainly committed records, possibly committed ones, replicas that stay divergent."""
@@ -108,7 +112,9 @@ class PartitionReport:
     sole_holders: tuple[SoleHolder, ...] = ()
     """Replicas that hold the end of their log alone among those given."""
     unassigned_holders: tuple[SoleHolder, ...] = ()
-    """Directories outside of the assignment that hold records which no replica holds."""
+    """Directories outside of the assignment, stray and deleted ones among them, that hold records which no replica holds."""
+    unassigned_counts: CommittedCounts | None = None
+    """The distinct records that only such directories hold."""
     odd_ones: tuple[OddOne, ...] = ()
     """Of replicas that differ for good, those that are wrong by damage of their own or by what the others hold; empty where nothing shows it."""
     emptied: tuple[EmptiedReplica, ...] = ()
@@ -120,6 +126,8 @@ class PartitionReport:
     is_quorum: bool = False
     is_stopped: bool = False
     """It was said that no broker ran when the directories were copied."""
+    account: LeadershipAccount | None = None
+    """Who led, and how each leader came to lead; none of the metadata log."""
 
     def owner_of(self, view: LoadedLog) -> str:
         """The owner of a replica in words: members of the metadata quorum are controllers."""

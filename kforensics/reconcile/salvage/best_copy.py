@@ -77,12 +77,15 @@ class BestCopies:
         leader: whose lineage decides; None where no log does.
         reader: gives batch rows.
         wanted: what to take; None for all that there is.
+        only: the copy of which anything is taken.
     """
 
     copies: Sequence[LogCopy]
     leader: LogCopy | None
     reader: BatchReader
     wanted: Sequence[Wanted] | None = None
+    only: int | None = None
+    """The copy of which anything is taken; the others only show what need not be."""
     labels: list[Label] = field(default_factory=lambda: [Label()])
     """By number; grows while selections are made."""
     _digests: list[Mapping[int, tuple[int, int, int]]] = field(init=False)
@@ -96,12 +99,14 @@ class BestCopies:
         """Every batch to take, one bucket of offsets after the other, rising."""
         for bucket in self._buckets():
             taken = list(self._wanted_rows(bucket) if self.wanted is not None else self._all_rows(bucket))
-            taken = [one for one in taken if len(one.rows)]
+            taken = [one for one in taken if len(one.rows) and self.only in {None, one.copy}]
             if taken:
                 yield _selection(taken)
 
     def _buckets(self) -> list[int]:
         known = sorted({bucket for digests in self._digests for bucket in digests})
+        if self.only is not None:
+            return sorted(self._digests[self.only])
         if self.wanted is None:
             return known
         places = np.array(known, dtype=np.int64)
@@ -120,6 +125,10 @@ class BestCopies:
         rows = self.reader.batches(self.copies[at].view.replica, first, first + BUCKET_OFFSETS - 1)
         rows = rows[rows["base_offset"] // BUCKET_OFFSETS == bucket]
         ordered: BatchTable = rows[np.argsort(rows["base_offset"], kind="stable")]
+        if len(ordered) and not _is_one_log(ordered):
+            # Segments of several passes of a cleaner, or pieces of an image, may hold a batch more than once.
+            _, kept = np.unique(_identities(ordered), return_index=True)
+            ordered = ordered[np.sort(kept)]
         return ordered
 
     # ---- everything ----

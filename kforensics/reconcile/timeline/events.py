@@ -123,6 +123,11 @@ def leadership_entries(partition: TopicPartition, states: Sequence[Leadership]) 
         before = state
 
 
+def election_entries(partition: TopicPartition, before: Leadership, state: Leadership) -> Iterator[TimelineEntry]:
+    """Yield the entries of one change from a recorded state to the next."""
+    yield from _change(partition, before, state)
+
+
 def _change(partition: TopicPartition, before: Leadership | None, state: Leadership) -> Iterator[TimelineEntry]:
     detail: dict[str, DetailValue] = {"leader": state.leader, "isr": _ids(state.isr)}
     if before is not None:

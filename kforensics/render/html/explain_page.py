@@ -1,5 +1,6 @@
-"""The explanation of an incident as one page for the post-mortem: verdict, what to do, replicas, timeline, losses, proof."""
+"""The explanation of an incident as one page for the post-mortem: identity, verdict, what to do, losses, partitions, timeline, proof."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,30 +10,37 @@ from kforensics.commands.result import Result
 from kforensics.commands.sealing.report import CheckedSeal, seal_sentence
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
-from kforensics.findings.answers.model import Answer
+from kforensics.findings.answers.model import CALM, STATES, Answer, State
 from kforensics.findings.model import by_gravity
+from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
-from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry
+from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
+from kforensics.reconcile.incident.root_cause import root_cause
 from kforensics.render.html.happenings import Happening, happenings, rows_within
-from kforensics.render.html.lanes import draw_figure
+from kforensics.render.html.identity import identity_of
+from kforensics.render.html.lanes import draw_figure, loss_summary
 from kforensics.render.html.pages import fill_page
 from kforensics.render.html.unknowns import unknowns
-from kforensics.render.html.verdict import verdict_of
+from kforensics.render.html.verdict import advice_of, verdict_of
+from kforensics.render.root_cause import root_cause_sentence
 from kforensics.render.timeline import shown_entries
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
-from kforensics.units import METADATA_TOPICS
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 MOST_LOSSES = 500
 MOST_TRUNCATIONS = 200
 MOST_FIGURES = 40
+MOST_PARTITIONS = 1_000
 MOST_HAPPENINGS = 400
 MOST_OTHER_HAPPENINGS = 2_000
 MOST_FINDINGS = 200
 MOST_PROBLEMS = 200
 MOST_CITATIONS = 4
+MOST_SOURCES = 40
+"""Citations of one row, which are folded."""
 
-_FORBIDDING = ("do not ", "don't ", "never ")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]{1,260}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +81,7 @@ class _References:
         return given if path == "." else f"{given}/{path}"
 
 
-def write(result: Result[Explanation], _view: View) -> str:
+def write(result: Result[Explanation], view: View) -> str:
     """The page of an explanation."""
     body = replace(result.body, findings=result.findings, problems=result.problems)
     return explain_html(
@@ -83,6 +91,7 @@ def write(result: Result[Explanation], _view: View) -> str:
         exit_code=result.exit_code,
         seal=result.seal,
         is_redacted=body.is_redacted,
+        made_ms=view.made_ms,
     )
 
 
@@ -94,6 +103,7 @@ def explain_html(
     exit_code: int,
     seal: CheckedSeal | None = None,
     is_redacted: bool = False,
+    made_ms: int | None = None,
 ) -> str:
     """Return the page; the same values give the same bytes.
 
@@ -104,6 +114,7 @@ def explain_html(
         exit_code: the exit code of the command, which the page states.
         seal: the seal that the command has checked, which the page names.
         is_redacted: whether names in the result are pseudonyms.
+        made_ms: when the page is made; not stated where None.
 
     Raises:
         MissingExtra: jinja2 is not installed.
@@ -116,27 +127,29 @@ def explain_html(
         if incident.partition.topic not in METADATA_TOPICS
         for loss in incident.losses
     ]
-    pictured = [
-        incident for incident in result.incidents if (incident.truncations or incident.losses) and incident.logs
-    ]
     findings = by_gravity(result.findings)
-    advice = (*answer.now, *answer.tell, *answer.later)
+    anchors = _anchors(result.incidents)
     return fill_page(
         "explain.html",
         verdict=verdict_of(answer),
-        conclusion=_conclusion(result, answer),
-        forbidden=[sentence for sentence in advice if sentence.lower().startswith(_FORBIDDING)],
-        advised=[sentence for sentence in advice if not sentence.lower().startswith(_FORBIDDING)],
-        figures=_figures_of(result, losses, truncations),
+        headline=answer.headline,
+        conclusion=_rest_of_conclusion(result, answer),
+        identity=identity_of(result, made_ms),
+        root=_root_cause(result, references),
+        advice=advice_of(answer),
+        figures=_figures_of(result, answer, losses, truncations),
         is_redacted=is_redacted,
         seal=seal and seal_sentence(seal),
         seal_holds=seal is not None and seal.holds,
-        losses=[_loss_row(loss, references) for loss in losses[:MOST_LOSSES]],
+        losses=[_loss_row(loss, references, anchors) for loss in losses[:MOST_LOSSES]],
         more_losses=max(0, len(losses) - MOST_LOSSES),
-        pictures=[draw_figure(incident, result.inputs) for incident in pictured[:MOST_FIGURES]],
-        more_pictures=max(0, len(pictured) - MOST_FIGURES),
+        partitions=_partitions(result, references, anchors),
+        most_figures=MOST_FIGURES,
+        more_partitions=max(0, len(result.incidents) - MOST_PARTITIONS),
         **_timeline(result, truncations, references),
-        truncations=[_truncation_entry(truncation, references) for truncation in truncations[:MOST_TRUNCATIONS]],
+        truncations=[
+            _truncation_entry(truncation, references, anchors) for truncation in truncations[:MOST_TRUNCATIONS]
+        ],
         more_truncations=max(0, len(truncations) - MOST_TRUNCATIONS),
         groups=_groups(result, references),
         transactions=[
@@ -180,19 +193,84 @@ def explain_html(
     )
 
 
-def _conclusion(result: Explanation, answer: Answer) -> tuple[str, ...]:
-    """The headline, the sentences behind it, and what the evidence does not show."""
-    rest = tuple(sentence for sentence in result.conclusion if sentence != answer.headline)
-    return (answer.headline, *rest, *answer.unknown)
+def _rest_of_conclusion(result: Explanation, answer: Answer) -> tuple[str, ...]:
+    """The sentences behind the headline."""
+    rest = result.conclusion[1:] if result.conclusion[:1] != (answer.headline,) else result.conclusion
+    return tuple(sentence for sentence in rest if sentence != answer.headline)
+
+
+def _root_cause(result: Explanation, references: _References) -> dict[str, object] | None:
+    """The root cause with its sources, or the sentence that the inputs do not show it; None where nothing is lost."""
+    if not any(incident.losses for incident in result.incidents if incident.partition.topic not in METADATA_TOPICS):
+        return None
+    cause = root_cause(result.incidents)
+    if cause is None:
+        return {"sentence": "The inputs do not show what took these records.", "references": ()}
+    return {"sentence": root_cause_sentence(cause), "references": references.of(cause.citations, most=MOST_SOURCES)}
+
+
+def _anchors(incidents: Sequence[PartitionIncident]) -> dict[TopicPartition, str]:
+    """The id of each partition's section: by its name, so that a link holds on the next page of the same incident too."""
+    return {
+        incident.partition: f"partition-{incident.partition}"
+        if _PLAIN_NAME.fullmatch(str(incident.partition))
+        else f"partition.{at}"
+        for at, incident in enumerate(sorted(incidents, key=_gravity)[:MOST_PARTITIONS], start=1)
+    }
+
+
+def _partitions(
+    result: Explanation, references: _References, anchors: Mapping[TopicPartition, str]
+) -> list[dict[str, object]]:
+    """Every partition that something happened to: its state, and the picture of its logs."""
+    rows: list[dict[str, object]] = []
+    drawn = 0
+    for incident in sorted(result.incidents, key=_gravity)[:MOST_PARTITIONS]:
+        is_drawn = bool(incident.logs) and drawn < MOST_FIGURES
+        drawn += is_drawn
+        figure = draw_figure(incident, result.inputs) if is_drawn else None
+        rows.append(
+            {
+                "name": str(incident.partition),
+                "anchor": anchors[incident.partition],
+                "state": verdict_of(Answer(state=State(incident.state), headline="")) if incident.state else None,
+                "summary": loss_summary(incident.losses),
+                "leader": _leader_words(incident),
+                "has_logs": bool(incident.logs),
+                "figure": figure,
+                "terms": [(term, references.of(term.citations)) for term in figure.terms] if figure else [],
+            }
+        )
+    return rows
+
+
+def _gravity(incident: PartitionIncident) -> tuple[bool, int]:
+    """The worst state comes first, and the metadata log last."""
+    states = [state.value for state in STATES["explain"]]
+    rank = states.index(incident.state) if incident.state in states else len(states)
+    return incident.partition.topic in METADATA_TOPICS, rank
+
+
+def _leader_words(incident: PartitionIncident) -> str:
+    if not isinstance(incident.leader, int):
+        return "leader unknown"
+    return f"leader: broker {incident.leader}" + ("" if incident.is_leader_known else ", guessed by epoch and length")
 
 
 def _figures_of(
-    result: Explanation, losses: Sequence[LossEntry], truncations: Sequence[ExplainedTruncation]
-) -> list[tuple[str, int, str]]:
-    """Return the figures at the top of the page: the words, the number, and its style."""
+    result: Explanation, answer: Answer, losses: Sequence[LossEntry], truncations: Sequence[ExplainedTruncation]
+) -> list[tuple[str, str, str]]:
+    """Return the figures at the top of the page: the words, the number, and its style.
 
-    def lost(certainty: str) -> int:
-        return sum(loss.records for loss in losses if loss.was_committed == certainty and not loss.in_use)
+    A zero is proven only where the answer is calm; else it is what the inputs show.
+    """
+    zero = "0" if answer.state in CALM else "none shown"
+
+    def number(count: int) -> str:
+        return f"{count:,}" if count else zero
+
+    def lost(certainty: str) -> str:
+        return number(sum(loss.records for loss in losses if loss.was_committed == certainty and not loss.in_use))
 
     at_risk = sum(loss.records for loss in losses if loss.was_committed != "no" and loss.in_use)
     elections = sum(entry.kind == "unclean-election" for entry in result.timeline)
@@ -200,10 +278,10 @@ def _figures_of(
         ("committed records lost", lost("certain"), "certain"),
         ("possibly committed, lost", lost("possible"), "possible"),
         ("not committed, discarded", lost("no"), "no"),
-        *([("still held, at risk", at_risk, "possible")] if at_risk else []),
-        ("truncations", len(truncations), "plain"),
-        ("unclean elections", elections, "plain"),
-        ("partitions examined", result.partitions, "plain"),
+        *([("still held, at risk", number(at_risk), "possible")] if at_risk else []),
+        ("truncations", number(len(truncations)), "plain"),
+        ("unclean elections", number(elections), "plain"),
+        ("partitions examined", f"{result.partitions:,}", "plain"),
     ]
 
 
@@ -233,9 +311,10 @@ def _row(one: Happening, references: _References) -> tuple[Happening, tuple[Refe
     return one, references.of(one.citations, most=2)
 
 
-def _loss_row(loss: LossEntry, references: _References) -> dict[str, object]:
+def _loss_row(loss: LossEntry, references: _References, anchors: Mapping[TopicPartition, str]) -> dict[str, object]:
     return {
         "partition": str(loss.topic_partition),
+        "anchor": anchors.get(loss.topic_partition),
         "first": loss.offsets.first,
         "last": loss.offsets.last,
         "records": loss.records,
@@ -243,10 +322,12 @@ def _loss_row(loss: LossEntry, references: _References) -> dict[str, object]:
         "committed": loss.was_committed,
         "leader_epoch": loss.leader_epoch,
         "is_replaced": loss.is_replaced,
-        "cause": CAUSE_WORDS[loss.cause],
+        "cause": CAUSE_WORDS[loss.cause] if loss.cause is not CauseName.UNKNOWN else "cause not shown",
+        "is_possible": loss.confidence == "possible" and loss.cause is not CauseName.UNKNOWN,
         "reason": loss.reason,
-        "holders": [_holder(holder, references) for holder in loss.held_by],
-        "references": references.of(loss.citations),
+        "in_use": [_holder(holder, references) for holder in loss.in_use],
+        "copies": [_holder(holder, references) for holder in loss.held_by if not holder.in_use],
+        "references": references.of(loss.citations, most=MOST_SOURCES),
     }
 
 
@@ -255,12 +336,15 @@ def _holder(holder: Holder, references: _References) -> str:
     return f"{path} (in use)" if holder.in_use else path
 
 
-def _truncation_entry(truncation: ExplainedTruncation, references: _References) -> dict[str, object]:
+def _truncation_entry(
+    truncation: ExplainedTruncation, references: _References, anchors: Mapping[TopicPartition, str]
+) -> dict[str, object]:
     return {
         "truncation": truncation,
         "partition": str(truncation.topic_partition),
+        "anchor": anchors.get(truncation.topic_partition),
         "cause": CAUSE_WORDS[truncation.cause.name],
-        "references": references.of(truncation.citations, most=20),
+        "references": references.of(truncation.citations, most=MOST_SOURCES),
     }
 
 

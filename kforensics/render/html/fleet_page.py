@@ -2,31 +2,32 @@
 
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.render.fleet_words import placement_words, totals_words, verdict_counts
 from kforensics.render.html.pages import fill_page
-from kforensics.render.html.verdict import verdict_of
+from kforensics.render.html.verdict import advice_of, verdict_of
+from kforensics.render.times import utc_text
 from kforensics.render.view import View
-from kforensics.words import byte_count
+from kforensics.words import byte_count, listed
 
 MOST_FINDINGS = 1_000
 MOST_PROBLEMS = 200
 
 
-def write(result: Result[FleetSummary], _view: View) -> str:
+def write(result: Result[FleetSummary], view: View) -> str:
     """The page of an audit, or of a report of one."""
     assert result.answer is not None
-    return fleet_page(result.body, result.answer)
+    return fleet_page(result.body, result.answer, made_ms=view.made_ms)
 
 
-def fleet_page(summary: FleetSummary, answer: Answer) -> str:
+def fleet_page(summary: FleetSummary, answer: Answer, *, made_ms: int | None = None) -> str:
     """The page.
 
     Args:
         summary: of the audit.
         answer: to whether the fleet is sound.
+        made_ms: when the page is made; not stated where None.
 
     Raises:
         MissingExtra: jinja2 is not installed.
@@ -37,7 +38,8 @@ def fleet_page(summary: FleetSummary, answer: Answer) -> str:
         "fleet.html",
         label=verdict_of(answer),
         answer=answer,
-        totals=totals_words(summary),
+        advice=advice_of(answer),
+        identity=_identity(summary, made_ms),
         figures=_figures(summary),
         verdicts=verdict_counts(summary),
         worst=summary.worst,
@@ -47,12 +49,23 @@ def fleet_page(summary: FleetSummary, answer: Answer) -> str:
         placement=placement_words(summary),
         findings=findings,
         more_findings=summary.finding_count - len(findings),
-        problems=[_place(summary, one) for one in problems],
+        problems=[(one.place(summary.inputs), one.message) for one in problems],
         more_problems=summary.problem_count - len(problems),
         tables=summary.tables,
         known=_known,
         byte_count=byte_count,
     )
+
+
+def _identity(summary: FleetSummary, made_ms: int | None) -> list[tuple[str, str]]:
+    rows = [
+        (
+            "Clusters" if len(summary.clusters) > 1 else "Cluster",
+            listed(summary.clusters) or "unknown: no input names its id",
+        ),
+        ("Audited", totals_words(summary)),
+    ]
+    return rows if made_ms is None else [*rows, ("Page made", utc_text(made_ms))]
 
 
 def _figures(summary: FleetSummary) -> list[tuple[str, int, str]]:
@@ -66,11 +79,6 @@ def _figures(summary: FleetSummary) -> list[tuple[str, int, str]]:
         ("partitions without a leader", summary.offline, "certain"),
         ("files and directories not read", summary.problem_count, "certain"),
     ]
-
-
-def _place(summary: FleetSummary, problem: Problem) -> tuple[str, str]:
-    where = summary.inputs[problem.input].path if problem.input < len(summary.inputs) else ""
-    return (where if problem.path == "." else f"{where}/{problem.path}"), problem.message
 
 
 def _known(value: object) -> str:

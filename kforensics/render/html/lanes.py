@@ -1,140 +1,226 @@
-"""Logs as lanes of a picture: places and lengths for SVG, with words for every fact that a colour shows."""
+"""Logs as lanes of a picture: places and widths in percent, so that a lane fits every screen, with words for every fact that a colour shows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from kforensics.evidence.model import Input
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation, Input
 from kforensics.reconcile.history.outline import LogOutline
 from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
+from kforensics.reconcile.observed.leadership import Election
 from kforensics.render.escape import shorten
 from kforensics.render.lanes import Lane, scale_of
+from kforensics.render.times import utc_text
 from kforensics.units import EpochEntry
 from kforensics.words import counted
 
-WIDTH = 960
-LABEL_WIDTH = 150
-BAR_WIDTH = 560
-ROW_HEIGHT = 34
-HEADING_HEIGHT = 30
-BAR_HEIGHT = 20
-AXIS_HEIGHT = 26
-NARROWEST_LABEL = 26
-MOST_LANES = 24
+STEPS = 10_000
+"""Places on a lane: hundredths of a percent."""
+COLOURS = 6
+"""Colours of leader epochs; the page has a style for each."""
+MOST_LANES = 120
+MOST_TERMS = 60
+"""Leader epochs that are listed below a picture."""
 MOST_LABEL = 60
 """The most characters of a snapshot's name in a picture."""
+TIME_ROOM = 18.0
+"""Percent of a narrow lane that the time of an election takes."""
 
 Placing = Callable[[int], float]
-"""A function from an offset to its place from the left."""
+"""A function from an offset to its place from the left, in percent."""
 
 _CERTAINTY_WORDS = {"certain": "committed", "possible": "possibly committed", "no": "not committed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A rectangle: its place, width and kind, and a label if there is room."""
+    """A part of a lane: its place and width in percent, its kind, and a label, which has `label_width` percent of the piece."""
 
-    x: float
+    left: float
     width: float
     kind: str
     label: str = ""
-    label_x: float = 0
+    label_width: float = 100.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """An election at the offset where its leader epoch begins."""
+
+    left: float
+    is_unclean: bool
+    time: str
+    """The time of day, where there is room for it on this lane."""
+    ends_there: bool
+    """Whether the time is written to the left of its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnLane:
     """One log; `words` describe the drawing."""
 
-    y: int
     name: str
     pieces: tuple[Piece, ...]
     lost: tuple[Piece, ...]
+    elections: tuple[Moment, ...]
     watermark: float | None
+    is_shortened: bool
+    """The log begins before what is drawn."""
     ends: str
     words: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class Snapshot:
     """All logs of one snapshot, or of now."""
 
-    y: int
     name: str
     lanes: tuple[DrawnLane, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """A leader epoch: its colour, and who began to lead in it when, as far as any input shows."""
+
+    epoch: int
+    kind: str
+    time: str
+    words: str
+    is_unclean: bool
+    citations: tuple[Citation, ...]
+
+
+class Tick(NamedTuple):
+    """An offset below the lanes."""
+
+    left: float
+    offset: int
+    is_end: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """The picture of one partition."""
 
-    partition: str
-    height: int
-    moments: tuple[Moment, ...]
-    ticks: tuple[tuple[float, int], ...]
-    """The place and the offset of each tick."""
-    title: str
-    description: str
-    summary: str
-    """The records that the leader does not hold, in a few words."""
+    snapshots: tuple[Snapshot, ...]
+    ticks: tuple[Tick, ...]
+    terms: tuple[Term, ...]
+    more_terms: int
     left_out: int
     """The number of logs that are not drawn."""
 
 
 def draw_figure(incident: PartitionIncident, inputs: Sequence[Input]) -> Figure:
-    """Draw the logs of a partition before and after to one scale; the part that all logs share is shortened."""
-    logs = _worth_drawing(incident)
+    """Draw every log of a partition, snapshot by snapshot, to one scale; the part that all logs share is shortened.
+
+    Args:
+        incident: with its logs, the oldest first.
+        inputs: names the snapshots.
+    """
+    logs = _within(incident.logs)
     firsts = [loss.offsets.first for loss in incident.losses]
     scale = scale_of(
         [
             Lane(start=log.log_start_offset, end=log.log_end_offset, truncated_from=min(firsts, default=None))
-            for log in logs[:MOST_LANES]
+            for log in logs
         ],
-        BAR_WIDTH * 10,
+        STEPS,
     )
 
     def place(offset: int) -> float:
-        return LABEL_WIDTH + scale.column(offset) / 10
+        return scale.column(offset) * 100 / STEPS
 
-    moments: list[Moment] = []
-    y = 0
-    for rank in sorted({log.rank for log in logs[:MOST_LANES]}):
-        there = [log for log in logs[:MOST_LANES] if log.rank == rank]
-        heading = y
-        y += HEADING_HEIGHT
-        lanes = []
-        for log in there:
-            lanes.append(_lane(log, incident, place, y))
-            y += ROW_HEIGHT
-        moments.append(Moment(y=heading, name=_moment_name(there, inputs), lanes=tuple(lanes)))
-    name = str(incident.partition)
-    words = [f"{moment.name}: {'; '.join(lane.words for lane in moment.lanes)}." for moment in moments]
+    terms = _terms(incident, logs)
+    drawing = _Drawing(incident, place, scale.first, {term.epoch: term.kind for term in terms}, _elections(incident))
+    snapshots = []
+    for rank in sorted({log.rank for log in logs}):
+        there = [log for log in logs if log.rank == rank]
+        snapshots.append(
+            Snapshot(name=_snapshot_name(there, inputs), lanes=tuple(_lane(log, drawing) for log in there))
+        )
+    ticks = _ticks(scale.first, scale.last)
     return Figure(
-        partition=name,
-        height=y + AXIS_HEIGHT,
-        moments=tuple(moments),
-        ticks=tuple((place(offset), offset) for offset in _ticks(scale.first, scale.last)),
-        title=f"Replicas of {name} before and after",
-        description=" ".join(words),
-        summary=_summary(incident.losses),
-        left_out=max(0, len(logs) - MOST_LANES),
+        snapshots=tuple(snapshots),
+        ticks=tuple(Tick(place(offset), offset, offset in {ticks[0], ticks[-1]}) for offset in ticks),
+        terms=terms[:MOST_TERMS],
+        more_terms=max(0, len(terms) - MOST_TERMS),
+        left_out=len(incident.logs) - len(logs),
     )
 
 
-def _worth_drawing(incident: PartitionIncident) -> list[LogOutline]:
-    """Return the logs without the snapshots in which all logs are as in the snapshot before."""
-    by_rank: dict[int, list[LogOutline]] = {}
-    for log in incident.logs:
-        by_rank.setdefault(log.rank, []).append(log)
-    kept: list[LogOutline] = []
-    before: list[tuple[object, ...]] = []
-    for _rank, logs in sorted(by_rank.items()):
-        shapes = [(log.broker_id, log.log_start_offset, log.log_end_offset, log.epochs, log.is_remnant) for log in logs]
-        if shapes != before or any(log.is_final for log in logs):
-            kept += logs
-        before = list(shapes)
-    return kept
+def loss_summary(losses: Sequence[LossEntry]) -> str:
+    """The records that the leader does not hold, in a few words; empty where it holds all."""
+    count = sum(loss.records for loss in losses)
+    if not count:
+        return ""
+    first, last = min(loss.offsets.first for loss in losses), max(loss.offsets.last for loss in losses)
+    where = f"offset {first}" if first == last else f"offsets {first} to {last}"
+    return f"{counted(count, 'record')} not in the leader's log, {where}"
 
 
-def _moment_name(logs: Sequence[LogOutline], inputs: Sequence[Input]) -> str:
+class _Drawing(NamedTuple):
+    """What all lanes of a partition share."""
+
+    incident: PartitionIncident
+    place: Placing
+    first: int
+    """The first offset that is drawn."""
+    kinds: dict[int, str]
+    elections: dict[int, Election]
+
+
+def _within(logs: Sequence[LogOutline]) -> list[LogOutline]:
+    """The logs that are drawn: those of now first, then the newest snapshots."""
+    kept = sorted(logs, key=lambda log: (log.is_final, log.rank), reverse=True)[:MOST_LANES]
+    chosen = set(map(id, kept))
+    return [log for log in logs if id(log) in chosen]
+
+
+def _elections(incident: PartitionIncident) -> dict[int, Election]:
+    """The election of each leader epoch; a leader that only came back keeps its epoch."""
+    account = incident.account
+    found: dict[int, Election] = {}
+    for one in account.elections if account is not None else ():
+        if one.before is not one.state:
+            found.setdefault(one.state.leader_epoch, one)
+    return found
+
+
+def _terms(incident: PartitionIncident, logs: Sequence[LogOutline]) -> tuple[Term, ...]:
+    elections = _elections(incident)
+    epochs = {entry.leader_epoch for log in logs for entry in log.epochs if entry.leader_epoch >= 0}
+    # Colours are for epochs that some lane shows.
+    kinds = {epoch: f"c{at % COLOURS}" for at, epoch in enumerate(sorted(epochs))}
+    terms = []
+    for epoch in sorted(epochs | elections.keys()):
+        election = elections.get(epoch)
+        time_ms = election.state.time_ms if election is not None else Absent.UNKNOWN
+        terms.append(
+            Term(
+                epoch=epoch,
+                kind=kinds.get(epoch, "plain"),
+                time=utc_text(time_ms) if isinstance(time_ms, int) else "",
+                words=_election_words(election, is_on_disk=epoch in epochs),
+                is_unclean=election is not None and election.state.unclean,
+                citations=() if election is None else (election.state.citation,),
+            )
+        )
+    return tuple(terms)
+
+
+def _election_words(election: Election | None, *, is_on_disk: bool) -> str:
+    if election is None:
+        return "no input shows who led"
+    state, before = election.state, election.before
+    how = " by unclean election" if state.unclean else ""
+    words = f"broker {state.leader} becomes leader{how}"
+    if state.unclean and before is not None and isinstance(before.isr, frozenset):
+        words += f", the ISR was {sorted(before.isr)}" if before.isr else ", the ISR was empty"
+    return words if is_on_disk else f"{words}; no log given has records of this epoch"
+
+
+def _snapshot_name(logs: Sequence[LogOutline], inputs: Sequence[Input]) -> str:
     if logs[0].is_final:
         return "Now"
     paths = sorted({inputs[log.input].path.rstrip("/") for log in logs if log.input < len(inputs)})
@@ -146,31 +232,25 @@ def _moment_name(logs: Sequence[LogOutline], inputs: Sequence[Input]) -> str:
     return f"Before: {shorten(', '.join(names), MOST_LABEL)}"
 
 
-def _summary(losses: Sequence[LossEntry]) -> str:
-    count = sum(loss.records for loss in losses)
-    if not count:
-        return ""
-    first, last = min(loss.offsets.first for loss in losses), max(loss.offsets.last for loss in losses)
-    return f"{counted(count, 'record')} not in the leader's log, offsets {first} to {last}"
-
-
-def _lane(log: LogOutline, incident: PartitionIncident, place: Placing, y: int) -> DrawnLane:
+def _lane(log: LogOutline, drawing: _Drawing) -> DrawnLane:
+    incident, place = drawing.incident, drawing.place
     owner = f"broker {log.broker_id}" if isinstance(log.broker_id, int) else "unknown broker"
     extra = "deleted files" if log.is_remnant else "" if log.state == "live" else log.state
     if log.is_final and not log.is_remnant and log.state == "live" and log.broker_id == incident.leader:
-        extra = "leader"
+        extra = "leader" if incident.is_leader_known else "leader, guessed"
     name = f"{owner} ({extra})" if extra else owner
     lost = [loss for loss in incident.losses if _holds(log, loss)]
     count = sum(loss.records for loss in lost)
     checkpointed = f"HW {log.high_watermark}" if isinstance(log.high_watermark, int) else ""
     return DrawnLane(
-        y=y,
         name=name,
-        pieces=_terms(log, place, kept_until=min((loss.offsets.first for loss in lost), default=log.log_end_offset)),
+        pieces=_pieces(log, drawing, kept_until=min((loss.offsets.first for loss in lost), default=log.log_end_offset)),
         lost=tuple(_lost_piece(log, loss, place) for loss in lost),
+        elections=_moments(log, drawing),
         watermark=place(log.high_watermark)
         if isinstance(log.high_watermark, int) and log.log_start_offset <= log.high_watermark <= log.log_end_offset
         else None,
+        is_shortened=log.log_start_offset < drawing.first < log.log_end_offset,
         ends=", ".join(
             part
             for part in (f"end {log.log_end_offset}", checkpointed, f"leader lacks {count:,}" if count else "")
@@ -188,7 +268,8 @@ def _holds(log: LogOutline, loss: LossEntry) -> bool:
     )
 
 
-def _terms(log: LogOutline, place: Placing, *, kept_until: int) -> tuple[Piece, ...]:
+def _pieces(log: LogOutline, drawing: _Drawing, *, kept_until: int) -> tuple[Piece, ...]:
+    place = drawing.place
     entries = log.epochs or (EpochEntry(-1, log.log_start_offset),)
     pieces = []
     for at, entry in enumerate(entries):
@@ -197,17 +278,49 @@ def _terms(log: LogOutline, place: Placing, *, kept_until: int) -> tuple[Piece, 
         width = place(min(end, log.log_end_offset)) - place(start)
         if width <= 0:
             continue
-        room = min(width, place(kept_until) - place(start))
-        label = f"e{entry.leader_epoch}" if entry.leader_epoch >= 0 and room >= NARROWEST_LABEL else ""
-        kind = "even" if at % 2 == 0 else "odd"
-        pieces.append(Piece(x=place(start), width=width, kind=kind, label=label, label_x=place(start) + room / 2))
+        room = max(0.0, min(width, place(kept_until) - place(start)))
+        pieces.append(
+            Piece(
+                left=place(start),
+                width=width,
+                kind=drawing.kinds.get(entry.leader_epoch, "plain"),
+                label=f"e{entry.leader_epoch}" if entry.leader_epoch >= 0 else "",
+                label_width=room * 100 / width,
+            )
+        )
     return tuple(pieces)
 
 
 def _lost_piece(log: LogOutline, loss: LossEntry, place: Placing) -> Piece:
     start = place(max(loss.offsets.first, log.log_start_offset))
     end = place(min(loss.offsets.last + 1, log.log_end_offset))
-    return Piece(x=start, width=max(end - start, 2), kind=loss.was_committed)
+    return Piece(left=min(start, 99.5), width=max(end - start, 0.5), kind=loss.was_committed)
+
+
+def _moments(log: LogOutline, drawing: _Drawing) -> tuple[Moment, ...]:
+    """The elections whose leader epoch begins on this log; the time of day stands on the log of whom they elected."""
+    there = [
+        (drawing.place(entry.start_offset), drawing.elections[entry.leader_epoch].state)
+        for entry in log.epochs
+        if entry.leader_epoch in drawing.elections
+        and max(drawing.first, log.log_start_offset) <= entry.start_offset <= log.log_end_offset
+    ]
+    moments, free_from = [], 0.0
+    for at, (left, state) in enumerate(there):
+        following = there[at + 1][0] if at + 1 < len(there) else 100.0
+        ends_there = following - left < TIME_ROOM <= left - free_from
+        has_room = ends_there or following - left >= TIME_ROOM
+        is_shown = has_room and state.leader == log.broker_id and isinstance(state.time_ms, int)
+        moments.append(
+            Moment(
+                left=left,
+                is_unclean=state.unclean,
+                time=utc_text(state.time_ms)[11:19] if is_shown and isinstance(state.time_ms, int) else "",
+                ends_there=ends_there,
+            )
+        )
+        free_from = left + (TIME_ROOM if is_shown and not ends_there else 0.0)
+    return tuple(moments)
 
 
 def _lane_words(log: LogOutline, name: str, losses: Sequence[LossEntry]) -> str:

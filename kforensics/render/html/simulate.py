@@ -13,14 +13,16 @@ from kforensics.simulation.rows import ReplicaRow, Row
 from kforensics.simulation.scenario import Replay
 
 _STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #222; }
+:root { color-scheme: light; }
+body { background: #fff; color: #222; font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.3rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-ol.frames { display: flex; gap: 1rem; list-style: none; margin: 0; overflow-x: auto; padding: .5rem 0 1rem;
-  scroll-snap-type: x mandatory; }
-ol.frames > li { border: 1px solid #ccc; border-radius: 6px; flex: 0 0 30rem; padding: .75rem; scroll-snap-align: start; }
+.scroll { overflow-x: auto; scroll-snap-type: x mandatory; } .scroll:focus-visible { outline: 3px solid #0a55ad; }
+ol.frames { display: flex; gap: 1rem; list-style: none; margin: 0; padding: .5rem 0 1rem; }
+ol.frames > li { border: 1px solid #ccc; border-radius: 6px; flex: 0 0 min(30rem, 86vw); padding: .75rem; scroll-snap-align: start; }
 figcaption { min-height: 3em; } figure { margin: 0; } .down { opacity: .35; } text { font: 12px system-ui, sans-serif; }
 .name { fill: #fff; text-anchor: middle; } rect { stroke: #fff; }
-.even { fill: #4a7fb5; } .odd { fill: #b5814a; } .watermark { stroke: #b02020; stroke-width: 2; } .isr { fill: #2a7a2a; }
+.even { fill: #2868a6; } .odd { fill: #8a5a24; } .watermark { stroke: #b02020; stroke-width: 2; } .isr { fill: #1d661d; font-weight: 600; }
+@media print { .scroll { overflow: visible; } ol.frames { flex-wrap: wrap; } ol.frames > li { flex-basis: 47%; break-inside: avoid; } h1, h2, p { break-after: avoid; } rect { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """
 _LANE_HEIGHT = 34
 _LANE_LEFT = 120
@@ -41,19 +43,20 @@ def page(found: Sequence[Replay], answer: Answer) -> Iterator[str]:
     yield (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{title}</title><style>{_STYLE}</style></head><body>\n<h1>{title}</h1>\n<p>{escape(escape_text(answer.headline))}</p>\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">'
+        f"<title>{title}</title><style>{_STYLE}</style></head><body>\n<main>\n<h1>{title}</h1>\n<p>{escape(escape_text(answer.headline))}</p>\n"
         "<p>A frame a step, to be moved through sideways. A bar is a log, record by record where it is short; its "
-        "colours change with the leader epoch, the red line is the high watermark; a green name is in the ISR, a pale lane is down.</p>\n"
+        "colours change with the leader epoch, the red line is the high watermark; a bold green name is in the ISR, a pale lane is down.</p>\n"
     )
     for one in found:
         yield f"<h2>{escape(one.protocol.value)}</h2>\n<p>{escape(_outcome(one))}</p>\n"
-        yield '<ol class="frames" tabindex="0">\n'
+        yield f'<div class="scroll" role="region" tabindex="0" aria-label="Steps, {escape(one.protocol.value)}"><ol class="frames">\n'
         most = max((replica.log_end_offset for row in one.rows for replica in row.replicas), default=1)
         for number, row in enumerate(one.rows, start=1):
             caption = escape(escape_text(row.event))
-            yield f"<li><figure>{_lanes(row, max(most, 1))}<figcaption>{number}. {caption}</figcaption></figure></li>\n"
-        yield "</ol>\n"
-    yield "</body></html>\n"
+            yield f"<li><figure>{_lanes(row, number, max(most, 1))}<figcaption>{number}. {caption}</figcaption></figure></li>\n"
+        yield "</ol></div>\n"
+    yield "</main>\n</body></html>\n"
 
 
 def _outcome(one: Replay) -> str:
@@ -65,11 +68,21 @@ def _outcome(one: Replay) -> str:
     return f"{words} The replicas differ from offset {outcome.diverged_at} on."
 
 
-def _lanes(row: Row, most: int) -> str:
+def _lanes(row: Row, step: int, most: int) -> str:
     height = _LANE_HEIGHT * len(row.replicas) + 8
     width = _LANE_LEFT + _LANE_WIDTH + 60
     lanes = "".join(_lane(row, place, replica, most) for place, replica in enumerate(row.replicas))
-    return f'<svg viewBox="0 0 {width} {height}" width="100%" role="img" aria-label="logs after the step">{lanes}</svg>'
+    return f'<svg viewBox="0 0 {width} {height}" width="100%" role="img" aria-label="{escape(escape_text(_words(row, step)))}">{lanes}</svg>'
+
+
+def _words(row: Row, step: int) -> str:
+    """What the picture of a step shows."""
+    logs = [
+        f"broker {one.broker_id}{' (leader)' if row.leader == one.broker_id else ''} ends at {one.log_end_offset},"
+        f" high watermark {one.high_watermark}{'' if one.is_running else ', down'}"
+        for one in row.replicas
+    ]
+    return f"Step {step}: {'; '.join(logs)}"
 
 
 def _lane(row: Row, place: int, replica: ReplicaRow, most: int) -> str:

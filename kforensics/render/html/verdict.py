@@ -1,4 +1,4 @@
-"""The answer of a result as the colour, mark and words at the top of its page."""
+"""The answer of a result at the top of its page: the colour, mark and words of its state, and what to do."""
 
 from dataclasses import dataclass
 
@@ -13,6 +13,17 @@ class Verdict:
     mark: str
     words: str
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """One part of the answer: an id, a heading and its sentences."""
+
+    anchor: str
+    title: str
+    sentences: tuple[str, ...]
+
+
+_FORBIDDING = ("do not ", "don't ", "never ")
 
 _VERDICTS = {
     State.LOST: Verdict(tone="bad", mark="✕", words="Committed records are lost"),
@@ -35,3 +46,16 @@ _VERDICTS = {
 def verdict_of(answer: Answer) -> Verdict:
     """The verdict at the top of the page of an answer."""
     return _VERDICTS[answer.state]
+
+
+def advice_of(answer: Answer) -> list[Advice]:
+    """The parts of an answer that have sentences, what not to do first."""
+    forbidden = tuple(one for one in answer.now if one.lower().startswith(_FORBIDDING))
+    every = (
+        Advice(anchor="never", title="What not to do", sentences=forbidden),
+        Advice(anchor="do", title="What to do now", sentences=tuple(one for one in answer.now if one not in forbidden)),
+        Advice(anchor="tell", title="Who to tell", sentences=answer.tell),
+        Advice(anchor="later", title="Later", sentences=answer.later),
+        Advice(anchor="cant-tell", title="Can't tell", sentences=answer.unknown),
+    )
+    return [one for one in every if one.sentences]

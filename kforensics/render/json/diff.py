@@ -12,6 +12,7 @@ from kforensics.findings.answers.diff import partition_state
 from kforensics.findings.answers.model import State
 from kforensics.protocol.truncation import TruncationStep
 from kforensics.reconcile.committed.judge import CommittedCounts
+from kforensics.reconcile.observed.leadership import LeadershipAccount, cited
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, WhatIf
@@ -78,6 +79,7 @@ def plain_report(report: PartitionReport, state: State | None = None) -> dict[st
         "electable": _sorted(report.electable),
         "sole_holders": [_plain_holder(holder) for holder in report.sole_holders],
         "unassigned_holders": [_plain_holder(holder) for holder in report.unassigned_holders],
+        "leadership": Absent.NOT_APPLICABLE if report.account is None else _plain_account(report.account),
         "odd_ones_out": [{"broker_id": one.view.replica.broker_id, "reason": one.reason} for one in report.odd_ones],
         "emptied_replicas": [
             {
@@ -88,6 +90,24 @@ def plain_report(report: PartitionReport, state: State | None = None) -> dict[st
             }
             for one in report.emptied
         ],
+    }
+
+
+def _plain_account(account: LeadershipAccount) -> dict[str, Any]:
+    return {
+        "source": account.source,
+        "last_leader": account.last_leader,
+        "risky_elections": [
+            {
+                "leader": one.state.leader,
+                "leader_epoch": one.state.leader_epoch,
+                "previous_leader": one.previous,
+                "risk": one.risk,
+                "citations": (cited(one),),
+            }
+            for one in account.risky
+        ],
+        "gaps": [{"kind": one.kind, "unknown": one.words, "settled_by": one.settled_by} for one in account.gaps],
     }
 
 
@@ -213,4 +233,5 @@ def _plain_what_if(choice: WhatIf) -> dict[str, Any]:
         "lost_certain": choice.lost_certain,
         "lost_possible": choice.lost_possible,
         "kept_divergent": choice.kept_divergent,
+        "is_emptied": choice.is_emptied,
     }

@@ -41,6 +41,7 @@ def plain_summary(summary: FleetSummary) -> dict[str, Any]:
         "bytes",
         "partition_count",
         "verdicts",
+        "states",
         "brokers",
         "damage_by_disk",
         "unclean_elections",

@@ -7,7 +7,7 @@ from typing import Any
 from kforensics.commands.predict import Prediction
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.reconcile.logs.predicted_load import LogState, LostRecords, PredictedLog
+from kforensics.reconcile.logs.predicted_load import LogState, LostRecords, PredictedLog, StartOrder, WayOut
 from kforensics.render.json.document import DocumentBody, document, to_plain
 from kforensics.render.view import View
 
@@ -15,7 +15,7 @@ from kforensics.render.view import View
 def write(result: Result[Prediction], _view: View) -> Iterator[str]:
     """The fields that `docs/json.md` promises."""
     body = result.body
-    fields = {
+    fields: dict[str, Any] = {
         "kafka": body.kafka,
         "kafka_source": body.kafka_source,
         "starts": [
@@ -55,8 +55,65 @@ def write(result: Result[Prediction], _view: View) -> Iterator[str]:
             for one in body.versions
         ],
     }
+    if body.ways_out:
+        fields["ways_out"] = [_way_out(way, rank) for rank, way in enumerate(body.ways_out, 1)]
+    if body.order is not None:
+        fields["order"] = _order(body.order)
     logs = (json.dumps(to_plain(_log(log))) for log in body.logs)
     return document(result, DocumentBody(name="predict", fields=fields, streams={"logs": logs}))
+
+
+def _order(order: StartOrder) -> dict[str, Any]:
+    unclean = [one for one in order.elections if one.is_unclean is True]
+    return {
+        "brokers": order.brokers,
+        "wait_for": order.wait_for,
+        "firsts": [
+            {"broker_id": one.broker_id, "committed": {"certain": one.certain, "possible": one.possible}}
+            for one in order.firsts
+        ],
+        "elections": [
+            {
+                "topic": one.topic,
+                "partition": one.partition,
+                "leader": one.leader,
+                "unclean": one.is_unclean,
+                "committed": {"certain": one.lost_certain, "possible": one.lost_possible},
+            }
+            for one in order.elections
+        ],
+        "elections_json": {"partitions": [{"topic": one.topic, "partition": one.partition} for one in unclean]},
+        "missing": order.missing,
+    }
+
+
+def _way_out(way: WayOut, rank: int) -> dict[str, Any]:
+    return {
+        "rank": rank,
+        "input": way.node,
+        "changes": [
+            {
+                "kind": change.kind,
+                "input": change.input,
+                "paths": change.paths,
+                "kafka": change.value or Absent.NOT_APPLICABLE,
+            }
+            for change in way.changes
+        ],
+        "outcome": way.result,
+        "exception": way.exception,
+        "reason": way.reason,
+        "starts": way.start_count,
+        "records_lost": way.records,
+        "committed": {"certain": way.certain, "possible": way.possible},
+        "only_here": way.only_here,
+        "holes": way.holes,
+        "epochs_wrong": way.epochs_wrong,
+        "transactions_forgotten": way.transactions_forgotten,
+        "bytes_scanned": way.bytes_scanned,
+        "bytes_due": way.bytes_due,
+        "assumed": way.assumed,
+    }
 
 
 def _log(log: PredictedLog) -> dict[str, Any]:

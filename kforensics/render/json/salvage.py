@@ -21,6 +21,7 @@ def write(result: Result[SalvageReport], _view: View) -> Iterator[str]:
         "form": body.form,
         "out": body.out,
         "records": body.records,
+        "carved": body.carved or Absent.NOT_APPLICABLE,
         "missing": sum(one.missing for one in body.partitions),
         "files": [plain_file(file) for file in body.files],
     }
@@ -31,8 +32,10 @@ def write(result: Result[SalvageReport], _view: View) -> Iterator[str]:
 def _partition(one: SavedPartition) -> dict[str, Any]:
     best = next((label for label in one.labels if not label.owner), None)
     return {
-        "topic": one.partition.topic,
-        "partition": one.partition.partition,
+        "topic": one.partition.topic if one.is_named else Absent.UNKNOWN,
+        "partition": one.partition.partition if one.is_named else Absent.UNKNOWN,
+        "name": one.name,
+        "likely": one.likely or Absent.NOT_APPLICABLE,
         "topic_id": one.topic_id,
         "is_other_topic": one.is_other_topic,
         "state": "gaps" if one.missing else "saved",

@@ -8,7 +8,7 @@ from kforensics.commands.capture import CaptureReport, WrittenCapture
 from kforensics.commands.result import Result
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted
 
@@ -29,6 +29,12 @@ def _lines(result: Result[CaptureReport], view: View) -> Iterator[Text | str]:
             f"{counted(one.files, 'file')} byte for byte.",
             width=width,
         )
+        if one.blanked_records:
+            yield from wrapped(
+                f"{counted(one.blanked_records, 'record or line', 'records or lines')} could not be written again without names, and "
+                f"{'was' if one.blanked_records == 1 else 'were'} left out; the manifest says which kinds.",
+                width=width,
+            )
         if one.reused_segments:
             yield from wrapped(
                 f"{counted(one.reused_segments, 'segment')} of {byte_count(one.reused_bytes)} did not change since the earlier capture and "
@@ -56,12 +62,4 @@ def _lines(result: Result[CaptureReport], view: View) -> Iterator[Text | str]:
             width=width,
         )
     if verbose:
-        for problem in result.problems:
-            where = result.inputs[problem.input].path if problem.input < len(result.inputs) else ""
-            path = "" if problem.path == "." else f"/{problem.path}"
-            yield from wrapped(
-                f"not read: {escape_text(where + path)}: {escape_text(problem.message)}",
-                width=width,
-                indent=INDENT * 2,
-                first=INDENT,
-            )
+        yield from problem_lines(result.problems, result.inputs, width)

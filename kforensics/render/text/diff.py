@@ -9,7 +9,7 @@ from rich.text import Text
 from kforensics.commands.diff import DiffResult
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.model import Input
 from kforensics.findings.answers.model import State
 from kforensics.findings.model import Finding
 from kforensics.formats.log.records import Record
@@ -20,7 +20,7 @@ from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaRepo
 from kforensics.render.escape import escape_text
 from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane, scale_of
 from kforensics.render.text.screen import INDENT, Style, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.units import TopicPartition
 from kforensics.words import counted, listed
@@ -62,6 +62,8 @@ def _lines(result: Result[DiffResult], view: View) -> Iterator[Text | str]:
     if view.show_records:
         problems = (*problems, *compared.not_captured)
         yield from record_lines(compared.dropped(), show_payload=view.show_payload)
+    if problems:
+        yield ""
     yield from problem_lines(problems, compared.inputs, view.width)
 
 
@@ -82,18 +84,6 @@ def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
         yield from wrapped(
             f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
         )
-
-
-def problem_lines(problems: Sequence[Problem], inputs: Sequence[Input], width: int) -> list[Text | str]:
-    """Return what could not be read, and where."""
-    lines: list[Text | str] = [""] if problems else []
-    for problem in problems:
-        where = escape_text(inputs[problem.input].path) if problem.input < len(inputs) else ""
-        path = "" if problem.path == "." else f"/{escape_text(problem.path)}"
-        lines += wrapped(
-            f"not read: {where}{path}: {escape_text(problem.message)}", width=width, indent=INDENT * 2, first=INDENT
-        )
-    return lines
 
 
 def record_lines(
@@ -273,7 +263,13 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
 
 def _holders(report: PartitionReport, width: int) -> Iterator[Text]:
     """The replicas that alone hold records, those that have no log, and those that are not given."""
-    for holder in (*report.sole_holders, *report.unassigned_holders):
+    for holder in report.unassigned_holders:
+        if holder.counts.certain or holder.counts.possible:
+            directory = holder.view.replica
+            kind = "" if directory.state == "live" else f"{directory.state} "
+            words = f"a {kind}directory of {directory.owner} that is no replica holds {counted(holder.counts.records, 'record')} ({holder.offsets.first}..{holder.offsets.last}) that no replica holds, {holder.counts.certain} certainly committed"
+            yield from _labelled("beside", words, width)
+    for holder in report.sole_holders:
         counts = holder.counts
         if not counts.certain and not counts.possible:
             continue
@@ -301,7 +297,9 @@ def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
         if choice.kept_divergent:
             parts.append(f"{counted(choice.kept_divergent, 'replica')} would keep other content")
         yield from _labelled(
-            "if led by", f"{_short(choice.leader)}: {'; '.join(parts) or 'nothing is truncated'}", width
+            "if led by",
+            f"{_short(choice.leader)}{' (empty)' if choice.is_emptied else ''}: {'; '.join(parts) or 'nothing is truncated'}",
+            width,
         )
     ranked = sorted(report.what_if, key=lambda choice: (choice.rank, str(choice.leader.replica.broker_id)))
     best, worst = ranked[0], ranked[-1]

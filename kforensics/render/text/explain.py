@@ -14,7 +14,7 @@ from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.escape import escape_text
 from kforensics.render.events import sentences_of, truncation_sentence
 from kforensics.render.text.screen import INDENT, Style, columns, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.timeline import shown_entries
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
@@ -61,7 +61,11 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
         yield ""
         yield Text("Consumer groups with offsets of lost records", style=Style.HEADING)
         for incident, group in groups:
-            where = "past the log end" if group.kind == "ahead" else "inside offsets that hold other records now"
+            where = {
+                "ahead": "past the log end",
+                "replaced": "inside offsets that hold other records now",
+                "set-back": f"after it had committed {group.was_at}, which is lost",
+            }[group.kind]
             yield from wrapped(
                 f"{escape_text(group.group)} committed {group.offset} of {escape_text(str(incident.partition))}, {where}"
                 f" {incident.log_end_offset if group.kind == 'ahead' else ''}",
@@ -236,12 +240,4 @@ def _closing(result: Explanation, *, verbose: bool, width: int) -> Iterator[Text
         yield Text(f"{noise} left out (-v lists all {len(result.timeline):,} events).", style=Style.QUIET)
     if result.problems:
         yield ""
-        for problem in result.problems:
-            path = "" if problem.path == "." else f"/{problem.path}"
-            where = result.inputs[problem.input].path if problem.input < len(result.inputs) else ""
-            yield from wrapped(
-                f"not read: {escape_text(where + path)}: {escape_text(problem.message)}",
-                width=width,
-                indent=INDENT * 2,
-                first=INDENT,
-            )
+        yield from problem_lines(result.problems, result.inputs, width)

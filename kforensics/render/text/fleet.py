@@ -11,7 +11,7 @@ from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.render.escape import escape_text
 from kforensics.render.fleet_words import placement_words, totals_words, verdict_counts
 from kforensics.render.text.screen import INDENT, Style, columns, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted
 
@@ -141,15 +141,7 @@ def _problem_lines(summary: FleetSummary, width: int, *, most: int | None) -> It
     shown = summary.problems[:most]
     if shown:
         yield ""
-    for problem in shown:
-        where = summary.inputs[problem.input].path if problem.input < len(summary.inputs) else ""
-        path = "" if problem.path == "." else f"/{problem.path}"
-        yield from wrapped(
-            f"not read: {escape_text(where + path)}: {escape_text(problem.message)}",
-            width=width,
-            indent=INDENT * 2,
-            first=INDENT,
-        )
+    yield from problem_lines(shown, summary.inputs, width)
     if summary.problem_count > len(shown):
         yield from wrapped(
             f"and {summary.problem_count - len(shown)} more (the table problems)", width=width, indent=INDENT

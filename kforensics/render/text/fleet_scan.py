@@ -9,7 +9,7 @@ from kforensics.findings.fleet_summary import ScanResult
 from kforensics.findings.model import Severity
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 
 
@@ -24,12 +24,4 @@ def _lines(result: Result[ScanResult], width: int) -> Iterator[Text | str]:
         yield from wrapped(
             f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
         )
-    for problem in result.problems:
-        where = result.inputs[problem.input].path if problem.input < len(result.inputs) else ""
-        path = "" if problem.path == "." else f"/{problem.path}"
-        yield from wrapped(
-            f"not read: {escape_text(where + path)}: {escape_text(problem.message)}",
-            width=width,
-            indent=INDENT * 2,
-            first=INDENT,
-        )
+    yield from problem_lines(result.problems, result.inputs, width)

@@ -12,7 +12,7 @@ from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, Style, columns, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
 from kforensics.words import counted
@@ -47,9 +47,7 @@ def _lines(result: Result[Groups], view: View) -> Iterator[Text | str]:
         yield Text("Set back:", style=Style.HEADING)
         yield from _change_lines(iter(body.setbacks), width=width, verbose=view.verbose)
     yield from wrapped(_complete(body), width=width, style=Style.QUIET)
-    for problem in result.problems:
-        place = f"{result.inputs[problem.input].path}/{problem.path}"
-        yield from wrapped(f"could not be read: {escape_text(place)}: {escape_text(problem.message)}", width=width)
+    yield from problem_lines(result.problems, result.inputs, width)
 
 
 def _group_lines(group: GroupView, *, width: int, verbose: bool) -> Iterator[Text]:

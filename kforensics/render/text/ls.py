@@ -20,7 +20,7 @@ from kforensics.words import byte_count, counted, listed
 NUMBERS = frozenset({1, 2, 3, 4, 5, 6, 7})
 """The columns of the partition table that hold numbers."""
 
-HEADINGS = ("partition", "epoch", "start", "HW", "recovery", "end", "segs", "bytes")
+HEADINGS = ("partition", "epoch", "from", "HW", "recovery", "end", "segs", "bytes", "start")
 MOST_ALIKE = 5
 
 
@@ -74,10 +74,8 @@ def _odd(
 ) -> Iterator[Text]:
     lines: list[Text] = []
     for problem in inventory.problems:
-        place = f"{inputs[problem.input].path}/{problem.path}".removesuffix("/.")
-        lines += wrapped(
-            f"{escape_text(place)}: {escape_text(problem.message)}", width=width, indent=INDENT * 2, first=INDENT
-        )
+        words = f"{escape_text(problem.place(inputs))}: {escape_text(problem.message)}"
+        lines += wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
     if lines:
         yield Text()
         yield Text("Could not be read", style=Style.HEADING)
@@ -155,6 +153,7 @@ def _row(one: ListedPartition, log_dir: str) -> tuple[str, ...]:
         _number(one.log_end_offset),
         f"{one.segments}+{one.deleted_segments} del" if one.deleted_segments else str(one.segments),
         byte_count(one.bytes),
+        "-" if one.start == "unknown" else one.start,
     )
 
 
@@ -168,15 +167,26 @@ def _node_name(node_id: int | Absent) -> str:
     return "of unknown id" if isinstance(node_id, Absent) else str(node_id)
 
 
+_WITHOUT_PLURAL = frozenset({"partition metadata", "special", "unknown"})
+
+
 def _files(inventory: Inventory) -> str:
-    kinds = Counter[str]()
+    kinds = Counter[tuple[str, str]]()
     for one in inventory.files:
-        kinds[one.kind.replace("-", " ") + (f" ({one.suffix})" if one.suffix else "")] += one.count
+        kinds[one.kind.replace("-", " "), one.suffix] += one.count
     total = sum(kinds.values())
-    by_kind = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    by_kind = ", ".join(
+        counted(count, kind, _plural(kind)) + (f" ({suffix})" if suffix else "")
+        for (kind, suffix), count in sorted(kinds.items())
+    )
     unknown = len(inventory.unknown)
     if total == 1:
         known = "known" if not unknown else "none of a kind that brokers write"
     else:
         known = "all of known kinds" if not unknown else f"{unknown} of unknown kinds"
     return f"{counted(total, 'file')}, {known}: {by_kind}." if total else "No file."
+
+
+def _plural(kind: str) -> str:
+    """The plural of the name of a kind of file: `offset indexes`."""
+    return kind if kind.endswith("s") or kind in _WITHOUT_PLURAL else f"{kind}{'es' if kind.endswith('x') else 's'}"

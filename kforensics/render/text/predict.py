@@ -1,6 +1,6 @@
 """The screen of `kforensics predict`: the answer, then each start, then the logs that change."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
@@ -9,15 +9,30 @@ from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
 from kforensics.protocol.loading.node import Fate
-from kforensics.reconcile.logs.predicted_load import DueSegments, LogState, PredictedLog, PredictedStart
+from kforensics.reconcile.logs.predicted_load import (
+    ChangeKind,
+    DueSegments,
+    LogState,
+    PredictedLog,
+    PredictedStart,
+    VirtualChange,
+    WayOut,
+)
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, Style, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted
 
 MOST_LOGS = 20
 """Changed logs of a start that are shown without -v."""
+MOST_WAYS = 12
+"""Ways out of a node that are shown without -v."""
+WITHOUT_PATHS = {
+    ChangeKind.MARKER_THERE: "a clean-shutdown marker in every log directory",
+    ChangeKind.SPACE_FREED: "space freed first",
+    ChangeKind.RETENTION_OFF: "retention set to none first",
+}
 FATES = {
     Fate.STRAY: "renamed to -stray",
     Fate.DELETED: "deleted 60 s later",
@@ -53,9 +68,69 @@ def _lines(result: Result[Prediction], view: View) -> Iterator[Text | str]:
         quiet = len(logs) - len(shown)
         if quiet:
             yield Text(f"{INDENT}{counted(quiet, 'log')} loaded as they are", style=Style.QUIET)
-    for problem in result.problems:
-        place = f"{result.inputs[problem.input].path}/{problem.path}"
-        yield from wrapped(f"could not be read: {escape_text(place)}: {escape_text(problem.message)}", width=width)
+    yield from _ways_out(result, width=width, verbose=verbose)
+    yield from problem_lines(result.problems, result.inputs, width)
+
+
+def _ways_out(result: Result[Prediction], *, width: int, verbose: bool) -> Iterator[Text | str]:
+    """The ways out of each node, the best first; each says what it assumes."""
+    for node in dict.fromkeys(way.node for way in result.body.ways_out):
+        ways = [way for way in result.body.ways_out if way.node == node]
+        if not verbose:
+            ways = _telling(ways)
+        yield Text()
+        yield from wrapped(f"ways out of {_name(result.inputs[node])}", width=width, style=Style.HEADING)
+        for rank, way in enumerate(ways if verbose else ways[:MOST_WAYS], 1):
+            words = " and ".join(_change(change) for change in way.changes) or "as it is"
+            yield from wrapped(f"{rank:>2}  {words}", width=width, indent=INDENT * 3, first=INDENT)
+            yield from wrapped(_comes_to(way), width=width, indent=INDENT * 3)
+            assumed = f"assumes {'; '.join(way.assumed)}"
+            yield from wrapped(assumed, width=width, indent=INDENT * 3, style=Style.QUIET)
+        if not verbose:
+            yield Text(f"{INDENT}-v lists all, those too that change nothing", style=Style.QUIET)
+
+
+def _telling(ways: Sequence[WayOut]) -> list[WayOut]:
+    """The ways that come to something else than the start as it is, and that one."""
+    as_it_is = next((_comes_to(way) for way in ways if not way.changes), "")
+    return [way for way in ways if not way.changes or _comes_to(way) != as_it_is]
+
+
+def _change(change: VirtualChange) -> str:
+    if change.kind is ChangeKind.OTHER_VERSION:
+        return f"Kafka {change.value}"
+    if change.kind in WITHOUT_PATHS:
+        return WITHOUT_PATHS[change.kind]
+    return f"{', '.join(escape_text(path) for path in change.paths)} moved away"
+
+
+def _comes_to(way: WayOut) -> str:
+    if isinstance(way.result, Absent):
+        return f"unknown: {escape_text(way.reason)}"
+    parts = [RESULTS[way.result.value] + ("" if isinstance(way.exception, Absent) else f" ({way.exception})")]
+    if way.start_count > 1:
+        parts.append(f"after {way.start_count} starts")
+    lost = f"{counted(way.records, 'record')} lost"
+    parts.append(
+        f"{lost} ({way.certain} certainly committed, {way.only_here} on no other replica given)"
+        if way.records
+        else "no record lost"
+    )
+    parts += [
+        words
+        for count, words in (
+            (way.holes, counted(way.holes, "hole")),
+            (way.epochs_wrong, f"epochs of {counted(way.epochs_wrong, 'log')} wrong"),
+            (
+                way.transactions_forgotten,
+                f"open transactions of {counted(way.transactions_forgotten, 'log')} forgotten",
+            ),
+            (way.bytes_due, f"retention deletes {byte_count(way.bytes_due)}"),
+        )
+        if count
+    ]
+    parts.append(f"{byte_count(way.bytes_scanned)} scanned")
+    return ", ".join(parts)
 
 
 def _gravity(log: PredictedLog) -> tuple[bool, bool, int, str]:
@@ -95,7 +170,7 @@ def _told(log: PredictedLog) -> str:
     if log.outcome == "fails":
         return f"{log.exception}: {escape_text(log.message)}"
     if log.outcome == "unknown" or not isinstance(log.after, LogState):
-        return f"can't be told: {escape_text(log.message)}"
+        return f"unknown: {escape_text(log.message)}"
     before, after = log.before, log.after
     parts = [f"log end {after.log_end_offset}"]
     if before.log_end_offset != after.log_end_offset and not isinstance(before.log_end_offset, Absent):
@@ -123,7 +198,7 @@ def _metadata_lines(
             continue
         words = ""
         if one.unknown:
-            words = f"can't be told: {escape_text(one.unknown)}"
+            words = f"unknown: {escape_text(one.unknown)}"
         elif not isinstance(one.snapshot_end, Absent):
             words = f"dropped for the snapshot that ends at offset {one.snapshot_end}"
         elif one.lost.records:

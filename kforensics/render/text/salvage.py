@@ -12,7 +12,7 @@ from kforensics.evidence.model import Input
 from kforensics.reconcile.salvage.gaps import Gap, GapReason
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, columns, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted, listed
 
@@ -54,13 +54,13 @@ def _lines(result: Result[SalvageReport], view: View) -> Iterator[Text | str]:
         yield Text(f"{INDENT}and {len(gaps) - most:,} more gaps (-v lists them)")
     yield Text()
     yield from _tail(body, view)
-    for problem in result.problems:
-        place = f"{result.inputs[problem.input].path}/{problem.path}"
-        yield from wrapped(f"could not be read: {escape_text(place)}: {escape_text(problem.message)}", width=view.width)
+    yield from problem_lines(result.problems, result.inputs, view.width)
 
 
 def _rows(one: SavedPartition, inputs: Sequence[Input]) -> Iterator[list[str]]:
-    name = escape_text(str(one.partition))
+    name = escape_text(one.name)
+    if one.likely:
+        name += f" (likely {escape_text(one.likely)})"
     if one.is_other_topic:
         name += f" (topic id {escape_text(str(one.topic_id))})"
     for label in one.labels:
@@ -78,6 +78,8 @@ def _run_cells(run: SavedRun, label: SavedLabel, inputs: Sequence[Input]) -> lis
     first, last = run.leader_epochs
     epochs = "" if last < 0 else f", epoch {last}" if first == last else f", epochs {first} to {last}"
     file = escape_text(run.path.rpartition("/")[2].lstrip("0") or run.path)
+    if source.kind == "image":
+        who, file = "image", escape_text(source.path.rpartition("/")[2])
     place = f"{'…' if file[:1].isdigit() or file.startswith('.') else ''}{file} at byte {run.position:,}"
     also = "  other content for these offsets" if label.owner else ""
     return [f"{run.offsets.first:,}..{run.offsets.last:,}", counted(run.records, "record"), who + epochs, place + also]
@@ -86,7 +88,7 @@ def _run_cells(run: SavedRun, label: SavedLabel, inputs: Sequence[Input]) -> lis
 def _gap_line(one: SavedPartition, gap: Gap) -> str:
     many = counted(gap.count, "offset")
     detail = f" ({escape_text(gap.detail)})" if gap.detail else ""
-    name = escape_text(str(one.partition))
+    name = escape_text(one.name)
     return f"{name} {gap.offsets.first:,}..{gap.offsets.last:,}: {many} {_REASONS[gap.reason]}{detail}"
 
 

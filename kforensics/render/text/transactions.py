@@ -13,7 +13,7 @@ from kforensics.reconcile.transactions.coordinators import status_name
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, Style, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
 from kforensics.words import counted, listed
@@ -41,9 +41,7 @@ def _lines(result: Result[Transactions], view: View) -> Iterator[Text | str]:
         yield Text("What the coordinators wrote:", style=Style.HEADING)
         for state in body.history:
             yield from wrapped(_state_words(state), width=width, first=INDENT, indent=INDENT * 2)
-    for problem in result.problems:
-        place = f"{result.inputs[problem.input].path}/{problem.path}"
-        yield from wrapped(f"could not be read: {escape_text(place)}: {escape_text(problem.message)}", width=width)
+    yield from problem_lines(result.problems, result.inputs, width)
 
 
 def _alike(body: Transactions) -> list[list[PartitionTransactions]]:

@@ -8,13 +8,13 @@ from kforensics.commands.result import Result
 from kforensics.commands.verify import VerifyResult
 from kforensics.damage import Absent, Cause, Gravity
 from kforensics.evidence.checks.context import FileReport, FileState
-from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.model import Input
 from kforensics.findings.model import Finding, Severity
 from kforensics.findings.verify import who
 from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import Style, wrapped
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.units import OffsetRange
 from kforensics.words import counted
@@ -50,7 +50,11 @@ def _lines(result: Result[VerifyResult], width: int) -> Iterator[Text | str]:
         yield ""
         yield from _wrapped(f"{escape_text(one.statement)}. {one.meaning}", width)
     yield from _notes(findings, width)
-    yield from _problems(verification.problems, inputs, width)
+    if verification.problems:
+        yield ""
+    yield from problem_lines(verification.problems[:MOST_FILES], inputs, width)
+    if len(verification.problems) > MOST_FILES:
+        yield f"… and {len(verification.problems) - MOST_FILES} more in --format json."
 
 
 def _file_lines(
@@ -104,16 +108,6 @@ def _notes(findings: Sequence[Finding], width: int) -> Iterator[Text | str]:
         yield ""
         for note in notes:
             yield from _wrapped(f"Normal: {escape_text(note)}.", width)
-
-
-def _problems(problems: Sequence[Problem], inputs: Sequence[Input], width: int) -> Iterator[Text | str]:
-    if problems:
-        yield ""
-    for problem in problems[:MOST_FILES]:
-        where = f"{inputs[problem.input].path}/{problem.path}".removesuffix("/.")
-        yield from _wrapped(f"Not read: {escape_text(where)}: {escape_text(problem.message)}", width)
-    if len(problems) > MOST_FILES:
-        yield f"… and {len(problems) - MOST_FILES} more in --format json."
 
 
 def _wrapped(words: str, width: int) -> Iterator[Text | str]:

@@ -1,14 +1,15 @@
 """The frame of every screen: the seal where it does not hold, the answer, what the command shows, the seal."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from kforensics.commands.result import Result
+from kforensics.evidence.model import Input, Problem
 from kforensics.render.escape import escape_text
 from kforensics.render.text.answer import MOST_LINES, answer_lines
-from kforensics.render.text.screen import Style, screen_pieces, wrapped
+from kforensics.render.text.screen import INDENT, Style, screen_pieces, wrapped
 from kforensics.render.view import View
 
 if TYPE_CHECKING:
@@ -26,6 +27,13 @@ def whole_screen(result: Result[Any], view: View, lines: Iterable[Text | str]) -
         lines: what follows the answer, as they are laid out.
     """
     return screen_pieces(_framed(result, view, lines), colour=view.colour)
+
+
+def problem_lines(problems: Iterable[Problem], inputs: Sequence[Input], width: int) -> Iterator[Text]:
+    """The lines that name what could not be read, and why."""
+    for one in problems:
+        words = f"not read: {escape_text(one.place(inputs))}: {escape_text(one.message)}"
+        yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
 
 
 def _framed(result: Result[Any], view: View, lines: Iterable[Text | str]) -> Iterator[Text | str]:

@@ -198,7 +198,7 @@ def test_a_checkpoint_above_the_log_end(broker):
     assert not_intact(look(broker)) == {}
     (broker / "recovery-point-offset-checkpoint").write_bytes(b"0\n1\ncodec-mixed 0 99999\n")
     report = named(look(broker), "recovery-point-offset-checkpoint")
-    assert report.damage[0].found == "line 3: recovery point 99999"
+    assert report.damage[0].found == "line 3: recovery point 99999, and a log that ends at 77"
     assert report.state is FileState.DAMAGED
 
 

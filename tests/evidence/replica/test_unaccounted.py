@@ -67,6 +67,17 @@ def test_no_recorded_log_has_unaccounted_offsets(broker):
     assert {} == {name: one for name, replica in replicas(broker).items() if (one := unaccounted_offsets(replica))}
 
 
+def test_the_last_segment_deleted_with_all_that_belongs_to_it_is_damage(broker, capsys):
+    for path in (broker / "orders-ok-0").glob(f"{120:020d}.*"):
+        path.unlink()
+
+    for arguments in (["verify", str(broker)], ["diff", str(broker)]):
+        run([*arguments, "--format", "json"])
+        document = json.loads(capsys.readouterr().out)
+        gone = [one for one in document["findings"] if one["code"] == "KF116"]
+        assert [{"first": 120, "last": 139}] == [one["offsets"] for one in gone], arguments
+
+
 def test_a_segment_that_was_deleted_by_hand_is_damage_for_verify_diff_and_ls(broker, incident, capsys):
     (broker / "orders-ok-0" / f"{20:020d}.log").unlink()
     other = incident("benign-rolling-restart-4.x") / "snapshots" / "99-final" / "broker-2"
@@ -118,8 +129,9 @@ def test_an_emptied_log_is_damage_though_a_producer_snapshot_names_its_end(broke
         gone = [one for one in document["findings"] if one["code"] == "KF116"]
         assert 139 == max(one["offsets"]["last"] for one in gone), name
     # A truncation inside the only batch behind a segment's base keeps its target as log end: one batch, not all of them.
-    assert [] == found([(0, 60, "0.log")], reach=65, explained={65})
-    assert [(0, 64, Sign.ABOVE_END)] == found([(0, 0, "0.log")], reach=65, explained={65}, is_empty=True)
+    assert [] == found([(0, 60, "0.log")], reach=65, explained={65}, longest_batch=5)
+    assert [(60, 65, Sign.ABOVE_END)] == found([(0, 60, "0.log")], reach=66, explained={66}, longest_batch=5)
+    assert [(0, 64, Sign.ABOVE_END)] == found([(0, 0, "0.log")], reach=65, explained={65}, longest_batch=0)
 
 
 def test_a_partition_that_checkpoints_name_and_that_has_no_directory_is_damage(broker, incident, capsys):

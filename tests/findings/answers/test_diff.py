@@ -7,7 +7,7 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.findings.answers.concerns import Kind, judged_partition
-from kforensics.findings.answers.diff import diff_answer, partition_state
+from kforensics.findings.answers.diff import _copy_of, diff_answer, partition_state
 from kforensics.findings.answers.model import State
 from kforensics.findings.diff import partition_findings
 from kforensics.protocol.truncation import ProtocolName
@@ -112,7 +112,7 @@ def test_one_that_alone_holds_committed_records_is_the_headline():
         "ONLY BROKER 1 HOLDS 12 committed records of 1 partition. "
         "Start broker 1 first; do not force an unclean election while it is down."
     )
-    assert "cp -a disks/broker-1 disks/broker-1.copy" in " ".join(said.now)
+    assert "cp -a disks/broker-1 copy-of-disks-broker-1" in " ".join(said.now)
 
 
 def test_with_a_replica_missing_that_is_only_perhaps_so():
@@ -221,7 +221,7 @@ def test_a_replica_of_no_assignment_is_not_judged_but_may_be_the_last_full_copy(
     assert ("not-assigned", None) == (outside.verdict.value, outside.truncation)
     assert {1, 2} == {choice.leader.replica.broker_id for choice in report.what_if}
     assert State.MAYBE_AT_RISK is partition_state(report)
-    assert "is no replica any more" in answer(report).headline
+    assert "that are no replica any more hold 20 committed records" in answer(report).headline
 
 
 def test_silent_divergence_counts_as_loss_of_either_leader():
@@ -339,3 +339,79 @@ def test_a_partition_named_by_a_checkpoint_alone_is_unknown_without_an_assignmen
     assert State.UNKNOWN is partition_state(report)
     assert "broker 2 does not hold the log of" in answer(report).headline
     assert ["KF116"] == [one.code for one in partition_findings(report)]
+
+
+@pytest.mark.parametrize(
+    ("path", "copy"),
+    [
+        ("evidence/broker-1", "copy-of-evidence-broker-1"),
+        ("cases/evidence/broker-1/", "cases/copy-of-evidence-broker-1"),
+        ("/var/lib/kafka/data", "/var/lib/copy-of-kafka-data"),
+        ("/data", "/copy-of-data"),
+        ("broker-1", "../copy-of-broker-1"),
+        ("../broker-1", "../../copy-of-broker-1"),
+        (".", "../copy-of-data"),
+    ],
+)
+def test_a_copy_is_not_made_where_the_next_comparison_would_find_it(path, copy):
+    assert copy == _copy_of(path)
+
+
+def test_copies_of_two_brokers_get_two_names():
+    assert len({_copy_of("/mnt/broker-1/data"), _copy_of("/mnt/broker-2/data")}) == 2
+
+
+def test_what_is_lost_if_an_emptied_broker_leads_is_said_beside_the_others():
+    facts = replace(led(1, {1}), directories={1: frozenset({"old"})})
+    emptied = GivenBroker(broker_id=1, directory_ids=frozenset({"new"}), is_empty=True, is_stopped=False)
+    report = judged(log(2, 60, high_watermark=60), log(3, 50), facts=facts, given={1: emptied})
+    by_leader = {one.leader.replica.broker_id: one for one in report.what_if}
+
+    assert {1: (60, 0), 2: (0, 0), 3: (10, 0)} == {
+        broker: (one.lost_certain, one.lost_possible) for broker, one in by_leader.items()
+    }
+    assert (True, False) == (by_leader[1].is_emptied, by_leader[2].is_emptied)
+    assert {2: 0, 3: 0} == {view.replica.broker_id: cut.offset for view, cut in by_leader[1].truncations}
+    assert by_leader[1].discarded.certain == 60
+    assert 1 not in {one.view.replica.broker_id for one in report.replicas}
+    fenced = replace(facts, states=(replace(facts.states[0], leader=2, isr=frozenset({2, 3})),))
+    report = judged(log(2, 60), log(3, 60), facts=fenced, given={1: emptied})
+    assert {2, 3} == {one.leader.replica.broker_id for one in report.what_if}
+
+
+def test_a_renamed_directory_that_holds_more_than_the_replicas_is_the_alarm():
+    facts = led(1, {1, 2}, replicas=(1, 2), epoch=1)
+    replicas = [replica(at, [batch(0, 19, 0), batch(20, 29, 1, 7)], topic_id="now") for at in (1, 2)]
+    stray = replica(3, [batch(0, 19, 0), batch(20, 59, 0)], topic_id="now", state="stray", high_watermark=60)
+    deleted = replace(
+        stray, state="deleted", broker_id=2, input=2, path="b2/t-0.0123456789abcdef0123456789abcdef-delete"
+    )
+    said = answer(judged(*replicas, stray, deleted, facts=facts))
+
+    # Both hold the same 40 records, which count once; the checkpoint's line is of the replica that bears the name.
+    assert State.MAYBE_AT_RISK is said.state
+    assert (
+        "directories of brokers 2 and 3 that are no replica any more hold 40 records that may have been committed"
+        in said.headline
+    )
+    assert "mkdir -p copy-of-disks-broker-3 && cp -a disks/broker-3/b3/t-0 copy-of-disks-broker-3" in said.now[0]
+    assert "which deletes some of them" in said.now[0]
+    shorter = replica(3, [batch(0, 19, 0)], topic_id="now", state="stray")
+    other = replace(stray, topic_id="before")
+    assert State.AGREE is partition_state(judged(*replicas, shorter, other, facts=facts))
+
+
+def test_replicas_that_agree_after_an_unclean_election_do_not_say_that_nothing_was_lost():
+    states = [
+        replace(state, leader=leader, leader_epoch=epoch, isr=frozenset(isr), unclean=unclean, recorded_at=epoch + 1)
+        for state in led(1, {1}).states
+        for leader, epoch, isr, unclean in ((1, 0, {1, 2}, False), (1, 0, {1}, False), (2, 1, {2}, True))
+    ]
+    report = judged(log(1, 60), log(2, 60), log(3, 60), facts=Facts(states=tuple(states)))
+    said = answer(report)
+
+    assert State.AGREE is said.state
+    assert ["unclean"] == [one.risk.value for one in report.account.risky]
+    assert "Whether records of t-0 were lost before: an unclean election is on record" in " ".join(said.unknown)
+    calm = answer(judged(log(1, 60), log(2, 60), log(3, 60), facts=led(1, {1, 2, 3})))
+    assert () == calm.unknown

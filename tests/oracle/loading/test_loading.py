@@ -10,7 +10,7 @@ from tests.oracle.loading.judge import Judge, differences, judge_case
 from tests.oracle.loading.made import random_case
 
 CASES = 500
-LOADERS = ("3.9.1", "4.1.0")
+LOADERS = ("2.5.1", "2.8.1", "3.9.1", "4.1.0")
 
 
 @pytest.mark.oracle

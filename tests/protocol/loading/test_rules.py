@@ -315,7 +315,7 @@ def test_names_of_files():
 
 
 def test_versions_that_are_not_modelled_are_refused():
-    for version in (KafkaVersion(2, 8), KafkaVersion(3, 2, 3), KafkaVersion(4, 4)):
+    for version in (KafkaVersion(0, 10, 2, 1), KafkaVersion(2, 3, 1), KafkaVersion(4, 4)):
         with pytest.raises(ValueError, match="not modelled"):
             loading_rules(version)
     assert len({loading_rules(version) for version in distinct_rules()}) == len(distinct_rules())
@@ -394,6 +394,17 @@ def test_which_directories_are_loaded():
         False,
         False,
     ]
+
+
+def test_before_3_2_1_a_storage_exception_ends_the_start():
+    start = start_of(DIRS, [load("t-0", failure=STORAGE)], rules=loading_rules(KafkaVersion(3, 2)))
+    assert isinstance(start, Start)
+    assert (start.result, start.exception) == (StartResult.EXITS, "KafkaStorageException")
+
+
+def test_before_3_5_the_index_cache_of_tiered_storage_ends_the_start():
+    assert is_loaded("remote-log-index-cache", loading_rules(KafkaVersion(3, 4)))
+    assert not is_loaded("remote-log-index-cache", loading_rules(KafkaVersion(3, 5)))
 
 
 def test_not_modelled_is_no_exception_of_kafka():

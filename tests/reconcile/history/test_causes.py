@@ -12,8 +12,8 @@ from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
 from kforensics.units import TopicPartition
-from tests.builders.history import leadership, truncation
-from tests.builders.logs import HERE
+from tests.builders.history import leadership, log_copy, truncation
+from tests.builders.logs import HERE, batch, replica
 
 CLEAN = leadership(2, 2, {2})
 UNCLEAN = replace(leadership(3, 4, {3}), unclean=True)
@@ -115,3 +115,45 @@ def test_a_leader_with_another_disk_had_lost_the_log_with_the_old_one(risk):
     found = cause_of(follower, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
 
     assert (found.name is CauseName.DISK_REPLACED) is (risk is Risk.OTHER_DISK)
+
+
+def judged(one: ObservedTruncation, risk, *elections):
+    account = LeadershipAccount(
+        partition=one.topic_partition,
+        states=elections,
+        elections=(Election(elections[0], elections[-1], risk, elections[0].leader),),
+        gaps=(),
+        source="metadata-log",
+        assigned=Absent.UNKNOWN,
+    )
+    evidence = CauseEvidence(leaderships=elections, truncations=(one,), incarnation=Incarnation(), account=account)
+    return cause_of(one, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
+
+
+def flushed_to(offset):
+    return log_copy(replica(1, [batch(0, 43, 1)], recovery_point=offset), rank=0, is_final=False)
+
+
+def test_what_was_flushed_is_lost_by_a_restored_disk_and_not_by_a_power_loss():
+    elections = (leadership(1, 1, {1}), leadership(1, 4, {1}))
+    lost = replace(truncation(44, 24, logged=False), leader=1, replacement=Replacement(1, 4))
+
+    for offset, cause in ((24, CauseName.POWER_LOSS), (25, CauseName.DISK_RESTORED)):
+        found = judged(replace(lost, before=flushed_to(offset)), Risk.UNCLEAN_RESTART, *elections)
+        assert (cause, "likely") == (found.name, found.confidence)
+
+
+def test_a_clean_stop_flushes_so_that_only_a_restored_disk_lacks_the_tail():
+    elections = (leadership(1, 1, {1}), leadership(1, 4, {1}))
+    own = replace(truncation(44, 24, logged=False), leader=1, replacement=Replacement(1, 4), before=flushed_to(0))
+    followers = replace(truncation(44, 24, broker=2), leader=1, replacement=Replacement(1, 4))
+
+    for one in (own, followers):
+        assert CauseName.DISK_RESTORED is judged(one, Risk.RESTART, *elections).name
+        assert CauseName.DISK_RESTORED is not judged(one, Risk.UNCLEAN_RESTART, *elections).name
+
+
+def test_another_disk_is_no_power_loss_on_the_leader_either():
+    own = replace(truncation(44, 0, logged=False), leader=1, replacement=Replacement(-1, 4), before=flushed_to(0))
+
+    assert CauseName.DISK_REPLACED is judged(own, Risk.OTHER_DISK, leadership(1, 1, {1}), leadership(1, 4, {1})).name

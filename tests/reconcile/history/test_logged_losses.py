@@ -114,16 +114,3 @@ def test_records_that_came_back_in_their_own_epoch_are_no_certain_loss():
     found = runs(with_high_watermark(80), leader_epochs=(EpochEntry(0, 0), EpochEntry(4, 60)))
 
     assert {"possible"} == {run.was_committed for run in found}
-
-
-def test_a_high_watermark_that_a_known_bug_raised_proves_nothing():
-    found = find_logged_losses(
-        [(with_high_watermark(84), CauseName.UNKNOWN, ProtocolName.KIP_595)],
-        shown=(),
-        leader_end=70,
-        leaderships=(),
-        needed_in_sync=1,
-        doubted={1: 70},
-    )
-
-    assert ["possible"] == [run.was_committed for run in found]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kforensics.damage import Absent
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, empty_batches
 from kforensics.reconcile.history.losses import LostBatch
 from kforensics.reconcile.history.torn_transactions import find_torn_transactions
@@ -80,3 +81,23 @@ def test_a_producer_that_was_set_back_and_one_that_went_on():
 
     assert [(7, 7, 4)] == [(one.producer_id, one.lost_sequence, one.kept_sequence) for one in found.producers]
     assert np.all(found.transactions == ())
+
+
+def test_the_last_stable_offset_is_that_of_the_first_open_transaction():
+    other = (2, 2, DATA, 8, 0)
+    torn = (4, 3, DATA, 7, 0)
+    gone = lost(7, 1, MARKER, -1)
+
+    found = torn_transactions(Rows(other, torn), gone)
+    assert (4, 2) == (found.transactions[0].open_from, found.stuck_at)
+
+    found = torn_transactions(Rows(other, torn, (8, 1, MARKER, 8, -1)), gone)
+    assert (4, 4) == (found.transactions[0].open_from, found.stuck_at)
+
+
+def test_a_transaction_that_a_later_marker_ends_holds_nothing_back():
+    ended = torn_transactions(Rows((0, 5, DATA, 7, 0), (9, 3, DATA, 7, 9), (12, 1, MARKER, 7, -1)), lost(5, 3, DATA, 5))
+    without_data = torn_transactions(Rows((2, 2, DATA, 8, 0), (5, 1, MARKER, 7, -1)), lost(5, 5, DATA, 5))
+
+    for found in (ended, without_data):
+        assert Absent.NOT_APPLICABLE is found.stuck_at

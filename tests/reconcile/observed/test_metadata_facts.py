@@ -1,10 +1,14 @@
+from itertools import pairwise
+
 import pytest
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
+from kforensics.evidence.metadata.log import newest_log
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.observed.metadata_facts import is_unclean, recorded_unclean_elections
 from kforensics.units import TopicPartition
 
 
@@ -75,3 +79,23 @@ def test_how_many_must_be_in_sync_is_known_from_settings_and_versions_only(setti
     (folder / "server.log").write_text(line + start)
 
     assert needed == gathered(tmp_path).facts.needed_in_sync("orders")
+
+
+@pytest.mark.parametrize("name", ["unclean-election-4.x", "power-loss-4.x", "kraft-quorum-3x"])
+def test_unclean_elections_are_found_without_making_every_state(name, incident):
+    found = gathered(incident(name) / "snapshots" / "99-final")
+    history = newest_log(found.histories)
+    assert history is not None
+
+    one_by_one = {
+        (TopicPartition(state.topic, state.partition), state.when.offset)
+        for key in history.partitions
+        for before, state in pairwise(history.partitions[key])
+        if is_unclean(before, state)
+    }
+
+    assert one_by_one == {(partition, state.recorded_at) for partition, _, state in recorded_unclean_elections(history)}
+    assert all(
+        state.unclean and state.leader_epoch > before.leader_epoch
+        for _, before, state in recorded_unclean_elections(history)
+    )

@@ -1,0 +1,382 @@
+"""Evidence with names replaced while it is captured: the metadata log record by record, broker logs line by line, names of directories and of groups."""
+
+import binascii
+import contextlib
+import hmac
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kforensics.commands.redaction.names import Names
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
+from kforensics.commands.redaction.records import redact_message
+from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
+from kforensics.evidence.group_commits import OFFSETS_TOPIC
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.hosts import listening_hosts
+from kforensics.evidence.replica.collect import segment_paths
+from kforensics.formats.log.batch_table import CONTROL_BIT
+from kforensics.formats.log.record_batch import RecordBatch, encode_record_batch, parse_record_batch
+from kforensics.formats.log.records import BodyRecord, Record
+from kforensics.formats.messages.control import ControlType, encode_control_record, parse_control_record
+from kforensics.formats.messages.group import parse_group_record
+from kforensics.formats.messages.metadata import NO_OP, encode_metadata_record, parse_metadata_record
+from kforensics.formats.messages.schema import Decoded
+from kforensics.formats.messages.share import parse_share_record
+from kforensics.formats.messages.txn import parse_txn_record
+from kforensics.formats.segment.walk import Level, iter_records, walk_segment
+from kforensics.source.mapped import WINDOW_LENGTH, EvidenceFile, open_evidence
+from kforensics.source.naming import FileKind, parse_file_name
+
+LINE_LIMIT = 1 << 20
+"""Bytes of a line that are looked at; what is longer is left out."""
+
+LARGEST_LOG = 4 << 30
+"""Bytes that a log file may inflate to."""
+
+_TOPIC_RESOURCE = 2
+_TOPIC_FIELDS = frozenset({"topic_name", "topic"})
+_PARSERS = {
+    OFFSETS_TOPIC: parse_group_record,
+    "__transaction_state": parse_txn_record,
+    "__share_group_state": parse_share_record,
+}
+_KINDS_OF_NAMES = {"group": "group", "group_id": "group", "transactional_id": "transactional-id"}
+_BAD_ENCODING = (ValueError, TypeError, KeyError, AttributeError, struct.error, binascii.Error, OverflowError)
+_UNREADABLE = b"\xff"
+"""In the place of bytes that are no sound batch, so that they are no batch in the capture, either."""
+
+
+class CannotRedact(Exception):  # noqa: N818 - it is no error of the caller's
+    """A file that can't be redacted, so that it is left out; the words say why."""
+
+
+@dataclass(slots=True, kw_only=True)
+class CaptureRedaction:
+    """Replaces names in what a capture takes along, the same in each under one key."""
+
+    pseudonyms: Pseudonyms
+    names: Names
+    blanked: Counter[str] = field(default_factory=Counter)
+    """Records that could not be written again without a name in it, by the reason."""
+    left_out: list[str] = field(default_factory=list)
+    """Files that can't be redacted."""
+
+    @property
+    def digest_key(self) -> bytes:
+        """The key of the digests of records, without which a guess of a name can't be confirmed."""
+        return hmac.digest(self.pseudonyms.key, b"kforensics digests of records", "sha256")
+
+    def described(self) -> dict[str, Any]:
+        """What the manifest says of the redaction."""
+        key_id = hmac.digest(self.pseudonyms.key, b"kforensics key of a redaction", "sha256").hex()[:16]
+        return {
+            "key_id": key_id,
+            "topics": self.names.with_topics,
+            "blanked_records": dict(self.blanked),
+            "left_out": self.left_out,
+        }
+
+    # ------------------------------------------------------------ names
+
+    def path(self, path: str) -> str:
+        """A path of a directory or file, as it is called in the capture."""
+        return self.names.path(path)
+
+    def entry(self, name: str, *, is_directory: bool, is_taken: bool) -> str:
+        """The name of an entry of a directory.
+
+        Args:
+            name: on the broker.
+            is_directory: whether it is one.
+            is_taken: whether the content of the file is in the capture.
+        """
+        if is_directory:
+            return self.names.path(name)
+        kind = parse_file_name(name).kind
+        if kind is FileKind.LOG_FILE or (kind is FileKind.UNKNOWN and is_taken):
+            return self.names.line(name)
+        return self.pseudonyms.name("file", name) if kind is FileKind.UNKNOWN else name
+
+    def commits(self, rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        """The commits of a segment, as a capture has them."""
+        return [
+            [self.names.topic(topic), partition, self.pseudonyms.group(group), *rest]
+            for topic, partition, group, *rest in rows
+        ]
+
+    # ------------------------------------------------------------ files
+
+    def pieces(self, file: EvidenceFile, name: str, *, is_metadata: bool) -> Iterator[bytes] | None:
+        """The content of a file with names replaced, piece by piece; none where it has no names.
+
+        Args:
+            file: to be taken along.
+            name: of the file.
+            is_metadata: whether it is in the directory of a metadata log.
+
+        Raises:
+            CannotRedact: the file has to be left out.
+        """
+        match parse_file_name(name).kind:
+            case FileKind.METADATA_SNAPSHOT:
+                return self._metadata(file)
+            case FileKind.SEGMENT if is_metadata:
+                return self._metadata(file)
+            case FileKind.OFFSET_CHECKPOINT:
+                return iter([self.checkpoint(file.read(0, file.size))])
+            case FileKind.SERVER_PROPERTIES:
+                return self._settings(file)
+            case FileKind.LOG_FILE | FileKind.UNKNOWN:
+                return self._log(file)
+            case FileKind.REMOTE_LOG_STATE:
+                raise CannotRedact("it is left out: no names in it can be told from the rest")
+        return None
+
+    def checkpoint(self, data: bytes) -> bytes:
+        """A checkpoint of offsets by partition; a line that is none becomes one of the letter x."""
+        if not self.names.with_topics:
+            return data
+        return b"".join(map(self._checkpoint_line, data.splitlines(keepends=True)))
+
+    def _checkpoint_line(self, line: bytes) -> bytes:
+        text = line.rstrip(b"\r\n")
+        if text.isdigit() or not text:
+            return line
+        parts = text.rsplit(b" ", 2)
+        if len(parts) != 3 or not all(part.removeprefix(b"-").isdigit() for part in parts[1:]):
+            return b"x" * len(text) + line[len(text) :]
+        topic = self.names.topic(parts[0].decode("utf-8", errors="surrogateescape"))
+        return b" ".join([topic.encode("utf-8", errors="surrogateescape"), *parts[1:]]) + line[len(text) :]
+
+    def _settings(self, file: EvidenceFile) -> Iterator[bytes]:
+        for line in _lines(_windows(file)):
+            text = line.rstrip(b"\r\n")
+            end = line[len(text) :]
+            plain = text.lstrip()
+            if plain.startswith((b"#", b"!")):
+                yield b"#" + end
+                continue
+            name, sign, value = plain.partition(b"=")
+            if not sign:
+                yield (b"x" * len(plain) if plain else b"") + end
+                continue
+            shown = self.names.setting(_text(name).strip(), _text(value).strip())
+            yield name + sign + shown.encode("utf-8", errors="surrogateescape") + end
+
+    def _log(self, file: EvidenceFile) -> Iterator[bytes]:
+        if file.read(0, len(GZIP_MAGIC)) != GZIP_MAGIC:
+            yield from map(self._log_line, _lines(_windows(file)))
+            return
+        deflater = zlib.compressobj(wbits=GZIP_WINDOW)
+        for line in _lines(_inflated(file)):
+            if data := deflater.compress(self._log_line(line)):
+                yield data
+        yield deflater.flush()
+
+    def _log_line(self, line: bytes) -> bytes:
+        text = line.rstrip(b"\r\n")
+        if len(text) > LINE_LIMIT:
+            self.blanked["a line of a log of more than 1 MiB"] += 1
+            return line[len(text) :]
+        return self.names.line(_text(text)).encode("utf-8", errors="surrogateescape") + line[len(text) :]
+
+    # ------------------------------------------------------------ the metadata log
+
+    def _metadata(self, file: EvidenceFile) -> Iterator[bytes]:
+        position = 0
+        for window in walk_segment(file, level=Level.CRC):
+            rows = window.batches[window.batches["crc_valid"]]
+            for start, length in zip(rows["position"].tolist(), rows["length"].tolist(), strict=True):
+                if start < position:
+                    continue
+                yield from self._no_batch(file, position, start)
+                yield self._batch(file.read(start, length))
+                position = start + length
+        yield from self._no_batch(file, position, file.size)
+
+    def _no_batch(self, file: EvidenceFile, start: int, end: int) -> Iterator[bytes]:
+        """What lies between batches: zeros of a preallocated file, or damage, which may hold names."""
+        while start < end:
+            data = file.read(start, min(WINDOW_LENGTH, end - start))
+            if not data:
+                return
+            start += len(data)
+            if data.count(0) == len(data):
+                yield data
+            else:
+                self.blanked["bytes of a metadata log that are no sound batch"] += 1
+                yield _UNREADABLE * len(data)
+
+    def _batch(self, data: bytes) -> bytes:
+        try:
+            batch = parse_record_batch(data)
+            return encode_record_batch(self._redacted_batch(batch))
+        except (FormatError, *_BAD_ENCODING):
+            self.blanked["a batch of a metadata log that can't be read"] += 1
+            return _UNREADABLE * len(data)
+
+    def _redacted_batch(self, batch: RecordBatch) -> RecordBatch:
+        redact = self._control if batch.attributes & CONTROL_BIT else self._record
+        return replace(batch, records=tuple(map(redact, batch.records)))
+
+    def _record(self, record: BodyRecord) -> BodyRecord:
+        value = None if record.value is None else self._message(record.value)
+        return record._replace(key=None if record.key is None else b"", value=value, headers=())
+
+    def _message(self, value: bytes) -> bytes:
+        """A record of the metadata log written again; what is not written as it was read becomes one that says nothing."""
+        decoded = parse_metadata_record(value)
+        reason = "a record that is not known"
+        if isinstance(decoded, Decoded) and decoded.api_key is not None:
+            reason = decoded.name
+            with contextlib.suppress(*_BAD_ENCODING):
+                if _encoded(decoded, value[0]) == value:
+                    return _encoded(self._redacted(decoded), value[0])
+        self.blanked[reason] += 1
+        assert NO_OP.api_key is not None
+        return encode_metadata_record(NO_OP.api_key, 0, {})
+
+    def _redacted(self, decoded: Decoded) -> Decoded:
+        message = redact_message(decoded, self.pseudonyms)
+        return message._replace(fields=self._with_topics(message.fields, decoded.fields, decoded.name))
+
+    def _with_topics(self, fields: Mapping[str, Any], before: Mapping[str, Any], message: str) -> dict[str, Any]:
+        out = dict(fields)
+        if self.names.with_topics:
+            for name, value in before.items():
+                is_topic = (
+                    name in _TOPIC_FIELDS
+                    or (name == "name" and message == "TopicRecord")
+                    or (name == "resource_name" and before.get("resource_type") == _TOPIC_RESOURCE)
+                )
+                if is_topic and isinstance(value, str):
+                    out[name] = self.names.topic(value)
+        return out
+
+    def _control(self, record: BodyRecord) -> BodyRecord:
+        found = parse_control_record(record.key, record.value)
+        with contextlib.suppress(*_BAD_ENCODING):
+            if isinstance(found.value, Decoded) and not found.value.trailing:
+                again = encode_control_record(found.type, found.value.fields)
+                if again == (record.key, record.value):
+                    if found.type is not ControlType.KRAFT_VOTERS:
+                        return record._replace(headers=())
+                    fields = redact_message(found.value, self.pseudonyms).fields
+                    return record._replace(value=encode_control_record(found.type, fields)[1], headers=())
+        self.blanked["a control record that can't be read"] += 1
+        return record._replace(value=b"", headers=())
+
+
+def _encoded(decoded: Decoded, frame_version: int) -> bytes:
+    assert decoded.api_key is not None
+    return encode_metadata_record(decoded.api_key, decoded.version, decoded.fields, frame_version=frame_version)
+
+
+def redaction_of(
+    pseudonyms: Pseudonyms,
+    *,
+    with_topics: bool,
+    histories: Sequence[MetadataHistory],
+    places: Sequence[PartitionPlace],
+    is_asked_to_stop: Callable[[], bool],
+) -> CaptureRedaction:
+    """The redaction of a capture, with all names that the evidence shows to be hosts, topics, groups or transactional ids.
+
+    Args:
+        pseudonyms: under the key of the redaction.
+        with_topics: names of topics are replaced, too.
+        histories: of the metadata logs of the node.
+        places: its partition directories.
+        is_asked_to_stop: asked between files.
+    """
+    topics = {place.topic_partition.topic for place in places}
+    topics |= {name for one in histories for name in one.topic_ids}
+    known: dict[str, str] = {}
+    for place in places:
+        if place.topic_partition.topic in _PARSERS and not is_asked_to_stop():
+            known |= dict(_names_in(place))
+    known_pseudonyms = pseudonyms.knowing(
+        hosts=listening_hosts(histories), topics=() if with_topics else (*topics, *(_dotted_directories(places)))
+    )
+    names = Names(pseudonyms=known_pseudonyms, with_topics=with_topics, topics=frozenset(topics), known=known)
+    return CaptureRedaction(pseudonyms=known_pseudonyms, names=names)
+
+
+def _dotted_directories(places: Sequence[PartitionPlace]) -> Iterator[str]:
+    for place in places:
+        yield place.path.rpartition("/")[2]
+
+
+def _names_in(place: PartitionPlace) -> Iterator[tuple[str, str]]:
+    """The groups and transactional ids in a partition of one of Kafka's own topics."""
+    parse = _PARSERS[place.topic_partition.topic]
+    for path in segment_paths(place):
+        with contextlib.suppress(EvidenceError), open_evidence(place.state.root / path) as file:
+            for record in iter_records(file):
+                if not isinstance(record, Record) or record.is_control or record.key is None:
+                    continue
+                parsed = parse(record.key, record.value)
+                for message in (parsed.key, parsed.value):
+                    if isinstance(message, Decoded):
+                        yield from _names_of(message.fields)
+
+
+def _names_of(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in fields.items():
+        if name in _KINDS_OF_NAMES and isinstance(value, str) and value:
+            yield value, _KINDS_OF_NAMES[name]
+
+
+# ---------------------------------------------------------------- reading
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", errors="surrogateescape")
+
+
+def _windows(file: EvidenceFile) -> Iterator[bytes]:
+    position = 0
+    while data := file.read(position, WINDOW_LENGTH):
+        yield data
+        position += len(data)
+
+
+def _inflated(file: EvidenceFile) -> Iterator[bytes]:
+    """The content of a gzip file, member by member; it ends where the file is damaged."""
+    inflater, total = zlib.decompressobj(GZIP_WINDOW), 0
+    for window in _windows(file):
+        pending = window
+        while pending:
+            try:
+                data = inflater.decompress(pending, WINDOW_LENGTH)
+            except zlib.error:
+                return
+            total += len(data)
+            if total > LARGEST_LOG:
+                return
+            yield data
+            pending = inflater.unconsumed_tail
+            if inflater.eof:
+                pending, inflater = inflater.unused_data, zlib.decompressobj(GZIP_WINDOW)
+                if not pending.startswith(GZIP_MAGIC[: len(pending)]):
+                    return
+
+
+def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The lines of a text with their ends; a line without an end is cut where it is longer than is looked at."""
+    rest = b""
+    for chunk in chunks:
+        lines = (rest + chunk).split(b"\n")
+        rest = lines.pop()
+        yield from (line + b"\n" for line in lines)
+        if len(rest) > 2 * LINE_LIMIT:
+            yield b" " * (LINE_LIMIT + 1)  # longer than any line that is looked at: left out
+            rest = b""
+    if rest:
+        yield rest

@@ -1,0 +1,72 @@
+"""In which order to start the brokers of a cluster that is stopped whole: by what each would discard of the others if it led first."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from kforensics.commands.diff import DiffRequest
+from kforensics.commands.diff import run as compare
+from kforensics.damage import Absent
+from kforensics.reconcile.logs.predicted_load import Election, FirstStart, StartOrder
+from kforensics.reconcile.replicas.partition import PartitionReport, WhatIf
+
+
+def find_order(paths: Sequence[Path], *, keep_going: bool = False) -> StartOrder:
+    """The order that loses least, from what each replica would discard of the others as the leader.
+
+    Args:
+        paths: log directories of all brokers.
+        keep_going: a path that can't be used is left out.
+    """
+    compared = compare(DiffRequest(paths=tuple(paths), is_stopped=True, keep_going=keep_going))
+    reports = [one for one in compared.body.reports if one.what_if and not one.is_quorum and not one.is_deleted]
+    brokers = sorted({broker for report in reports for broker in map(_broker, report.what_if) if broker is not None})
+    certain: Counter[int] = Counter()
+    possible: Counter[int] = Counter()
+    waits: Counter[int] = Counter()
+    best_of: Counter[int] = Counter()
+    elections: list[Election] = []
+    for report in reports:
+        choices = {broker: one for one in report.what_if if (broker := _broker(one)) is not None}
+        if not choices:
+            continue
+        for broker, choice in choices.items():
+            certain[broker] += choice.lost_certain
+            possible[broker] += choice.lost_possible
+        best = _best(report, choices)
+        cost = min((_cost(one) for broker, one in choices.items() if broker != best), default=0)
+        waits[best] += max(0, cost - _cost(choices[best]))
+        best_of[best] += 1
+        elections.append(
+            Election(
+                topic=report.partition.topic,
+                partition=report.partition.partition,
+                leader=best,
+                is_unclean=Absent.UNKNOWN if isinstance(report.electable, Absent) else best not in report.electable,
+                lost_certain=choices[best].lost_certain,
+                lost_possible=choices[best].lost_possible,
+            )
+        )
+    order = sorted(brokers, key=lambda one: (-waits[one], certain[one], possible[one], -best_of[one], one))
+    return StartOrder(
+        brokers=tuple(order),
+        wait_for=tuple(one for one in order if waits[one]),
+        firsts=tuple(FirstStart(one, certain[one], possible[one]) for one in order),
+        elections=tuple(elections),
+        missing=tuple(sorted({broker for report in compared.body.reports for broker in report.missing_replicas})),
+    )
+
+
+def _broker(choice: WhatIf) -> int | None:
+    broker = choice.leader.replica.broker_id
+    return None if isinstance(broker, Absent) else broker
+
+
+def _cost(choice: WhatIf) -> int:
+    return choice.lost_certain + choice.lost_possible
+
+
+def _best(report: PartitionReport, choices: dict[int, WhatIf]) -> int:
+    """The leader that discards least of the others; of equal ones one that may be elected without an unclean election."""
+    electable = frozenset() if isinstance(report.electable, Absent) else report.electable
+    return min(choices, key=lambda one: (choices[one].rank, one not in electable, one))

@@ -1,0 +1,216 @@
+"""Disk images as further copies of partitions: their batches found, put together into logs, and named by the replicas that are given."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from kforensics.commands.salvaging.folder import safe_name
+from kforensics.commands.salvaging.saving import PartitionPlan
+from kforensics.damage import Absent
+from kforensics.evidence.carving import CarvedReader, Chain, carve_image, identity_hashes
+from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
+from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Input, Lineage, Problem, Replica
+from kforensics.evidence.replica.batch_reader import FileBatchReader
+from kforensics.evidence.replica.collect import collect_replica
+from kforensics.reconcile.history.log_copies import LogCopy, copies_of
+from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.replicas.leader import choose_leader
+from kforensics.reconcile.salvage.carved import CarvedLog, group_chains
+from kforensics.source.naming import FileSuffix
+from kforensics.units import TopicPartition
+
+IMAGE_KIND = "image"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carved:
+    """What lies in the images."""
+
+    inputs: tuple[Input, ...]
+    """The given inputs, and then the images."""
+    roots: tuple[Path, ...]
+    """Where each of them really is."""
+    chains: tuple[Chain, ...]
+    logs: tuple[CarvedLog, ...]
+    places: dict[TopicPartition, tuple[PartitionPlace, ...]]
+    bytes_read: int
+    first_image: int
+
+    @property
+    def batches(self) -> int:
+        """Batches that were found, each as often as it lies there."""
+        return sum(chain.batches for chain in self.chains)
+
+    @property
+    def records(self) -> int:
+        """Records in them."""
+        return sum(chain.records for chain in self.chains)
+
+    @property
+    def length(self) -> int:
+        """Bytes of them."""
+        return sum(chain.end - chain.start for chain in self.chains)
+
+    @property
+    def old_batches(self) -> int:
+        """Batches of chains with messages of magic 0 or 1, which are proven by less."""
+        return sum(chain.batches for chain in self.chains if min(chain.magics) < 2)
+
+
+def carve(images: Sequence[Path], inputs: Inputs, problems: list[Problem]) -> Carved:
+    """Read the images, and find out which partitions of the inputs their batches are of.
+
+    Args:
+        images: files or block devices.
+        inputs: given replicas.
+        problems: what can't be read is added.
+
+    Raises:
+        EvidenceError: an image can't be read.
+    """
+    chains: list[Chain] = []
+    size = 0
+    for at, path in enumerate(images):
+        found = carve_image(path, len(inputs.found) + at)
+        chains += found.chains
+        size += found.size
+    places = dict(find_places(inputs).by_partition) if inputs.found else {}
+    named = _named(chains, places, inputs, problems)
+    described = tuple(Input(path=str(path), kind=IMAGE_KIND) for path in images)
+    return Carved(
+        inputs=(*inputs.described, *described),
+        roots=(*(one.root for one in inputs.found), *(path.resolve() for path in images)),
+        chains=tuple(chains),
+        logs=group_chains(chains, named),
+        places=places,
+        bytes_read=size,
+        first_image=len(inputs.found),
+    )
+
+
+def _named(
+    chains: Sequence[Chain],
+    places: dict[TopicPartition, tuple[PartitionPlace, ...]],
+    inputs: Inputs,
+    problems: list[Problem],
+) -> dict[int, set[TopicPartition]]:
+    """For each chain the partitions that hold one of its sampled batches."""
+    samples = np.array([sample for chain in chains for sample in chain.samples], dtype=np.uint64)
+    owners = np.array([at for at, chain in enumerate(chains) for _ in chain.samples], dtype=np.int64)
+    order = np.argsort(samples, kind="stable")
+    samples, owners = samples[order], owners[order]
+    named: dict[int, set[TopicPartition]] = defaultdict(set)
+    if not len(samples):
+        return named
+    reader = FileBatchReader([one.root for one in inputs.found])
+    for partition, group in places.items():
+        for place in group:
+            collected = collect_replica(place, left_over=(FileSuffix.DELETED, FileSuffix.SWAP))
+            problems.extend(collected.problems)
+            replica = collected.replica
+            for part in (replica, replace(replica, segments=replica.deleted_segments)):
+                for bucket in sorted({int(one) for segment in part.segments for one in segment.digests["bucket"]}):
+                    first = bucket * BUCKET_OFFSETS
+                    hashes = identity_hashes(reader.batches(part, first, first + BUCKET_OFFSETS - 1))
+                    begin, end = np.searchsorted(samples, hashes, "left"), np.searchsorted(samples, hashes, "right")
+                    for low, high in zip(begin[end > begin].tolist(), end[end > begin].tolist(), strict=True):
+                        for at in owners[low:high].tolist():
+                            named[at].add(partition)
+    return named
+
+
+def carved_plans(carved: Carved, reader: BatchReader) -> Iterator[tuple[PartitionPlan, CarvedReader]]:
+    """A plan for each log: what the images hold of it and no given replica does.
+
+    Args:
+        carved: the logs.
+        reader: reads given replicas.
+    """
+    number = 0
+    images = dict(enumerate(carved.roots[carved.first_image :], start=carved.first_image))
+    for log in carved.logs:
+        if log.partition is None:
+            number += 1
+        name = f"carved-{number:04d}"
+        called = name if log.partition is None else f"{safe_name(log.partition.topic)}-{log.partition.partition}"
+        partition = log.partition or TopicPartition(name, -1)
+        members = [carved.chains[at] for at in log.chains]
+        copies: list[LogCopy] = []
+        leader = None
+        if log.partition is not None:
+            copies, leader = _given(carved.places.get(log.partition, ()))
+        starts: dict[str, tuple[int, ...]] = {}
+        for image in sorted({chain.image for chain in members}):
+            those = [chain for chain in members if chain.image == image]
+            path = f"{called}@{image}"
+            starts[path] = tuple(chain.start for chain in those)
+            copies.append(_copy(partition, those, image, path))
+        first = len(copies) - len(starts)
+        for at in range(first, len(copies)):
+            # Earlier images show what need not be taken from later ones.
+            yield (
+                PartitionPlan(
+                    partition=partition,
+                    topic_id=Absent.UNKNOWN,
+                    copies=tuple(copies[: at + 1]),
+                    leader=leader,
+                    leader_source="" if leader is None else "guessed",
+                    wanted=None,
+                    only=at,
+                    name=f"{called}.image-{at - first + 1}" if at > first else called,
+                    is_named=log.partition is not None,
+                    likely="" if log.likely is None else str(log.likely),
+                ),
+                CarvedReader(reader, images, starts),
+            )
+
+
+def _given(places: Sequence[PartitionPlace]) -> tuple[list[LogCopy], LogCopy | None]:
+    replicas = [collect_replica(place, left_over=(FileSuffix.DELETED, FileSuffix.SWAP)).replica for place in places]
+    found = copies_of(replicas, (), topic_id=Absent.UNKNOWN, final_rank=0)
+    choice = choose_leader([copy.view for copy in found.live], wanted=None, leaderships=())
+    leader = next((copy for copy in found.copies if choice is not None and copy.view is choice.view), None)
+    return sorted(found.copies, key=lambda copy: copy is not leader), leader
+
+
+def _copy(partition: TopicPartition, chains: Sequence[Chain], image: int, path: str) -> LogCopy:
+    segments = tuple(chain.segment(".") for chain in chains)
+    first, end = min(chain.first_offset for chain in chains), max(chain.last_offset for chain in chains) + 1
+    replica = Replica(
+        input=image,
+        broker_id=Absent.UNKNOWN,
+        path=path,
+        log_dir="",
+        topic_partition=partition,
+        state="deleted",
+        topic_id=Absent.UNKNOWN,
+        segments=segments,
+        lineage=Lineage(log_start_offset=first, log_end_offset=end),
+        checkpoint_epochs=Absent.NOT_WRITTEN,
+        high_watermark=Absent.NOT_WRITTEN,
+        recovery_point=Absent.NOT_WRITTEN,
+        log_start=Absent.NOT_WRITTEN,
+        cleaner_point=Absent.NOT_WRITTEN,
+        clean_shutdown=False,
+    )
+    view = LoadedLog(
+        replica=replica,
+        log_start_offset=first,
+        content_start_offset=first,
+        log_end_offset=end,
+        truncated_by_recovery=None,
+        segments=segments,
+        epochs=(),
+        batch_epochs=(),
+        epochs_from="batches",
+        scanned_epochs=(),
+        high_watermark=first,
+        cleaned_below=0,
+        damaged=(),
+        oldest_magic=min(min(chain.magics) for chain in chains),
+    )
+    return LogCopy(view=view, rank=-1, is_final=False, is_remnant=True, has_times=False)

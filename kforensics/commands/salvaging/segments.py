@@ -1,0 +1,304 @@
+"""Whole batches as logs that a broker loads as they are: `--form segments`.
+
+A directory holds what a clean stop leaves: segments with offset, time and transaction indexes, the leader epoch checkpoint, a producer snapshot at each segment
+and at the log end, and `partition.metadata` where a topic id is known. Batches are copied byte for byte; `--from-zero` changes only their base offsets, which no
+checksum covers (magic 2), or which the checksum of a message leaves out (magic 0 and 1). Kafka: `LogSegment.append`, `UnifiedLog.roll`, `ProducerStateManager`.
+"""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kforensics.commands.salvaging.folder import OutFile, OutFolder, WrittenFile
+from kforensics.commands.salvaging.forms import NotRebased
+from kforensics.commands.salvaging.reading import CopyFiles, Run, marker_of
+from kforensics.damage import Absent
+from kforensics.evidence.checks.producer_events import NONE, ProducerEvents
+from kforensics.evidence.checks.producers import replay
+from kforensics.formats.checkpoint.leader_epoch import (
+    LeaderEpochCheckpoint,
+    LeaderEpochLine,
+    encode_leader_epoch_checkpoint,
+)
+from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata, encode_partition_metadata
+from kforensics.formats.index.offset import encode_offset_index, offset_index
+from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_producers
+from kforensics.formats.index.time import encode_time_index, time_index
+from kforensics.formats.index.txn import AbortedTransaction, encode_aborted_transactions
+from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
+from kforensics.units import TopicPartition
+
+SEGMENT_LENGTH = 1 << 30
+"""`segment.bytes` of a broker that was not told otherwise."""
+INDEX_INTERVAL = 4096
+LARGEST_RELATIVE = (1 << 31) - 1
+LARGEST_INDEX = 10 << 20
+"""`segment.index.bytes`: a full index ends a segment."""
+LARGEST_OFFSET = (1 << 63) - 2
+EVENTS_AT_ONCE = 4096
+
+_PIECE = 1 << 20
+_OFFSET = struct.Struct(">q")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentOptions:
+    """What the logs are written like."""
+
+    topic_id: str | Absent = Absent.NOT_WRITTEN
+    """Written to `partition.metadata`."""
+    from_zero: bool = False
+    """Whether the first batch gets offset 0, and the others the same shift."""
+    segment_length: int = SEGMENT_LENGTH
+
+
+@dataclass(slots=True)
+class _Segment:
+    """One segment while it is written."""
+
+    base_offset: int
+    log: OutFile
+    offsets: list[tuple[int, int]] = field(default_factory=list)
+    times: list[tuple[int, int]] = field(default_factory=list)
+    aborted: list[AbortedTransaction] = field(default_factory=list)
+    since_entry: int = 0
+    max_timestamp: int = -1
+    max_timestamp_offset: int = 0
+
+    def note(self, last_offset: int, position: int, length: int, timestamp: int) -> None:
+        """One batch, and an index entry if enough bytes have followed the last one."""
+        if timestamp > self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = timestamp, last_offset
+        if self.since_entry > INDEX_INTERVAL:
+            self.offsets.append((last_offset - self.base_offset, position))
+            self.add_time()
+            self.since_entry = 0
+        self.since_entry += length
+
+    def add_time(self) -> None:
+        """An entry of the time index, where the newest timestamp rose since the last one."""
+        newest = max(self.max_timestamp, 0)
+        if self.max_timestamp >= 0 and (not self.times or newest > self.times[-1][0]):
+            self.times.append((newest, self.max_timestamp_offset - self.base_offset))
+
+
+class SegmentLog:
+    """The log of one partition and label.
+
+    Args:
+        folder: the output.
+        stem: the path of the directory.
+        partition: whose log it is.
+        options: what it is written like.
+    """
+
+    def __init__(self, folder: OutFolder, stem: str, partition: TopicPartition, options: SegmentOptions) -> None:
+        self._folder, self._stem, self._partition, self._options = folder, stem, partition, options
+        self._part = 1
+        self._written: list[WrittenFile] = []
+        self._segment: _Segment | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._epochs: list[LeaderEpochLine] = []
+        self._state: Mapping[int, ProducerEntry] = {}
+        self._shift: int | None = None
+        self._end = -1
+        self._has_modern = False
+        self._events = ProducerEvents((), lambda _position, _length: None)
+
+    @property
+    def _path(self) -> str:
+        return self._stem if self._part == 1 else f"{self._stem}.part-{self._part}/{self._stem.rpartition('/')[2]}"
+
+    def add(self, run: Run, files: CopyFiles) -> int:
+        """Copy batches; those of offsets that the log has already are left out, and their bytes returned.
+
+        Raises:
+            EvidenceError: they can't be read.
+            NotRebased: `--from-zero` with messages that hold absolute offsets inside.
+        """
+        left = 0
+        for part in self._ordered(run.rows):
+            if isinstance(part, int):
+                left += part
+                continue
+            self._copy(Run(copy=run.copy, label=run.label, rows=part), files)
+        return left
+
+    def _ordered(self, rows: BatchTable) -> "list[BatchTable | int]":
+        """The rows in runs that continue the log; a lower epoch begins another log, since the epochs of one rise."""
+        out: list[BatchTable | int] = []
+        first, end, epoch = 0, self._end, self._epochs[-1].leader_epoch if self._epochs else -1
+        bases, lasts = rows["base_offset"].tolist(), rows["last_offset"].tolist()
+        epochs, lengths = rows["partition_leader_epoch"].tolist(), rows["length"].tolist()
+        for at, (base, last) in enumerate(zip(bases, lasts, strict=True)):
+            is_below = base < end or last > LARGEST_OFFSET
+            if is_below or 0 <= epochs[at] < epoch:
+                if at > first:
+                    out.append(rows[first:at])
+                if is_below:
+                    out.append(lengths[at])
+                    first = at + 1
+                    continue
+                first = at
+                out.append(rows[at:at])
+            epoch = max(epoch, epochs[at]) if not 0 <= epochs[at] < epoch else epochs[at]
+            end = last + 1
+        if first < len(rows):
+            out.append(rows[first:])
+        return out
+
+    def _copy(self, run: Run, files: CopyFiles) -> None:
+        if not len(run.rows):
+            # Of a lower epoch than before: another log begins.
+            self._close_log()
+            self._part += 1
+            self._begin()
+            return
+        rows = self._shifted(run.rows)
+        file = files.of(run.copy, run.segment)
+        at = 0
+        while at < len(rows):
+            segment = self._room_for(rows[at])
+            stop = self._fitting(rows, at, segment)
+            self._append(rows[at:stop], run.rows[at:stop], segment)
+            self._replay(rows[at:stop], run.rows[at:stop], run, files)
+            self._write(rows[at:stop], run.rows[at:stop], segment, file)
+            at = stop
+
+    def _shifted(self, rows: BatchTable) -> BatchTable:
+        if self._shift is None:
+            self._shift = int(rows["base_offset"][0]) if self._options.from_zero else 0
+        if not self._shift:
+            return rows
+        wrapped = (rows["magic"] == 0) & (rows["attributes"] & CODEC_MASK > 0)
+        if wrapped.any():
+            raise NotRebased(self._partition, int(rows["base_offset"][wrapped][0]))
+        moved: BatchTable = rows.copy()
+        moved["base_offset"] -= self._shift
+        moved["last_offset"] -= self._shift
+        return moved
+
+    def _room_for(self, row: np.void) -> _Segment:
+        segment = self._segment
+        is_full = segment is not None and (
+            segment.log.tell() + int(row["length"]) > self._options.segment_length
+            or int(row["last_offset"]) - segment.base_offset > LARGEST_RELATIVE
+            or (len(segment.offsets) + 1) * 8 > LARGEST_INDEX
+            or (len(segment.times) + 2) * 12 > LARGEST_INDEX
+        )
+        if segment is None or (is_full and segment.log.tell()):
+            if segment is not None:
+                self._close_segment(int(row["base_offset"]))
+            base = int(row["base_offset"])
+            segment = _Segment(base, self._folder.open(f"{self._path}/{base:020d}.log"))
+            self._segment = segment
+        return segment
+
+    def _fitting(self, rows: BatchTable, at: int, segment: _Segment) -> int:
+        """How far rows go into the segment: by bytes, offsets, and a bound that keeps indexes small."""
+        ends = segment.log.tell() + np.cumsum(rows["length"][at:].astype(np.int64))
+        fits = (ends <= self._options.segment_length) & (
+            rows["last_offset"][at:] - segment.base_offset <= LARGEST_RELATIVE
+        )
+        room = LARGEST_INDEX // 12 - max(len(segment.offsets), len(segment.times)) - 2
+        count = len(fits) if fits.all() else int(np.argmin(fits))
+        return at + max(1, min(count, room))
+
+    def _append(self, rows: BatchTable, _source: BatchTable, segment: _Segment) -> None:
+        position = segment.log.tell()
+        for last, length, timestamp in zip(
+            rows["last_offset"].tolist(), rows["length"].tolist(), rows["max_timestamp"].tolist(), strict=True
+        ):
+            segment.note(last, position, length, timestamp)
+            position += length
+        self._note_epochs(rows)
+        self._has_modern |= bool((rows["magic"] == 2).any())
+        self._end = int(rows["last_offset"].max()) + 1 + (self._shift or 0)
+
+    def _note_epochs(self, rows: BatchTable) -> None:
+        epochs, bases = rows["partition_leader_epoch"], rows["base_offset"]
+        changes = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist()]
+        for at in changes:
+            epoch = int(epochs[at])
+            if epoch >= 0 and (not self._epochs or self._epochs[-1].leader_epoch < epoch):
+                self._epochs.append(LeaderEpochLine(epoch, int(bases[at])))
+
+    def _replay(self, rows: BatchTable, source: BatchTable, run: Run, files: CopyFiles) -> None:
+        """Follow the producers, for snapshots and the index of aborted transactions."""
+        places = dict(zip(rows["position"].tolist(), range(len(source)), strict=True))
+        events = ProducerEvents((), lambda position, _: marker_of(source[places[position]], run.copy, files))
+        for first in range(0, len(rows), EVENTS_AT_ONCE):
+            events.add(rows[first : first + EVENTS_AT_ONCE])
+        history = replay(events.finish(), start=self._state, splits=(LARGEST_OFFSET,))
+        self._state = history.states[LARGEST_OFFSET]
+        assert self._segment is not None
+        self._segment.aborted += [
+            AbortedTransaction(0, one.producer_id, one.first_offset, offset, one.last_stable_offset)
+            for offset, one in sorted(history.aborted.items())
+            if one.first_offset != NONE
+        ]
+
+    def _write(self, rows: BatchTable, source: BatchTable, segment: _Segment, file: object) -> None:
+        position = int(source["position"][0])
+        end = int(source["position"][-1]) + int(source["length"][-1])
+        starts = source["position"].tolist() if self._shift else []
+        bases = rows["base_offset"].tolist() if self._shift else []
+        at = 0
+        while position < end:
+            buffer = bytearray(min(_PIECE, end - position))
+            view = memoryview(buffer)
+            count = file.read_into(position, view)  # type: ignore[attr-defined]
+            if count < len(buffer):
+                raise NotRebased(self._partition, int(source["base_offset"][0]), "its file became shorter meanwhile")
+            while at < len(starts) and starts[at] + 8 <= position + count:
+                if starts[at] < position:
+                    break
+                _OFFSET.pack_into(buffer, starts[at] - position, bases[at])
+                at += 1
+            if at < len(starts) and starts[at] < position + count:
+                # A base offset across the end of the piece: the piece ends before it.
+                count = starts[at] - position
+                view = view[:count]
+            segment.log.write(view)
+            position += count
+        segment.log.flush()
+
+    def _close_segment(self, end_offset: int, *, is_last: bool = False) -> None:
+        segment = self._segment
+        assert segment is not None
+        self._segment = None
+        segment.add_time()
+        stem = f"{self._path}/{segment.base_offset:020d}"
+        self._written.append(segment.log.finish())
+        self._written.append(self._folder.write(f"{stem}.index", encode_offset_index(offset_index(segment.offsets))))
+        self._written.append(self._folder.write(f"{stem}.timeindex", encode_time_index(time_index(segment.times))))
+        if segment.aborted:
+            self._written.append(self._folder.write(f"{stem}.txnindex", encode_aborted_transactions(segment.aborted)))
+        if self._has_modern or is_last:
+            name = f"{self._path}/{end_offset:020d}.snapshot"
+            entries = [self._state[producer] for producer in sorted(self._state)]
+            self._written.append(self._folder.write(name, encode_producers(entries)))
+
+    def _close_log(self) -> None:
+        if self._segment is not None:
+            self._close_segment(self._end - (self._shift or 0), is_last=True)
+        checkpoint = encode_leader_epoch_checkpoint(LeaderEpochCheckpoint(lines=tuple(self._epochs)))
+        self._written.append(self._folder.write(f"{self._path}/leader-epoch-checkpoint", checkpoint))
+        topic_id = self._options.topic_id
+        if not isinstance(topic_id, Absent):
+            metadata = encode_partition_metadata(PartitionMetadata(version=0, topic_id=topic_id))
+            self._written.append(self._folder.write(f"{self._path}/partition.metadata", metadata))
+
+    def finish(self) -> tuple[WrittenFile, ...]:
+        """End the log: the last segment, its producers, and the epochs."""
+        self._close_log()
+        return tuple(self._written)
+
+    def close(self) -> None:
+        """Give everything back; files that were not finished keep their names ending in `.partial`."""
+        if self._segment is not None:
+            self._segment.log.close()

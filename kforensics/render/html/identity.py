@@ -1,0 +1,74 @@
+"""The identity of an incident, at the top of its page: cluster, versions, brokers, the time that the evidence covers, and when the page was made."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from kforensics.commands.explain import Explanation
+from kforensics.damage import Absent
+from kforensics.render.times import utc_text
+from kforensics.words import counted, listed
+
+MOST_NAMED = 12
+_WITH_DIRECTORY = frozenset({"broker", "combined", "snapshot-before"})
+
+
+def identity_of(result: Explanation, made_ms: int | None) -> list[tuple[str, str]]:
+    """The terms and what they are of this incident; what no input shows is said to be unknown.
+
+    Args:
+        result: the explanation.
+        made_ms: when the page is made; left out where that is not stated.
+    """
+    rows = [
+        ("Cluster", _clusters(result)),
+        ("Kafka", _versions(result)),
+        ("Brokers", _brokers(result)),
+        ("Events", _window(result)),
+    ]
+    return rows if made_ms is None else [*rows, ("Page made", utc_text(made_ms))]
+
+
+def _clusters(result: Explanation) -> str:
+    ids = sorted({one.cluster_id for one in result.inputs if not isinstance(one.cluster_id, Absent)})
+    return listed(ids) if ids else "unknown: no input names its id"
+
+
+def _versions(result: Explanation) -> str:
+    nodes: dict[str, list[int]] = defaultdict(list)
+    for node, version in result.versions:
+        nodes[version].append(node)
+    words = [f"{version} ({_counted_ids('node', of)})" for version, of in sorted(nodes.items())]
+    if words:
+        return "; ".join(words)
+    if not isinstance(result.least_version, Absent):
+        return f"{result.least_version} or later (metadata.version)"
+    hints = sorted({one.kafka_version_hint for one in result.inputs if not isinstance(one.kafka_version_hint, Absent)})
+    return "; ".join(hints) if hints else "unknown: no input names a version"
+
+
+def _brokers(result: Explanation) -> str:
+    controllers = {one.broker_id for one in result.inputs if one.kind == "controller"}
+    given = {
+        one.broker_id
+        for one in result.inputs
+        if one.kind in _WITH_DIRECTORY and isinstance(one.broker_id, int) and one.broker_id not in controllers
+    }
+    missing = {broker for incident in result.incidents for broker in incident.missing_replicas} - given
+    words = _ids(given) if given else "no directory of a broker is given"
+    return f"{words}; not given: {_ids(missing)}" if missing else words
+
+
+def _window(result: Explanation) -> str:
+    times = [entry.time_ms for entry in result.timeline if isinstance(entry.time_ms, int)]
+    if not times:
+        return "no input names a time"
+    return f"{utc_text(min(times))} to {utc_text(max(times))}"
+
+
+def _counted_ids(noun: str, ids: Iterable[int | Absent]) -> str:
+    chosen = sorted(one for one in ids if isinstance(one, int))
+    return f"{noun}{'s' if len(chosen) != 1 else ''} {_ids(chosen)}" if chosen else counted(0, noun)
+
+
+def _ids(ids: Iterable[int]) -> str:
+    return listed([str(one) for one in sorted(ids)], most=MOST_NAMED)

@@ -1,0 +1,92 @@
+"""A summary of an audit with everything that one can hold."""
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Input, Problem
+from kforensics.findings.fleet_summary import BrokerHealth, DiskDamage, FleetSummary, LeaderShare, PartitionLine
+from kforensics.findings.model import Severity, finding
+from kforensics.units import TopicPartition
+
+
+def fleet_summary(word=""):
+    """A summary in which `word` stands wherever a text can come from evidence."""
+    found = finding(
+        "KF301",
+        severity=Severity.CRITICAL,
+        statement=f"statement{word}",
+        topic_partition=TopicPartition(f"topic{word}", 0),
+        citations=(),
+    )
+    return FleetSummary(
+        inputs=(Input(path=f"input{word}", kind="broker", broker_id=1, cluster_id=f"cluster{word}"),),
+        clusters=(f"cluster{word}",),
+        nodes=2,
+        replicas=3,
+        segments=4,
+        bytes=5_000,
+        partition_count=2,
+        verdicts={"lost": 1, "consistent": 1},
+        states={"at-risk": 1, "agree": 1},
+        judged=(),
+        brokers=(
+            BrokerHealth(
+                input=0,
+                node_id=1,
+                path=f"input{word}",
+                kind="broker",
+                rack=f"rack{word}",
+                health="damaged",
+                replicas=3,
+                segments=4,
+                bytes=5_000,
+                damaged_places=1,
+                grave_findings=1,
+                problems=1,
+            ),
+        ),
+        damage_by_disk=(
+            DiskDamage(
+                input=0,
+                node_id=Absent.UNKNOWN,
+                path=f"input{word}",
+                log_dir=f"disk{word}",
+                damaged_places=1,
+                replicas=1,
+            ),
+        ),
+        unclean_elections=1,
+        stray_replicas=1,
+        stray_bytes=10,
+        deleted_replicas=0,
+        deleted_bytes=0,
+        missing_replicas=1,
+        excess_replicas=0,
+        under_replicated=1,
+        offline=1,
+        sharing_rack=0,
+        leaders=(LeaderShare(cluster_id=f"cluster{word}", most=2, fewest=0, mean=1.0, busiest=1),),
+        topics_checked=1,
+        topics_by_rule=1,
+        lost_certain=56,
+        lost_possible=3,
+        worst=(
+            PartitionLine(
+                cluster_id=f"cluster{word}",
+                topic=f"topic{word}",
+                partition=0,
+                verdict="lost",
+                lost_certain=56,
+                lost_possible=3,
+                report="{}",
+            ),
+        ),
+        not_consistent=1,
+        findings=(found,),
+        finding_count=1,
+        findings_by_severity={"critical": 1},
+        findings_by_code={"KF301": 1},
+        problems=(Problem(input=0, path=f"bad{word}", message=f"message{word}"),),
+        problem_count=1,
+        tables=f"tables{word}",
+        read_bytes=5_000,
+        reused_segments=0,
+    )

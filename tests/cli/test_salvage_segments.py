@@ -1,0 +1,185 @@
+"""`kforensics salvage --form segments`: logs byte for byte, which loading leaves as they are."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kforensics.cli.app import run
+from kforensics.commands.loading import DirectoryOnDisk
+from kforensics.commands.salvaging import segments
+from kforensics.damage import Damage
+from kforensics.formats.log.records import Record
+from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, walk_segment
+from kforensics.protocol.loading.values import LoadOutcome, LoadSettings
+from kforensics.protocol.loading.versions import loading_rules
+from kforensics.protocol.versions import parse_version
+from tests.cli.test_salvage import salvage
+from tests.oracle.loading.salvaged import changes, logs_in, tree_of, write_sources
+from tests.oracle.loading.salvaged import salvage as salvage_segments
+
+NOW_MS = 1_795_300_000_000
+
+
+@pytest.fixture
+def final(incident):
+    return incident("all-codecs-4.x") / "snapshots" / "99-final"
+
+
+def load(folder):
+    """What loading makes of a directory by the rules that Kafka's loader agreed with."""
+    rules = loading_rules(parse_version("4.1.0"))
+    tree = tree_of(folder)
+    end = max(int(name.split(".")[0]) for name in tree if name.endswith(".snapshot"))
+    settings = LoadSettings(now_ms=NOW_MS, producer_expiration_ms=rules.default_producer_expiration_ms)
+    start = min(int(name.split(".")[0]) for name in tree if name.endswith(".log"))
+    outcome = DirectoryOnDisk(folder, tree).load(
+        clean_shutdown=True, recovery_point=end, log_start_offset=start, settings=settings, rules=rules
+    )
+    assert isinstance(outcome, LoadOutcome)
+    return outcome, changes(tree, dict(outcome.tree)), end
+
+
+def records_of(folder):
+    found = list(iter_records(MemoryBytes(log_of(folder))))
+    return (
+        [one for one in found if isinstance(one, Record)] if not any(isinstance(one, Damage) for one in found) else []
+    )
+
+
+def log_of(folder):
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
+
+
+def test_logs_are_copied_byte_for_byte(capsys, final, tmp_path):
+    code, _ = salvage(capsys, final, "--what", "all", "--form", "segments", "-o", tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+
+    assert (0, []) == (code, list((tmp_path / "out").glob("*.py")))
+    for one in manifest["partitions"]:
+        folder = tmp_path / "out" / f"{one['topic']}-{one['partition']}"
+        sources = {run_["source"]["path"] for run_ in one["runs"]}
+        inputs = {run_["source"]["input"] for run_ in one["runs"]}
+        if one["topic"].startswith("compact") or not inputs:
+            continue  # empty, or what a cleaner left, and what it was made of, lie in several files
+        (source,) = inputs
+        root = manifest["inputs"][source]["path"]
+        whole = b"".join(Path(root, path).read_bytes() for path in sorted(sources))
+        assert log_of(folder) == whole, folder.name
+        assert (folder / "leader-epoch-checkpoint").exists()
+        assert manifest["inputs"][source]["broker_id"] == one["leader"]["broker_id"]
+
+
+def test_loading_leaves_them_as_they_are_and_nothing_is_damaged(capsys, final, tmp_path):
+    salvage(capsys, final, "--what", "all", "--form", "segments", "-o", tmp_path / "out")
+    folders = [folder for folder in logs_in(tmp_path / "out") if not folder.name.startswith("__cluster_metadata")]
+
+    assert len(folders) > 20
+    for folder in folders:
+        outcome, changed, end = load(folder)
+        assert (end, {}) == (outcome.state.log_end_offset, changed), folder.name
+    code = run(["verify", *map(str, folders), "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+    assert 0 == code
+    assert {"sound"} == {document["answer"]["state"]}
+
+
+def test_made_logs_with_damage_load_too(tmp_path):
+    write_sources(tmp_path / "broker-1", range(100, 112))
+    salvage_segments(tmp_path / "broker-1", tmp_path / "out", small=True)
+    folders = logs_in(tmp_path / "out")
+
+    assert len(folders) > 8
+    assert any(len(list(folder.glob("*.log"))) > 1 for folder in folders)
+    for folder in folders:
+        outcome, changed, end = load(folder)
+        assert (end, {}) == (outcome.state.log_end_offset, changed), folder.name
+
+
+def test_from_zero_moves_offsets_and_nothing_else(capsys, final, tmp_path):
+    options = ["--what", "all", "--topic", "compact-delete", "--form", "segments"]
+    salvage(capsys, final, *options, "-o", tmp_path / "as-it-is")
+    salvage(capsys, final, *options, "--from-zero", "-o", tmp_path / "moved")
+    (one,), (other,) = logs_in(tmp_path / "as-it-is"), logs_in(tmp_path / "moved")
+
+    before, after = (records_of(folder) for folder in (one, other))
+    shift = before[0].batch_base_offset
+    assert shift > 0
+    assert 0 == after[0].batch_base_offset
+    moved = [
+        record._replace(offset=record.offset - shift, batch_base_offset=record.batch_base_offset - shift)
+        for record in before
+    ]
+    assert moved == after
+    for window in walk_segment(MemoryBytes(log_of(other)), level=Level.RECORDS):
+        assert not window.damage
+    assert {} == load(other)[1]
+
+
+def test_what_a_topic_lost_is_a_log_of_its_own(capsys, incident, tmp_path):
+    root = incident("unclean-election-4.x") / "snapshots"
+    arguments = [
+        root / "99-final",
+        root.parent / "logs",
+        "--before",
+        root / "02-old-leader-killed",
+        "--form",
+        "segments",
+    ]
+    topic_id = "Zn7nXw1aQ6uO0t0zMfDkyw"
+    _, document = salvage(capsys, *arguments, "--topic-id", topic_id, "-o", tmp_path / "out")
+    folder = tmp_path / "out" / "orders-0"
+
+    assert 56 == document["records"]
+    assert {"00000000000000000060.log", "00000000000000000103.snapshot"} <= {path.name for path in folder.iterdir()}
+    assert f"version: 0\ntopic_id: {topic_id}" == (folder / "partition.metadata").read_text()
+    assert "0\n1\n0 60\n" == (folder / "leader-epoch-checkpoint").read_text()
+    offsets = [record.offset for record in records_of(folder)]
+    assert list(range(60, 103)) == offsets
+
+
+def test_a_lower_leader_epoch_begins_another_log(tmp_path, capsys, incident, monkeypatch):
+    root = incident("unclean-election-4.x") / "snapshots"
+    shutil.copytree(root / "99-final" / "broker-2" / "orders-1", tmp_path / "orders-1")
+    (segment,) = (tmp_path / "orders-1").glob("*.log")
+    segment.chmod(0o644)
+    data = bytearray(segment.read_bytes())
+    position = 0
+    for _ in range(2):
+        position += 12 + int.from_bytes(data[position + 8 : position + 12])
+    data[position + 12 : position + 16] = (9).to_bytes(4)  # outside of the checksum
+    segment.write_bytes(data)
+
+    salvage(capsys, tmp_path / "orders-1", "--what", "all", "--form", "segments", "-o", tmp_path / "out")
+
+    folders = logs_in(tmp_path / "out")
+    assert len(folders) >= 2
+    assert all({} == load(folder)[1] for folder in folders)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--from-zero"], "for --form segments"),
+        (["--topic-id", "Zn7nXw1aQ6uO0t0zMfDkyw"], "for --form segments"),
+        (["--form", "segments", "--topic-id", "x"], "22 characters"),
+        (["--form", "segments", "--time", "1..2"], "does not go with"),
+    ],
+)
+def test_options_that_belong_together(capsys, final, tmp_path, options, words):
+    code, printed = salvage(capsys, final, *options, "-o", tmp_path / "out")
+
+    assert 2 == code
+    assert words in printed
+
+
+def test_messages_with_absolute_offsets_inside_are_not_moved(capsys, incident, tmp_path):
+    final = incident("mixed-magic-1.1") / "snapshots" / "99-final"
+    code, words = salvage(
+        capsys, final, "--what", "all", "--form", "segments", "--from-zero", "-t", "profiles.m0", "-o", tmp_path / "out"
+    )
+
+    assert 2 == code
+    assert "absolute offsets" in words
+    assert segments.SEGMENT_LENGTH == 1 << 30

@@ -1,0 +1,115 @@
+"""Advice follows from what is on record: settings, who forced an election, what is about to be deleted, whom it concerns."""
+
+from dataclasses import replace
+
+import pytest
+
+from kforensics.damage import Absent
+from kforensics.evidence.event_kinds import EventKind
+from kforensics.reconcile.history.torn_transactions import TornTransaction, TornTransactions
+from kforensics.reconcile.incident.conclusion import conclude
+from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
+from kforensics.reconcile.incident.model import GroupAtRisk, Holder
+from kforensics.reconcile.observed.facts import GroupCommit
+from kforensics.reconcile.timeline.events import TimelineEntry
+from kforensics.units import OffsetRange, TopicPartition
+from tests.builders.history import leadership
+from tests.builders.incidents import explanation
+from tests.builders.logs import HERE
+
+WHOLE = explanation("1")
+INCIDENT = WHOLE.incidents[0]
+TOPIC = INCIDENT.partition.topic
+LOSS = replace(INCIDENT.losses[0], confidence="likely")
+
+
+def words(incident, *timeline):
+    return conclude([incident], timeline, log_files=(), inputs=WHOLE.inputs, clocks=())
+
+
+@pytest.mark.parametrize(("allowed", "advised"), [(True, True), (Absent.UNKNOWN, True), (False, False)])
+def test_a_setting_that_is_there_already_is_not_advised(allowed, advised):
+    incident = replace(INCIDENT, losses=(LOSS,), is_unclean_election_allowed=allowed)
+
+    assert advised is any("Set unclean.leader.election.enable=false" in one for one in words(incident).later)
+
+
+def test_an_election_that_an_operator_forced_is_no_fault_of_a_setting():
+    forced = leadership(2, 1, {2}, unclean=True)
+    incident = replace(INCIDENT, losses=(LOSS,), is_unclean_election_allowed=False, forced_elections=(forced,))
+    entry = TimelineEntry(
+        kind=EventKind.UNCLEAN_ELECTION, time_ms=1, topic_partition=INCIDENT.partition, leader_epoch=1
+    )
+
+    found = words(incident, entry)
+
+    assert any("an operator forced" in one for one in found.later)
+    assert any("1 unclean election, which an operator forced" in one for one in found.conclusion)
+
+
+def held_by(**more):
+    holder = Holder(input=0, path="orders-0", broker_id=1, is_final=True, in_use=False, **more)
+    return replace(INCIDENT, losses=(replace(LOSS, held_by=(holder,)),))
+
+
+def test_what_will_be_deleted_is_copied_first():
+    (first, *_) = words(held_by(is_vanishing=True)).now
+
+    assert first.startswith("Copy this directory before any broker starts")
+    assert f"cp -a {WHOLE.inputs[0].path}/orders-0 SAFE_PLACE" in first
+    assert "-stray" in words(held_by(is_stray=True)).now[0]
+    assert not any("cp -a" in one for one in words(held_by()).now)
+
+
+def test_what_was_never_committed_needs_no_haste():
+    incident = held_by(is_vanishing=True)
+    harmless = replace(incident.losses[0], committed="no", was_committed="no")
+
+    assert not any("cp -a" in one for one in words(replace(incident, losses=(harmless,))).now)
+
+
+def test_consumers_are_told_where_they_stick_and_how_to_end_it():
+    torn = TornTransaction(producer_id=7, producer_epoch=0, kind="marker-lost", lost=OffsetRange(9, 9), open_from=4)
+    incident = replace(INCIDENT, torn_transactions=TornTransactions(transactions=(torn,), stuck_at=2))
+
+    (sentence,) = [one for one in words(incident).tell if "read_committed" in one]
+
+    assert "from offset 2 on" in sentence
+    assert f"abort --topic {TOPIC} --partition 0 --start-offset 4" in sentence
+    assert not any("read_committed" in one for one in words(INCIDENT).tell)
+
+
+def commit(offset, time_ms, group="g"):
+    return GroupCommit(group=group, offset=offset, leader_epoch=0, time_ms=time_ms, citation=HERE)
+
+
+def test_a_group_that_had_committed_later_was_set_back():
+    now = [commit(10, 100), commit(30, 100, "kept")]
+    before = [commit(25, 200), commit(5, 300), commit(90, 50), commit(20, 90, "kept")]
+
+    assert [GroupAtRisk(group="g", offset=10, kind="set-back", citation=HERE, was_at=25)] == groups_at_risk(
+        now, (), log_end=100, earlier=before
+    )
+    assert [] == groups_at_risk(now, (), log_end=100)
+
+
+def changed_retention(time_ms):
+    topic = TopicPartition(TOPIC, -1)
+    detail = {"name": "retention.ms", "value": "1000"}
+    return (
+        TimelineEntry(kind=EventKind.TOPIC_CREATED, time_ms=5_000, topic_partition=topic),
+        TimelineEntry(kind=EventKind.CONFIG_CHANGE, time_ms=time_ms, topic_partition=topic, detail=detail),
+    )
+
+
+def test_records_that_a_change_of_retention_deleted_are_named_with_what_still_holds_them():
+    moved = replace(INCIDENT, log_start_offset=50)
+
+    def told(incident, time_ms):
+        return [one for one in words(incident, *changed_retention(time_ms)).tell if "below the log start" in one]
+
+    (sentence,) = told(moved, 60_000)
+    assert "Offsets 0 to 49" in sentence
+    assert "retention.ms was set to 1000" in sentence
+    assert [] == told(moved, 5_100)
+    assert [] == told(INCIDENT, 60_000)
