@@ -8,7 +8,7 @@ from kforensics.units import OffsetRange
 
 
 class Absent(StrEnum):
-    """Why a value is not there; each member reaches the JSON as `{"absent": …}`."""
+    """The reason for which a value is absent; each member reaches the JSON as `{"absent": …}`."""
 
     NOT_WRITTEN = "not-written"
     UNREADABLE = "unreadable"
@@ -29,7 +29,7 @@ class Span(NamedTuple):
 
 
 class DamageKind(StrEnum):
-    """What is wrong with a run of bytes."""
+    """The defect of a run of bytes."""
 
     CRC = "crc"
     LENGTH = "length"
@@ -54,7 +54,7 @@ class DamageKind(StrEnum):
 
 
 class Gravity(StrEnum):
-    """How much a departure from the format matters to the log."""
+    """The weight of a departure from the format for the log."""
 
     DAMAGE = "damage"
     """Data or state is wrong, and no broker repairs it by itself."""
@@ -77,7 +77,7 @@ class BitFlip(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """Why a run of bytes is wrong, where that can be shown.
+    """The cause of damage, where it can be shown.
 
     The kind is `bit-flip`, `zero-page`, `torn-write`, `shift`, `foreign-page` and the like.
     """

@@ -48,7 +48,7 @@ TASK_SEGMENTS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRequest:
-    """What is to be captured, and how."""
+    """The request to capture log directories."""
 
     paths: Sequence[Path]
     out: Path | None
@@ -184,7 +184,7 @@ def _require_possible(request: CaptureRequest) -> None:
 
 
 def resume_path(out: Path) -> Path:
-    """Where what was captured is kept when taking it is stopped."""
+    """The path at which a stopped capture is kept."""
     return out.with_name(f".{out.name}.resume")
 
 
@@ -542,7 +542,7 @@ class _Taking:
     # ------------------------------------------------------------ manifest
 
     def written(self, out: Path, length: int) -> WrittenCapture:
-        """What was written."""
+        """The numbers of what was written."""
         return WrittenCapture(
             path=str(out),
             bytes=length,
@@ -585,7 +585,7 @@ class _Taking:
         raise Stopped(f"stopped; what was read, {size}, is kept in {path}: the same command continues from there")
 
     def manifest(self, started: dt.datetime) -> dict[str, Any]:
-        """What the capture says of itself."""
+        """The manifest of the capture."""
         node = _node(self.plan)
         return {
             "tool_version": __version__,

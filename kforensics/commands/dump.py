@@ -180,7 +180,7 @@ class DumpContent:
 
 
 def why_not_dumped(found: FoundInput) -> str:
-    """Why a single file is no input: its name, or its content where that is a segment's, says what it is."""
+    """The reason why a single file is no input: its name, or its content where that is a segment's, says what it is."""
     name = parse_file_name(Path(found.described.path).name)
     if name.kind is FileKind.UNKNOWN:
         name = parse_file_name(found.root.name)

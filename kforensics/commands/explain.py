@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, gather_cluster_evidence
+from kforensics.commands.coordinator_evidence import CoordinatorEvidence
 from kforensics.commands.filters import check_wanted
+from kforensics.commands.groups import PositionsNow
 from kforensics.commands.processes import default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Result, check_seal_of
@@ -49,6 +51,7 @@ from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, election_entries
 from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
+from kforensics.source.capture import CapturePath
 from kforensics.units import TopicPartition
 
 if TYPE_CHECKING:
@@ -214,7 +217,7 @@ class _Shared:
     signs: Mapping[TopicPartition, tuple[Sign, ...]]
     signs_of_brokers: tuple[Sign, ...]
     last_logged_ms: int | Absent
-    commits: CommittedOffsets
+    commits: CommittedOffsets | PositionsNow
     moments: Moments
     whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
     deleted_topics: frozenset[str]
@@ -263,7 +266,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         signs=partition_signs(events),
         signs_of_brokers=broker_signs(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
-        commits=_final_commits(places, evidence, options),
+        commits=_final_commits(places, evidence, gathered, options),
         moments=replace(_moments(evidence, gathered.histories), is_stopped=options.is_stopped),
         whole_returns=_whole_returns(events),
         deleted_topics=deleted_topics(logged_operations(events)),
@@ -424,17 +427,21 @@ def _by_partition(truncations: Sequence[LoggedTruncation]) -> dict[TopicPartitio
     return found
 
 
-def _final_commits(places: Places, evidence: Evidence, options: ExplainOptions) -> CommittedOffsets:
-    return CommittedOffsets(
-        tuple(
-            place
-            for tp, group in places.by_partition.items()
-            if tp.topic == OFFSETS_TOPIC
-            for place in group
-            if place.state.input not in evidence.ranks and place.directory_state == "live"
-        ),
-        options.rename_group,
+def _final_commits(
+    places: Places, evidence: Evidence, gathered: ClusterEvidence, options: ExplainOptions
+) -> CommittedOffsets | PositionsNow:
+    """What groups committed last; of a capture, which holds no more, the highest offsets that they committed."""
+    now = tuple(
+        place
+        for tp, group in places.by_partition.items()
+        if tp.topic == OFFSETS_TOPIC
+        for place in group
+        if place.state.input not in evidence.ranks and place.directory_state == "live"
     )
+    if any(isinstance(place.state.root, CapturePath) for place in now):
+        return CommittedOffsets(now, options.rename_group)
+    given = CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered)
+    return PositionsNow(given, options.rename_group)
 
 
 def _is_wanted(partition: TopicPartition, options: ExplainOptions) -> bool:

@@ -31,6 +31,7 @@ from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinato
 from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention, infer_retention
 from kforensics.reconcile.groups.state import GroupState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
+from kforensics.reconcile.observed.facts import GroupCommit
 from kforensics.units import TopicPartition
 
 MOST_SETBACKS = 1_000
@@ -42,7 +43,7 @@ TOPIC_REMOVAL_MS = 5 * 60 * 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsRequest:
-    """Whose positions are asked for."""
+    """The request to list the positions of groups."""
 
     paths: tuple[Path, ...]
     before: tuple[Path, ...] = ()
@@ -185,12 +186,41 @@ def positions_now(given: CoordinatorEvidence) -> dict[CommitKey, Position]:
     """
     found: dict[CommitKey, Position] = {}
     for partition, places in given.live(OFFSETS_TOPIC).items():
-        log = _OffsetsLog(given, partition, places, GroupsRequest(paths=()))
+        log = _OffsetsLog(given, partition, places, GroupsRequest(paths=()), with_lost=False)
         replay = log.replay()
         for _ in log.play(replay):
             pass
         found |= replay.positions
     return found
+
+
+class PositionsNow:
+    """The positions of groups by partition, read when the first partition is asked for.
+
+    Args:
+        given: the inputs.
+        rename_group: what consumer groups are called.
+    """
+
+    def __init__(self, given: CoordinatorEvidence, rename_group: Callable[[str], str] = str) -> None:
+        self._given, self._rename = given, rename_group
+        self._known: dict[tuple[Name, int], list[GroupCommit]] | None = None
+
+    def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
+        """The position of each group in a partition."""
+        if self._known is None:
+            self._known = defaultdict(list)
+            for key, position in positions_now(self._given).items():
+                name = key.group.decode(errors="replace") if isinstance(key.group, bytes) else key.group
+                commit = GroupCommit(
+                    group=self._rename(name),
+                    offset=position.offset,
+                    leader_epoch=position.leader_epoch if position.leader_epoch >= 0 else Absent.NOT_WRITTEN,
+                    time_ms=position.committed_ms,
+                    citation=position.at.cite(position.place),
+                )
+                self._known[key.topic, key.partition].append(commit)
+        return tuple(self._known.get((partition.topic, partition.partition), ()))
 
 
 def _largest(setbacks: Sequence[Change]) -> list[Change]:
@@ -269,6 +299,8 @@ class _OffsetsLog:
         partition: TopicPartition,
         places: Sequence[PartitionPlace],
         request: GroupsRequest,
+        *,
+        with_lost: bool = True,
     ) -> None:
         self._given, self._partition, self._request = given, partition, request
         outlines = [(place, outline(list_log(place), _cleaner_point(place))) for place in places]
@@ -281,7 +313,7 @@ class _OffsetsLog:
         self.skipped = 0
         self.inferred_ms: int | None = None
         self._minutes = frozenset(given.settings("offsets.retention.minutes"))
-        self._detours = self._find_detours()
+        self._detours = self._find_detours() if with_lost else ()
 
     def replay(self) -> Replay:
         """An empty state to play the log with."""

@@ -36,7 +36,7 @@ class DirectoryOnDisk:
         settings: LoadSettings,
         rules: LoadingRules,
     ) -> LoadOutcome | Unpredictable:
-        """What loading makes of it; files are read as the rules ask for them."""
+        """Load the log as a broker does; files are read as the rules ask for them."""
         contents = _Contents(self)
         while True:
             directory = LoadedDirectory(

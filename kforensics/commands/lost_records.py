@@ -22,7 +22,7 @@ from kforensics.source.walk import join
 def lost_pieces(
     outcome: LoadOutcome, disk: DirectoryOnDisk, *, log_start_offset: int | Absent, log_end_offset: int | Absent
 ) -> tuple[LostPiece, ...]:
-    """Which bytes of its log files the broker will not read again once a load has ended.
+    """The bytes of its log files that the broker will not read again once a load has ended.
 
     Args:
         outcome: of the load.

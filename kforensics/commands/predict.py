@@ -32,7 +32,7 @@ from kforensics.source.naming import FileKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictRequest:
-    """What to predict."""
+    """The request to predict a start."""
 
     paths: tuple[Path, ...]
     keep_going: bool = False
@@ -64,7 +64,7 @@ class Prediction:
     logs: tuple[PredictedLog, ...]
     metadata_logs: tuple[MetadataLoad, ...] = ()
     versions: tuple[VersionOutcome, ...] = ()
-    """What other versions that the evidence allows would do otherwise."""
+    """The results by other versions that the evidence allows, where they differ."""
     ways_out: tuple[WayOut, ...] = ()
     """The best first, node by node; none where they were not asked for."""
     order: StartOrder | None = None
@@ -201,7 +201,7 @@ class _Playing:
         }
 
     def conditions(self, node: Node) -> Conditions:
-        """What a node is started under, as the request says."""
+        """The conditions under which a node is started, as the request says."""
         return Conditions(
             version=self.versions[node.first].version,
             now_ms=self._request.now_ms,
@@ -235,7 +235,7 @@ class _Playing:
         ).find(played)
 
     def others(self, played: Sequence[PlayedNode]) -> tuple[VersionOutcome, ...]:
-        """What other versions that the evidence allows would do otherwise."""
+        """The results by other versions that the evidence allows, where they differ."""
         out = []
         for one in played:
             for version in self.versions[one.node.first].others:

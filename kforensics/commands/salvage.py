@@ -86,7 +86,7 @@ class CarvedFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SalvageReport:
-    """What was saved, what was not, and where it is."""
+    """The report of what was saved, what was not, and where it is."""
 
     what: str
     form: str

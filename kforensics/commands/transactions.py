@@ -46,7 +46,7 @@ INTERNAL_TOPICS = frozenset({TRANSACTIONS_TOPIC, OFFSETS_TOPIC})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionsRequest:
-    """Whose transactions are asked for."""
+    """The request to list transactions."""
 
     paths: tuple[Path, ...]
     before: tuple[Path, ...] = ()
@@ -67,7 +67,7 @@ class TransactionsRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedBy:
-    """What an open transaction holds back, and what ends it."""
+    """The offsets that an open transaction holds back, and what ends it."""
 
     to_end_it: str
     blocked_records: int
@@ -241,7 +241,7 @@ class _StateLogs:
         return (state for log in self._chosen.values() for state in log.states)
 
     def joined(self, names: frozenset[str | bytes] | set[str | bytes]) -> Coordinators:
-        """What the coordinators know, with the history of some transactional ids."""
+        """The knowledge of the coordinators, with the history of some transactional ids."""
         return join_coordinators(
             self._topic,
             self._chosen,

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from kforensics.damage import Absent
+from kforensics.evidence.captured.rows import known_or
 from kforensics.findings.fleet_summary import AuditComparison, FindingKey, VerdictChange
 from kforensics.fleet.audit_tables import open_audit
-from kforensics.fleet.rows import known_or
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.replicas.partition import Verdict
 

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.digests import control_types, digest_record
+from kforensics.evidence.captured.rows import Row, known
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, commits_in_file, highest_commits
 from kforensics.evidence.model import Problem
 from kforensics.fleet.plan import IS_DIRECTORY, IS_SEGMENT, LogDirTask, place_of
 from kforensics.fleet.report_rows import problem_row
-from kforensics.fleet.rows import Row, known
 from kforensics.fleet.schemas import CARRIED_BATCHES, CARRIED_COMMITS, CARRIED_RECORDS
 from kforensics.fleet.tables import Tables
 from kforensics.formats.log.batch_table import BatchTable

@@ -10,6 +10,7 @@ from typing import Any
 
 from kforensics.commands.diff import QUIET_STATES, DiffOptions, judge_partition
 from kforensics.damage import Absent, Gravity
+from kforensics.evidence.captured.rows import Row, known
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.replica.collect import as_captured, changes_since
@@ -19,7 +20,7 @@ from kforensics.findings.model import Finding, Severity
 from kforensics.fleet.parcel import PartitionKey, unpack
 from kforensics.fleet.reader import FleetBatchReader
 from kforensics.fleet.report_rows import finding_row, problem_row
-from kforensics.fleet.rows import Row, known, replica_of, replica_row
+from kforensics.fleet.rows import replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
 from kforensics.protocol.truncation import ProtocolName

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence, given_brokers
 from kforensics.damage import Absent, Span
+from kforensics.evidence.captured.rows import known_or
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import (
     LogDirState,
@@ -21,7 +22,6 @@ from kforensics.evidence.model import Citation, Problem
 from kforensics.fleet.judge import ClusterKnowledge
 from kforensics.fleet.places import LISTERS, PlannedInput
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name
-from kforensics.fleet.rows import known_or
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.replicas.directories import Given
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory

@@ -8,6 +8,7 @@ from typing import Any
 from kforensics.commands.diff import DiffOptions
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, UsageError
+from kforensics.evidence.captured.rows import known
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.findings.diff import partition_findings
@@ -18,7 +19,7 @@ from kforensics.fleet.copies import copy_facts
 from kforensics.fleet.places import COPIES, SCAN_SCHEMA, PlannedInput, find_sources, scan_manifest
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, list_log_dir, log_dir_tasks, part_name, place_of
 from kforensics.fleet.report_rows import finding_row, input_row, problem_of, problem_row
-from kforensics.fleet.rows import known, replica_of
+from kforensics.fleet.rows import replica_of
 from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece
 from kforensics.fleet.schemas import PLAN, REPLICAS
 from kforensics.fleet.sources import Source, check_output

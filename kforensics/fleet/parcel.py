@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kforensics.fleet.rows import Row
+from kforensics.evidence.captured.rows import Row
 from kforensics.fleet.scan import Scanned
 from kforensics.fleet.schemas import REPLICAS, SEGMENTS
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from kforensics.commands.diff import DiffOptions, is_wanted
 from kforensics.damage import Absent
+from kforensics.evidence.captured.rows import Row
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.discovery.partition_dirs import (
     CHECKPOINTS,
@@ -25,7 +26,6 @@ from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
 from kforensics.fleet.places import PlannedInput
 from kforensics.fleet.report_rows import problem_row
-from kforensics.fleet.rows import Row
 from kforensics.fleet.tables import Tables
 from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from kforensics.damage import Absent, Span
+from kforensics.evidence.captured.rows import Row, known, known_or
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.model import Confidence, Finding, Severity
-from kforensics.fleet.rows import Row, known, known_or
 from kforensics.units import OffsetRange
 
 

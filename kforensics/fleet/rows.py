@@ -8,12 +8,8 @@ from kforensics.evidence.captured.rows import (
     Row,
     damage_of,
     damage_rows,
-    digest_lists,
-    digests_of,
     known,
     known_or,
-    segment_of,
-    segment_row,
 )
 from kforensics.evidence.discovery.partition_dirs import CHECKPOINTS
 from kforensics.evidence.model import CheckpointValue, Citation, Lineage, Replica, Segment
@@ -125,18 +121,3 @@ def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Seq
         segments,
         deleted,
     )
-
-
-__all__ = [
-    "Row",
-    "damage_of",
-    "damage_rows",
-    "digest_lists",
-    "digests_of",
-    "known",
-    "known_or",
-    "replica_of",
-    "replica_row",
-    "segment_of",
-    "segment_row",
-]

@@ -12,12 +12,13 @@ from kforensics.commands.diff import DiffOptions
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.reading import captured_segment
+from kforensics.evidence.captured.rows import Row, digest_lists, segment_of, segment_row
 from kforensics.evidence.model import Problem, Segment
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE, collect_directory
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, wanted_evidence
 from kforensics.fleet.report_rows import problem_row
-from kforensics.fleet.rows import Row, digest_lists, replica_row, segment_of, segment_row
+from kforensics.fleet.rows import replica_row
 from kforensics.fleet.schemas import DIGESTS, LINEAGE, SEGMENTS
 from kforensics.fleet.tables import Tables
 from kforensics.formats.log.batch_table import BatchTable

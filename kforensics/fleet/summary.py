@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
+from kforensics.evidence.captured.rows import known_or
 from kforensics.findings.answers.concerns import JudgedPartition, concern_of
 from kforensics.findings.answers.model import State, worst_state
 from kforensics.findings.fleet_summary import FleetSummary, PartitionLine
@@ -17,7 +18,6 @@ from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import Filters, all_of, counts_of, is_in, list_length, open_audit, sum_of
 from kforensics.fleet.node_summary import damage_by_disk, layout, leader_shares, node_health, set_aside
 from kforensics.fleet.report_rows import finding_of, input_of, problem_of
-from kforensics.fleet.rows import known_or
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.replicas.partition import Verdict
 from kforensics.units import TopicPartition

@@ -19,7 +19,7 @@ Epochs = tuple[EpochEntry, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochRules:
-    """How one version of `LeaderEpochFileCache` behaves where versions differ; the defaults are those of today."""
+    """The behaviour of one version of `LeaderEpochFileCache` where versions differ; the defaults are those of today."""
 
     answers_below_first: bool = True
     """KAFKA-7415 (2.0.1, 2.1.0): an epoch below the first is answered with the first entry's start.

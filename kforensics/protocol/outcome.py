@@ -45,7 +45,7 @@ class TruncationRule(StrEnum):
 
 
 class StepKind(StrEnum):
-    """What happened in one step."""
+    """The event of one step."""
 
     HIGH_WATERMARK = "high-watermark"
     EPOCH_REQUEST = "epoch-request"

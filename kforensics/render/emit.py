@@ -153,7 +153,7 @@ def emit(result: "Result[Any]", chosen: OutputFormat, view: View) -> Iterable[st
 
 
 def flattener(chosen: OutputFormat) -> Callable[[Any, Any], bytes] | None:
-    """What makes of the report on a partition what a format keeps of it; None where the report itself is needed."""
+    """The function that makes of the report on a partition what a format keeps of it; None where the report itself is needed."""
     if chosen not in {OutputFormat.JSON, OutputFormat.JSONL}:
         return None
     from kforensics.render.json.diff import flatten  # noqa: PLC0415 - where it is used

@@ -32,7 +32,7 @@ AFTERMATH_MS = 1_000
 def shown_entries(
     timeline: Sequence[TimelineEntry], incidents: Sequence[PartitionIncident], *, verbose: bool
 ) -> list[TimelineEntry]:
-    """What a person has to know to follow the incident: nothing where nothing happened, all where `verbose`."""
+    """The entries that a person needs to follow the incident: none where nothing happened, all where `verbose`."""
     if verbose:
         return list(timeline)
     eventful = {incident.partition for incident in incidents if incident.truncations or incident.losses}

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class OutputFormat(StrEnum):
-    """How a result can be written; each command has some of these."""
+    """The formats of a result; each command has some of these."""
 
     TEXT = "text"
     JSON = "json"
@@ -18,7 +18,7 @@ class OutputFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What of a result is shown, and for which terminal; nothing here changes a conclusion."""
+    """The part of a result that is shown, and the terminal; nothing here changes a conclusion."""
 
     width: int = 80
     """Columns."""

@@ -138,7 +138,7 @@ class Capture:
         self.path = path
         self._file = open_evidence(Path(os.path.realpath(path)))
         self.manifest = self._read_manifest()
-        """What the capture says of itself."""
+        """The manifest of the capture."""
         self._parts = self._read_parts()
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._blocks: OrderedDict[int, dict[str, dict[str, CapturedEntry]]] = OrderedDict()
@@ -319,13 +319,13 @@ class Capture:
         return tuple(sorted(entry.name for entry in self.folder("").values()))
 
     def where(self, inner: str) -> str:
-        """What a path in the capture was on the broker, and whose broker it was."""
+        """The path on the broker of a path in the capture, and the node."""
         node = self.manifest.get("node")
         node_id = node.get("node_id") if isinstance(node, dict) else None
         return f"{self.origin(inner)} of {'its broker' if node_id is None else f'broker {node_id}'}"
 
     def origin(self, inner: str) -> str:
-        """What a path in the capture was on the broker."""
+        """The path on the broker of a path in the capture."""
         name, _, rest = inner.partition("/")
         roots = self.manifest.get("roots")
         known = (
@@ -339,7 +339,7 @@ class Capture:
         return str(known.get("path", name)) + (f"/{rest}" if rest else "")
 
     def folder(self, inner: str) -> Mapping[str, CapturedEntry]:
-        """What a directory holds, by name.
+        """The entries of a directory, by name.
 
         Raises:
             KeyError: the capture has no such directory.
@@ -359,7 +359,7 @@ class Capture:
             raise self.refuse(f"its tree names the directory {inner}, which its block does not have") from error
 
     def entry(self, inner: str) -> CapturedEntry | None:
-        """What is at a path, none where nothing is."""
+        """The entry at a path; none where there is none."""
         folder, _, name = inner.rpartition("/")
         try:
             return self.folder(folder).get(name)
@@ -504,7 +504,7 @@ class CapturePath(ForeignPath):
         raise EvidenceNotFound(text, "there is no such capture")
 
     def roots(self) -> tuple["CapturePath", ...]:
-        """What was captured, where the path names the capture itself; else the path."""
+        """The captured roots, where the path names the capture itself; else the path."""
         capture, inner = self.place()
         if capture.is_interrupted:
             raise capture.refuse("taking it was interrupted: the command that took it continues from there")
@@ -529,7 +529,7 @@ class CapturePath(ForeignPath):
         return entry
 
     def mode(self) -> int:
-        """What it was on the broker; a `FileNotFoundError` where nothing was captured there."""
+        """The mode on the broker; a `FileNotFoundError` where nothing was captured there."""
         capture, inner = self.place()
         if not inner or capture.has_folder(inner):
             return stat.S_IFDIR | 0o755
@@ -553,7 +553,7 @@ class CapturePath(ForeignPath):
             return False
 
     def entries(self) -> Iterator[ForeignEntry]:
-        """What was in the directory."""
+        """The entries of the directory."""
         capture, inner = self.place()
         try:
             found = capture.folder(inner)

@@ -22,7 +22,7 @@ MOST_SEARCHED = 50_000
 
 
 class Shape(StrEnum):
-    """What a path is."""
+    """The kind of thing at a path."""
 
     FILE = "file"
     LOG_DIR = "log-dir"

@@ -9,6 +9,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.commands import explain as explain_module
+from tests.builders.explained import arguments_of, explain
 
 RECORDINGS = sorted(
     p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz")
@@ -42,17 +43,6 @@ CAUSES = {
     "unclean-election-2.8": {"unclean-election"},
     "unclean-election-4.x": {"unclean-election"},
 }
-
-
-def explain(capsys, *arguments):
-    code = run(["explain", *map(str, arguments), "--format", "json"])
-    return json.loads(capsys.readouterr().out), code
-
-
-def arguments_of(root: Path) -> list[str]:
-    check = json.loads((root / "checks.json").read_text())["explain"]
-    before = [word for name in check.get("before", []) for word in ("--before", str(root / "snapshots" / name))]
-    return [*before, str(root / "snapshots" / check["snapshot"]), str(root / "logs")]
 
 
 def offsets_of(losses, certainty):

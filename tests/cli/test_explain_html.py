@@ -8,7 +8,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.cli.exits import ExitCode
-from tests.render.html.test_html import outline
+from tests.builders.pages import outline
 
 KEY = "0123456789abcdef0123456789abcdef"
 

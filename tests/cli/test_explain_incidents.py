@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
-from tests.cli.test_explain import arguments_of, explain
+from tests.builders.explained import arguments_of, explain
 
 
 def screen(capsys, *arguments):

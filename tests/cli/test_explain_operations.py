@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.test_explain import explain
+from tests.builders.explained import explain
 
 DELETED = "a client asked to delete the records of ledger-0 below 15"
 MOVED = "moved-0 was reassigned from brokers [1, 2] to [2, 3]"

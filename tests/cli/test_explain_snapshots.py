@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kforensics.evidence.discovery.inputs import find_inputs
-from tests.cli.test_explain import explain
+from tests.builders.explained import explain
 
 HOUR = 3_600
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.damage import Absent
+from kforensics.evidence.captured.rows import digest_lists, digests_of, segment_row
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.replica.collect import collect_replica
@@ -14,7 +15,7 @@ from kforensics.findings.model import Severity, finding
 from kforensics.fleet.judge import damaged_places
 from kforensics.fleet.parcel import group_of, pack, unpack
 from kforensics.fleet.report_rows import finding_of, finding_row
-from kforensics.fleet.rows import digest_lists, digests_of, replica_of, replica_row, segment_row
+from kforensics.fleet.rows import replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.units import OffsetRange, TopicPartition
 

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from kforensics.protocol.loading.versions import LoadingRules, loading_rules
@@ -80,7 +81,8 @@ def turned_over(name: str, cases: list[dict[str, object]], work: Path) -> int:
 
     def rules(version: KafkaVersion) -> LoadingRules:
         found = loading_rules(version)
-        return replace(found, **{name: not getattr(found, name)})
+        switched: Any = {name: not getattr(found, name)}
+        return replace(found, **switched)
 
     noticed = 0
     with patch("tests.oracle.loading.judge.loading_rules", rules):

@@ -30,7 +30,7 @@ _SLOWEST = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureEstimate:
-    """What a capture is going to read and to write."""
+    """The estimate of what a capture reads and writes."""
 
     replicas: int
     segments: int

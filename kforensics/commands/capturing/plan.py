@@ -94,7 +94,7 @@ class FolderPlan:
 
     @property
     def path(self) -> Path:
-        """Where the directory is."""
+        """The path of the directory."""
         return self.root / self.relative
 
     @property
@@ -107,7 +107,7 @@ class FolderPlan:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """What is in it, as far as it is taken along; listings are kept packed, since there may be a million of these."""
+        """The entries that are taken along; listings are kept packed, since there may be a million of these."""
         if self.listings is None:
             return tuple((self.children or {}).values())
         found = self.listings.of(self.relative).entries

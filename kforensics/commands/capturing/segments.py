@@ -51,7 +51,7 @@ class SegmentTask:
 
 @dataclass(slots=True, kw_only=True)
 class CapturedScan:
-    """What was found: the content of the segment's entry, and its rows."""
+    """The result of a scan: the content of the segment's entry, and its rows."""
 
     content: dict[str, Any]
     length: int

@@ -36,7 +36,7 @@ class Node:
         return tuple(one for _, one in self.members)
 
     def directories(self) -> tuple[NodeDirectory, ...]:
-        """What each of its log directories says of the node."""
+        """The statements of each of its log directories about the node."""
         return tuple(
             _described(one, log_dir, is_alone=len(self.members) == 1)
             for _, one in self.members

@@ -83,7 +83,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedNode:
-    """What became of one node."""
+    """The result of the starts of one node."""
 
     node: Node
     version: KafkaVersion

@@ -28,7 +28,7 @@ COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_gro
 
 
 class Policy(NamedTuple):
-    """What retention does to a topic, and whether that is known rather than Kafka's default."""
+    """The retention of a topic, and whether it is known rather than Kafka's default."""
 
     policy: RetentionPolicy
     is_known: bool
@@ -104,7 +104,7 @@ class Settings:
         return int(value) if value.lstrip("-").isdecimal() else default
 
     def retention(self, topic: str) -> Policy:
-        """What retention does to a topic."""
+        """The retention of a topic."""
         cleanup, is_cleanup_known = self.of_topic(topic, "cleanup.policy")
         if cleanup is None:
             cleanup = "compact" if topic in COMPACTED else "delete"

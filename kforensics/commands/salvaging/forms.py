@@ -57,7 +57,7 @@ class NotRebased(KforensicsError):  # noqa: N818 - named like its siblings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What is known of the records of a chunk beside the chunk."""
+    """The facts about the records of a chunk beside the chunk."""
 
     input: int
     path: str

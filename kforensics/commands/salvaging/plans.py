@@ -72,7 +72,7 @@ class Scope:
 
 
 def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
-    """What `explain` says is lost, whatever its certainty."""
+    """The tasks for all that `explain` reports as lost, whatever its certainty."""
     options = ExplainOptions(
         topics=scope.topics, partitions=scope.partitions, is_stopped=scope.is_stopped, leader=scope.leader
     )
@@ -148,7 +148,7 @@ def _source(scope: Scope, leader: int | Absent, *, is_known: bool) -> str:
 
 
 def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
-    """What `diff` says that a start or a truncation will discard, or that one replica alone holds."""
+    """The tasks for all that `diff` expects a start or a truncation to discard, or that one replica alone holds."""
     now = replace(
         evidence.inputs, found=tuple(one for at, one in enumerate(evidence.inputs.found) if at not in evidence.ranks)
     )

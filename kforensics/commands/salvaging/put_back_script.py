@@ -46,7 +46,7 @@ def number(value: Any, otherwise: int) -> int:
 
 
 def mark_of(record: dict[str, Any]) -> bytes:
-    """What identifies a record: where it was, and its content."""
+    """The identity of a record: where it was, and its content."""
     content = json.dumps([record["key"], record["value"], record["headers"], record["timestamp_ms"]], sort_keys=True)
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     return f"{record['partition']}:{record['offset']}:{number(record['leader_epoch'], -1)}:{digest}".encode()

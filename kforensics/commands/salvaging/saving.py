@@ -44,7 +44,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionPlan:
-    """What is to be saved of one partition, and the copies that there are of it."""
+    """The plan for one partition: what is to be saved, and the copies that there are of it."""
 
     partition: TopicPartition
     topic_id: str | Absent
@@ -102,7 +102,7 @@ class SavedLabel:
 
 @dataclass(slots=True, kw_only=True)
 class SavedPartition:
-    """What came of one partition."""
+    """The result for one partition."""
 
     partition: TopicPartition
     topic_id: str | Absent

@@ -39,7 +39,7 @@ _LARGEST = 2**63 - 1
 
 
 def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> Segment:
-    """What was found in a segment when it was captured.
+    """The findings in a segment at the time of its capture.
 
     Args:
         file: the segment in its capture.
@@ -126,7 +126,7 @@ def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
 
 
 def captured_extent(file: CapturedSegment) -> tuple[Span, int]:
-    """Where the first sound batch is, and the position behind the last one; zeros where no batch is sound."""
+    """The position of the first sound batch, and that behind the last one; zeros where no batch is sound."""
     extent = file.row.get("extent")
     if extent is None:
         return Span(0, 0), 0

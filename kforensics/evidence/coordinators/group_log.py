@@ -34,7 +34,7 @@ class CommitKey(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a record lies, and when and in which leader epoch it was appended."""
+    """The place of a record, and when and in which leader epoch it was appended."""
 
     offset: int
     leader_epoch: int
@@ -55,6 +55,8 @@ class Commit(NamedTuple):
     committed_ms: int
     expire_ms: int
     """-1 where the record names none."""
+    leader_epoch: int
+    """That of the last consumed record, -1 where the client did not send it (before value version 3)."""
     producer_id: int
     """That of the transaction that it is part of, else -1."""
     at: Place
@@ -85,7 +87,7 @@ _COMMIT_TYPES = frozenset({0, 1})
 _UNUSED_TYPES = frozenset({4, 7, 9, 13, 15, 16, 21, 23})
 """Assignments and topologies, which tell nothing of positions or of who is a member."""
 
-_INT16, _INT64 = Layout(">h").unpack_from, Layout(">q").unpack_from
+_INT16, _INT32, _INT64 = Layout(">h").unpack_from, Layout(">i").unpack_from, Layout(">q").unpack_from
 _TAIL_OF_COMMIT = {0: (10, 8), 1: (10, 16), 2: (10, 8), 3: (14, 8)}
 """Of an OffsetCommitValue by version: where the metadata begins, and the bytes behind it, of which the first 8 are the commit timestamp."""
 
@@ -95,7 +97,7 @@ _FLEXIBLE = 4
 
 @dataclass(slots=True)
 class LogOutline:
-    """What the batches of a log say without their records."""
+    """The outline of a log by its batches, without their records."""
 
     log: ReplicaLog
     end: int = 0
@@ -256,7 +258,7 @@ class GroupLogReader:
         self, key: bytes | None, commit_key: CommitKey, value: bytes | None, producer: int, at: Place
     ) -> Commit | None:
         if value is None:
-            return Commit(commit_key, None, -1, -1, producer, at)
+            return Commit(commit_key, None, -1, -1, -1, producer, at)
         length = len(value)
         if length > 16:
             version = _INT16(value)[0]
@@ -269,14 +271,23 @@ class GroupLogReader:
                 and tail[0] + 2 + _INT16(value, tail[0])[0] + tail[1] == length
             ):
                 expire = _INT64(value, length - 8)[0] if version == 1 else -1
-                return Commit(commit_key, _INT64(value, 2)[0], _INT64(value, length - tail[1])[0], expire, producer, at)
+                epoch = _INT32(value, 10)[0] if version == 3 else -1
+                committed = _INT64(value, length - tail[1])[0]
+                return Commit(commit_key, _INT64(value, 2)[0], committed, expire, epoch, producer, at)
             if version == _FLEXIBLE and 0 < value[14] < 0x80 and value[14] + 23 == length and not value[-1]:
-                return Commit(commit_key, _INT64(value, 2)[0], _INT64(value, length - 9)[0], -1, producer, at)
+                committed, epoch = _INT64(value, length - 9)[0], _INT32(value, 10)[0]
+                return Commit(commit_key, _INT64(value, 2)[0], committed, -1, epoch, producer, at)
         parsed = parse_group_record(key, value).value
         if not isinstance(parsed, Decoded):
             self.skipped += 1
             return None
         fields = parsed.fields
         return Commit(
-            commit_key, fields["offset"], fields["commit_timestamp"], fields.get("expire_timestamp", -1), producer, at
+            commit_key,
+            fields["offset"],
+            fields["commit_timestamp"],
+            fields.get("expire_timestamp", -1),
+            fields.get("leader_epoch", -1),
+            producer,
+            at,
         )

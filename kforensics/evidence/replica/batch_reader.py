@@ -42,7 +42,7 @@ class FileBatchReader:
         self._captured: OrderedDict[tuple[int, str], BatchTable] = OrderedDict()
 
     def take_lacks(self) -> tuple[Problem, ...]:
-        """What was asked for since the last call and is not in the captures, with the file on the broker that has it."""
+        """The content that was asked for since the last call and is not in the captures, with the file on the broker that has it."""
         lacks = tuple(Problem(input=at, path=path, message=words) for (at, path), words in self._lacks.items())
         self._lacks.clear()
         return lacks

@@ -12,7 +12,7 @@ from kforensics.damage import Absent
 
 
 class Content(StrEnum):
-    """What of a file a rule needs to know."""
+    """The part of a file that a rule needs to know."""
 
     BATCHES = "batches"
     """The headers of the batches from a position on."""
@@ -38,7 +38,7 @@ class Need(NamedTuple):
 
 
 class LoadFailure(NamedTuple):
-    """What loading throws."""
+    """The exception that loading throws."""
 
     exception: str
     """The simple name of the class."""
@@ -105,7 +105,7 @@ class ProducerState(NamedTuple):
 
 
 class TopicIdFile(NamedTuple):
-    """What `partition.metadata` says."""
+    """The content of `partition.metadata`."""
 
     version: int
     topic_id: str

@@ -33,7 +33,7 @@ _OPEN = '"entries": ['
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """Who sealed, and when: the only part of a manifest that two looks at the same evidence may have different."""
+    """The person who sealed, and the time: the only part of a manifest that may differ between two looks at the same evidence."""
 
     sealed_ms: int
     sealed_utc: str

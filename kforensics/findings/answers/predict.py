@@ -99,7 +99,7 @@ def predict_answer(
 def missing_words(
     node_id: int | Absent, missing: Collection[str], new: Collection[str], empty: Collection[str]
 ) -> Iterator[str]:
-    """What to say of log directories that a node registered and that are not here.
+    """The words for log directories that a node registered and that are not here.
 
     Args:
         node_id: of the node.

@@ -24,7 +24,7 @@ _CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.BEHIND, State.SAME_END
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvaged:
-    """What came of one partition."""
+    """The result for one partition."""
 
     partition: TopicPartition
     records: int
@@ -52,7 +52,7 @@ def salvage_answer(
     problems: Sequence[Problem],
     looked_at: int,
 ) -> Answer:
-    """How much is saved.
+    """The answer of `salvage`: how much is saved.
 
     Args:
         partitions: what came of each.

@@ -64,7 +64,7 @@ class BodyRecord(NamedTuple):
 
 
 class RecordLayout(NamedTuple):
-    """Where the parts of one record lie in the buffer; lengths are -1 for null."""
+    """The places of the parts of one record in the buffer; lengths are -1 for null."""
 
     position: int
     timestamp_delta: int

@@ -116,51 +116,37 @@ TRUNCATION_SHAPES: tuple[Shape, ...] = (
         + ANY_P,
         rule="leader-offset",
     ),
-    shape(
-        Kind.FETCH_OFFSET_RESET,
-        b"Reset fetch offset for partition ",
-        ANY_P + rb" from " + number("log_end_offset") + rb" to (?:the )?current leader's latest offset " + _OFFSET,
-        rule="leader-end",
+    *(
+        shape(
+            Kind.FETCH_OFFSET_RESET,
+            b"Reset fetch offset for partition ",
+            ANY_P + rb" from " + number("log_end_offset") + rb" to (?:the )?current " + target + rb" offset " + _OFFSET,
+            rule=rule,
+        )
+        for target, rule in (
+            (rb"leader's latest", "leader-end"),
+            (rb"leader's start", "leader-start"),
+            (rb"local replica's end", "local-end"),
+        )
     ),
-    shape(
-        Kind.FETCH_OFFSET_RESET,
-        b"Reset fetch offset for partition ",
-        ANY_P + rb" from " + number("log_end_offset") + rb" to (?:the )?current leader's start offset " + _OFFSET,
-        rule="leader-start",
-    ),
-    shape(
-        Kind.FETCH_OFFSET_RESET,
-        b"Reset fetch offset for partition ",
-        ANY_P + rb" from " + number("log_end_offset") + rb" to (?:the )?current local replica's end offset " + _OFFSET,
-        rule="local-end",
-    ),
-    shape(
-        Kind.FETCH_OFFSET_RESET,
-        b"Replica ",
-        number("replica")
-        + rb" for partition "
-        + ANY_P
-        + rb" reset its fetch offset from "
-        + number("log_end_offset")
-        + rb" to current leader "
-        + number("leader")
-        + rb"'s latest offset "
-        + _OFFSET,
-        rule="leader-end",
-    ),
-    shape(
-        Kind.FETCH_OFFSET_RESET,
-        b"Replica ",
-        number("replica")
-        + rb" for partition "
-        + ANY_P
-        + rb" reset its fetch offset from "
-        + number("log_end_offset")
-        + rb" to current leader "
-        + number("leader")
-        + rb"'s start offset "
-        + _OFFSET,
-        rule="leader-start",
+    *(
+        shape(
+            Kind.FETCH_OFFSET_RESET,
+            b"Replica ",
+            number("replica")
+            + rb" for partition "
+            + ANY_P
+            + rb" reset its fetch offset from "
+            + number("log_end_offset")
+            + rb" to current leader "
+            + number("leader")
+            + rb"'s "
+            + target
+            + rb" offset "
+            + _OFFSET,
+            rule=rule,
+        )
+        for target, rule in ((rb"latest", "leader-end"), (rb"start", "leader-start"))
     ),
     shape(
         Kind.FULL_TRUNCATION,

@@ -41,7 +41,7 @@ class SoundBatch(NamedTuple):
 
 
 class Expectation(NamedTuple):
-    """What is known of the log before the place where the search starts."""
+    """The facts about the log before the place where the search starts."""
 
     last_offset: int | None = None
     """Offsets are not far from it; messages of magic 0 and 1 lie above it, or they are the inner ones of a wrapper."""

@@ -41,7 +41,7 @@ class Disk:
         return self.files[name].origin in self._given.unreadable
 
     def content(self, name: str, content: Content, position: int = 0) -> object:
-        """What the rules wrote into a file, or what the evidence gave.
+        """The bytes that the rules wrote into a file, or those of the evidence.
 
         Raises:
             LoadingError: IOException, where the file can't be read.
@@ -113,7 +113,7 @@ class Disk:
         return {name: file.origin for name, file in self.files.items() if file.origin and not file.is_rewritten}
 
     def changes(self) -> tuple[FileChange, ...]:
-        """What became of each file that is not as it was."""
+        """The fate of each file that is not as it was."""
         out = [
             FileChange(origin, FileAction.DELETE, Absent.NOT_APPLICABLE, Absent.NOT_APPLICABLE, rule)
             for origin, rule in self._removed.items()

@@ -40,7 +40,7 @@ class OffsetIndex:
         return self._base + (self.entry(self.count - 1)[0] if self.count else 0)
 
     def lookup(self, target: int) -> int:
-        """Where to look from for an offset: the position of the largest entry not above it, or 0."""
+        """The position from which to look for an offset: that of the largest entry not above it, or 0."""
         slot = self._slot(target)
         return 0 if slot < 0 else self.entry(slot)[1]
 

@@ -23,7 +23,7 @@ FIRST_OF_QUORUM_STATE_1 = KafkaVersion(3, 8)
 
 
 class NodeDirectory(NamedTuple):
-    """What a log directory says of its node."""
+    """The statements of a log directory about its node."""
 
     path: str
     has_file: bool
@@ -37,14 +37,14 @@ class NodeDirectory(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why a node does not start; it has changed no log then."""
+    """The reason why a node does not start; it has changed no log then."""
 
     exception: str
     reason: str
 
 
 class Fate(StrEnum):
-    """What becomes of a partition directory at a start, apart from how its log loads."""
+    """The fate of a partition directory at a start, apart from how its log loads."""
 
     KEPT = "kept"
     STRAY = "stray"
@@ -58,7 +58,7 @@ class Fate(StrEnum):
 
 
 class Assignment(NamedTuple):
-    """What the metadata say of a partition: by topic id and partition."""
+    """The assignment of partitions by the metadata: by topic id and partition."""
 
     replicas: tuple[int, ...]
     directories: tuple[str, ...]
@@ -209,7 +209,7 @@ def refuse_registration(
 def fates(
     held: Sequence[HeldLog], assigned: Mapping[tuple[str, int], Assignment], node_id: int, version: KafkaVersion
 ) -> list[Fate]:
-    """What a broker without ZooKeeper does to directories that the metadata do not assign to it.
+    """Decide what a broker without ZooKeeper does to directories that the metadata do not assign to it.
 
     Args:
         held: partition directories of the broker, the metadata log's left out.

@@ -10,7 +10,7 @@ NO_LIMIT = -1
 
 
 class RetentionRule(StrEnum):
-    """Why a segment is deleted."""
+    """The reason for which a segment is deleted."""
 
     LOG_START = "log-start"
     SIZE = "size"

@@ -88,7 +88,7 @@ class Segment:
             raise thrown("CorruptRecordException", "Found record size smaller than minimum record overhead (14)")
 
     def position_of(self, offset: int) -> int | None:
-        """Where the batch with an offset begins (`translateOffset`), none where the segment ends below it."""
+        """The position of the batch with an offset (`translateOffset`); none where the segment ends below it."""
         start = self.offset_index.lookup(offset)
         if start < 0:
             raise NotModelledError("an index with a negative position")

@@ -16,7 +16,7 @@ REMOTE_INDEX_CACHE = "remote-log-index-cache"
 
 
 class StartResult(StrEnum):
-    """How a start ends."""
+    """The end of a start."""
 
     STARTS = "starts"
     EXITS = "exits"
@@ -99,7 +99,7 @@ class LogLoad(NamedTuple):
 
 
 class Start(NamedTuple):
-    """How one start ends."""
+    """The end of one start, and its reason."""
 
     result: StartResult
     exception: str | Absent
@@ -124,7 +124,7 @@ def start_of(
     live: Sequence[LogLoad] | None = None,
     rules: LoadingRules | None = None,
 ) -> Start | Unpredictable:
-    """How a start ends, from how each log loads.
+    """Derive the end of a start from how each log loads.
 
     Args:
         log_dirs: of the node.

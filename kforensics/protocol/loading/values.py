@@ -42,7 +42,7 @@ class LoadSettings:
 
 
 class FileAction(StrEnum):
-    """What becomes of a file."""
+    """The fate of a file."""
 
     KEEP = "keep"
     DELETE = "delete"
@@ -92,7 +92,7 @@ class ScannedSegment(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOutcome:
-    """What one load makes of a partition directory."""
+    """The result of one load of a partition directory."""
 
     state: LoadedState | Absent
     """Absent where loading throws."""

@@ -228,7 +228,7 @@ class CommitProofs:
         return record is not None and record.key is not None and record.key[2:4] == b"\x00\x01"
 
     def by_majority(self, view: LoadedLog) -> tuple[Bound | None, Bound | None]:
-        """What a majority of the voters holds is committed, and with all voters here nothing else is (KIP-595)."""
+        """The commitment by voters: a record that a majority holds is committed, and with all voters here no other is (KIP-595)."""
         newest = self.leaderships[-1] if self.leaderships else None
         if newest is None or isinstance(newest.replicas, Absent) or not newest.replicas:
             return None, None
@@ -263,7 +263,7 @@ class CommitProofs:
         return self.never_after(first, last, view.replica.broker_id)
 
     def never_after(self, first_epoch: int, last_epoch: int, holder: int | Absent) -> Bound | None:
-        """Where a clean election proves that records were not committed, by the leader epochs in which they were written.
+        """The records that a clean election proves not committed, by the leader epochs in which they were written.
 
         An election proves it only of records that the elected replica never had: it did not lead when they were written, its log was never shortened, and since
         then it has not restarted without joining the ISR again. Every leader in between must be on record.

@@ -69,6 +69,8 @@ class Position(NamedTuple):
     offset: int
     committed_ms: int
     expire_ms: int
+    leader_epoch: int
+    """That of the last consumed record, -1 where the client did not send it."""
     at: Place
     place: PartitionPlace
 
@@ -116,7 +118,7 @@ class Detour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """When the coordinator lets committed offsets expire."""
+    """The times after which the coordinator lets committed offsets expire."""
 
     retention_ms: int | None
     """`offsets.retention.minutes` by the configuration among the inputs; None where none tells."""
@@ -211,7 +213,7 @@ class Replay:
             by, confidence, reason = self._remover(commit.key, known, at)
         else:
             self.positions[commit.key] = Position(
-                commit.offset, commit.committed_ms, commit.expire_ms, commit.at, place
+                commit.offset, commit.committed_ms, commit.expire_ms, commit.leader_epoch, commit.at, place
             )
             by, confidence, reason = self._author(commit)
         went_back = commit.offset is not None and known is not None and commit.offset < known.offset

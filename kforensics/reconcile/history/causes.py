@@ -69,7 +69,7 @@ class CauseEvidence:
     """The account of how each leader came to lead, where that is known."""
 
     def risk_of(self, election: Leadership | None) -> Risk | None:
-        """Why an election may have lost committed records."""
+        """The reason why an election may have lost committed records."""
         elections = () if self.account is None or election is None else self.account.elections
         return next((one.risk for one in elections if one.state == election), None)
 

@@ -51,7 +51,7 @@ def find_logged_losses(
     judge: CommitJudge | None = None,
     whole: Bound | None = None,
 ) -> tuple[LoggedLoss, ...]:
-    """What logged truncations discarded and no copy shows, by offset.
+    """Find what logged truncations discarded and no copy shows, by offset.
 
     Args:
         truncations: the truncations of the partition with their causes and protocols.

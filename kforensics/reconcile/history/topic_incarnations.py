@@ -18,7 +18,7 @@ _STARTS = frozenset({Kind.LOG_CREATED, Kind.LEADER_START, Kind.FOLLOWER_START})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incarnation:
-    """What log lines say of the creation of one partition."""
+    """The creation of one partition, by log lines."""
 
     created_ms: int | Absent = Absent.UNKNOWN
     """The time since which it exists; what was written before is of another topic."""

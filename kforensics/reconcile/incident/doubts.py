@@ -11,7 +11,7 @@ from kforensics.reconcile.observed.leadership import Election, LeadershipAccount
 
 
 class DoubtKind(StrEnum):
-    """Why a partition can't be called whole."""
+    """The reason why a partition can't be called whole."""
 
     LEADER = "leader"
     ACCOUNT = "account"

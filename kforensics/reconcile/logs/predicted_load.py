@@ -34,7 +34,7 @@ class Holder(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostRecords:
-    """What one load of one directory discards."""
+    """The records that one load of one directory discards."""
 
     pieces: tuple[LostPiece, ...] = ()
     records: int = 0
@@ -75,7 +75,7 @@ class LogState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedLog:
-    """What one start makes of one directory, as its own load ends."""
+    """The result of one start for one directory, as its own load ends."""
 
     start: int
     node: int
@@ -159,7 +159,7 @@ class MetadataLoad:
 
 
 class VersionOutcome(NamedTuple):
-    """What another version that the evidence allows would do otherwise."""
+    """The result by another version that the evidence allows, where it differs."""
 
     input: int
     kafka: str

@@ -19,7 +19,7 @@ from kforensics.words import listed
 
 
 class Risk(StrEnum):
-    """Why an election may have lost committed records."""
+    """The reason why an election may have lost committed records."""
 
     UNCLEAN = "unclean"
     UNCLEAN_RESTART = "unclean-restart"
@@ -44,7 +44,7 @@ class Election(NamedTuple):
 
 
 class GapKind(StrEnum):
-    """What an account does not show."""
+    """The kind of fact that an account does not show."""
 
     NO_SOURCE = "no-source"
     EPOCHS = "epochs"

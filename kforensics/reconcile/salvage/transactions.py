@@ -22,7 +22,7 @@ class Marker(NamedTuple):
 
 
 class Outcomes:
-    """Which records of a log are of aborted transactions.
+    """The outcomes of the transactions of a log, which say which records are of aborted ones.
 
     Args:
         markers: of the log, by rising offset.

@@ -19,7 +19,7 @@ Confidence = Literal["proven", "likely", "possible"]
 
 
 class Verdict(StrEnum):
-    """Why a transaction has no end marker in a replica."""
+    """The reason why a transaction has no end marker in a replica."""
 
     HANGING = "hanging"
     """No coordinator will ever end it."""
@@ -46,7 +46,7 @@ class MarkerElsewhere:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What is said of one open transaction."""
+    """The judgement of one open transaction."""
 
     verdict: Verdict
     confidence: Confidence

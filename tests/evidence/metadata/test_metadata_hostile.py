@@ -7,16 +7,12 @@ from typing import Any
 import pytest
 
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.evidence.metadata.files import MetadataFiles
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
 from kforensics.formats.log.message_set import Message, encode_message
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
-from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
+from tests.builders.metadata_logs import TOPIC_ID, history_of, metadata_batch, metadata_log, metadata_record
 from tests.steps import steps
 
-TOPIC_ID = "utqilf0YTC25ZZCcD1bqxw"
-KEYS = {table.name: key for key, table in METADATA_TABLES.items()}
 MANY = 8_000
 FEW = 500
 LINEAR = 2.2
@@ -24,8 +20,7 @@ LINEAR = 2.2
 
 
 def record(name: str, version: int | None = None, /, **fields: Any) -> bytes:
-    newest = max(METADATA_TABLES[KEYS[name]].versions)
-    return encode_metadata_record(KEYS[name], newest if version is None else version, fields)
+    return metadata_record(name, fields, version)
 
 
 def partition(number: int) -> bytes:
@@ -38,28 +33,15 @@ def change(version: int, **fields: Any) -> bytes:
 
 
 def batch(offset: int, *values: bytes) -> bytes:
-    built = build_record_batch(offset, [(1_000, None, value) for value in values], partition_leader_epoch=1)
-    return encode_record_batch(built)
+    return metadata_batch(offset, values)
 
 
 TOPIC = record("TopicRecord", name="t", topic_id=TOPIC_ID)
 
 
-def log_of(tmp_path: Path, *batches: bytes) -> MetadataFiles:
-    target = tmp_path / "__cluster_metadata-0"
-    target.mkdir(parents=True)
-    (target / "00000000000000000000.log").write_bytes(b"".join(batches))
-    (files,) = find_metadata_logs(find_inputs([target]))
-    return files
-
-
-def history_of(tmp_path: Path, *batches: bytes) -> MetadataHistory:
-    return read_metadata_log(log_of(tmp_path, *batches))
-
-
 def linear_history_of(tmp_path: Path, batches: Callable[[int], tuple[bytes, ...]]) -> MetadataHistory:
     """The history of `MANY`, once it is known that twice as many take twice the steps."""
-    small, large = (log_of(tmp_path / str(count), *batches(count)) for count in (FEW, 2 * FEW))
+    small, large = (metadata_log(tmp_path / str(count), *batches(count)) for count in (FEW, 2 * FEW))
     assert steps(lambda: read_metadata_log(large)) < LINEAR * steps(lambda: read_metadata_log(small))
     return history_of(tmp_path, *batches(MANY))
 

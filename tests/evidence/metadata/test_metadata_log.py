@@ -16,11 +16,9 @@ from kforensics.evidence.metadata.events import change_events
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.formats.log.record_batch import RecordBatch, build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
-from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
+from tests.builders.metadata_logs import TOPIC_ID, history_of, metadata_batch, metadata_record
 
 Incident = Callable[[str], Path]
-TOPIC_ID = "utqilf0YTC25ZZCcD1bqxw"
-KEYS = {table.name: key for key, table in METADATA_TABLES.items()}
 
 
 def read(*paths: Path) -> list[MetadataHistory]:
@@ -174,11 +172,8 @@ def test_a_damaged_part_is_closed_by_a_snapshot(incident: Incident, tmp_path: Pa
 
 
 def batch(offset: int, *records: tuple[str, dict[str, Any]], epoch: int = 1) -> bytes:
-    values = [
-        (1_000 + offset, None, encode_metadata_record(KEYS[name], max(METADATA_TABLES[KEYS[name]].versions), fields))
-        for name, fields in records
-    ]
-    return encode_record_batch(build_record_batch(offset, values, partition_leader_epoch=epoch))
+    values = [metadata_record(name, fields) for name, fields in records]
+    return metadata_batch(offset, values, times_ms=[1_000 + offset] * len(values), epoch=epoch)
 
 
 def leader_change(offset: int, leader: int, voters: Sequence[int]) -> bytes:
@@ -208,13 +203,6 @@ PARTITION = (
 
 def change(**fields: Any) -> tuple[str, dict[str, Any]]:
     return "PartitionChangeRecord", {"partition_id": 0, "topic_id": TOPIC_ID, **fields}
-
-
-def history_of(tmp_path: Path, *batches: bytes) -> MetadataHistory:
-    target = tmp_path / "__cluster_metadata-0"
-    target.mkdir(exist_ok=True)
-    (target / "00000000000000000000.log").write_bytes(b"".join(batches))
-    return read(target)[0]
 
 
 def test_transactions_count_when_they_end(tmp_path: Path) -> None:

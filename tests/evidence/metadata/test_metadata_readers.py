@@ -19,8 +19,8 @@ from kforensics.formats.log.record_batch import build_record_batch, encode_recor
 from kforensics.formats.log.records import slice_nullable
 from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
 from kforensics.formats.messages.metadata_rows import OtherRecord
+from tests.builders.metadata_logs import KEYS
 
-KEYS = {table.name: key for key, table in METADATA_TABLES.items()}
 TOPIC_IDS = ("utqilf0YTC25ZZCcD1bqxw", "AAAAAAAAAAAAAAAAAAAAAQ")
 NAMES = {
     "PartitionChangeRecord": 60,

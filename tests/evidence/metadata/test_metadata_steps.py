@@ -8,23 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.damage import Absent
-from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata import steps as metadata_steps
 from kforensics.evidence.metadata.events import change_events
 from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
 from kforensics.evidence.metadata.partitions import PartitionHistories
 from kforensics.evidence.metadata.places import RecordPlaces
 from kforensics.evidence.metadata.steps import Origin, PartitionReplay
 from kforensics.formats.log.batch_table import empty_batches
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
-from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record, parse_metadata_record
+from kforensics.formats.messages.metadata import parse_metadata_record
 from kforensics.formats.messages.metadata_rows import FRAME_LENGTH, SUBJECT_LENGTH, PartitionRecords
 from kforensics.formats.messages.schema import Decoded
+from tests.builders.metadata_logs import TOPIC_ID, history_of, metadata_batch, metadata_record
 
-TOPIC_ID = "utqilf0YTC25ZZCcD1bqxw"
-KEYS = {table.name: key for key, table in METADATA_TABLES.items()}
 CUT = FRAME_LENGTH + SUBJECT_LENGTH
 
 brokers = st.lists(st.integers(1, 4), max_size=3, unique=True).map(tuple)
@@ -46,7 +42,7 @@ def created(partition: int) -> dict[str, Any]:
 
 
 def value(name: str, fields: dict[str, Any], version: int = 2) -> bytes:
-    return encode_metadata_record(KEYS[name], version, fields)
+    return metadata_record(name, fields, version)
 
 
 def fields_of(data: bytes) -> dict[str, Any]:
@@ -104,7 +100,7 @@ def history(found: PartitionReplay) -> dict[Any, Any]:
 
 def test_partitions_of_a_topic_that_nothing_names(tmp_path: Path) -> None:
     other = "AAAAAAAAAAAAAAAAAAAAAQ"
-    found = history_of(
+    found = history_from(
         tmp_path,
         [
             ("TopicRecord", {"name": "t", "topic_id": TOPIC_ID}),
@@ -141,19 +137,12 @@ def log(directory: Path, count: int) -> MetadataHistory:
         if number % 11 == 0:
             config = {"resource_type": 2, "resource_name": "t", "name": "retention.ms", "value": str(number)}
             records.append(("ConfigRecord", config))
-    return history_of(directory, records)
+    return history_from(directory, records)
 
 
-def history_of(directory: Path, records: list[tuple[str, dict[str, Any]]]) -> MetadataHistory:
-    values = [
-        (1_000 + at, None, value(name, fields, max(METADATA_TABLES[KEYS[name]].versions)))
-        for at, (name, fields) in enumerate(records)
-    ]
-    target = directory / "__cluster_metadata-0"
-    target.mkdir()
-    batch = build_record_batch(0, values, partition_leader_epoch=1)
-    (target / f"{0:020}.log").write_bytes(encode_record_batch(batch))
-    return read_metadata_log(find_metadata_logs(find_inputs([target]))[0])
+def history_from(directory: Path, records: list[tuple[str, dict[str, Any]]]) -> MetadataHistory:
+    values = [metadata_record(name, fields) for name, fields in records]
+    return history_of(directory, metadata_batch(0, values, times_ms=range(1_000, 1_000 + len(values))))
 
 
 def test_changes_and_other_records_keep_their_order(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,7 @@ def prepare(node: Node) -> None:
         for topic in TOPICS:
             create_topic(node.ports[0], topic, (1,), {}, has_v2=True)
         for topic in TOPICS:
-            wait_until(lambda topic=topic: _leads(node.ports[0], topic), f"a leader of {topic}", START_SECONDS)
+            wait_until(partial(_leads, node.ports[0], topic), f"a leader of {topic}", START_SECONDS)
             for count in (3, 1, 5):
                 produce(node.ports[0], topic, [(b"k", b"v" * 200)] * count, has_v3=True)
     finally:

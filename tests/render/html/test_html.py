@@ -1,6 +1,5 @@
 """Pages: hostile texts change nothing in them but texts, and the same values give the same bytes."""
 
-import html.parser
 import re
 from dataclasses import replace
 
@@ -15,6 +14,7 @@ from kforensics.render.html.fleet_page import fleet_page
 from kforensics.render.html.lanes import MOST_LANES, _ticks, draw_figure
 from tests.builders.fleet import fleet_summary
 from tests.builders.incidents import explanation
+from tests.builders.pages import outline
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -30,39 +30,6 @@ HOSTILE = [
     "\x00\x1b[2J\u202eevil\u2028\n",
     "\udcff\ud800 \\ back",
 ]
-
-
-class Outline(html.parser.HTMLParser):
-    """The elements of a page, each with its attributes' names, and the values of those that can act."""
-
-    ACTING = frozenset({"href", "src", "style", "class", "id", "http-equiv", "content", "role", "x", "y", "width", "d"})
-
-    def __init__(self):
-        super().__init__(convert_charrefs=True)
-        self.elements = []
-        self.words = []
-        self.others = []
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, [(name, value if name in self.ACTING else None) for name, value in attrs]))
-
-    def handle_endtag(self, tag):
-        self.elements.append(f"/{tag}")
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-    def handle_comment(self, data):
-        self.others.append(data)
-
-    handle_pi = unknown_decl = handle_comment
-
-
-def outline(page):
-    parser = Outline()
-    parser.feed(page)
-    parser.close()
-    return parser
 
 
 ANCHOR = re.compile(r"#?partition[-.][A-Za-z0-9._-]+")

@@ -1,0 +1,82 @@
+"""Open transactions of made logs, held against a model of a few lines."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kforensics.evidence.coordinators.open_transactions import scan_transactions
+from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_producers
+from kforensics.formats.messages.control import ControlType
+from tests.builders.coordinators import NOW, batch, marker, write_log
+
+STEPS = st.one_of(
+    st.tuples(st.just("data"), st.sampled_from([3, 4, 5]), st.integers(1, 4)),
+    st.tuples(st.just("plain"), st.sampled_from([-1, 3]), st.integers(1, 3)),
+    st.tuples(st.just("end"), st.sampled_from([3, 4, 5]), st.booleans()),
+)
+
+
+def records(count):
+    return [(b"k", b"v")] * count
+
+
+@settings(max_examples=80, deadline=None)
+@given(steps=st.lists(STEPS, max_size=30), cuts=st.sets(st.integers(0, 29)))
+def test_what_is_open_is_what_no_marker_ended(tmp_path_factory, steps, cuts):
+    segments, content, base, offset = [], b"", 0, 0
+    known, lone = {}, []
+    for at, (what, producer, value) in enumerate(steps):
+        if at in cuts and content:
+            segments.append((base, content))
+            base, content = offset, b""
+        if what == "end":
+            content += marker(offset, producer, commits=value)
+            if known.pop(producer, None) is None:
+                lone.append((offset, ControlType.COMMIT if value else ControlType.ABORT))
+            offset += 1
+            continue
+        content += batch(offset, records(value), producer=producer, transactional=what == "data")
+        if what == "data":
+            first, _, count = known.get(producer, (offset, 0, 0))
+            known[producer] = (first, offset + value - 1, count + value)
+        offset += value
+    segments.append((base, content))
+
+    found = scan_transactions(write_log(tmp_path_factory.mktemp("log"), "t-0", *segments))
+
+    assert {one.producer_id: (one.first_offset, one.last_offset, one.records) for one in found.open} == known
+    assert sorted((one.marker.offset, one.marker.kind) for one in found.lone) == lone
+    assert [one.first_offset for one in found.open] == sorted(one.first_offset for one in found.open)
+    assert found.log_end_offset == offset
+    assert found.problems == ()
+    assert found.has_transactions is any(what != "plain" for what, *_ in steps)
+
+
+def test_a_marker_behind_the_snapshot_ends_what_began_below_the_log(tmp_path):
+    open_one = ProducerEntry(3, 0, 4, 40, 0, NOW, -1, 38)
+    ended = ProducerEntry(4, 0, 4, 41, 0, NOW, -1, 36)
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{50:020d}.snapshot").write_bytes(encode_producers([open_one, ended]))
+
+    found = scan_transactions(write_log(tmp_path, "t-0", (50, batch(50, records(2)) + marker(52, 4, commits=False))))
+
+    assert [(one.producer_id, one.first_offset) for one in found.open] == [(3, 38)]
+    assert found.lone == ()
+    assert found.open[0].citation.path.endswith(".snapshot")
+
+
+def test_a_damaged_snapshot_shows_nothing(tmp_path):
+    (tmp_path / "t-0").mkdir()
+    data = bytearray(encode_producers([ProducerEntry(3, 0, 4, 40, 0, NOW, -1, 38)]))
+    data[20] ^= 1
+    (tmp_path / "t-0" / f"{50:020d}.snapshot").write_bytes(bytes(data))
+
+    assert scan_transactions(write_log(tmp_path, "t-0", (50, batch(50, records(2))))).open == ()
+
+
+def test_lone_markers_are_kept_up_to_a_number_and_counted_beyond(tmp_path, monkeypatch):
+    monkeypatch.setattr("kforensics.evidence.coordinators.open_transactions.MOST_LONE_MARKERS", 3)
+    content = b"".join(marker(at, 3, commits=True) for at in range(10))
+
+    found = scan_transactions(write_log(tmp_path, "t-0", (0, content)))
+
+    assert (len(found.lone), found.lone_count) == (3, 10)

@@ -1,0 +1,194 @@
+"""Positions by playing made logs, held against a model of a few lines; who made a commit; what can't be decoded."""
+
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kforensics.evidence.coordinators.group_log import GroupLogReader, outline
+from kforensics.evidence.coordinators.replica_log import list_log
+from kforensics.reconcile.groups.replay import MINUTE_MS, Replay, Retention, infer_retention
+from tests.builders.coordinators import NOW, batch, commit, group_metadata, marker, write_log
+
+NEVER = Retention(retention_ms=None, removed_topics=lambda _topic, _time: False)
+
+KEYS = st.tuples(st.sampled_from(["a", "b"]), st.sampled_from(["t", "u"]), st.integers(0, 1))
+STEPS = st.one_of(
+    st.tuples(st.just("commit"), KEYS, st.integers(0, 9), st.sampled_from([-1, 5, 6]), st.integers(0, 4)),
+    st.tuples(st.just("remove"), KEYS),
+    st.tuples(st.just("end"), st.sampled_from([5, 6]), st.booleans()),
+)
+
+
+def play(place, *, known_from=0, retention=NEVER, until_ms=None):
+    replay = Replay(place=place, known_from=known_from, retention=retention, until_ms=until_ms)
+    reader = GroupLogReader(list_log(place))
+    return replay, list(replay.play(reader.events())), reader
+
+
+def log_of(tmp_path, *records, name="__consumer_offsets-0"):
+    content = b"".join(batch(at, [one]) if isinstance(one, tuple) else one for at, one in enumerate(records))
+    return write_log(tmp_path, name, (0, content))
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=st.lists(STEPS, max_size=25))
+def test_positions_are_those_of_the_rules(tmp_path_factory, steps):
+    content, known, pending = b"", {}, {}
+    for at, (what, *rest) in enumerate(steps):
+        if what == "commit":
+            key, offset, producer, version = rest
+            content += batch(
+                at, [commit(*key, offset, version=version)], producer=producer, transactional=producer >= 0
+            )
+            if producer >= 0:
+                pending.setdefault(producer, {})[key] = (offset, at)
+            else:
+                known[key] = (offset, at)
+        elif what == "remove":
+            content += batch(at, [commit(*rest[0], None)])
+            known.pop(rest[0], None)
+        else:
+            producer, commits = rest
+            content += marker(at, producer, commits=commits)
+            for key, one in pending.pop(producer, {}).items():
+                if commits and (key not in known or known[key][1] < one[1]):
+                    known[key] = one
+
+    replay, changes, reader = play(write_log(tmp_path_factory.mktemp("log"), "__consumer_offsets-0", (0, content)))
+
+    assert {tuple(key): (one.offset, one.at.offset) for key, one in replay.positions.items()} == known
+    assert reader.skipped == 0
+    # Each change begins where the one before it ended.
+    last = {}
+    for change in changes:
+        assert change.previous == last.get(change.key)
+        last[change.key] = change.offset
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_every_version_of_a_group_tells_its_members(tmp_path, version):
+    place = log_of(
+        tmp_path,
+        group_metadata("g", 2, version=version),
+        commit("g", "t", 0, 7),
+        group_metadata("g", 0, version=version, generation=2),
+        commit("g", "t", 0, 3),
+        group_metadata("g", None, version=version),
+        commit("g", "t", 0, 4),
+    )
+
+    replay, changes, _ = play(place)
+
+    assert [(one.by, one.confidence, one.set_back) for one in changes] == [
+        ("member", "possible", 0),
+        ("administrator", "proven", 4),
+        ("administrator", "proven", 0),
+    ]
+    assert [one.had_members for one in changes] == [True, True, False]
+    assert replay.groups == {}
+
+
+@pytest.mark.parametrize("record_type", [0, 1])
+def test_both_types_of_keys_name_the_same_position(tmp_path, record_type):
+    place = log_of(tmp_path, commit("g", "t", 0, 7, record_type=record_type, version=0), commit("g", "t", 0, None))
+
+    replay, changes, _ = play(place)
+
+    assert [one.offset for one in changes] == [7, None]
+    assert replay.positions == {}
+
+
+def test_what_is_not_known_is_counted_and_skipped(tmp_path):
+    key, value = commit("g", "t", 0, 7)
+    place = log_of(
+        tmp_path,
+        (b"\x00\x63" + key[2:], value),  # a type of record that is to come
+        (key, b"\x00\x09" + value[2:]),  # a version that is to come
+        (key, value[:9]),  # cut off
+        (b"\x00", value),
+        (None, value),
+        (key, value),
+    )
+
+    replay, changes, reader = play(place)
+
+    assert reader.skipped == 5
+    assert [one.offset for one in changes] == [7]
+    assert len(replay.positions) == 1
+
+
+def test_names_that_are_no_text_are_kept_as_bytes(tmp_path):
+    key, value = commit("gg", "tt", 0, 7)
+    place = log_of(tmp_path, (key.replace(b"gg", b"\xff\xfe"), value))
+
+    _, changes, reader = play(place)
+
+    assert [(one.key.group, one.key.topic) for one in changes] == [(b"\xff\xfe", "tt")]
+    assert reader.skipped == 0
+
+
+def test_who_made_a_commit_below_the_cleaner_is_unknown(tmp_path):
+    content = (
+        batch(3, [commit("g", "t", 0, 9)]) + batch(5, [group_metadata("g", 0)]) + batch(6, [commit("g", "t", 0, 4)])
+    )
+    place = write_log(tmp_path, "__consumer_offsets-0", (0, content))
+
+    found = outline(list_log(place), 0)
+    _, changes, _ = play(place, known_from=found.cleaned_until if found.is_whole else None)
+
+    assert found.cleaned_until == 5
+    assert [(one.by, one.offset) for one in changes] == [("unknown", 9), ("administrator", 4)]
+
+
+def test_what_came_later_is_left_out(tmp_path):
+    content = batch(0, [commit("g", "t", 0, 9)]) + batch(1, [commit("g", "t", 0, 4)], time_ms=NOW + 10)
+    place = write_log(tmp_path, "__consumer_offsets-0", (0, content))
+
+    assert [one.offset for one in play(place, until_ms=NOW + 9)[1]] == [9]
+    assert [one.offset for one in play(place, until_ms=NOW + 10)[1]] == [9, 4]
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "retention_ms", "by", "confidence"),
+    [
+        (59_999, None, "deletion", "proven"),
+        (60_000, None, "unknown", "possible"),
+        (60_000, MINUTE_MS, "expiry", "likely"),
+        (10 * MINUTE_MS, 11 * MINUTE_MS, "deletion", "proven"),
+        (10_080 * MINUTE_MS, None, "expiry", "likely"),
+        (10_100 * MINUTE_MS, None, "unknown", "possible"),
+    ],
+)
+def test_who_removed_a_position_follows_from_its_age(tmp_path, after_ms, retention_ms, by, confidence):
+    content = batch(0, [group_metadata("g", 0)]) + batch(1, [commit("g", "t", 0, 9)])
+    content += batch(2, [commit("g", "t", 0, None)], time_ms=NOW + after_ms)
+    place = write_log(tmp_path, "__consumer_offsets-0", (0, content))
+
+    retention = Retention(retention_ms=retention_ms, removed_topics=lambda _topic, _time: False)
+    (*_, last) = play(place, retention=retention)[1]
+
+    assert (last.offset, last.by, last.confidence) == (None, by, confidence)
+
+
+def test_a_retention_is_inferred_only_from_several_groups_that_agree():
+    assert infer_retention([("a", 62_000), ("b", 61_000), ("b", 65_000)]) == MINUTE_MS
+    assert infer_retention([("a", 62_000)]) is None
+    assert infer_retention([("a", 62_000), ("b", 130_000)]) is None
+    assert infer_retention([("a", 62_000), ("b", 119_000)]) is None
+
+
+def test_memory_grows_with_positions_not_with_commits(tmp_path):
+    content = b"".join(
+        batch(at * 1000, [commit("g", "t", n % 5, at * 1000 + n) for n in range(1000)]) for at in range(5)
+    )
+    place = write_log(tmp_path, "__consumer_offsets-0", (0, content))
+    replay = Replay(place=place, known_from=0, retention=NEVER)
+    tracemalloc.start()
+    assert sum(1 for _ in replay.play(GroupLogReader(list_log(place)).events())) == 5_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert len(replay.positions) == 5
+    assert peak < 12 << 20
