@@ -14,7 +14,7 @@ from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import Certainty, CommitJudge
 from kforensics.reconcile.committed.proofs import Bound
-from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.history.causes import Cause, CauseName
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.units import EpochEntry, OffsetRange
@@ -35,12 +35,13 @@ class LoggedLoss:
     is_replaced: bool
     leader_epoch: int | Absent
     reason: str
-    cause: CauseName
+    cause: Cause
+    """The cause of the truncation."""
     citations: tuple[Citation, ...]
 
 
 def find_logged_losses(
-    truncations: Sequence[tuple[ObservedTruncation, CauseName, ProtocolName]],
+    truncations: Sequence[tuple[ObservedTruncation, Cause, ProtocolName]],
     *,
     shown: Iterable[OffsetRange],
     leader_end: int,
@@ -67,7 +68,7 @@ def find_logged_losses(
     taken = list(shown)
     out: list[LoggedLoss] = []
     for truncation, cause, protocol in truncations:
-        if not truncation.is_logged or truncation.is_full or cause is CauseName.RECREATED_TOPIC:
+        if not truncation.is_logged or truncation.is_full or cause.name is CauseName.RECREATED_TOPIC:
             continue
         by_epoch = truncation.rule in _BY_EPOCH or (truncation.rule == _UNNAMED and protocol is not ProtocolName.HW)
         first = max(truncation.to_offset, leader_start if by_epoch else leader_end)
@@ -121,7 +122,7 @@ def _split_at(offsets: OffsetRange, end: int) -> Iterator[OffsetRange]:
 
 def _run(
     truncation: ObservedTruncation,
-    cause: CauseName,
+    cause: Cause,
     offsets: OffsetRange,
     leader_end: int,
     leaderships: Sequence[Leadership],

@@ -8,7 +8,7 @@ from kforensics.evidence.model import Citation
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.committed.proofs import Bound
-from kforensics.reconcile.history.causes import CauseEvidence, CauseName
+from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.logged_losses import find_logged_losses
 from kforensics.reconcile.history.losses import Loss
@@ -60,7 +60,7 @@ def ledger_entry(
 
 def logged_loss_entries(
     partition: TopicPartition,
-    truncations: Sequence[tuple[ObservedTruncation, CauseName, ProtocolName]],
+    truncations: Sequence[tuple[ObservedTruncation, Cause, ProtocolName]],
     losses: Sequence[LossEntry],
     causes: CauseEvidence,
     leader: LogCopy,
@@ -94,9 +94,10 @@ def logged_loss_entries(
             is_replaced=run.is_replaced,
             leader_epoch=run.leader_epoch,
             reason=run.reason,
-            cause=run.cause,
+            cause=run.cause.name,
             held_by=(),
             citations=run.citations,
+            confidence=run.cause.confidence,
         )
         for run in found
     ]

@@ -526,7 +526,7 @@ class _Teller:
             for loss in found
         ]
         causes_found = [
-            (truncation, one.cause.name, self._protocol(truncation))
+            (truncation, one.cause, self._protocol(truncation))
             for truncation, one in zip(self.observed, truncations, strict=True)
         ]
         needed = self.evidence.facts.needed_in_sync(self.partition.topic)

@@ -3,7 +3,7 @@ import pytest
 from kforensics.evidence.model import CheckpointValue
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.proofs import Bound
-from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.history.causes import Cause, CauseName
 from kforensics.reconcile.history.logged_losses import find_logged_losses
 from kforensics.units import EpochEntry, OffsetRange
 from tests.builders.history import leadership, truncation
@@ -23,7 +23,7 @@ def runs(
     judge=None,
 ):
     return find_logged_losses(
-        [(one, cause, protocol) for one in truncations],
+        [(one, Cause(name=cause, confidence="likely", reason="why"), protocol) for one in truncations],
         shown=shown,
         leader_end=leader_end,
         leader_start=leader_start,
@@ -44,6 +44,12 @@ def test_what_a_line_says_was_cut_may_have_been_committed():
     assert [(70, 83)] == offsets(found)
     assert ("possible", True, 4) == (found[0].committed, found[0].is_replaced, found[0].leader_epoch)
     assert "the ISR was [1] alone in leader epoch 4" in found[0].reason
+
+
+def test_the_cause_of_the_truncation_keeps_its_confidence():
+    (found,) = runs(truncation(84, 70))
+
+    assert (CauseName.UNCLEAN_ELECTION, "likely") == (found.cause.name, found.cause.confidence)
 
 
 def test_what_some_copy_shows_is_left_to_it():
