@@ -14,6 +14,7 @@ from kforensics.evidence.model import (
 )
 from kforensics.formats.checkpoint.offset import iter_checkpoint
 from kforensics.formats.primitives.text_lines import DamageList
+from kforensics.source.capture import CapturePath
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
@@ -112,7 +113,7 @@ def read_log_dir_state(
 
 def _partitions_here(listings: Listings, log_dir: str) -> frozenset[TopicPartition] | None:
     """The partitions that have a directory; none where finding them out has a cost."""
-    if isinstance(listings.root, ForeignPath):
+    if isinstance(listings.root, ForeignPath) and not isinstance(listings.root, CapturePath):
         return None
     listing = listings.of(log_dir)
     if listing.obstacles:
