@@ -73,7 +73,9 @@ def state_of(command: str, run: Run) -> State:
     """The state of the answer; a refusal is none."""
     if command == "diff":
         return diff.run(diff.DiffRequest(paths=run.paths, jobs=1)).body.answer.state
-    return explain.run(explain.ExplainRequest(paths=run.paths, before=run.before, jobs=1)).concluded.answer.state
+    answer = explain.run(explain.ExplainRequest(paths=run.paths, before=run.before, jobs=1)).answer
+    assert answer is not None
+    return answer.state
 
 
 def count(recordings: Sequence[Path], commands: Sequence[str]) -> dict[tuple[str, str], Counter[State]]:
