@@ -117,7 +117,7 @@ def differences(told: dict[str, Any], judged: dict[str, Any]) -> dict[str, Any]:
             }
             if odd:
                 out["tree"] = odd
-        elif told[key] != judged[key]:
+        elif told[key] != judged[key] and not isinstance(told[key], Absent):
             out[key] = (told[key], judged[key])
     return out
 
