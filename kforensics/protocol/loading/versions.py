@@ -42,8 +42,8 @@ class LoadingRules:
     """2.6.1: entries of the epoch file are entered one by one, and negative ones refused; before, they are taken as they are."""
     skips_epoch_zero: bool = False
     """Before 2.6.1: a scan does not enter epoch 0 into the cache (KAFKA-10432)."""
-    deletes_snapshots_later: bool = False
-    """3.0 to 3.2: snapshots of segments that recovery deletes are renamed to `.deleted` first (`removeAndMarkSnapshotForDeletion`)."""
+    deletes_snapshots_later: bool = True
+    """3.0: snapshots of segments that recovery deletes are renamed to `.deleted` first (`removeAndMarkSnapshotForDeletion`)."""
     deletes_snapshots_below_start_later: bool = False
     """3.0: those of a log that ends below its log start, too."""
     keeps_deleted_quorum_snapshots: bool = True
@@ -92,7 +92,7 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         completes_unknown_transactions=version < (2, 8),
         checks_epoch_entries=version >= (2, 6, 1),
         skips_epoch_zero=version < (2, 6, 1),
-        deletes_snapshots_later=(3, 0) <= version < (3, 3),
+        deletes_snapshots_later=version >= (3, 0),
         deletes_snapshots_below_start_later=(3, 0) <= version < (3, 1),
         keeps_deleted_quorum_snapshots=version >= (3, 3),
         knows_stable_offset=version >= (2, 8),
