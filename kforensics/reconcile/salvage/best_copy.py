@@ -248,7 +248,7 @@ class BestCopies:
         here = [
             (one, number)
             for one, number in zip(self.wanted, self._numbers, strict=True)
-            if one.holders and one.offsets.first // BUCKET_OFFSETS <= bucket
+            if one.holders and one.offsets.last // BUCKET_OFFSETS >= bucket
         ]
         if not here:
             return

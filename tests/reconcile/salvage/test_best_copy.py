@@ -103,6 +103,14 @@ def test_lost_runs_are_taken_from_a_holder_and_never_what_the_leader_has():
     assert [] == chosen([leader, before], leader, [wanted(0, 9, 0, before)])
 
 
+def test_a_lost_run_may_begin_inside_of_a_batch_of_an_earlier_bucket():
+    far = 65_536
+    leader = copy_of(1, batch(0, 9, 1))
+    before = copy_of(2, batch(far - 5, far + 5, 0), rank=0)
+
+    assert [(BEST, 2, far - 5, 0, False)] == chosen([leader, before], leader, [wanted(far + 1, far + 5, 0, before)])
+
+
 def test_two_lost_contents_of_one_offset_are_the_surer_one_and_an_alternate():
     leader = copy_of(1, batch(0, 9, 2))
     one = copy_of(2, batch(0, 9, 0), rank=0)
