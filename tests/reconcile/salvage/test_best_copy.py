@@ -5,7 +5,7 @@ import pytest
 
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.logs.loaded_log import load_log
-from kforensics.reconcile.salvage.best_copy import MAIN, BestCopies, Label, Wanted
+from kforensics.reconcile.salvage.best_copy import MAIN, MOST_LABELS, BestCopies, Label, Wanted
 from kforensics.reconcile.salvage.gaps import GapReason, HoleJudge
 from kforensics.units import OffsetRange
 from tests.builders.logs import MemoryReader, batch, replica
@@ -135,6 +135,15 @@ def test_offsets_far_apart_cost_nothing(offset):
     assert 1 == len(chosen([leader], leader))
     assert MAIN == 0
     assert np.int64(offset) >= 0
+
+
+def test_a_log_with_an_epoch_a_batch_does_not_make_a_file_of_each():
+    leader = copy_of(1, *(batch(at, at, 1_000) for at in range(300)))
+    hostile = copy_of(2, *(batch(at, at, at) for at in range(300)), rank=0)
+
+    taken = chosen([leader, hostile], leader)
+    assert 600 == len(taken)
+    assert MOST_LABELS + 2 == len({one[0] for one in taken})
 
 
 def test_holes_have_their_reasons():
