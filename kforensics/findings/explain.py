@@ -127,7 +127,11 @@ def _ranges(losses: Sequence[LossEntry]) -> str:
 
 
 def _causes(losses: Sequence[LossEntry]) -> str:
-    return ", ".join(dict.fromkeys(loss.cause.value for loss in losses))
+    hedged = {loss.cause for loss in losses if loss.cause is not CauseName.UNKNOWN and loss.confidence == "possible"}
+    return ", ".join(
+        f"{cause.value}{' (possible)' if cause in hedged else ''}"
+        for cause in dict.fromkeys(loss.cause for loss in losses)
+    )
 
 
 def _citations(losses: Sequence[LossEntry]) -> tuple[Citation, ...]:

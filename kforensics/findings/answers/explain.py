@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
-from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.conclusion import CAUSE_WORDS, MOST_NAMED, Words, are, records_lost, were
+from kforensics.reconcile.incident.conclusion import MOST_NAMED, Words, are, causes_of, records_lost, were
 from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import listed
@@ -131,7 +130,7 @@ def _headline(
 
 def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) -> str:
     if losses:
-        return f"{records_lost(losses)} that {were(losses)} committed {are(losses)} lost from {_names(affected)}: {_causes(losses)}."
+        return f"{records_lost(losses)} that {were(losses)} committed {are(losses)} lost from {_names(affected)}: {causes_of(losses)}."
     first = affected[0]
     recorded = max(first.past_end, key=lambda one: one.high_watermark)
     return (
@@ -164,7 +163,7 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
     else:
         sure = all(loss.was_committed == "certain" for loss in losses)
         verb = f"{were(losses)} committed" if sure else "may have been committed"
-        text = f"{records_lost(losses)} of {_names(affected)} that {verb} {are(losses)} lost: {_causes(losses)}."
+        text = f"{records_lost(losses)} of {_names(affected)} that {verb} {are(losses)} lost: {causes_of(losses)}."
     return condition + text
 
 
@@ -219,20 +218,6 @@ def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...
 
 def _upper(words: str) -> str:
     return words[:1].upper() + words[1:]
-
-
-def _causes(losses: Sequence[LossEntry]) -> str:
-    """Causes that are known; one that is only possible is not a cause here."""
-    known = Counter[CauseName]()
-    possible = Counter[CauseName]()
-    for loss in losses:
-        if loss.cause is not CauseName.UNKNOWN:
-            (possible if loss.confidence == "possible" else known)[loss.cause] += loss.records
-    if known:
-        return listed([CAUSE_WORDS[cause] for cause, _ in known.most_common(2)], most=MOST_NAMED)
-    if possible:
-        return f"cause unknown, {listed([CAUSE_WORDS[cause] for cause, _ in possible.most_common(2)], most=MOST_NAMED)} is possible"
-    return "cause unknown"
 
 
 def _names(incidents: Sequence[PartitionIncident]) -> str:
