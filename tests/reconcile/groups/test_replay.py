@@ -74,6 +74,32 @@ def test_positions_are_those_of_the_rules(tmp_path_factory, steps):
         last[change.key] = change.offset
 
 
+@settings(max_examples=80, deadline=None)
+@given(
+    records=st.lists(
+        st.tuples(st.integers(0, 25), st.binary(max_size=24), st.integers(0, 6), st.none() | st.binary(max_size=40)),
+        max_size=12,
+    )
+)
+def test_bytes_that_mean_nothing_are_skipped(tmp_path_factory, records):
+    """Every type of record with any content, and a sound commit behind it."""
+    made = [
+        (kind.to_bytes(2) + key, None if value is None else version.to_bytes(2) + value)
+        for kind, key, version, value in records
+    ]
+    content = batch(0, [*made, commit("g", "t", 0, 7)])
+
+    replay, changes, reader = play(write_log(tmp_path_factory.mktemp("log"), "__consumer_offsets-0", (0, content)))
+
+    assert changes[-1].offset == 7
+    assert reader.skipped <= len(records)
+    settled = Replay(place=replay.place, known_from=0, retention=NEVER)
+    assert all(one.set_back for one in settled.settle(GroupLogReader(list_log(replay.place)).parts()))
+    assert settled.positions == replay.positions
+    for group in replay.groups.values():
+        assert group.name in {"Empty", "Stable", "Assigning", "Reconciling"}
+
+
 @pytest.mark.parametrize("version", range(5))
 def test_every_version_of_a_group_tells_its_members(tmp_path, version):
     place = log_of(
