@@ -112,3 +112,25 @@ def test_only_a_span_of_time(incident, capsys):
         entry["partition"] if isinstance(entry["partition"], int) else json.dumps(entry["partition"])
         for entry in document["timeline"]
     }
+
+
+def test_a_directory_from_before_a_logged_truncation_shows_what_was_lost_by_it(incident, capsys):
+    root = incident("unclean-election-4.x")
+    document, code = explain(capsys, root / "snapshots" / "03-old-leader-down-live", root / "logs")
+
+    assert 1 == code
+    assert document["answer"]["headline"].startswith("56 records that were committed are lost from orders")
+    certain = [one for one in document["losses"] if one["was_committed"] == "certain"]
+    assert 56 == sum(one["records"] for one in certain)
+    assert not any(held["in_use"] for one in certain for held in one["held_by"])
+    assert not any("start broker 1" in one.lower() for one in document["answer"]["now"])
+    assert any("broker 1 as it is now" in one for one in document["answer"]["unknown"])
+
+
+def test_such_a_directory_is_no_leader(incident, capsys):
+    root = incident("unclean-election-4.x")
+    document, code = explain(capsys, root / "logs", root / "snapshots" / "03-old-leader-down-live" / "broker-1")
+
+    assert (3, "unknown") == (code, document["answer"]["state"])
+    assert "leads (guessed" not in document["answer"]["headline"]
+    assert [] == document["losses"]

@@ -19,6 +19,7 @@ from kforensics.reconcile.history.log_copies import (
     final_leader,
     judge_times,
     of_one_incarnation,
+    taken_before_their_lines,
 )
 from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, lost_batches
 from kforensics.reconcile.history.outline import outline_of
@@ -99,7 +100,8 @@ class _Teller:
         self.agreement = Agreement(reader)
         topic_id = evidence.facts.topic_id(partition.topic)
         found = copies_of(final, before, topic_id=topic_id, final_rank=final_rank)
-        found = replace(found, copies=judge_times(found.copies, evidence.last_logged_ms))
+        timed = judge_times(found.copies, evidence.last_logged_ms)
+        found = replace(found, copies=taken_before_their_lines(timed, evidence.logged))
         self.other_topics = found.other_topics
         self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
         self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader)
