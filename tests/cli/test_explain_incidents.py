@@ -19,8 +19,10 @@ def test_replicas_that_stay_different_come_first_where_nothing_is_lost(incident,
     out = " ".join(screen(capsys, *arguments_of(incident("silent-divergence-4.x"))).split())
 
     assert out.startswith("Replicas of audit (2 partitions) hold different content that replication does not repair")
-    assert "Broker 2 holds other content than the leader, broker 1, in audit-1" in out
+    assert "Broker 2 holds other content than broker 1, the last leader on record, in audit-1" in out
     assert "no rule will repair it" in out
+    assert "is missing in 4 other partitions, as the inputs prove; they do not prove it of the 2 partitions" in out
+    assert "The log of audit-0 on broker 2 is damaged at offset 58" in out
     assert "`kforensics diff`" in out
 
 
@@ -134,3 +136,20 @@ def test_such_a_directory_is_no_leader(incident, capsys):
     assert (3, "unknown") == (code, document["answer"]["state"])
     assert "leads (guessed" not in document["answer"]["headline"]
     assert [] == document["losses"]
+
+
+def test_a_tie_of_two_leaders_is_not_decided(incident, capsys):
+    snapshot = incident("hw-divergence-0.10") / "snapshots" / "99-final"
+    document, code = explain(capsys, snapshot)
+    headline = document["answer"]["headline"]
+
+    assert (1, "maybe-lost") == (code, document["answer"]["state"])
+    assert headline.startswith(
+        "If broker 1 leads, 13 records of ledger-0 that may have been committed are not in its log"
+    )
+    assert "if broker 2 leads, 13: no input shows which one does" in headline
+    assert {"possible"} == {one["was_committed"] for one in document["losses"]}
+    assert "Brokers 1 and 2 hold different content in ledger-0 from offset 59 on" in " ".join(document["conclusion"])
+    out = screen(capsys, snapshot)
+    assert "What the guessed leaders do not hold" in out
+    assert "the leader" not in out
