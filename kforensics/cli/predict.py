@@ -26,7 +26,7 @@ def predict(
         typer.Option(
             "--kafka",
             metavar="VERSION",
-            help="The version that will be started, 3.3 to 4.3. Where it is not given, the one that a server log among the inputs or the node's registration names; else each that the files allow is played, and compared.",
+            help="The version that will be started, 2.4 to 4.3. Where it is not given, the one that a server log among the inputs or the node's registration names; else each that the files allow is played, and compared.",
             show_default=False,
         ),
     ] = None,

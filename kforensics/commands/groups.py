@@ -114,8 +114,8 @@ def run(request: GroupsRequest) -> Result[Groups]:
     unexplained: list[tuple[Name, int]] = []
     for number, log in logs.items():
         replay = log.replay()
-        for change in log.play(replay):
-            if change.set_back and request.wants(change.key):
+        for change in log.settle(replay):
+            if request.wants(change.key):
                 count += 1
                 setbacks.append(change)
                 if len(setbacks) > 2 * MOST_SETBACKS:
@@ -188,7 +188,7 @@ def positions_now(given: CoordinatorEvidence) -> dict[CommitKey, Position]:
     for partition, places in given.live(OFFSETS_TOPIC).items():
         log = _OffsetsLog(given, partition, places, GroupsRequest(paths=()), with_lost=False)
         replay = log.replay()
-        for _ in log.play(replay):
+        for _ in log.settle(replay):
             pass
         found |= replay.positions
     return found
@@ -333,6 +333,12 @@ class _OffsetsLog:
         """Play the log from its beginning."""
         reader = GroupLogReader(self.outline.log)
         yield from replay.play(reader.events(), self._detours, self._read)
+        self.skipped = reader.skipped
+
+    def settle(self, replay: Replay) -> Iterator[Change]:
+        """Play the log for the positions at its end; only changes that set a position back are given."""
+        reader = GroupLogReader(self.outline.log)
+        yield from replay.settle(reader.parts(until_ms=self._request.at_ms), self._detours, self._read)
         self.skipped = reader.skipped
 
     def _read(self, detour: Detour) -> Iterator[GroupEvent]:

@@ -17,7 +17,7 @@ from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, refuse, why_not_compared
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.predict import missing_words, predict_answer
+from kforensics.findings.answers.predict import MissingDirectories, predict_answer
 from kforensics.reconcile.logs.predicted_load import (
     MetadataLoad,
     PredictedLog,
@@ -125,14 +125,18 @@ def run(request: PredictRequest) -> Result[Prediction]:
         without=[str(path) for path in request.without],
         zookeeper_nodes=[node.first for node in nodes if not node.is_kraft],
         missing_directories=[
-            sentence
-            for one in played
-            for sentence in missing_words(
-                one.node.node_id, one.missing_directories, one.new_directories, one.empty_folders
+            MissingDirectories(
+                node_id=one.node.node_id,
+                missing=one.missing_directories,
+                new=one.new_directories,
+                empty=one.empty_folders,
             )
+            for one in played
         ],
         unknown_strays=[one.node.first for one in played if one.has_unknown_strays],
+        unclean_nodes={one.node.first: one.unclean_reason for one in played if one.unclean_reason},
         order=body.order,
+        allows_older=any(one.allows_older for one in known),
         is_partial=bool(request.topics or request.partitions),
         has_problems=bool(problems),
     )

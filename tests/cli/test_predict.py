@@ -212,6 +212,39 @@ def test_the_second_start_of_a_broker_with_zookeeper_is_not_played(cluster, caps
     assert "a second start" in document["answer"]["unknown"][0]
 
 
+def test_files_that_older_versions_may_have_written_leave_the_start_unknown(cluster, capsys):
+    broker = cluster / "broker-1"
+    shutil.rmtree(broker / "__cluster_metadata-0")
+    (broker / "bootstrap.checkpoint").unlink()
+    (broker / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=M\n")
+    for path in broker.rglob("partition.metadata"):
+        path.unlink()
+
+    assert run(["predict", str(broker), "--format", "json"]) == 3
+    document = json.loads(capsys.readouterr().out)
+
+    assert (document["kafka"], document["kafka_source"]) == ("3.9.0", "assumed")
+    assert any("versions before 2.4" in line for line in document["answer"]["unknown"])
+    assert run(["predict", str(broker), "--kafka", "2.8.1", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert not any("versions before 2.4" in line for line in document["answer"]["unknown"])
+
+
+def test_the_first_version_that_fits_a_directory_of_the_preview_is_the_preview(cluster, capsys):
+    broker = cluster / "broker-1"
+    shutil.rmtree(broker / "__cluster_metadata-0")
+    (broker / "@metadata-0").mkdir()
+    (broker / "@metadata-0" / LOG).touch()
+    (broker / "bootstrap.checkpoint").unlink()
+    (broker / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=M\n")
+
+    run(["predict", str(broker), "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+
+    assert (document["kafka"], document["kafka_source"]) == ("2.8.0", "assumed")
+    assert {log["becomes"] for log in document["logs"]} == {"unknown"}
+
+
 def test_a_controller_without_the_marker_makes_no_broker_unclean(incident, tmp_path, capsys):
     final = tmp_path / "final"
     shutil.copytree(incident("unclean-election-4.x") / "snapshots" / "99-final", final)

@@ -52,6 +52,8 @@ def test_two_log_directories_are_one_node_whose_version_its_registration_shows(n
     assert (document["kafka"], document["kafka_source"], document["versions"]) == ("4.1.0", "metadata-log", [])
     assert [(start["outcome"], start["loads_logs"]) for start in document["starts"]] == [("starts", True)]
     assert {log["becomes"] for log in document["logs"]} == {"kept"}
+    (later,) = document["answer"]["later"]
+    assert "out of every ISR and ELR: a log directory has no clean-shutdown marker with a broker epoch" in later
     assert [one["records_lost"] for one in document["metadata_logs"]] == [0]
 
 
@@ -86,13 +88,32 @@ def test_a_cloned_disk_ends_the_start(node, capsys):
 def test_an_empty_folder_beside_the_log_directories_may_be_a_disk_that_is_not_mounted(node, capsys):
     shutil.rmtree(node / "data-1")
     (node / "data-1").mkdir()
+    document, _ = predict(capsys, node)
+    assert not any("is not mounted" in line for line in document["answer"]["unknown"]), "it registered one directory"
+
+    shutil.rmtree(node / "data-0" / "__cluster_metadata-0")
     document, code = predict(capsys, node)
     assert (code, document["answer"]["state"], document["starts"][0]["outcome"]) == (3, "unknown", "starts")
-    assert any("a disk is not mounted" in line for line in document["answer"]["unknown"])
+    assert any("is not mounted" in line for line in document["answer"]["unknown"])
 
     (node / "data-1").rmdir()
     document, _ = predict(capsys, node)
-    assert not any("a disk is not mounted" in line for line in document["answer"]["unknown"])
+    assert not any("is not mounted" in line for line in document["answer"]["unknown"])
+
+
+def test_a_directory_that_was_registered_and_is_not_here_is_said_first(fixtures, capsys, tmp_path):
+    """The recorded registration names the directory of the broker; under another id it is not that one."""
+    broker = tmp_path / "broker-1"
+    shutil.copytree(fixtures / "unclean-election" / "broker-1", broker)
+    for path in [broker, *broker.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    edit(broker / "meta.properties", "directory.id", "B" * 22)
+
+    document, code = predict(capsys, broker)
+
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert "Not every log directory of node 1 is here" in document["answer"]["headline"]
+    assert any("did not register" in line for line in document["answer"]["unknown"])
 
 
 def test_directories_that_no_metadata_assign_become_strays_and_earlier_versions_delete_them(node, capsys):

@@ -22,8 +22,16 @@ from tests.mutants.run import ROOT, fails
 from tests.oracle.loading.judge import differences, predicted
 from tests.oracle.loading.made import Case, edited_files, write_files
 
-BY_TESTS = frozenset({"renames_strays_before_load", "storage_exceptions_end_start", "ignores_remote_index_cache"})
-"""Switches of the node, which no single log shows: broken in the text, and held against the tests."""
+BY_TESTS = frozenset(
+    {
+        "renames_strays_before_load",
+        "storage_exceptions_end_start",
+        "ignores_remote_index_cache",
+        "io_errors_empty_segments",
+        "finds_by_base_offset",
+    }
+)
+"""Switches of the node and of rare files, which no recorded verdict shows: broken in the text, and held against the tests."""
 NODE = "protocol/loading/node.py"
 STARTS = "protocol/loading/starts.py"
 RETENTION = "protocol/loading/retention.py"

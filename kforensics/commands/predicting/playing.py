@@ -35,6 +35,7 @@ from kforensics.protocol.loading.node import (
     refuse_identity,
     refuse_level,
     refuse_registration,
+    unclean_for_controller,
 )
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
 from kforensics.protocol.loading.values import LoadingError, LoadOutcome, LoadSettings, Unpredictable
@@ -53,6 +54,7 @@ from kforensics.units import EpochEntry, TopicPartition
 
 MOST_STARTS = 4
 """Starts that are played at most; a third already changes nothing that the second did not."""
+ELR_FEATURE = "eligible.leader.replicas.version"
 RETENTION_DELAY_MS = 30_000
 """After which retention runs first (`log.initial.task.delay.ms`)."""
 ENDINGS = ("-future", "-stray", "-delete")
@@ -99,6 +101,8 @@ class PlayedNode:
     """Empty folders beside its log directories."""
     new_directories: frozenset[str]
     """Ids of its log directories that it did not register."""
+    unclean_reason: str
+    """Why the controller takes it out of every ISR and ELR when it registers; empty where it does not."""
 
 
 @dataclass(slots=True)
@@ -234,16 +238,19 @@ class _Player:
         self._note_unreadable()
         missing, new = self._lost_directories()
         return PlayedNode(
+            unclean_reason=self._unclean_reason(),
             missing_directories=missing,
             new_directories=new,
-            empty_folders=self._node.empty_folders(),
+            empty_folders=() if self._knows_registration() else self._node.empty_folders(),
             node=self._node,
             version=self._conditions.version,
             starts=tuple(starts),
             logs=tuple(logs),
             metadata_log=self._metadata,
             problems=tuple(self._problems),
-            has_unknown_strays=self._node.is_kraft and self._around.assigned is None and bool(self._directories),
+            has_unknown_strays=self._node.is_kraft
+            and bool(self._directories)
+            and (self._around.assigned is None or self._is_preview),
         )
 
     def _is_live(self, fate: Fate) -> bool:
@@ -276,6 +283,24 @@ class _Player:
             refusal = refuse_registration(directories, self._around.registered, node.node_id, self._around.level)
         return refusal
 
+    @property
+    def _is_preview(self) -> bool:
+        """Whether it is the preview of 2.8 without ZooKeeper, of which it is not known what it does to strays."""
+        return self._conditions.version < (3, 0)
+
+    def _unclean_reason(self) -> str:
+        """Why the controller takes the last stop as unclean, where eligible leader replicas are on."""
+        state, node_id = self._around.state, self._node.node_id
+        if state is None or isinstance(node_id, Absent) or not state.features.get(ELR_FEATURE):
+            return ""
+        broker = state.brokers.get(node_id)
+        epochs = [log_dir.broker_epoch for one in self._node.inputs for log_dir in one.log_dirs]
+        return unclean_for_controller(epochs, broker.broker_epoch, self._conditions.version) if broker else ""
+
+    def _knows_registration(self) -> bool:
+        """Whether the metadata say which log directories it registered."""
+        return bool(not isinstance(self._node.node_id, Absent) and self._around.registered.get(self._node.node_id))
+
     def _lost_directories(self) -> tuple[frozenset[str], frozenset[str]]:
         """Ids of directories that the node registered last and that are not here, and of those here that it did not register."""
         registered = (
@@ -291,7 +316,7 @@ class _Player:
         node_id, assigned = self._node.node_id, self._around.assigned
         if not self._node.is_kraft or isinstance(node_id, Absent):
             return [Fate.DELETED if one.name.endswith("-delete") else Fate.KEPT for one in self._directories]
-        if assigned is None:
+        if assigned is None or self._is_preview:
             return [
                 Fate.DELETED if one.name.endswith("-delete") else Fate.UNKNOWN if one.partition else Fate.KEPT
                 for one in self._directories

@@ -15,6 +15,8 @@ from kforensics.protocol.loading.versions import FIRST_NOT_MODELLED, OLDEST_MODE
 from kforensics.protocol.versions import KafkaVersion, least_version_of_level, parse_version
 
 FIRST_WITHOUT_ZOOKEEPER = KafkaVersion(4, 0)
+FIRST_QUORUM, PREVIEW = KafkaVersion(3, 0), KafkaVersion(2, 8)
+"""The first version without ZooKeeper that others can be started after, and the preview before it."""
 NEWEST_WITH_ZOOKEEPER = KafkaVersion(3, 9)
 RANK = {"given": 0, "server-log": 1, "metadata-log": 2, "assumed": 3}
 """The sources of a version, the surest first."""
@@ -29,6 +31,8 @@ class NodeVersion:
     """A key of `RANK`."""
     others: tuple[KafkaVersion, ...] = ()
     """Other versions that the evidence allows, one for each set of rules."""
+    allows_older: bool = False
+    """The evidence allows versions too that are not modelled."""
 
 
 def given_version(text: str) -> NodeVersion:
@@ -77,6 +81,9 @@ def version_of_node(
         newest = max(release)
         return NodeVersion(newest, "metadata-log", tuple(sorted(release - {newest})))
     floor = _floor(members, history)
+    if is_kraft and floor < FIRST_QUORUM:
+        # The preview of 2.8 can't be upgraded: no other version starts on its directories.
+        return NodeVersion(PREVIEW, "assumed")
     if floor >= FIRST_NOT_MODELLED:
         _check(floor, "the metadata.version of the cluster demands it")
     ceiling = FIRST_NOT_MODELLED if is_kraft else FIRST_WITHOUT_ZOOKEEPER
@@ -86,7 +93,8 @@ def version_of_node(
     allowed = possible[first:]
     newest = max(allowed)
     shown = newest if is_kraft else NEWEST_WITH_ZOOKEEPER
-    return NodeVersion(shown, "assumed", tuple(one for one in allowed if one != newest))
+    others = tuple(one for one in allowed if one != newest)
+    return NodeVersion(shown, "assumed", others, allows_older=floor < OLDEST_MODELLED)
 
 
 def _check(version: KafkaVersion, why: str) -> None:

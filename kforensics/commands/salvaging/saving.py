@@ -93,6 +93,8 @@ class SavedLabel:
     leader_epoch: int | Absent
     owner: str
     """Who holds it; empty for the best copy."""
+    is_of_leader: bool = False
+    """Whether it is what the leader holds at offsets where another replica in use keeps other content."""
     records: int = 0
     certain: int = 0
     possible: int = 0
@@ -133,6 +135,11 @@ class SavedPartition:
     def records(self) -> int:
         """Records that were saved, alternates included."""
         return sum(one.records for one in self.labels)
+
+    @property
+    def of_leader(self) -> int:
+        """Those of them that the leader holds."""
+        return sum(one.records for one in self.labels if one.is_of_leader)
 
     @property
     def certain(self) -> int:
@@ -519,6 +526,9 @@ class _Saver:
         stem = self._stem(label if number != MAIN else None)
         epoch = Absent.NOT_APPLICABLE if number == MAIN or label.leader_epoch == NO_EPOCH else label.leader_epoch
         saved = SavedLabel(leader_epoch=epoch, owner=label.owner if number != MAIN else "")
+        leader = self._plan.leader
+        if self._plan.wanted is not None and leader is not None and number != MAIN:
+            saved.is_of_leader = label.owner == leader.view.replica.owner
         if self._form is FormName.SEGMENTS:
             assert self._batch_writer is not None
             output = _Output(saved, None, self._batch_writer(stem, self._plan))

@@ -1,6 +1,7 @@
 """The answer of `predict`: whether each node starts, and what it loses by it."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
@@ -24,7 +25,46 @@ SOURCES = {
     "assumed": ", which is assumed,",
 }
 """How a version is known, as a headline says it."""
+OLDER = "What versions before 2.4 would do, which these files allow too: their loaders are not modelled. Give the version with --kafka where it is a later one."
 COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingDirectories:
+    """What is known of log directories of a node beside those that were given."""
+
+    node_id: int | Absent
+    missing: Collection[str] = ()
+    """Ids that it registered last and that none of its log directories has."""
+    new: Collection[str] = ()
+    """Ids of its log directories that it did not register."""
+    empty: Collection[str] = ()
+    """Folders beside its log directories that hold nothing."""
+
+    @property
+    def is_grave(self) -> bool:
+        """Whether the start may come to something else for it: a disk not mounted, or exchanged."""
+        return bool(self.empty or (self.missing and self.new))
+
+    def words(self) -> Iterator[str]:
+        """What is to be said of it."""
+        if self.empty:
+            yield (
+                f"Beside the log directories of node {self.node_id} lies an empty folder ({', '.join(self.empty)}): if log.dirs names it, a disk is not "
+                "mounted. A node without ZooKeeper does not start then; a broker with ZooKeeper creates empty replicas on it."
+            )
+        if self.missing:
+            one = len(self.missing) == 1
+            yield (
+                f"Node {self.node_id} registered {'a log directory' if one else f'{len(self.missing)} log directories'} "
+                f"({', '.join(sorted(self.missing))}) that {'is' if one else 'are'} not here: what lies there was not read, and partitions assigned "
+                "there have no leader on this node until it is back or they are reassigned."
+            )
+        if self.missing and self.new:
+            yield (
+                f"Log directories here that node {self.node_id} did not register ({', '.join(sorted(self.new))}): where meta.properties was rewritten "
+                "or a disk exchanged, the partitions on it stay without a leader where this node is their only replica."
+            )
 
 
 def predict_answer(
@@ -40,8 +80,10 @@ def predict_answer(
     without: Collection[str] = (),
     zookeeper_nodes: Collection[int] = (),
     unknown_strays: Collection[int] = (),
-    missing_directories: Collection[str] = (),
+    missing_directories: Collection[MissingDirectories] = (),
+    unclean_nodes: Mapping[int, str] | None = None,
     order: StartOrder | None = None,
+    allows_older: bool = False,
     is_partial: bool = False,
     has_problems: bool = False,
 ) -> Answer:
@@ -59,8 +101,10 @@ def predict_answer(
         without: paths that were taken as not there.
         zookeeper_nodes: inputs of brokers with ZooKeeper, or not known to be without.
         unknown_strays: inputs of nodes whose assigned partitions no metadata show.
-        missing_directories: sentences about log directories that were registered and are not among the inputs.
+        missing_directories: log directories of the nodes beside those that were given.
+        unclean_nodes: by input of a node, why the controller takes its last stop as unclean.
         order: in which to start the brokers, where it was asked for.
+        allows_older: the evidence allows versions too that are not modelled.
         is_partial: some partitions alone were played.
         has_problems: something could not be read.
 
@@ -82,48 +126,30 @@ def predict_answer(
             is_partial=is_partial,
         )
     )
-    if versions or left_out or has_problems or missing_directories:
+    if allows_older:
+        unknown = (OLDER, *unknown)
+    if versions or left_out or has_problems or allows_older or any(one.is_grave for one in missing_directories):
         states.add(State.UNKNOWN)
     state = worst_state("predict", states) or State.UNKNOWN
-    if state is State.STARTS_UNCHANGED and (is_partial or unknown_strays):
+    elsewhere = [one for one in missing_directories if one.missing]
+    if state is State.STARTS_UNCHANGED and (is_partial or unknown_strays or elsewhere):
         state = State.UNKNOWN
     return Answer(
         state=state,
         headline=(f"As if {', '.join(without)} were not there: " if without else "")
-        + _headline(state, starts, logs, inputs, metadata_logs, kafka=kafka, kafka_source=kafka_source),
+        + _headline(state, starts, logs, inputs, metadata_logs, kafka=kafka, kafka_source=kafka_source)
+        + (f" Not every log directory of node {elsewhere[0].node_id} is here." if elsewhere else ""),
         now=(*_now(state, starts, logs, inputs), *(_order(order) if order else ())),
-        unknown=(*missing_directories, *unknown, *(_order_unknown(order) if order else ())),
+        later=tuple(
+            f"When {_node(inputs[node])} registers, the controller takes it out of every ISR and ELR: {reason}."
+            for node, reason in (unclean_nodes or {}).items()
+        ),
+        unknown=(
+            *(words for one in missing_directories for words in one.words()),
+            *unknown,
+            *(_order_unknown(order) if order else ()),
+        ),
     )
-
-
-def missing_words(
-    node_id: int | Absent, missing: Collection[str], new: Collection[str], empty: Collection[str]
-) -> Iterator[str]:
-    """The words for log directories that a node registered and that are not here.
-
-    Args:
-        node_id: of the node.
-        missing: ids that it registered last and that none of its log directories has.
-        new: ids of its log directories that it did not register.
-        empty: folders beside its log directories that hold nothing.
-    """
-    if empty:
-        yield (
-            f"Beside the log directories of node {node_id} lies an empty folder ({', '.join(empty)}): if log.dirs names it, a disk is not mounted. "
-            "A node without ZooKeeper does not start then; a broker with ZooKeeper creates empty replicas on it."
-        )
-    if missing:
-        one = len(missing) == 1
-        yield (
-            f"Node {node_id} registered {'a log directory' if one else f'{len(missing)} log directories'} ({', '.join(sorted(missing))}) that "
-            f"{'is' if one else 'are'} not here: what lies there was not read, and partitions assigned there have no leader on this node "
-            "until it is back or they are reassigned."
-        )
-    if missing and new:
-        yield (
-            f"Log directories here that node {node_id} did not register ({', '.join(sorted(new))}): where meta.properties was rewritten or a disk "
-            "exchanged, the partitions on it stay without a leader where this node is their only replica."
-        )
 
 
 def _states(

@@ -28,6 +28,8 @@ class Salvaged:
 
     partition: TopicPartition
     records: int
+    of_leader: int
+    """Saved beside them: what the leader holds where another replica in use keeps other content."""
     certain: int
     aborted: int
     """Of aborted transactions, and not taken."""
@@ -84,6 +86,9 @@ def salvage_answer(
     if guessed:
         details.append("by a leader that is guessed")
     words += f" ({', '.join(details)})" if details else ""
+    beside = sum(one.of_leader for one in partitions)
+    if beside:
+        words += f", and {counted(beside, 'record')} that the leader holds at these offsets"
     reasons = {reason for one in partitions for reason in one.reasons}
     unknown = [
         f"{counted(one.missing, 'offset')} of {one.partition}: {_why(one.reasons)}" for one in partitions if one.missing

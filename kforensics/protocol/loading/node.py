@@ -206,6 +206,30 @@ def refuse_registration(
     return None
 
 
+def unclean_for_controller(
+    marker_epochs: Sequence[int | Absent], registered_epoch: int | Absent, version: KafkaVersion
+) -> str:
+    """Why the controller takes the last stop as unclean when a broker registers, and takes it out of every ISR and ELR (KIP-966, 4.0).
+
+    Args:
+        marker_epochs: the broker epoch in the marker of each log directory; not written where it has no marker.
+        registered_epoch: that of its last registration.
+        version: of the binary.
+
+    Returns:
+        The reason; empty where the stop counts as clean, or the version does not look.
+    """
+    if version < (4, 0) or not marker_epochs:
+        return ""
+    if any(isinstance(epoch, Absent) for epoch in marker_epochs):
+        return "a log directory has no clean-shutdown marker with a broker epoch"
+    if len(set(marker_epochs)) > 1:
+        return "the markers of its log directories name several broker epochs"
+    if not isinstance(registered_epoch, Absent) and marker_epochs[0] != registered_epoch:
+        return f"the markers name broker epoch {marker_epochs[0]}, and it registered {registered_epoch} last"
+    return ""
+
+
 def fates(
     held: Sequence[HeldLog], assigned: Mapping[tuple[str, int], Assignment], node_id: int, version: KafkaVersion
 ) -> list[Fate]:

@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.replica.loader_values import Content, LoadedBatch, LoadFailure, ProducerState, TransactionEnd
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.names import DELETED, SNAPSHOT, offset_of, padded
-from kforensics.protocol.loading.values import LoadingError, LoadSettings, thrown
+from kforensics.protocol.loading.values import LoadingError, LoadSettings, NotModelledError, thrown
 from kforensics.protocol.loading.versions import LoadingRules
 
 SNAPSHOT_HEADER_LENGTH, SNAPSHOT_ENTRY_LENGTH = 10, 46
@@ -60,7 +60,16 @@ class Producers:
         return self._known if self._rules.removes_stray_snapshots else self._list()
 
     def _list(self) -> dict[int, str]:
-        return {offset_of(name): name for name in self._disk.names() if name.endswith(SNAPSHOT)}
+        found: dict[int, str] = {}
+        for name in self._disk.names():
+            if name.endswith(SNAPSHOT):
+                offset = offset_of(name)
+                if offset in found:
+                    raise NotModelledError(
+                        "two producer snapshots of one offset, of which the order of the file system chooses one"
+                    )
+                found[offset] = name
+        return found
 
     @property
     def newest_snapshot(self) -> int | None:

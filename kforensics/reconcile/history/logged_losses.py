@@ -47,6 +47,7 @@ def find_logged_losses(
     leader_end: int,
     leaderships: Sequence[Leadership],
     needed_in_sync: int | Absent,
+    leader_start: int = 0,
     leader_epochs: Sequence[EpochEntry] = (),
     judge: CommitJudge | None = None,
     whole: Bound | None = None,
@@ -59,6 +60,7 @@ def find_logged_losses(
         leader_end: the log end offset of the final leader.
         leaderships: who led, and who was in sync.
         needed_in_sync: how many replicas must be in sync before anything is committed.
+        leader_start: the log start offset of the final leader; what is below it was deleted.
         leader_epochs: of the final leader's log.
         judge: knows which elections prove that records were not committed.
         whole: the account of leadership, where it proves that each leader held all that was committed.
@@ -69,9 +71,11 @@ def find_logged_losses(
         if not truncation.is_logged or truncation.is_full or cause.name is CauseName.RECREATED_TOPIC:
             continue
         by_epoch = truncation.rule in _BY_EPOCH or (truncation.rule == _UNNAMED and protocol is not ProtocolName.HW)
-        first = truncation.to_offset if by_epoch else max(truncation.to_offset, leader_end)
+        first = max(truncation.to_offset, leader_start if by_epoch else leader_end)
         if truncation.before is not None:
             first = max(first, truncation.before.view.log_end_offset)
+        if first >= truncation.from_offset:
+            continue
         for untold in _without(OffsetRange(first, truncation.from_offset - 1), taken):
             proven = truncation.high_watermark
             below = 0 if isinstance(proven, Absent) else proven.value

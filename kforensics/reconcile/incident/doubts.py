@@ -9,6 +9,9 @@ from kforensics.damage import Absent
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
 
+WRITTEN_WITHIN_MS = 60_000
+"""A broker writes a record within this time of the record's own timestamp; a file whose time is later has that of its copying."""
+
 
 class DoubtKind(StrEnum):
     """The reason why a partition can't be called whole."""
@@ -279,7 +282,9 @@ def _witnesses(
         if not isinstance(node, int) or not _was_stopped(node, copy.rank, election, account, moments):
             continue
         if copy.view.replica.clean_shutdown or any(
-            (other.rank, copy.rank, node) in moments.unchanged for other in own if other.rank < copy.rank
+            (other.rank, copy.rank, node) in moments.unchanged or _is_untouched(other, copy)
+            for other in own
+            if other.rank < copy.rank
         ):
             yield frozenset({(copy.rank, node)})
         elif len(members) > 1:
@@ -289,6 +294,19 @@ def _witnesses(
                 yield frozenset((copy.rank, one) for one in members)
     if not _has_earlier(own, moments) and _had_none(previous, election, account, moments):
         yield frozenset()
+
+
+def _is_untouched(earlier: LogCopy, copy: LogCopy) -> bool:
+    """Whether the log had not been appended to since an earlier copy, by the time of its file, which is that of its last records in both."""
+    times = {earlier.taken_ms, copy.taken_ms}
+    written = max(
+        (one.max_timestamp_ms for one in copy.view.segments if isinstance(one.max_timestamp_ms, int)),
+        default=Absent.UNKNOWN,
+    )
+    if len(times) != 1 or not isinstance(copy.taken_ms, int) or not isinstance(written, int):
+        return False
+    is_of_writing = abs(copy.taken_ms - written) <= WRITTEN_WITHIN_MS
+    return is_of_writing and earlier.view.log_end_offset == copy.view.log_end_offset
 
 
 def _last_to_commit(election: Election, account: LeadershipAccount, needed_in_sync: int | Absent) -> frozenset[int]:

@@ -75,6 +75,7 @@ def logged_loss_entries(
     found = find_logged_losses(
         truncations,
         shown=[loss.offsets for loss in losses],
+        leader_start=_deleted_below(leader),
         leader_end=leader.view.log_end_offset,
         leaderships=causes.leaderships,
         needed_in_sync=needed_in_sync,
@@ -100,6 +101,15 @@ def logged_loss_entries(
         )
         for run in found
     ]
+
+
+def _deleted_below(leader: LogCopy) -> int:
+    """The log start that a client asked for: retention moves it from segment to segment, and says nothing of what was lost before."""
+    replica = leader.view.replica
+    start = replica.log_start
+    if isinstance(start, Absent) or start.value in {segment.base_offset for segment in replica.segments}:
+        return 0
+    return start.value
 
 
 def _cause_of(

@@ -551,17 +551,27 @@ class _Teller:
             for truncation, one in zip(self.observed, truncations, strict=True)
         ]
         needed = self.evidence.facts.needed_in_sync(self.partition.topic)
+        logged = logged_loss_entries(
+            self.partition,
+            causes_found,
+            losses,
+            causes,
+            self.leader,
+            needed_in_sync=needed,
+            judge=self.judge,
+            whole=self._whole_account(),
+        )
+        sure = {(one.cause.name, one.cause.confidence) for one in truncations}
         every = (
             *losses,
-            *logged_loss_entries(
-                self.partition,
-                causes_found,
-                losses,
-                causes,
-                self.leader,
-                needed_in_sync=needed,
-                judge=self.judge,
-                whole=self._whole_account(),
+            *(
+                replace(
+                    entry,
+                    confidence=next(
+                        (name for name in ("proven", "likely") if (entry.cause, name) in sure), entry.confidence
+                    ),
+                )
+                for entry in logged
             ),
         )
         if self.is_leader_known and not self.missing_replicas:

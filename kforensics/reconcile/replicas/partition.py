@@ -453,7 +453,7 @@ class _Session:
             # The line of a checkpoint means the replica that bears the name.
             load_log(replace(one, high_watermark=Absent.UNKNOWN, recovery_point=Absent.UNKNOWN))
             for one in self.set_aside
-            if not self.is_deleted and isinstance(one.topic_id, str) and one.topic_id == self.topic_id
+            if not self.is_deleted and not isinstance(one.topic_id, Absent) and one.topic_id == self.topic_id
         ]
 
     def _unassigned_holders(self, judge: CommitJudge) -> tuple[SoleHolder, ...]:

@@ -217,8 +217,10 @@ class BestCopies:
                 chains[-1].append(at)
             else:
                 chains.append([at])
+        leader = _place(self.leader) if self.leader is not None else None
         chains.sort(
             key=lambda chain: (
+                leader in wanted[chain[0]].holders,
                 min(_CERTAINTY[wanted[at].committed] for at in chain),
                 -_kind(wanted[chain[0]])[0],
                 wanted[chain[0]].offsets,

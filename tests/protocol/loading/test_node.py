@@ -13,6 +13,7 @@ from kforensics.protocol.loading.node import (
     refuse_identity,
     refuse_level,
     refuse_registration,
+    unclean_for_controller,
 )
 from kforensics.protocol.versions import KafkaVersion
 
@@ -153,3 +154,20 @@ NO_ID = held(Absent.NOT_WRITTEN)
 )
 def test_what_becomes_of_directories_that_the_metadata_do_not_assign(version, logs, expected):
     assert fates(logs, MINE, 1, KafkaVersion(*version)) == expected
+
+
+@pytest.mark.parametrize(
+    ("epochs", "registered", "version", "words"),
+    [
+        ((7, 7), 7, NEW, ""),
+        ((7, Absent.NOT_APPLICABLE), 7, NEW, "no clean-shutdown marker"),
+        ((7, 8), 7, NEW, "several broker epochs"),
+        ((7, 7), 9, NEW, "it registered 9 last"),
+        ((7, 7), Absent.UNKNOWN, NEW, ""),
+        ((7, 8), 7, KafkaVersion(3, 9), ""),
+        ((), 7, NEW, ""),
+    ],
+)
+def test_what_the_controller_takes_for_an_unclean_stop(epochs, registered, version, words):
+    found = unclean_for_controller(epochs, registered, version)
+    assert (words in found) if words else not found

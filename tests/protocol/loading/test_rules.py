@@ -251,18 +251,19 @@ def test_producers_refuse_what_their_log_can_not_hold():
 
 
 def test_a_snapshot_over_a_longer_file_breaks_its_checksum():
-    disk = Disk(
-        directory(
-            {"5.snapshot": 10, f"{5:020d}.snapshot": 400}, {Need("5.snapshot", Content.SNAPSHOT): LoadFailure("C", "c")}
-        )
-    )
+    disk = Disk(directory({f"{5:020d}.snapshot": 400}))
     producers = Producers(disk, LoadSettings())
-    producers.reload(0, 9)
     producers.map_end = 5
     producers.take_snapshot()
 
     assert disk.length(f"{5:020d}.snapshot") == 400
     assert isinstance(disk.content(f"{5:020d}.snapshot", Content.SNAPSHOT), LoadFailure)
+
+
+def test_of_two_snapshots_of_one_offset_the_file_system_chooses():
+    outcome = loaded({LOG: 0, INDEX: 0, "5.snapshot": 10, f"{5:020d}.snapshot": 10}, log_of())
+    assert isinstance(outcome, Unpredictable)
+    assert "the order of the file system" in outcome.reason
 
 
 def test_epoch_entries_can_not_be_negative():

@@ -60,6 +60,13 @@ def test_positions_are_those_of_the_rules(tmp_path_factory, steps):
 
     assert {tuple(key): (one.offset, one.at.offset) for key, one in replay.positions.items()} == known
     assert reader.skipped == 0
+    # Played for its end alone, in runs of commits, it ends alike and has the same set-backs.
+    settled = Replay(place=replay.place, known_from=0, retention=NEVER)
+    setbacks = list(settled.settle(GroupLogReader(list_log(replay.place)).parts()))
+    assert settled.positions == replay.positions
+    assert {(one.key, one.previous, one.offset, one.time_ms, one.by) for one in setbacks} == {
+        (one.key, one.previous, one.offset, one.time_ms, one.by) for one in changes if one.set_back
+    }
     # Each change begins where the one before it ended.
     last = {}
     for change in changes:

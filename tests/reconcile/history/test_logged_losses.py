@@ -16,6 +16,7 @@ def runs(
     protocol=ProtocolName.KIP_595,
     shown=(),
     leader_end=100,
+    leader_start=0,
     leaderships=(),
     needed=1,
     leader_epochs=(),
@@ -25,6 +26,7 @@ def runs(
         [(one, Cause(name=cause, confidence="likely", reason="why"), protocol) for one in truncations],
         shown=shown,
         leader_end=leader_end,
+        leader_start=leader_start,
         leaderships=leaderships,
         needed_in_sync=needed,
         leader_epochs=leader_epochs,
@@ -120,3 +122,8 @@ def test_records_that_came_back_in_their_own_epoch_are_no_certain_loss():
     found = runs(with_high_watermark(80), leader_epochs=(EpochEntry(0, 0), EpochEntry(4, 60)))
 
     assert {"possible"} == {run.was_committed for run in found}
+
+
+def test_what_lies_below_the_leaders_log_start_was_deleted():
+    assert [(75, 83)] == offsets(runs(truncation(84, 70), leader_start=75))
+    assert () == runs(truncation(84, 70), leader_start=90)
