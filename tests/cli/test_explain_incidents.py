@@ -153,3 +153,11 @@ def test_a_tie_of_two_leaders_is_not_decided(incident, capsys):
     out = screen(capsys, snapshot)
     assert "What the guessed leaders do not hold" in out
     assert "the leader" not in out
+
+
+def test_an_open_answer_says_what_to_keep_and_what_to_add(incident, capsys):
+    document, _ = explain(capsys, incident("unclean-election-4.x") / "snapshots" / "99-final")
+
+    assert "unknown" == document["answer"]["state"]
+    (line,) = document["answer"]["now"]
+    assert line.startswith("Delete no data directory, snapshot or log file of these brokers, and add a copy of the disks of")

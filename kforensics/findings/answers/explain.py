@@ -91,7 +91,7 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     return Answer(
         state=state,
         headline=_headline(state, asked, by_state, scope),
-        now=words.now,
+        now=words.now or _gather(state, asked),
         tell=words.tell,
         later=words.later,
         unknown=_unknown(asked, scope),
@@ -226,6 +226,15 @@ def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[Partit
 def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
     doubt = affected[0].doubts[0]
     return f"the inputs do not show {doubt.words} ({affected[0].partition})"
+
+
+def _gather(state: State, asked: Sequence[PartitionIncident]) -> tuple[str, ...]:
+    """What to do where nothing has to be saved and the answer is open: keep everything, and get the input that settles most."""
+    if state not in {State.UNKNOWN, State.MAYBE_LOST}:
+        return ()
+    settled = Counter(doubt.settled_by for one in asked for doubt in one.doubts)
+    needed = "".join(f", and add {settled_by}" for settled_by, _ in settled.most_common(1))
+    return (f"Delete no data directory, snapshot or log file of these brokers{needed}.",)
 
 
 def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...]:
