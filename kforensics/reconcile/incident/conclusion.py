@@ -177,7 +177,16 @@ def _calm(incidents: Sequence[PartitionIncident]) -> str:
             f"No input shows a loss of committed records in {counted(len(looked), 'partition')}, and none excludes it in"
             f" {len(open_ones)} of them: the inputs do not show {first.doubts[0].words} ({first.partition})."
         )
-    return f"Nothing that was committed is missing in {counted(len(looked), 'partition')}, as the inputs prove."
+    parted = sum(bool(one.residuals) for one in looked)
+    if not parted:
+        return f"Nothing that was committed is missing in {counted(len(looked), 'partition')}, as the inputs prove."
+    of = "the partition" if parted == 1 else f"the {parted} partitions"
+    if parted == len(looked):
+        return f"The inputs do not prove that nothing that was committed is missing in {of} whose replicas differ."
+    return (
+        f"Nothing that was committed is missing in {counted(len(looked) - parted, 'other partition')}, as the inputs prove;"
+        f" they do not prove it of {of} whose replicas differ."
+    )
 
 
 def _partitions(losses: Sequence[LossEntry]) -> str:
@@ -320,10 +329,15 @@ def _residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
                 f"The log of {incident.partition} on {'broker' if len(damaged) == 1 else 'brokers'} {listed(damaged, most=MOST_NAMED)} is damaged at offset {first}, and no rule will repair it."
             )
             continue
-        sentences.append(
-            f"{'Broker' if len(brokers) == 1 else 'Brokers'} {listed(brokers, most=MOST_NAMED)} hold{'s' if len(brokers) == 1 else ''} other content than the leader, broker {incident.leader},"
-            f" in {incident.partition} from offset {first} on, and no rule will repair it."
-        )
+        if incident.is_leader_known:
+            who = (
+                f"{'Broker' if len(brokers) == 1 else 'Brokers'} {listed(brokers, most=MOST_NAMED)} hold{'s' if len(brokers) == 1 else ''}"
+                f" other content than broker {incident.leader}, the last leader on record,"
+            )
+        else:
+            every = sorted({*brokers, str(incident.leader)})
+            who = f"Brokers {listed(every, most=MOST_NAMED)} hold different content"
+        sentences.append(f"{who} in {incident.partition} from offset {first} on, and no rule will repair it.")
     if len(found) > MOST_NAMED:
         sentences.append(
             f"{len(found) - MOST_NAMED} more partitions have replicas that stay different from their leaders."

@@ -206,7 +206,13 @@ def _of_replicas(
     for broker in sorted(account.assigned - {one for one in held if isinstance(one, int)}):
         if broker in with_earlier_topic:
             continue
-        if broker in moments.brokers:
+        if any(copy.is_outdated and copy.broker_id == broker for copy in copies):
+            yield Doubt(
+                DoubtKind.REPLICA,
+                f"what broker {broker} holds now, which truncated its log after its directory was copied",
+                f"the directory of broker {broker} as it is now",
+            )
+        elif broker in moments.brokers:
             yield Doubt(
                 DoubtKind.DISK,
                 f"where the replica of broker {broker} is, whose directories are there and hold none",
