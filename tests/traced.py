@@ -10,6 +10,8 @@ Each DIR is an unpacked recording, or holds several. Of each, keys are traced th
 - nothing of a key or a value is in the output.
 """
 
+import base64
+import hashlib
 import io
 import json
 import random
@@ -64,10 +66,16 @@ def produced(root: Path) -> dict[str, set[bytes]]:
         if not row.get("acked_at") and not row.get("acked_t"):
             continue
         if row.get("key") is not None:
-            found[row["topic"]].add(row["key"].encode())
+            found[row["topic"]].add(_key(row["key"]))
         elif row.get("key_hex"):
             found[row["topic"]].add(bytes.fromhex(row["key_hex"]))
     return found
+
+
+def _key(text: str) -> bytes:
+    """The key of a row; one that is not UTF-8 is marked."""
+    marked = text.removeprefix("base64:")
+    return base64.b64decode(marked) if marked != text else text.encode()
 
 
 def trace(root: Path, *options: str) -> tuple[int, dict[str, Any], str]:
@@ -81,7 +89,7 @@ def trace(root: Path, *options: str) -> tuple[int, dict[str, Any], str]:
 
 def check(root: Path, count: int) -> Iterator[str]:
     """What is wrong, in words; the last line counts the states."""
-    final = str(sorted((root / "snapshots").iterdir())[-1].resolve())
+    final = str(max((root / "snapshots").iterdir()).resolve())
     disks, broken = on_disk(root / "snapshots")
     states: Counter[str] = Counter()
     for topic, keys in sorted(produced(root).items()):
@@ -96,7 +104,7 @@ def check(root: Path, count: int) -> Iterator[str]:
             "never": {b"never-produced-key"},
         }
         for kind, group in groups.items():
-            for key in random.Random(topic).sample(sorted(group), min(count, len(group))):  # noqa: S311 - a sample
+            for key in random.Random(topic).sample(sorted(group), min(count, len(group))):
                 code, document, text = trace(root, "--topic", topic, "--key-sha256", _sha256(key))
                 state = document["answer"]["state"]
                 states[f"{kind}: {state}"] += 1
@@ -136,7 +144,10 @@ def _wrong(
     if (state == "unknown") is not (code == 3) and not document["problems"]:
         yield f"{name}: exit code {code}"
     for record in document["records"]:
-        its = {(record["partition"], record["offset"], str(_whole(inputs[c["input"]], c["path"]))) for c in record["copies"]}
+        its = {
+            (record["partition"], record["offset"], str(_whole(inputs[c["input"]], c["path"])))
+            for c in record["copies"]
+        }
         is_live = any(_is_live(place, final) for place in its)
         if is_live is (record["state"] == "lost") and record["state"] in {"lost", "present"}:
             yield f"{name}: offset {record['offset']} is {record['state']}, and {'one' if is_live else 'no'} live directory holds it"
@@ -147,7 +158,9 @@ def _wrong(
 def _is_live(place: Place, final: str) -> bool:
     path = Path(place[2])
     name = parse_partition_directory(path.parent.name)
-    return place[2].startswith(final + "/") and path.suffix == ".log" and name is not None and name.state.value == "live"
+    return (
+        place[2].startswith(final + "/") and path.suffix == ".log" and name is not None and name.state.value == "live"
+    )
 
 
 def _whole(given: str, path: str) -> Path:
@@ -155,8 +168,6 @@ def _whole(given: str, path: str) -> Path:
 
 
 def _sha256(key: bytes) -> str:
-    import hashlib  # noqa: PLC0415 - one use
-
     return hashlib.sha256(key).hexdigest()
 
 

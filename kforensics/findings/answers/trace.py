@@ -97,7 +97,7 @@ def _absent(
         words = f"NEVER HERE: no record of {names} at offset {offset:,} matches; the logs hold it as a marker or as another record, or end before it"
         return Answer(state=State.NEVER_HERE, headline=f"{words}.", unknown=())
     if unknown or problems or any(isinstance(end, Absent) for end in ends):
-        why = listed([gap.detail for one in looked for gap in one.gaps][:1]) or "not everything could be read"
+        why = listed(unknown[:1]) or "not everything could be read"
         more = len(unknown) - 1
         words = f"NOT FOUND, AND THAT IS NO PROOF: {read} of {names} read, none matches; {why}"
         words += f", and {counted(more, 'further gap')}" if more > 0 else ""
