@@ -12,6 +12,7 @@ from kforensics.units import OffsetRange
 from kforensics.words import counted, listed
 
 _MOST = 4
+_BEFORE = "whether a record was truncated from these logs before the oldest input was taken"
 
 
 def trace_findings(records: Sequence[TracedRecord], placement: Placement | None) -> tuple[Finding, ...]:
@@ -95,7 +96,7 @@ def _absent(
     ends = [one.log_end_offset for one in looked]
     if offset is not None and not problems and all(_settles(one, offset) for one in looked):
         words = f"NEVER HERE: no record of {names} at offset {offset:,} matches; the logs hold it as a marker or as another record, or end before it"
-        return Answer(state=State.NEVER_HERE, headline=f"{words}.", unknown=())
+        return Answer(state=State.NEVER_HERE, headline=f"{words}.", unknown=(_BEFORE,))
     if unknown or problems or any(isinstance(end, Absent) for end in ends):
         why = listed(unknown[:1]) or "not everything could be read"
         more = len(unknown) - 1
@@ -106,7 +107,7 @@ def _absent(
     return Answer(
         state=State.NEVER_HERE,
         headline=f"{words}.",
-        unknown=("whether a record was truncated from these logs before the oldest input was taken",),
+        unknown=(_BEFORE,),
     )
 
 
@@ -121,6 +122,8 @@ def _headline(state: State, those: Sequence[TracedRecord]) -> str:
     partitions = listed([str(one) for one in dict.fromkeys(record.partition for record in those)], most=_MOST)
     many = counted(len(those), "matching record")
     places = sum(len(one.copies) for one in those)
+    left = f"its bytes still lie in {counted(places, 'place')}" if places else "no input holds a copy"
+    left = left if len(those) == 1 else left.replace("its", "their")
     certain = sum(one.committed == "certain" for one in those)
     match state:
         case State.LOST:
@@ -128,16 +131,16 @@ def _headline(state: State, those: Sequence[TracedRecord]) -> str:
                 f"{counted(places, 'copy', 'copies')} left outside of the live replicas" if places else "no copy left"
             )
             proof = f"{certain:,} certainly committed" if certain else "none proven committed"
-            return f"LOST: {many} of {partitions} truncated, held by no live replica ({proof}; {left})"
+            return f"LOST: {many} of {partitions} held by no live replica ({proof}; {left})"
         case State.UNKNOWN:
             return f"UNKNOWN: {many} of {partitions} in {counted(places, 'copy', 'copies')} that no broker serves, and nothing shows why"
         case State.PRESENT:
             live = sum(copy.kind is CopyKind.LIVE for one in those for copy in one.copies)
             return f"PRESENT: {many} of {partitions}, in {counted(live, 'copy', 'copies')} on live replicas"
         case State.SUPERSEDED:
-            return f"SUPERSEDED: {many} of {partitions} followed by a later one of the same key; bytes still in {counted(places, 'place')}"
+            return f"SUPERSEDED: {many} of {partitions} followed by a later one of the same key, or cleaned; {left}"
         case _:
-            return f"DELETED ON PURPOSE: {many} of {partitions}; bytes still in {counted(places, 'place')}"
+            return f"DELETED ON PURPOSE: {many} of {partitions}; {left}"
 
 
 def _others(records: Sequence[TracedRecord], those: Sequence[TracedRecord]) -> str:

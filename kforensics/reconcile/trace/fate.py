@@ -60,6 +60,8 @@ class FateJudge:
         self._report = report
         self._losses = incident.losses if incident is not None else ()
         self._truncations = incident.truncations if incident is not None else ()
+        # Where `explain` can't tell whether anything is lost, one record of it is not called lost either.
+        self._lost = "unknown" if incident is not None and incident.state == "unknown" else "lost"
         self._views = {(view.replica.input, view.replica.path): view for view in views}
         self._is_compacted = is_compacted
         self._successors = successors
@@ -72,26 +74,27 @@ class FateJudge:
         """State, certainty and fate of one record."""
         record = found.record
         live = [view for replica, kind in found.holders if kind is CopyKind.LIVE for view in self._view_of(replica)]
-        kept = [view for view in live if record.offset < view.log_end_offset]
+        assigned = [view for view in live if self._is_replica(view)]
+        kept = [view for view in assigned if record.offset < view.log_end_offset]
         fate: list[Fate] = []
         if live and not kept:
-            fate += [_outside(view) for view in live]
+            fate += [_outside(view) if view in assigned else _unassigned(view) for view in live]
         elif kept and not self._leads(kept):
             fate += self._expected(record, kept)
         successor = self._successor(record) if self._is_compacted else None
+        is_of_other_topic = self._is_of_other_topic(found)
         losses = self._losses_of(found) if not kept else []
-        if kept:
+        if kept and not is_of_other_topic:
             state = "present"
         elif losses:
-            state = "lost"
-            fate += [fate_of_loss(loss) for loss in losses]
-            fate += [fate_of_truncation(one) for one in self._truncations if _took(one, record.offset)]
-        elif self._is_of_other_topic(found):
+            state = self._lost
+            fate += self._fate_of(losses, record.offset)
+        elif is_of_other_topic:
             state = "deleted-on-purpose"
             fate.append(
                 Fate(
                     kind=FateKind.TOPIC_DELETED,
-                    statement=f"topic {self._partition.topic} of id {found.topic_id} was deleted; what has its name now is of another id",
+                    statement=f"topic {self._partition.topic} of id {found.topic_id} was deleted",
                     citations=_places(found),
                 )
             )
@@ -143,10 +146,8 @@ class FateJudge:
         """
         losses = [one for one in self._losses if one.offsets.first <= offset <= one.offsets.last]
         if losses:
-            fate = tuple(fate_of_loss(loss) for loss in losses)
-            fate += tuple(fate_of_truncation(one) for one in self._truncations if _took(one, offset))
             committed = min((loss.was_committed for loss in losses), key=_ORDER.index)
-            return self._without_copy(offset, "lost", committed, fate)
+            return self._without_copy(offset, self._lost, committed, tuple(self._fate_of(losses, offset)))
         if self._is_below_start(offset):
             return self._without_copy(offset, "deleted-on-purpose", "possible", (self._below_start(),))
         leader = self._leader
@@ -164,7 +165,9 @@ class FateJudge:
 
     def _without_copy(self, offset: int, state: str, committed: Commitment, fate: tuple[Fate, ...]) -> TracedRecord:
         epoch = (
-            epoch_at(self._leader.epochs, offset) if state != "lost" and self._leader is not None else Absent.UNKNOWN
+            epoch_at(self._leader.epochs, offset)
+            if state not in {"lost", "unknown"} and self._leader is not None
+            else Absent.UNKNOWN
         )
         return TracedRecord(
             partition=self._partition,
@@ -186,6 +189,11 @@ class FateJudge:
         if view is not None:
             yield view
 
+    def _is_replica(self, view: LoadedLog) -> bool:
+        """Whether the partition is assigned to the broker of a live directory, as far as that is known."""
+        assigned = self._report.assigned if self._report is not None else Absent.UNKNOWN
+        return isinstance(assigned, Absent) or view.replica.broker_id in assigned
+
     def _leads(self, views: Sequence[LoadedLog]) -> bool:
         return self._leader is None or any(
             (view.replica.input, view.replica.path) == (self._leader.replica.input, self._leader.replica.path)
@@ -202,6 +210,10 @@ class FateJudge:
             and (not isinstance(one.leader_epoch, int) or one.leader_epoch == record.partition_leader_epoch)
             and (not one.held_by or any((holder.input, holder.path) in places for holder in one.held_by))
         ]
+
+    def _fate_of(self, losses: Sequence[LossEntry], offset: int) -> Iterator[Fate]:
+        yield from (fate_of_loss(loss) for loss in losses)
+        yield from (fate_of_truncation(one) for one in self._truncations if _took(one, offset))
 
     def _is_of_other_topic(self, found: FoundRecord) -> bool:
         ids = {replica.topic_id for replica, _ in found.holders}
@@ -272,7 +284,8 @@ class FateJudge:
         if kept and self.is_leader_known:
             return "certain" if any(self._leads([view]) for view in marks) else "possible"
         if kept:
-            is_everywhere = len(kept) == len(self._views) and len(kept) > 1
+            replicas = [view for view in self._views.values() if self._is_replica(view)]
+            is_everywhere = len(kept) == len(replicas) and len(kept) > 1
             return "certain" if is_everywhere and marks else "possible"
         if is_gone_on_purpose and self._leader is not None and self.is_leader_known:
             epoch = epoch_at(self._leader.epochs, offset)
@@ -324,6 +337,14 @@ def _outside(view: LoadedLog) -> Fate:
         kind=FateKind.OUTSIDE,
         statement=f"it lies behind damage in the log of {view.replica.owner}, which the start of its broker truncates to offset {view.log_end_offset:,}",
         citations=(where,) if where is not None else (view.replica.cite(),),
+    )
+
+
+def _unassigned(view: LoadedLog) -> Fate:
+    return Fate(
+        kind=FateKind.OUTSIDE,
+        statement=f"{view.replica.owner} holds it and is no replica of the partition: its directory becomes a stray one",
+        citations=(view.replica.cite(),),
     )
 
 

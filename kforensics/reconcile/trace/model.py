@@ -42,7 +42,7 @@ class FateKind(StrEnum):
     UNDECIDED = "undecided"
     """The transaction has no marker in this log."""
     OUTSIDE = "outside-of-the-log"
-    """In a live directory, above what the start of the broker keeps."""
+    """In a live directory, above what the start of its broker keeps, or of a broker that is no replica."""
     UNEXPLAINED = "unexplained"
 
 
