@@ -332,12 +332,13 @@ def _grouped(hits: Sequence[Hit], scanned: Sequence[ScannedReplica]) -> Iterator
         record = hit.record
         topic_id = "" if isinstance(hit.replica.topic_id, Absent) else hit.replica.topic_id
         groups[record.offset, record.partition_leader_epoch, topic_id, _digest(record)].append(hit)
+    _join_nameless(groups)
     for key in sorted(groups):
         those = groups[key]
         record = those[0].record
         yield FoundRecord(
             record=record,
-            topic_id=those[0].replica.topic_id,
+            topic_id=key[2] or Absent.UNKNOWN,
             copies=tuple(
                 TracedCopy(
                     broker_id=hit.replica.broker_id,
@@ -351,6 +352,18 @@ def _grouped(hits: Sequence[Hit], scanned: Sequence[ScannedReplica]) -> Iterator
             holders=tuple((hit.replica, hit.kind) for hit in those),
             outcome=_outcome(record, [markers[hit.replica.input, hit.replica.path] for hit in those]),
         )
+
+
+def _join_nameless(groups: dict[tuple[Any, ...], list[Hit]]) -> None:
+    """Copies in directories that have no topic id are of the record that one with an id holds, where there is one such alone."""
+    named: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
+    for key in groups:
+        if key[2]:
+            named[key[0], key[1], key[3]].append(key)
+    for key in [key for key in groups if not key[2]]:
+        twins = named.get((key[0], key[1], key[3]), ())
+        if len(twins) == 1:
+            groups[twins[0]] += groups.pop(key)
 
 
 def _outcome(record: Record, markers: Sequence[dict[int, list[tuple[int, bool]]]]) -> bool | Absent | None:

@@ -227,3 +227,21 @@ def test_offsets_below_the_log_start_are_deleted_on_purpose(capsys, incident):
     [record] = document["records"]
     assert (code, record["state"]) == (0, "deleted-on-purpose")
     assert "below-log-start" in [fate["kind"] for fate in record["fate"]]
+
+
+def test_a_record_in_remote_storage_is_not_looked_for(capsys, incident):
+    root = incident("tiered-3.9")
+    before = [part for one in sorted((root / "snapshots").iterdir())[:-1] for part in ("--before", one)]
+    code, document = trace(capsys, root / FINAL, *before, "-t", "archive", "-p", "0", "--offset", "175")
+
+    [record] = document["records"]
+    assert (code, record["state"]) == (3, "unknown")
+    assert [fate["kind"] for fate in record["fate"]] == ["remote"]
+
+
+def test_copies_without_a_topic_id_are_of_the_record_that_has_one(capsys, incident):
+    root = incident("reassignment-jbod-2.8")
+    _, document = trace(capsys, *traced.arguments_of(root), "-t", "inventory", "-p", "2", "--key", "ord-102223")
+
+    [record] = document["records"]
+    assert {"live", "future", "snapshot"} == {copy["in"] for copy in record["copies"]}

@@ -103,6 +103,15 @@ class FateJudge:
             fate.append(self._below_start())
         elif successor is not None:
             state = "superseded"
+        elif self._leader is not None and record.offset < self._leader.content_start_offset:
+            state = "unknown"
+            fate.append(
+                Fate(
+                    kind=FateKind.REMOTE,
+                    statement=f"the log on local disks begins at offset {self._leader.content_start_offset:,}, what is below in remote storage, which was not searched",
+                    citations=(self._leader.replica.cite(),),
+                )
+            )
         else:
             state = "unknown"
             fate.append(
