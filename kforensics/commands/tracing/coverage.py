@@ -21,7 +21,7 @@ _JUDGED_HERE = frozenset(
 
 _WORDS = {
     GapReason.COMPACTED: "a cleaner removed records here",
-    GapReason.RETENTION: "below the log start: retention or DeleteRecords removed them, and no input holds them",
+    GapReason.RETENTION: "below the log start: retention or DeleteRecords removed them, and no copy is shown to be of this log",
     GapReason.REMOTE: "in remote storage, not on these disks",
     GapReason.DAMAGED: "damaged, and no sound copy is among the inputs",
     GapReason.NOT_CAPTURED: "their bytes stayed on the broker that the capture is of",
