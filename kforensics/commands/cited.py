@@ -10,6 +10,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.model import Citation
+from kforensics.source.capture import MissingBytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,10 @@ def _hashed(found: FoundInput, at: int, path: str) -> CitedFile | None:
         if stat.S_ISDIR((found.root / path).lstat().st_mode):
             return None
         with found.open(path) as file:
-            return CitedFile(input=at, path=path, length=file.size, sha256=file.sha256())
+            try:
+                sha256: str | Absent = file.sha256()
+            except MissingBytes:  # a segment in a capture: its length is known, its bytes stayed on the broker
+                sha256 = Absent.UNREADABLE
+            return CitedFile(input=at, path=path, length=file.size, sha256=sha256)
     except (EvidenceError, OSError, ValueError):
         return CitedFile(input=at, path=path, length=Absent.UNREADABLE, sha256=Absent.UNREADABLE)

@@ -399,7 +399,8 @@ def _figures(one: SavedPartition) -> Salvaged:
     partition: TopicPartition = one.partition
     return Salvaged(
         partition=partition,
-        records=one.records,
+        records=one.records - one.of_leader,
+        of_leader=one.of_leader,
         certain=one.certain,
         aborted=one.aborted_records,
         alternates=len(one.labels) - 1 if one.labels else 0,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
 from kforensics.commands.filters import check_wanted, not_there
 from kforensics.commands.groups import positions_now
+from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
@@ -32,7 +33,11 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import Progress, spread
+from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
+from kforensics.evidence.replica.loader_values import LoadFailure
 from kforensics.findings.answers.transactions import transactions_answer
+from kforensics.protocol.loading.values import LoadOutcome, LoadSettings
+from kforensics.protocol.loading.versions import NEWEST_MODELLED, LoadingRules, loading_rules
 from kforensics.reconcile.coordinator_topics import coordinator_topic
 from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.transactions.coordinators import Coordinators, join_coordinators
@@ -90,6 +95,8 @@ class Transactions:
     """Every state on disk of the transactional ids that were asked for."""
     skipped_records: int = 0
     """Records of `__transaction_state` of unknown type or version."""
+    after_start: Mapping[tuple[int, str], int | Absent] = field(default_factory=dict)
+    """By input and directory of replicas with open transactions: the last stable offset that a start of the broker as it lies there makes of the log."""
     waiting: tuple[TransactionState, ...] = field(default=())
     """Unfinished transactions of the coordinators with a partition that is not here."""
 
@@ -138,6 +145,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         coordinators=coordinators,
         partitions=_shown(request, asked),
         endings=_endings(given, asked, coordinators, positions_now(given) if any(one.open for one in asked) else {}),
+        after_start=_after_start(given, asked, now_ms),
         history=_history(request, coordinators),
         skipped_records=states.skipped,
         waiting=_waiting(coordinators, live),
@@ -390,6 +398,48 @@ def _endings(
                 ),
             )
     return found
+
+
+def _after_start(
+    given: CoordinatorEvidence, judged: Sequence[PartitionTransactions], now_ms: int
+) -> dict[tuple[int, str], int | Absent]:
+    """What a start leaves of open transactions: without any producer snapshot a clean one forgets them (`rebuildProducerState`)."""
+    try:
+        rules = loading_rules(given.version or NEWEST_MODELLED)
+    except ValueError:
+        return {}
+    logs: dict[int, tuple[FoundLogs, ...]] = {}
+    found: dict[tuple[int, str], int | Absent] = {}
+    for one in judged:
+        place = one.replica.place
+        number = place.state.input
+        if not one.open or not given.inputs.found[number].log_dirs:
+            continue
+        if number not in logs:
+            logs[number] = find_logs(number, given.inputs.found[number], [])
+        found[number, place.path] = _stable_after_load(place, logs[number], rules, now_ms)
+    return found
+
+
+def _stable_after_load(
+    place: PartitionPlace, logs: Sequence[FoundLogs], rules: LoadingRules, now_ms: int
+) -> int | Absent:
+    log_dir = next(one for one in logs if one.path == place.state.log_dir)
+    name = place.path.rpartition("/")[2]
+    directory = next((one for one in log_dir.directories if one.name == name), None)
+    if directory is None:
+        return Absent.UNKNOWN
+    points, starts = log_dir.recovery_points, log_dir.log_starts
+    outcome = DirectoryOnDisk(place.state.root / place.path, directory.files).load(
+        clean_shutdown=log_dir.has_marker,
+        recovery_point=0 if isinstance(points, LoadFailure) else points.get(place.topic_partition, 0),
+        log_start_offset=0 if isinstance(starts, LoadFailure) else starts.get(place.topic_partition, 0),
+        settings=LoadSettings(now_ms=max(now_ms, 0)),
+        rules=rules,
+    )
+    if not isinstance(outcome, LoadOutcome) or isinstance(outcome.state, Absent):
+        return Absent.UNKNOWN
+    return outcome.state.last_stable_offset
 
 
 def _history(request: TransactionsRequest, coordinators: Coordinators) -> tuple[TransactionState, ...]:

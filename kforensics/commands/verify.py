@@ -4,16 +4,22 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
+from kforensics.damage import Absent
+from kforensics.errors import InputsRefused
 from kforensics.evidence.checks.consistency import Verification, segment_bytes, verify_inputs
-from kforensics.evidence.checks.context import CheckedPartition, FileReport
-from kforensics.evidence.discovery.inputs import find_inputs, why_not_checked
+from kforensics.evidence.checks.context import CheckedPartition, FileReport, FileState
+from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_listed
+from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.findings.answers.verify import verify_answer
 from kforensics.findings.verify import verify_findings
 from kforensics.formats.segment.walk import Level
+from kforensics.reconcile.observed.leadership import LeadershipAccount, account_of
 from kforensics.reconcile.replicas.intact import IntactReplicas
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +73,7 @@ def run(request: VerifyRequest, progress: Progress | None = None) -> Result[Veri
         ValueError: no such level.
     """
     level = Level(request.level)
-    inputs = find_inputs(request.paths, why_not=why_not_checked, keep_going=request.keep_going)
+    inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_listed, keep_going=request.keep_going)
     seal = check_seal_of(request.seal, request.paths, inputs.described, request.jobs)
     if progress is not None:
         progress.expect(segment_bytes(inputs))
@@ -79,7 +85,7 @@ def run(request: VerifyRequest, progress: Progress | None = None) -> Result[Veri
         unexplained=partial(unexplained, inputs=inputs),
     )
     intact = IntactReplicas(verification.partitions, inputs.described)
-    findings = verify_findings(verification, intact, inputs.described)
+    findings = verify_findings(verification, intact, inputs.described, _leaders_of_damaged(inputs, verification))
     return Result(
         command="verify",
         inputs=inputs.described,
@@ -91,3 +97,21 @@ def run(request: VerifyRequest, progress: Progress | None = None) -> Result[Veri
         ),
         seal=seal,
     )
+
+
+def _leaders_of_damaged(inputs: Inputs, verification: Verification) -> dict[TopicPartition, LeadershipAccount]:
+    """Who led the partitions with damaged segments, by the metadata logs and broker logs among the inputs, which are read only then."""
+    damaged = {
+        one.context.topic_partition
+        for one in verification.partitions
+        if isinstance(one.context.topic_partition, TopicPartition)
+        and any(report.state is FileState.DAMAGED for report in one.reports)
+    }
+    clusters = {one.cluster_id for one in inputs.described if not isinstance(one.cluster_id, Absent)}
+    if not damaged or len(clusters) > 1:
+        return {}
+    try:
+        facts = gather_cluster_evidence(inputs, find_places(inputs)).facts
+    except InputsRefused:
+        return {}  # log files of another cluster say nothing of these
+    return {tp: account_of(tp, facts.topic_id(tp.topic), facts) for tp in damaged if tp.topic not in METADATA_TOPICS}

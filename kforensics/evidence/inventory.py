@@ -265,7 +265,7 @@ class _Lister:
         return {
             (one.input, TopicPartition(one.topic, one.partition))
             for one in self.partitions
-            if isinstance(one.topic, str) and isinstance(one.partition, int)
+            if not isinstance(one.topic, Absent) and isinstance(one.partition, int)
         }
 
     def file_counts(self) -> Iterator[FileCount]:

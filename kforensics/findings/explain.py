@@ -86,8 +86,8 @@ def _past_end_findings(incident: PartitionIncident) -> Iterator[Finding]:
     for one in incident.past_end:
         yield finding(
             "KF207",
-            severity=Severity.CRITICAL,
-            statement=f"{incident.partition}: {one.owner} recorded high watermark {one.high_watermark}, but every log ends at or below {one.log_end}",
+            severity=Severity.CRITICAL if one.is_sure else Severity.WARNING,
+            statement=f"{incident.partition}: {one.owner} recorded high watermark {one.high_watermark}, but every log ends at or below {one.log_end}{'' if one.is_sure else ': copied while it ran, or after a power loss'}",
             topic_partition=incident.partition,
             broker_id=one.broker_id,
             offsets=OffsetRange(one.log_end, one.high_watermark - 1),
@@ -127,7 +127,11 @@ def _ranges(losses: Sequence[LossEntry]) -> str:
 
 
 def _causes(losses: Sequence[LossEntry]) -> str:
-    return ", ".join(dict.fromkeys(loss.cause.value for loss in losses))
+    hedged = {loss.cause for loss in losses if loss.cause is not CauseName.UNKNOWN and loss.confidence == "possible"}
+    return ", ".join(
+        f"{cause.value}{' (possible)' if cause in hedged else ''}"
+        for cause in dict.fromkeys(loss.cause for loss in losses)
+    )
 
 
 def _citations(losses: Sequence[LossEntry]) -> tuple[Citation, ...]:

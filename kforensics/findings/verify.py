@@ -1,7 +1,7 @@
 """Findings of `verify`: damaged files, what a crash left behind, and what the broker repairs by itself."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity
 from kforensics.evidence.checks.consistency import Verification
@@ -9,6 +9,7 @@ from kforensics.evidence.checks.context import CheckedPartition, FileKind, FileR
 from kforensics.evidence.file_kinds import row_of
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
+from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
 from kforensics.units import OffsetRange, TopicPartition
 
@@ -53,12 +54,24 @@ _REPAIRED = {
 }
 
 
-def verify_findings(verification: Verification, intact: IntactReplicas, inputs: Sequence[Input]) -> tuple[Finding, ...]:
-    """Every finding, the gravest first; what brokers repair by themselves is one note a kind."""
+def verify_findings(
+    verification: Verification,
+    intact: IntactReplicas,
+    inputs: Sequence[Input],
+    leaders: Mapping[TopicPartition, LeadershipAccount] | None = None,
+) -> tuple[Finding, ...]:
+    """Every finding, the gravest first; what brokers repair by themselves is one note a kind.
+
+    Args:
+        verification: all files, checked.
+        intact: who holds a damaged range intact.
+        inputs: what was named.
+        leaders: who led the damaged partitions, as far as any input shows it.
+    """
     found: list[Finding] = []
     repaired: dict[Gravity, list[FileReport]] = defaultdict(list)
     for report in verification.files:
-        found += _file_findings(report, intact, inputs)
+        found += _file_findings(report, intact, inputs, leaders or {})
         for gravity in _REPAIRED:
             if any(place.gravity is gravity and not _is_history(report, place) for place in report.damage):
                 repaired[gravity].append(report)
@@ -72,7 +85,12 @@ def _is_history(report: FileReport, place: Damage) -> bool:
     return report.kind is FileKind.SEGMENT and place.kind is DamageKind.EPOCH and place.gravity is Gravity.STALE
 
 
-def _file_findings(report: FileReport, intact: IntactReplicas, inputs: Sequence[Input]) -> Iterator[Finding]:
+def _file_findings(
+    report: FileReport,
+    intact: IntactReplicas,
+    inputs: Sequence[Input],
+    leaders: Mapping[TopicPartition, LeadershipAccount],
+) -> Iterator[Finding]:
     owner = intact.owner(report.input, report.path)
     context = None if owner is None else owner.context
     for place in report.damage[:MOST_OF_A_FILE]:
@@ -101,17 +119,34 @@ def _file_findings(report: FileReport, intact: IntactReplicas, inputs: Sequence[
             advice = _of_index(owner, report)
         elif owner is not None and code == "KF105":
             advice = _of_snapshot(owner.context)
+        partition = _partition_of(context)
+        account = (
+            leaders.get(partition) if isinstance(partition, TopicPartition) and code in _OF_SERVED_RECORDS else None
+        )
+        led, cited_lead = _who_led(account, inputs[report.input].broker_id)
         yield finding(
             code,
             severity=severity,
-            statement=_statement(report, place, inputs),
+            statement=_statement(report, place, inputs) + led,
             meaning=meaning,
             advice=" ".join(words for words in (advice, _advice(holders)) if words),
-            topic_partition=_partition_of(context),
+            topic_partition=partition,
             broker_id=inputs[report.input].broker_id,
             offsets=place.offsets_lost,
-            citations=(Citation(input=report.input, path=report.path, span=place.span),),
+            citations=(Citation(input=report.input, path=report.path, span=place.span), *cited_lead),
         )
+
+
+_OF_SERVED_RECORDS = frozenset({"KF101", "KF102", "KF116"})
+
+
+def _who_led(account: LeadershipAccount | None, broker_id: int | Absent) -> tuple[str, tuple[Citation, ...]]:
+    """Say whether consumers were served from a damaged log, where any input shows who led last."""
+    last = None if account is None else next((s for s in reversed(account.states) if isinstance(s.leader, int)), None)
+    if last is None:
+        return "", ()
+    who = "this broker" if last.leader == broker_id else f"broker {last.leader}"
+    return f"; {who} led the partition last, in leader epoch {last.leader_epoch}", (last.citation,)
 
 
 def _of_torn_tail(context: PartitionContext | None) -> tuple[str, str]:

@@ -102,9 +102,11 @@ class Listings:
     kept packed, in some 20 bytes per name beside the name itself. Another process lists the directories again, since the listings are not pickled.
     """
 
-    def __init__(self, root: Path, *, kept: "dict[Path, _Packed] | None" = None) -> None:
+    def __init__(self, root: Path, *, kept: "dict[str, _Packed] | None" = None) -> None:
         self.root = root
-        self._kept: dict[Path, _Packed] = {} if kept is None else kept
+        # By the whole path as text, which takes a tenth of the room of a path.
+        self._kept: dict[str, _Packed] = {} if kept is None else kept
+        self._prefix = f"{root}".rstrip("/")
 
     def __reduce__(self) -> "tuple[type[Listings], tuple[Path]]":
         return (Listings, (self.root,))
@@ -115,16 +117,17 @@ class Listings:
 
     def of(self, relative: str) -> Listing:
         """Return the listing of the directory at a path relative to the root, sorted by name."""
-        place = self.root / relative
-        packed = self._kept.get(place)
+        key = f"{self._prefix}/{relative}" if relative else self._prefix
+        packed = self._kept.get(key)
         if packed is None:
-            changed_ns = _settled_change(place)
-            packed = self._kept[place] = _Packed.of(list_directory(self.root, relative), relative, changed_ns)
+            changed_ns = _settled_change(self.root / relative)
+            packed = self._kept[key] = _Packed.of(list_directory(self.root, relative), relative, changed_ns)
         return packed.listing(relative)
 
     def may_have_changed(self, relative: str) -> bool:
         """Return whether names may have been added or removed in a directory since it was listed; false only if its time of change is old and unchanged."""
-        packed, place = self._kept.get(self.root / relative), self.root / relative
+        place = self.root / relative
+        packed = self._kept.get(f"{self._prefix}/{relative}" if relative else self._prefix)
         if packed is None or packed.changed_ns is None or isinstance(place, ForeignPath):
             return True
         try:

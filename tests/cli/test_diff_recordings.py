@@ -103,3 +103,16 @@ def test_what_a_majority_of_the_voters_does_not_hold_is_not_committed(snapshot, 
     choices = [choice["discarded"] for part in document["partitions"] for choice in part["what_if"]]
     assert choices
     assert not any(counts["certain"] or counts["possible"] for counts in choices)
+
+
+def test_the_advice_is_one_plan_without_an_order_that_contradicts_itself(incident, capsys):
+    snapshot = incident("unclean-election-4.x") / "snapshots" / "03-old-leader-down-live"
+    run(["diff", str(snapshot / "broker-1"), str(snapshot / "broker-2"), "--format", "json"])
+    answer = json.loads(capsys.readouterr().out)["answer"]
+
+    assert "at-risk" == answer["state"]
+    assert "Also orders-2: an election can discard records." in answer["headline"]
+    assert not any(line.startswith("Start broker") for line in answer["now"])
+    assert 1 == sum(f"cp -a {snapshot / 'broker-1'} " in line for line in answer["now"])
+    assert 1 == sum(f"cp -a {snapshot / 'broker-2'} " in line for line in answer["now"])
+    assert "Do not force an unclean election of orders-2 while broker 1 is down." in answer["now"]

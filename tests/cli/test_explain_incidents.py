@@ -19,8 +19,10 @@ def test_replicas_that_stay_different_come_first_where_nothing_is_lost(incident,
     out = " ".join(screen(capsys, *arguments_of(incident("silent-divergence-4.x"))).split())
 
     assert out.startswith("Replicas of audit (2 partitions) hold different content that replication does not repair")
-    assert "Broker 2 holds other content than the leader, broker 1, in audit-1" in out
+    assert "Broker 2 holds other content than broker 1, the last leader on record, in audit-1" in out
     assert "no rule will repair it" in out
+    assert "is missing in 4 other partitions, as the inputs prove; they do not prove it of the 2 partitions" in out
+    assert "The log of audit-0 on broker 2 is damaged at offset 58" in out
     assert "`kforensics diff`" in out
 
 
@@ -112,3 +114,50 @@ def test_only_a_span_of_time(incident, capsys):
         entry["partition"] if isinstance(entry["partition"], int) else json.dumps(entry["partition"])
         for entry in document["timeline"]
     }
+
+
+def test_a_directory_from_before_a_logged_truncation_shows_what_was_lost_by_it(incident, capsys):
+    root = incident("unclean-election-4.x")
+    document, code = explain(capsys, root / "snapshots" / "03-old-leader-down-live", root / "logs")
+
+    assert 1 == code
+    assert document["answer"]["headline"].startswith("56 records that were committed are lost from orders")
+    certain = [one for one in document["losses"] if one["was_committed"] == "certain"]
+    assert 56 == sum(one["records"] for one in certain)
+    assert not any(held["in_use"] for one in certain for held in one["held_by"])
+    assert not any("start broker 1" in one.lower() for one in document["answer"]["now"])
+    assert any("broker 1 as it is now" in one for one in document["answer"]["unknown"])
+
+
+def test_such_a_directory_is_no_leader(incident, capsys):
+    root = incident("unclean-election-4.x")
+    document, code = explain(capsys, root / "logs", root / "snapshots" / "03-old-leader-down-live" / "broker-1")
+
+    assert (3, "unknown") == (code, document["answer"]["state"])
+    assert "leads (guessed" not in document["answer"]["headline"]
+    assert [] == document["losses"]
+
+
+def test_a_tie_of_two_leaders_is_not_decided(incident, capsys):
+    snapshot = incident("hw-divergence-0.10") / "snapshots" / "99-final"
+    document, code = explain(capsys, snapshot)
+    headline = document["answer"]["headline"]
+
+    assert (1, "maybe-lost") == (code, document["answer"]["state"])
+    assert headline.startswith(
+        "If broker 1 leads, 13 records of ledger-0 that may have been committed are not in its log"
+    )
+    assert "if broker 2 leads, 13: no input shows which one does" in headline
+    assert {"possible"} == {one["was_committed"] for one in document["losses"]}
+    assert "Brokers 1 and 2 hold different content in ledger-0 from offset 59 on" in " ".join(document["conclusion"])
+    out = screen(capsys, snapshot)
+    assert "What the guessed leaders do not hold" in out
+    assert "the leader" not in out
+
+
+def test_an_open_answer_says_what_to_keep_and_what_to_add(incident, capsys):
+    document, _ = explain(capsys, incident("unclean-election-4.x") / "snapshots" / "99-final")
+
+    assert "unknown" == document["answer"]["state"]
+    (line,) = document["answer"]["now"]
+    assert line.startswith("Delete no data directory, snapshot or log file of these brokers, and add a copy of the disks of")

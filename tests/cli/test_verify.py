@@ -185,3 +185,27 @@ def test_damage_that_the_next_start_would_truncate_is_reported_as_such(incident,
     # What the broker did: it truncated the log there, and wrote other batches from that offset on.
     after = verified(snapshots / "03-after-recovery-live")[1]
     assert not [one for one in after["findings"] if one["code"] == "KF101"]
+
+
+def test_who_led_a_damaged_partition_is_said_by_metadata_and_by_log_files(incident, tmp_path, verified):
+    """Consumers read from the leader: damage on a follower was not served."""
+    for name, partition, words in (
+        ("unclean-election-4.x", "orders-1", "; broker 3 led the partition last, in leader epoch 4"),
+        ("unclean-election-2.8", "orders-1", "led the partition last, in leader epoch"),
+    ):
+        root = incident(name)
+        shutil.copytree(root / "snapshots" / "99-final" / "broker-1", tmp_path / name / "broker-1")
+        log = next((tmp_path / name / "broker-1").rglob(f"{partition}/*.log"))
+        data = bytearray(log.read_bytes())
+        data[len(data) // 2] ^= 1
+        log.write_bytes(data)
+
+        code, document = verified(tmp_path / name / "broker-1", *sorted((root / "logs").iterdir()))
+
+        (damage,) = [one for one in document["findings"] if one["code"] == "KF101"]
+        assert code == 1
+        assert words in damage["statement"]
+        assert len(damage["citations"]) == 2
+        # Broker logs are no files of a data directory: they are neither damaged nor in the way.
+        assert document["answer"]["headline"].startswith("1 of ")
+        assert document["problems"] == []

@@ -279,6 +279,25 @@ def test_a_transaction_whose_first_batch_retention_took_stands_in_the_producer_s
     assert result.body.partitions[0].last_stable_offset == end  # a consumer begins at the log start
 
 
+def test_a_clean_start_without_producer_snapshots_forgets_what_is_open(coordinators, tmp_path, capsys):
+    shutil.copytree(coordinators("transactions-3.9") / "snapshots" / "99-final", tmp_path / "copy")
+    for snapshot in (tmp_path / "copy" / "broker-1" / "orders-0").glob("*.snapshot"):
+        snapshot.unlink()
+
+    result = transactions(tmp_path / "copy", topics=frozenset({"orders"}), partitions=frozenset({0}))
+
+    found = {
+        one.replica.place.state.broker_id: result.body.after_start[
+            one.replica.place.state.input, one.replica.place.path
+        ]
+        for one in result.body.partitions
+    }
+    assert {one.last_stable_offset for one in result.body.partitions} == {25}
+    assert found == {1: result.body.partitions[0].replica.log_end_offset, 2: 25}
+    assert run_line(["transactions", str(tmp_path / "copy" / "broker-1"), "-t", "orders", "-p", "0"]) == 0
+    assert "a start forgets what is open here" in capsys.readouterr().out
+
+
 def test_damage_is_never_calm(coordinators, tmp_path):
     shutil.copytree(coordinators("transactions-2.8") / "snapshots" / "01-none-open-live", tmp_path / "copy")
     for log in tmp_path.rglob("orders-0/00000000000000000000.log"):

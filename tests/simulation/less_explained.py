@@ -39,11 +39,16 @@ class History:
     snapshots: list[Path] = field(default_factory=list)
     epochs: dict[tuple[TopicPartition, Record], int] = field(default_factory=dict)
     """The leader epoch in which each record was written."""
+    appended_ms: dict[tuple[str, str], int] = field(default_factory=dict)
+    """When each log was last appended to, by broker and partition: a file keeps that time where a power loss takes the records."""
 
     def note(self, cluster: SimulatedCluster) -> None:
         """Note in which leader epochs the records were written that any log holds now."""
         for partition, simulated in cluster.partitions.items():
-            for replica in simulated.replicas.values():
+            for broker, replica in simulated.replicas.items():
+                place = (str(broker), str(partition))
+                newest = max((one.timestamp_ms for one in replica.log[-1:]), default=cluster.settings.start_time_ms)
+                self.appended_ms[place] = max(newest, self.appended_ms.get(place, newest))
                 for batch in replica.log[-6:]:
                     for offset, record in enumerate(batch.records, batch.base_offset):
                         self.epochs[partition, (offset, record)] = batch.leader_epoch
@@ -69,7 +74,7 @@ def write_history(seed: int, protocol: ProtocolName, directory: Path) -> History
         if dice.random() < COPIES and len(history.snapshots) < 3:
             path = directory / f"before-{len(history.snapshots)}"
             write_cluster(cluster, path, segment_length=700)
-            _set_times(path, cluster, with_times=with_times, turn=len(history.snapshots))
+            _set_times(path, cluster, history, with_times=with_times)
             history.snapshots.append(path)
 
     history.cluster = random_cluster(seed, protocol=protocol, after_step=after_step)
@@ -77,7 +82,7 @@ def write_history(seed: int, protocol: ProtocolName, directory: Path) -> History
         _return(history.cluster)
     history.note(history.cluster)
     write_cluster(history.cluster, directory / "now", segment_length=700)
-    _set_times(directory / "now", history.cluster, with_times=with_times, turn=len(history.snapshots))
+    _set_times(directory / "now", history.cluster, history, with_times=with_times)
     write_broker_logs(history.cluster, directory)
     return history
 
@@ -117,22 +122,18 @@ def _return(cluster: SimulatedCluster) -> None:
             cluster.fetch(partition, broker)
 
 
-def _set_times(directory: Path, cluster: SimulatedCluster, *, with_times: bool, turn: int) -> None:
+def _set_times(directory: Path, cluster: SimulatedCluster, history: History, *, with_times: bool) -> None:
     """Give every file the time at which it was last written, as a copy that keeps times has it; else that of copying, an hour after the other."""
     if not with_times:
+        turn = len(history.snapshots)
         for path in directory.rglob("*"):
             os.utime(path, (COPIED_S + 3_600 * turn, COPIED_S + 3_600 * turn))
         return
-    newest = {
-        (broker, str(partition)): max((one.timestamp_ms for one in replica.log), default=cluster.settings.start_time_ms)
-        for partition, simulated in cluster.partitions.items()
-        for broker, replica in simulated.replicas.items()
-    }
     for path in directory.rglob("*"):
         if path.is_file():
-            owner = path.relative_to(directory).parts[0].removeprefix("broker-")
-            key = (int(owner), path.parent.name) if owner.isdigit() else None
-            time_ms = newest.get(key, cluster.now_ms) if key and path.suffix == ".log" else cluster.now_ms
+            broker = path.relative_to(directory).parts[0].removeprefix("broker-")
+            appended_ms = history.appended_ms.get((broker, path.parent.name), cluster.now_ms)
+            time_ms = appended_ms if path.suffix == ".log" else cluster.now_ms
             os.utime(path, (time_ms / 1000, time_ms / 1000))
 
 

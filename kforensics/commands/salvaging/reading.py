@@ -232,7 +232,4 @@ def marker_of(row: Any, at: int, files: CopyFiles) -> tuple[int, int] | None:
     return None if record is None else parse_marker(record.key, record.value)
 
 
-CertaintyOf = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int8]]
-"""By offsets and leader epochs, the index in `CERTAINTIES` of each record."""
-
 CERTAINTIES = ("unknown", "certain", "possible", "no")

@@ -93,6 +93,8 @@ class SavedLabel:
     leader_epoch: int | Absent
     owner: str
     """Who holds it; empty for the best copy."""
+    is_of_leader: bool = False
+    """Whether it is what the leader holds at offsets where another replica in use keeps other content."""
     records: int = 0
     certain: int = 0
     possible: int = 0
@@ -120,8 +122,6 @@ class SavedPartition:
     """The partition that it likely is of, where none is proven."""
     is_named: bool = True
     """Whether the partition is proven; else its name is that of the files."""
-    bytes_left: int = 0
-    """Of batches that a form could not take over whole."""
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -133,6 +133,11 @@ class SavedPartition:
     def records(self) -> int:
         """Records that were saved, alternates included."""
         return sum(one.records for one in self.labels)
+
+    @property
+    def of_leader(self) -> int:
+        """Those of them that the leader holds."""
+        return sum(one.records for one in self.labels if one.is_of_leader)
 
     @property
     def certain(self) -> int:
@@ -357,21 +362,22 @@ class _Saver:
     def _take(self, run: Run) -> None:
         output = self._output(run.label)
         if output.batches is not None:
-            self._count_batches(run, output)
-            self._saved.bytes_left += output.batches.add(run, self._files)
-            self._note(run, output, int(run.rows["count"].sum()))
+            left = output.batches.add(run, self._files)
+            kept = run.rows[~np.isin(run.rows["position"], left["position"])]
+            self._count_batches(run, kept, output)
+            self._lack(left, GapReason.OVERLAPPING, "--form jsonl holds them")
+            self._note(run, output, int(kept["count"].sum()))
             return
         records = 0
         for chunk in self._chunks(run):
             records += self._write(chunk, run, output)
         self._note(run, output, records)
 
-    def _count_batches(self, run: Run, output: _Output) -> None:
-        control = (run.rows["magic"] == 2) & (run.rows["attributes"] & CONTROL_BIT > 0)
-        count = int(run.rows["count"][~control].sum())
-        self._saved.markers += int(run.rows["count"][control].sum())
-        output.saved.records += count
-        for row in run.rows[~control]:
+    def _count_batches(self, run: Run, rows: BatchTable, output: _Output) -> None:
+        control = (rows["magic"] == 2) & (rows["attributes"] & CONTROL_BIT > 0)
+        self._saved.markers += int(rows["count"][control].sum())
+        output.saved.records += int(rows["count"][~control].sum())
+        for row in rows[~control]:
             offset = np.array([row["base_offset"]], dtype=np.int64)
             code = int(self._certainty(run, offset, np.array([row["partition_leader_epoch"]], dtype=np.int64))[0])
             output.saved.certain += int(row["count"]) * (CERTAINTIES[code] == "certain")
@@ -519,6 +525,9 @@ class _Saver:
         stem = self._stem(label if number != MAIN else None)
         epoch = Absent.NOT_APPLICABLE if number == MAIN or label.leader_epoch == NO_EPOCH else label.leader_epoch
         saved = SavedLabel(leader_epoch=epoch, owner=label.owner if number != MAIN else "")
+        leader = self._plan.leader
+        if self._plan.wanted is not None and leader is not None and number != MAIN:
+            saved.is_of_leader = label.owner == leader.view.replica.owner
         if self._form is FormName.SEGMENTS:
             assert self._batch_writer is not None
             output = _Output(saved, None, self._batch_writer(stem, self._plan))

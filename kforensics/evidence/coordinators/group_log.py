@@ -1,13 +1,17 @@
 """`__consumer_offsets` as its replicas hold it: commits, groups, members and markers, in the order of the log."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from struct import Struct as Layout
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kforensics.damage import Damage, Span
+from kforensics.evidence.content.record_runs import part_of
 from kforensics.evidence.coordinators.replica_log import ReplicaLog
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation
@@ -83,6 +87,29 @@ class TransactionEnd(NamedTuple):
 
 GroupEvent = Commit | GroupChange | TransactionEnd
 
+
+class CommitRun:
+    """Commits one behind the other outside of transactions, as columns: only those that matter are decoded.
+
+    Args:
+        keys: the positions that `ids` counts.
+        ids: the position of each commit.
+        offsets: the offset of each commit.
+        decode: gives the commit at a place of the run.
+        last: where the last record lies.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[CommitKey],
+        ids: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        decode: Callable[[int], Commit],
+        last: Place,
+    ) -> None:
+        self.keys, self.ids, self.offsets, self.decode, self.last = keys, ids, offsets, decode, last
+
+
 _COMMIT_TYPES = frozenset({0, 1})
 _UNUSED_TYPES = frozenset({4, 7, 9, 13, 15, 16, 21, 23})
 """Assignments and topologies, which tell nothing of positions or of who is a member."""
@@ -90,6 +117,9 @@ _UNUSED_TYPES = frozenset({4, 7, 9, 13, 15, 16, 21, 23})
 _INT16, _INT32, _INT64 = Layout(">h").unpack_from, Layout(">i").unpack_from, Layout(">q").unpack_from
 _TAIL_OF_COMMIT = {0: (10, 8), 1: (10, 16), 2: (10, 8), 3: (14, 8)}
 """Of an OffsetCommitValue by version: where the metadata begins, and the bytes behind it, of which the first 8 are the commit timestamp."""
+
+SHORTEST_COMMIT = 20
+"""Bytes of the shortest value of a commit: version, offset, empty metadata, commit timestamp."""
 
 _FLEXIBLE = 4
 """The version whose metadata has a length of one byte where it is short, and whose end are tagged fields, mostly none."""
@@ -162,6 +192,43 @@ def _add(found: LogOutline, rows: BatchTable, previous_end: int) -> int:
     return int(rows["last_offset"][-1]) + 1
 
 
+def _place(chunk: RecordChunk, path: str, at: int) -> Place:
+    batch = chunk.batches[chunk.rows[at]]
+    return Place(
+        int(chunk.offset[at]),
+        int(batch["partition_leader_epoch"]),
+        int(chunk.timestamp_ms[at]),
+        path,
+        int(batch["position"]),
+    )
+
+
+def _plain_commits(chunk: RecordChunk, data: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The committed offset of each record, and which records are values of commits outside of transactions by their lengths."""
+    at, length = chunk.value_position, chunk.value_length
+    attributes = chunk.batches["attributes"][chunk.rows]
+    flags = np.where(chunk.batches["magic"][chunk.rows] == 2, attributes & (CONTROL_BIT | TRANSACTIONAL_BIT), 0)
+    is_plain = (flags == 0) & (length >= SHORTEST_COMMIT) & (chunk.key_length > 2)
+    safe = np.where(is_plain, at, 0)
+    if len(data) < SHORTEST_COMMIT:
+        return np.zeros(len(at), dtype=np.int64), np.zeros(len(at), dtype=np.bool_)
+    safe = np.minimum(safe, len(data) - SHORTEST_COMMIT)
+    offsets = data[(safe + 2)[:, None] + np.arange(8)].view(">i8")[:, 0].astype(np.int64)
+    version = _int16_at(data, safe)
+    fits = np.zeros(len(at), dtype=np.bool_)
+    for number, (metadata, tail) in _TAIL_OF_COMMIT.items():
+        fits |= (version == number) & (_int16_at(data, safe + metadata) + metadata + 2 + tail == length)
+    last = data[np.where(is_plain, at + length - 1, 0)]
+    compact = data[safe + 14]
+    fits |= (version == _FLEXIBLE) & (compact > 0) & (compact < 0x80) & (compact + 23 == length) & (last == 0)
+    return offsets, is_plain & fits
+
+
+def _int16_at(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = data[at].astype(np.int64) << 8 | data[at + 1]
+    return np.where(found >= 1 << 15, found - (1 << 16), found)
+
+
 class GroupLogReader:
     """Reads a log of `__consumer_offsets` once; what it had to skip is counted.
 
@@ -174,8 +241,16 @@ class GroupLogReader:
         self._log = log
         self._segments = log.deleted if deleted else log.segments
         self._keys: dict[bytes, tuple[int, CommitKey | None, Name, Name]] = {}
+        self._ids: dict[bytes, int] = {}
+        self._commit_keys: list[CommitKey] = []
+        self._groups: set[Name] = set()
         self.skipped = 0
         """Records of unknown type or version, or that can't be decoded."""
+
+    def names(self) -> tuple[set[Name], set[Name]]:
+        """The groups that records read so far name, and the topics of their commits."""
+        keys = [*self._commit_keys, *(one[1] for one in self._keys.values() if one[1] is not None)]
+        return {key.group for key in keys} | self._groups, {key.topic for key in keys}
 
     def events(self, *, from_offset: int = 0) -> Iterator[GroupEvent]:
         """Every record that says something about positions or members, in the order of the log.
@@ -188,6 +263,66 @@ class GroupLogReader:
                 if isinstance(part, Damage):
                     continue  # the outline of the log has noted it
                 yield from self._chunk(part, path, from_offset)
+
+    def parts(self, *, until_ms: int | None = None) -> Iterator[CommitRun | GroupEvent]:
+        """The same as `events`, with plain commits in runs.
+
+        Args:
+            until_ms: records that are newer are left out.
+        """
+        for path, file in self._log.files(self._segments):
+            for part in iter_record_chunks(file):
+                if isinstance(part, Damage):
+                    continue
+                chunk = part
+                if until_ms is not None:
+                    kept = part.timestamp_ms <= until_ms
+                    chunk = part if kept.all() else part_of(part, kept)
+                if len(chunk.rows):
+                    yield from self._runs(chunk, path)
+
+    def _runs(self, chunk: RecordChunk, path: str) -> Iterator[CommitRun | GroupEvent]:
+        data = np.frombuffer(chunk.view, dtype=np.uint8)
+        offsets, is_plain = _plain_commits(chunk, data)
+        ids = self._ids_of(chunk, is_plain)
+        is_plain &= ids >= 0
+        edges = np.flatnonzero(np.diff(is_plain)) + 1
+        for start, end in pairwise([0, *edges.tolist(), len(ids)]):
+            if not is_plain[start]:
+                yield from self._chunk(part_of(chunk, slice(start, end)), path, 0)
+                continue
+            decode = partial(self._decode, chunk, path, start)
+            yield CommitRun(self._commit_keys, ids[start:end], offsets[start:end], decode, _place(chunk, path, end - 1))
+
+    def _ids_of(self, chunk: RecordChunk, is_plain: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """A number for the position of each record, -1 where it is no plain commit."""
+        raw, known = bytes(chunk.view), self._ids
+        starts = chunk.key_position.tolist()
+        ends = (chunk.key_position + chunk.key_length).tolist()
+        ids = [known.get(raw[start:end], -2) for start, end in zip(starts, ends, strict=True)]
+        found = np.array(ids, dtype=np.int64)
+        for at in np.flatnonzero((found == -2) & is_plain).tolist():
+            key = raw[starts[at] : ends[at]]
+            if key not in known:
+                parsed = self._parse_key(key)
+                commit_key = None if parsed is None else parsed[1]
+                # A key of the first type goes with versions of its own.
+                is_commit = commit_key is not None and key[1] == 1
+                known[key] = len(self._commit_keys) if is_commit else -1
+                if is_commit and commit_key is not None:
+                    self._commit_keys.append(commit_key)
+            found[at] = known[key]
+        return found
+
+    def _decode(self, chunk: RecordChunk, path: str, start: int, at: int) -> Commit:
+        """The commit at a place of a run, which was found to be one."""
+        row = start + at
+        key_at, value_at = int(chunk.key_position[row]), int(chunk.value_position[row])
+        key = bytes(chunk.view[key_at : key_at + int(chunk.key_length[row])])
+        value = bytes(chunk.view[value_at : value_at + int(chunk.value_length[row])])
+        commit = self._event(key, value, NO_PRODUCER, _place(chunk, path, row))
+        assert isinstance(commit, Commit)
+        return commit
 
     def _chunk(self, chunk: RecordChunk, path: str, from_offset: int) -> Iterator[GroupEvent]:
         view, table = chunk.view, chunk.batches
@@ -234,6 +369,7 @@ class GroupLogReader:
             return self._commit(key, commit_key, value, producer, at)
         if record_type in _UNUSED_TYPES:
             return None
+        self._groups.add(group)
         if value is None:
             return GroupChange(group, record_type, member, None, at)
         parsed = parse_group_record(key, value).value

@@ -89,7 +89,6 @@ class ReplicaTransactions:
     lone: tuple[LoneMarker, ...]
     lone_count: int
     has_transactions: bool
-    has_producer_snapshots: bool
     problems: tuple[Problem, ...]
 
 
@@ -275,7 +274,6 @@ def scan_transactions(place: PartitionPlace, *, until_ms: int | None = None) -> 
         lone=tuple(scan.lone),
         lone_count=scan.lone_count,
         has_transactions=scan.has_transactions or bool(scan.seeds),
-        has_producer_snapshots=bool(log.snapshots),
         problems=tuple(log.problems),
     )
 

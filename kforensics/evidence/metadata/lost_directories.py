@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
-from kforensics.evidence.metadata.log import find_metadata_logs, newest_log, read_metadata_log
 
 
 def unexplained(lost: Sequence[LostDirectory], inputs: Inputs) -> tuple[LostDirectory, ...]:
@@ -16,6 +15,12 @@ def unexplained(lost: Sequence[LostDirectory], inputs: Inputs) -> tuple[LostDire
     """
     if not lost:
         return ()
+    from kforensics.evidence.metadata.log import (  # noqa: PLC0415 - 20 ms, where nothing is lost
+        find_metadata_logs,
+        newest_log,
+        read_metadata_log,
+    )
+
     newest = newest_log([read_metadata_log(files) for files in find_metadata_logs(inputs)])
     if newest is None:
         return tuple(lost)

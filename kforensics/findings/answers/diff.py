@@ -25,6 +25,33 @@ __all__ = ["Concern", "JudgedPartition", "Kind", "diff_answer", "judged_partitio
 
 _MOST_NAMED = 5
 
+_SHORT = {
+    Kind.EMPTIED: "a broker that can be elected holds no log of it",
+    Kind.GONE: "a log or a part of it is missing",
+    Kind.DISCARD: "a replica will discard records that the leader does not hold",
+    Kind.SOLE: "one replica alone holds records",
+    Kind.PAST_END: "a high watermark is past the end of every log",
+    Kind.RECOVERY: "recovery will discard records that no other log reaches",
+    Kind.ELECTED: "an election can discard records",
+    Kind.OUTSIDE: "a directory that is no replica any more holds records alone",
+    Kind.PROTOCOL: "what is truncated depends on the Kafka version",
+    Kind.DIVERGENCE: "replicas hold different content at the same offset",
+    Kind.MISSING: "an assigned replica is not among the inputs",
+    Kind.ALONE: "one replica is given",
+    Kind.TAIL: "its end may have been copied at another moment than that of other replicas",
+    Kind.LEADER: "no input shows which replica leads",
+    Kind.COMPACTION: "compacted replicas differ",
+    Kind.DAMAGE: "the only replica given is damaged",
+    Kind.OTHER_TOPIC: "replicas belong to another topic of the same name",
+    Kind.NO_REPLICA: "no live replica is among the inputs",
+    Kind.UNREAD: "files could not be read",
+    Kind.ASSIGNMENT: "no input shows the assignment",
+    Kind.COPIED_AGAIN: "what a replica truncates is copied again from the leader",
+    Kind.UNCOMMITTED: "a replica will truncate records that were never committed",
+    Kind.BEHIND: "a replica is behind",
+}
+"""Why a partition is in the state of the whole, where the headline is about others."""
+
 
 def diff_answer(
     judged: Sequence[JudgedPartition],
@@ -120,12 +147,13 @@ class _Words:
             State.MAYBE_AT_RISK: "MAYBE AT RISK: ",
             State.UNKNOWN: "UNKNOWN: ",
         }.get(self.state, "")
-        others = {tp for kind in kinds[1:] for tp, _ in self.of(kind)} - {tp for tp, _ in items}
-        more = (
-            f" {counted(len(others), 'other partition')} {'is' if len(others) == 1 else 'are'} in this state for other reasons."
-            if others
-            else ""
-        )
+        said = {tp for tp, _ in items}
+        more = ""
+        for kind in kinds[1:]:
+            others = [(tp, one) for tp, one in self.of(kind) if tp not in said]
+            if others:
+                more += f" Also {_names(others)}: {_SHORT[kind]}."
+                said |= {tp for tp, _ in others}
         return prefix + sentence + more
 
     # One sentence for each kind of concern, in the state that it decides.
@@ -174,6 +202,11 @@ class _Words:
             f" Only {other} holds {_what(_sum(theirs, 'certain'), _sum(theirs, 'possible'))} of {_partitions(theirs)}."
             for other, theirs in groups[1:3]
         )
+        if self.state is State.AT_RISK and rest:
+            return (
+                f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {_partitions(own)}.{rest}"
+                f" Do not force an unclean election while {_or(_owners(items))} is down."
+            )
         if self.state is State.AT_RISK:
             return (
                 f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {_partitions(own)}.{rest}"
@@ -211,12 +244,14 @@ class _Words:
 
     def _divergence(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         odd = [one for _, one in items if one.detail]
+        count = len({tp for tp, _ in items})
+        of = _names(items) if count == 1 else f"{count:,} of {self.among}"
         words = ""
         if odd and len(odd) == len(items):
             owners = _and(dict.fromkeys(owner for one in odd for owner in one.owners))
             why = odd[0].detail if len(odd) == 1 else "by their checksums or by what the others hold"
             words = f" The odd {'one' if ' and ' not in owners else 'ones'} out: {owners} ({why})."
-        return f"REPLICAS DIFFER FOR GOOD: {_partitions(items)} of {self.count:,} hold different content at the same offset, and replication will not repair it.{words}"
+        return f"REPLICAS DIFFER FOR GOOD: those of {of} hold different content at the same offset, and replication will not repair it.{words}"
 
     def _missing(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
@@ -283,8 +318,7 @@ class _Words:
         for owner, items in self.by_owners(losing):
             whose = "their directories are" if " and " in owner else "its directory is"
             yield f"Do not start {owner} before {whose} copied: {self._copy(items)}"
-        for owner, items in self.by_owners(self.of(Kind.SOLE, State.AT_RISK, State.MAYBE_AT_RISK)):
-            yield f"Start {owner} first, and do not force an unclean election while it is down; copy its directory before: {self._copy(items)}"
+        yield from self._keep_sole_holders(_owners(losing))
         for owner, items in self.by_owners(self.of(Kind.TAIL, State.MAYBE_AT_RISK)):
             yield f"Copy the directory of {owner} before anything is started: {self._copy(items)}"
         outside = self.of(Kind.OUTSIDE, State.AT_RISK, State.MAYBE_AT_RISK)
@@ -309,6 +343,24 @@ class _Words:
         again = self.of(Kind.COPIED_AGAIN, State.UNCOMMITTED_ONLY)
         for leader in dict.fromkeys(one.leader for _, one in again):
             yield f"Keep {leader} up until its followers have caught up: what they truncate is on its disk alone meanwhile."
+
+    def _keep_sole_holders(self, losing: frozenset[str]) -> Iterator[str]:
+        """How to keep what one replica alone holds, without an order of starts that other lines contradict.
+
+        Args:
+            losing: owners that are not started before their directories are copied, as is said already.
+        """
+        groups = self.by_owners(self.of(Kind.SOLE, State.AT_RISK, State.MAYBE_AT_RISK))
+        waiting = losing | _owners(
+            [one for kind in (Kind.EMPTIED, Kind.ELECTED) for one in self.of(kind, State.AT_RISK, State.MAYBE_AT_RISK)]
+        )
+        for owner, items in groups:
+            if len(groups) == 1 and not _owners(items) & waiting:
+                yield f"Start {owner} first, and do not force an unclean election while it is down; copy its directory before: {self._copy(items)}"
+                continue
+            if not _owners(items) <= losing:
+                yield f"Copy the directory of {owner} before it starts: {self._copy(items)}"
+            yield f"Do not force an unclean election of {_names(items)} while {owner} is down."
 
     def _copy(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         paths = dict.fromkeys(self.paths[at] for _, one in items for at in one.inputs if at < len(self.paths))
@@ -409,6 +461,10 @@ def _copy_of(path: str) -> str:
     is_inside = pure.is_absolute() or parent.name not in {"", ".."}
     names = [one for one in (parent.name if is_inside else "", pure.name) if one]
     return str((parent.parent if is_inside else parent / "..") / "-".join(["copy-of", *(names or ["data"])]))
+
+
+def _owners(items: Sequence[tuple[TopicPartition, Concern]]) -> frozenset[str]:
+    return frozenset(owner for _, one in items for owner in one.owners)
 
 
 def _sum(items: Sequence[tuple[TopicPartition, Concern]], name: str) -> int:

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
-from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.conclusion import CAUSE_WORDS, MOST_NAMED, Words, are, records_lost, were
+from kforensics.reconcile.incident.conclusion import MOST_NAMED, Words, are, causes_of, records_lost, were
 from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import listed
+from kforensics.words import counted, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +91,33 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     return Answer(
         state=state,
         headline=_headline(state, asked, by_state, scope),
-        now=words.now,
+        now=words.now or _gather(state, asked),
         tell=words.tell,
         later=words.later,
         unknown=_unknown(asked, scope),
     )
+
+
+def behind_headline(conclusion: Sequence[str], answer: Answer, incidents: Sequence[PartitionIncident]) -> Sequence[str]:
+    """The sentences of the conclusion that the headline does not say already.
+
+    Args:
+        conclusion: all sentences, most important first.
+        answer: with the headline.
+        incidents: that both are about.
+    """
+    certainties = {
+        loss.was_committed
+        for one in incidents
+        if one.partition.topic not in METADATA_TOPICS
+        for loss in one.losses
+        if loss.was_committed != "no"
+    }
+    # These headlines sum up what the first sentences tell apart.
+    is_sum = answer.state is State.MAYBE_LOST and len(certainties) > 1
+    if answer.state is State.DIVERGED or is_sum:
+        return conclusion
+    return conclusion[1:]
 
 
 def _headline(
@@ -131,7 +152,7 @@ def _headline(
 
 def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) -> str:
     if losses:
-        return f"{records_lost(losses)} that {were(losses)} committed {are(losses)} lost from {_names(affected)}: {_causes(losses)}."
+        return f"{records_lost(losses)} that {were(losses)} committed {are(losses)} lost from {_names(affected)}: {causes_of(losses)}."
     first = affected[0]
     recorded = max(first.past_end, key=lambda one: one.high_watermark)
     return (
@@ -151,6 +172,8 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
             f"Committed records of {_names(affected)} may be lost: {recorded.owner} recorded high watermark {recorded.high_watermark} of"
             f" {first.partition}, and every log given ends at or below {recorded.log_end}{'' if recorded.is_sure else ' (copied while it ran, or after a power loss)'}."
         )
+    if all(one.candidates for one in affected):
+        return _whoever_leads(affected)
     held = [loss for loss in losses if loss.in_use]
     if held and len(held) == len(losses):
         brokers = sorted({str(holder.broker_id) for loss in held for holder in loss.in_use})
@@ -164,8 +187,22 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
     else:
         sure = all(loss.was_committed == "certain" for loss in losses)
         verb = f"{were(losses)} committed" if sure else "may have been committed"
-        text = f"{records_lost(losses)} of {_names(affected)} that {verb} {are(losses)} lost: {_causes(losses)}."
+        text = f"{records_lost(losses)} of {_names(affected)} that {verb} {are(losses)} lost: {causes_of(losses)}."
     return condition + text
+
+
+def _whoever_leads(affected: Sequence[PartitionIncident]) -> str:
+    """What is lost by each of the replicas that the guess does not decide between, or at least by whichever of them leads."""
+    maybe = f"of {_names(affected)} that may have been committed are not in its log"
+    if len(affected) == 1:
+        first, *others = affected[0].candidates
+        rest = listed([f"if broker {one.broker_id} leads, {one.records:,}" for one in others])
+        return f"If broker {first.broker_id} leads, {counted(first.records, 'record')} {maybe}; {rest}: no input shows which one does."
+    least = sum(min(one.records for one in incident.candidates) for incident in affected)
+    if least:
+        return f"Whichever replica leads, at least {counted(least, 'record')} {maybe}; no input shows which one does."
+    most = sum(max(one.records for one in incident.candidates) for incident in affected)
+    return f"Up to {counted(most, 'record')} of {_names(affected)} that may have been committed {'is' if most == 1 else 'are'} not in the leaders' logs; no input shows who leads."
 
 
 def _leads(brokers: Sequence[str]) -> str:
@@ -189,6 +226,15 @@ def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[Partit
 def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
     doubt = affected[0].doubts[0]
     return f"the inputs do not show {doubt.words} ({affected[0].partition})"
+
+
+def _gather(state: State, asked: Sequence[PartitionIncident]) -> tuple[str, ...]:
+    """What to do where nothing has to be saved and the answer is open: keep everything, and get the input that settles most."""
+    if state not in {State.UNKNOWN, State.MAYBE_LOST}:
+        return ()
+    settled = Counter(doubt.settled_by for one in asked for doubt in one.doubts)
+    needed = "".join(f", and add {settled_by}" for settled_by, _ in settled.most_common(1))
+    return (f"Delete no data directory, snapshot or log file of these brokers{needed}.",)
 
 
 def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...]:
@@ -219,20 +265,6 @@ def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...
 
 def _upper(words: str) -> str:
     return words[:1].upper() + words[1:]
-
-
-def _causes(losses: Sequence[LossEntry]) -> str:
-    """Causes that are known; one that is only possible is not a cause here."""
-    known = Counter[CauseName]()
-    possible = Counter[CauseName]()
-    for loss in losses:
-        if loss.cause is not CauseName.UNKNOWN:
-            (possible if loss.confidence == "possible" else known)[loss.cause] += loss.records
-    if known:
-        return listed([CAUSE_WORDS[cause] for cause, _ in known.most_common(2)], most=MOST_NAMED)
-    if possible:
-        return f"cause unknown, {listed([CAUSE_WORDS[cause] for cause, _ in possible.most_common(2)], most=MOST_NAMED)} is possible"
-    return "cause unknown"
 
 
 def _names(incidents: Sequence[PartitionIncident]) -> str:

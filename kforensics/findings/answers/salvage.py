@@ -16,6 +16,7 @@ _REASONS = {
     "never-seen": "held by no input",
     "remote": "in remote storage",
     "not-captured": "left on the broker by its capture",
+    "overlapping": "in batches that overlap others of the same log",
 }
 
 
@@ -28,6 +29,8 @@ class Salvaged:
 
     partition: TopicPartition
     records: int
+    of_leader: int
+    """Saved beside them: what the leader holds where another replica in use keeps other content."""
     certain: int
     aborted: int
     """Of aborted transactions, and not taken."""
@@ -84,6 +87,9 @@ def salvage_answer(
     if guessed:
         details.append("by a leader that is guessed")
     words += f" ({', '.join(details)})" if details else ""
+    beside = sum(one.of_leader for one in partitions)
+    if beside:
+        words += f", and {counted(beside, 'record')} that the leader holds at these offsets"
     reasons = {reason for one in partitions for reason in one.reasons}
     unknown = [
         f"{counted(one.missing, 'offset')} of {one.partition}: {_why(one.reasons)}" for one in partitions if one.missing

@@ -34,18 +34,6 @@ TRANSACTION_LOG_VALUE = message(
 
 TXN_TABLES = CoordinatorTables(keys={0: TRANSACTION_LOG_KEY}, values={0: TRANSACTION_LOG_VALUE})
 
-TRANSACTION_STATUS = (
-    "Empty",
-    "Ongoing",
-    "PrepareCommit",
-    "PrepareAbort",
-    "CompleteCommit",
-    "CompleteAbort",
-    "Dead",
-    "PrepareEpochFence",
-)
-"""Names of `transaction_status`, by its value."""
-
 
 def parse_txn_record(key: bytes | None, value: bytes | None) -> CoordinatorRecord:
     """Decode a record of `__transaction_state`."""

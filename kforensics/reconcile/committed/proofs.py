@@ -18,7 +18,7 @@ from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.committed.high_watermarks import high_watermark_reach, start_of_unmarked_term
-from kforensics.reconcile.logs.divergence import common_range
+from kforensics.reconcile.logs.divergence import common_range, damage_at, same_batches_from
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import unproven_after
@@ -81,6 +81,7 @@ class CommitProofs:
                 continue
             same_until = view.log_end_offset if other is view else self.agree_until(view, other)
             reach = min(high_watermark_reach(other, self.facts, self.leaderships), same_until)
+            reach = min(reach, self._rejoined_at(other, reach))
             broker = other.replica.broker_id
             if isinstance(broker, int):
                 # Its broker raised the high watermark over records that it then truncated.
@@ -92,6 +93,29 @@ class CommitProofs:
                 )
             )
         return bounds
+
+    def _rejoined_at(self, view: LoadedLog, reach: int) -> int:
+        """Where a log begins to differ from another one that holds the same again behind that: one of both was written with the other's records since.
+
+        A follower's high watermark is its leader's, so from there on it may speak of what the leader holds; that of the last leader on record is its own.
+        """
+        broker = view.replica.broker_id
+        if any(state.leader == broker for state in self._last_led()):
+            return reach
+        for other in self.views:
+            if other.replica.broker_id == broker or not (view.replica.is_at_hand and other.replica.is_at_hand):
+                continue
+            end = min(view.log_end_offset, other.log_end_offset)
+            parted = self.agree_until(view, other)
+            if common_range(view, other) is None or not parted < min(reach, end):
+                continue
+            if damage_at(parted, view, other) is None and same_batches_from(view, other, end - 1, self.reader) < end:
+                reach = parted
+        return reach
+
+    def _last_led(self) -> Sequence[Leadership]:
+        """The newest state that names a leader, if any does."""
+        return [state for state in self.leaderships if isinstance(state.leader, int)][-1:]
 
     def _by_logged_high_watermarks(self, view: LoadedLog) -> list[Bound]:
         bounds = []

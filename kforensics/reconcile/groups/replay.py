@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from kforensics.evidence.coordinators.group_log import (
     NO_PRODUCER,
     Commit,
     CommitKey,
+    CommitRun,
     GroupChange,
     GroupEvent,
     Name,
@@ -176,6 +179,67 @@ class Replay:
             assert read is not None
             yield from self._detour(detour, read, None)
 
+    def settle(
+        self,
+        parts: Iterable[CommitRun | GroupEvent],
+        detours: Sequence[Detour] = (),
+        read: Callable[[Detour], Iterable[GroupEvent]] | None = None,
+    ) -> Iterator[Change]:
+        """Play records for the positions at the end, and give only changes that set a position back.
+
+        Args:
+            parts: of the log, in its order, none newer than `until_ms`.
+            detours: what it does not hold any more, in the order of offsets.
+            read: reads the records of a detour.
+        """
+        left = list(detours)
+        for part in parts:
+            at = part.last if isinstance(part, CommitRun) else part.at
+            if left and read is not None and at.offset >= left[0].from_offset:
+                # Close to a truncation every commit counts.
+                events = map(part.decode, range(len(part.ids))) if isinstance(part, CommitRun) else iter((part,))
+                for event in events:
+                    while left and event.at.offset >= left[0].from_offset:
+                        yield from _only_setbacks(self._detour(left.pop(0), read, event.at))
+                    yield from _only_setbacks(self._take(event, self.place))
+            elif isinstance(part, CommitRun):
+                yield from self._settle_run(part)
+            else:
+                yield from _only_setbacks(self._take(part, self.place))
+        for detour in left:
+            assert read is not None
+            yield from _only_setbacks(self._detour(detour, read, None))
+
+    def _settle_run(self, run: CommitRun) -> Iterator[Change]:
+        order = np.argsort(run.ids, kind="stable")
+        ids, offsets = run.ids[order], run.offsets[order]
+        is_first = np.concatenate(([True], ids[1:] != ids[:-1]))
+        falls = np.concatenate(([False], offsets[1:] < offsets[:-1])) & ~is_first
+        starts = np.flatnonzero(is_first)
+        ends = [*starts[1:].tolist(), len(ids)]
+        has_falls = np.logical_or.reduceat(falls, starts).tolist()
+        first_offsets, rows = offsets[starts].tolist(), order.tolist()
+        for start, end, first, fell, number in zip(
+            starts.tolist(), ends, first_offsets, has_falls, ids[starts].tolist(), strict=True
+        ):
+            key = run.keys[number]
+            known = self.positions.get(key)
+            if known is not None and first < known.offset:
+                yield from _only_setbacks(self._take(run.decode(rows[start]), self.place))
+            if fell:
+                for at in (np.flatnonzero(falls[start:end]) + start).tolist():
+                    self._put(run.decode(rows[at - 1]))
+                    yield from _only_setbacks(self._take(run.decode(rows[at]), self.place))
+            self._put(run.decode(rows[end - 1]))
+        self.last_epoch = max(self.last_epoch, run.last.leader_epoch)
+
+    def _put(self, commit: Commit, place: PartitionPlace | None = None) -> None:
+        """Let a commit be in force, whatever was before it."""
+        assert commit.offset is not None
+        self.positions[commit.key] = Position(
+            commit.offset, commit.committed_ms, commit.expire_ms, commit.leader_epoch, commit.at, place or self.place
+        )
+
     def _take(self, event: GroupEvent, place: PartitionPlace) -> Iterator[Change]:
         moved = 0 <= self.last_epoch < event.at.leader_epoch
         self.last_epoch = max(self.last_epoch, event.at.leader_epoch)
@@ -212,9 +276,7 @@ class Replay:
             del self.positions[commit.key]
             by, confidence, reason = self._remover(commit.key, known, at)
         else:
-            self.positions[commit.key] = Position(
-                commit.offset, commit.committed_ms, commit.expire_ms, commit.leader_epoch, commit.at, place
-            )
+            self._put(commit, place)
             by, confidence, reason = self._author(commit)
         went_back = commit.offset is not None and known is not None and commit.offset < known.offset
         if moved and went_back:
@@ -342,3 +404,7 @@ class Replay:
             group_was_empty=None,
             had_members=False,
         )
+
+
+def _only_setbacks(changes: Iterable[Change]) -> Iterator[Change]:
+    return (change for change in changes if change.set_back)

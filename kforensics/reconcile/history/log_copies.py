@@ -9,6 +9,7 @@ from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.logs.divergence import agreed_until, common_range, first_divergence
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.replicas.leader import choose_leader
 
 MOST_OFFSETS_COMPARED = 100_000
@@ -31,6 +32,9 @@ class LogCopy:
     """Whether it has only segments that were renamed for deletion."""
     has_times: bool = True
     """The times of its files are those of writing; a plain copy has the time of the copying."""
+
+    is_outdated: bool = False
+    """Whether lines show that its broker truncated the log since the directory was copied, though it is the newest one given."""
 
     @property
     def broker_id(self) -> int | Absent:
@@ -115,6 +119,32 @@ def judge_times(copies: Sequence[LogCopy], last_logged_ms: int | Absent) -> tupl
         else copy
         for copy in copies
     )
+
+
+def taken_before_their_lines(copies: Sequence[LogCopy], logged: Sequence[LoggedTruncation]) -> tuple[LogCopy, ...]:
+    """The copies with those as earlier snapshots whose broker truncated the log, by its lines, after the directory was copied.
+
+    Args:
+        copies: of one partition.
+        logged: the truncations that log lines report of it.
+    """
+    return tuple(
+        replace(copy, is_final=False, is_outdated=True)
+        if copy.is_final and not copy.is_remnant and any(_is_truncated_later(copy, line) for line in logged)
+        else copy
+        for copy in copies
+    )
+
+
+def _is_truncated_later(copy: LogCopy, line: LoggedTruncation) -> bool:
+    """Whether the copy ends where the log ended before the truncation, and was last written before it, in an earlier leader epoch."""
+    view, taken = copy.view, copy.taken_ms
+    if line.broker_id != copy.broker_id or not line.is_exact or line.from_offset != view.log_end_offset:
+        return False
+    is_older = isinstance(taken, int) and isinstance(line.time_ms, int) and taken + FILE_TIME_SLACK_MS < line.time_ms
+    newest = view.batch_epochs[-1].leader_epoch if view.batch_epochs else Absent.UNKNOWN
+    in_order = not isinstance(newest, int) or not isinstance(line.leader_epoch, int) or newest < line.leader_epoch
+    return is_older and in_order and line.to_offset < view.log_end_offset
 
 
 def final_leader(

@@ -14,7 +14,7 @@ from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import Certainty, CommitJudge
 from kforensics.reconcile.committed.proofs import Bound
-from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.history.causes import Cause, CauseName
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.units import EpochEntry, OffsetRange
@@ -35,17 +35,19 @@ class LoggedLoss:
     is_replaced: bool
     leader_epoch: int | Absent
     reason: str
-    cause: CauseName
+    cause: Cause
+    """The cause of the truncation."""
     citations: tuple[Citation, ...]
 
 
 def find_logged_losses(
-    truncations: Sequence[tuple[ObservedTruncation, CauseName, ProtocolName]],
+    truncations: Sequence[tuple[ObservedTruncation, Cause, ProtocolName]],
     *,
     shown: Iterable[OffsetRange],
     leader_end: int,
     leaderships: Sequence[Leadership],
     needed_in_sync: int | Absent,
+    leader_start: int = 0,
     leader_epochs: Sequence[EpochEntry] = (),
     judge: CommitJudge | None = None,
     whole: Bound | None = None,
@@ -58,6 +60,7 @@ def find_logged_losses(
         leader_end: the log end offset of the final leader.
         leaderships: who led, and who was in sync.
         needed_in_sync: how many replicas must be in sync before anything is committed.
+        leader_start: the log start offset of the final leader; what is below it was deleted.
         leader_epochs: of the final leader's log.
         judge: knows which elections prove that records were not committed.
         whole: the account of leadership, where it proves that each leader held all that was committed.
@@ -65,12 +68,14 @@ def find_logged_losses(
     taken = list(shown)
     out: list[LoggedLoss] = []
     for truncation, cause, protocol in truncations:
-        if not truncation.is_logged or truncation.is_full or cause is CauseName.RECREATED_TOPIC:
+        if not truncation.is_logged or truncation.is_full or cause.name is CauseName.RECREATED_TOPIC:
             continue
         by_epoch = truncation.rule in _BY_EPOCH or (truncation.rule == _UNNAMED and protocol is not ProtocolName.HW)
-        first = truncation.to_offset if by_epoch else max(truncation.to_offset, leader_end)
+        first = max(truncation.to_offset, leader_start if by_epoch else leader_end)
         if truncation.before is not None:
             first = max(first, truncation.before.view.log_end_offset)
+        if first >= truncation.from_offset:
+            continue
         for untold in _without(OffsetRange(first, truncation.from_offset - 1), taken):
             proven = truncation.high_watermark
             below = 0 if isinstance(proven, Absent) else proven.value
@@ -117,7 +122,7 @@ def _split_at(offsets: OffsetRange, end: int) -> Iterator[OffsetRange]:
 
 def _run(
     truncation: ObservedTruncation,
-    cause: CauseName,
+    cause: Cause,
     offsets: OffsetRange,
     leader_end: int,
     leaderships: Sequence[Leadership],

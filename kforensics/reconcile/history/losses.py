@@ -96,7 +96,9 @@ def find_losses(
         return ()
     held = _Held(leader.view, OffsetRange(min(b.base_offset for b in lost), max(b.last_offset for b in lost)), reader)
     verdicts = _verdicts(lost, judge)
-    pieces = [piece for batch in lost for piece in _judge(batch, verdicts, held)]
+    # Records below the leader's log start were deleted, on request to the very offset.
+    start = leader.view.log_start_offset
+    pieces = [piece for batch in lost for piece in _judge(batch, verdicts, held, start)]
     return tuple(_merge(pieces))
 
 
@@ -260,8 +262,9 @@ def _verdicts(lost: Sequence[LostBatch], judge: CommitJudge) -> _Verdicts:
     return {key: judge.runs(holder.view, OffsetRange(first, last)) for key, (holder, first, last) in spans.items()}
 
 
-def _judge(batch: LostBatch, verdicts: _Verdicts, held: _Held) -> Iterator[_Piece]:
-    """The batch's offsets by certainty: the best that any holder's log proves, for each offset."""
+def _judge(batch: LostBatch, verdicts: _Verdicts, held: _Held, log_start: int) -> Iterator[_Piece]:
+    """The batch's offsets from the leader's log start on by certainty: the best that any holder's log proves, for each offset."""
+    begin = max(batch.base_offset, log_start)
     runs = [
         run
         for holder in batch.holders
@@ -269,8 +272,8 @@ def _judge(batch: LostBatch, verdicts: _Verdicts, held: _Held) -> Iterator[_Piec
         if run.offsets.first <= batch.last_offset and run.offsets.last >= batch.base_offset
     ]
     ends = {run.offsets.last + 1 for run in runs}
-    edges = sorted({batch.base_offset, *(run.offsets.first for run in runs), *ends})
-    starts = [edge for edge in edges if batch.base_offset <= edge <= batch.last_offset]
+    edges = sorted({begin, *(run.offsets.first for run in runs), *ends})
+    starts = [edge for edge in edges if begin <= edge <= batch.last_offset]
     for start, following in zip(starts, [*starts[1:], batch.last_offset + 1], strict=True):
         over = [run for run in runs if run.offsets.first <= start <= run.offsets.last]
         chosen = min(over, key=lambda run: _STRENGTH[run.certainty])

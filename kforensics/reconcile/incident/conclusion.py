@@ -34,6 +34,8 @@ CAUSE_WORDS = {
 
 MOST_NAMED = 4
 """Partitions that are named one by one."""
+MOST_CAUSES = 2
+"""Causes that one sentence names, those of most records."""
 CREATION_MS = 1_000
 """The records of a new topic and of its settings are written within this time."""
 
@@ -105,7 +107,7 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
     harmless = [loss for loss in losses if loss.was_committed == "no"]
     if certain:
         sentences.append(
-            f"{records_lost(certain)} that {were(certain)} committed {are(certain)} lost from {_partitions(certain)}: {_causes(certain)}."
+            f"{records_lost(certain)} that {were(certain)} committed {are(certain)} lost from {_partitions(certain)}: {causes_of(certain)}."
         )
     if held:
         sentences.append(
@@ -116,14 +118,14 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
         also = " more" if certain or held else ""
         count = sum(loss.records for loss in possible)
         sentences.append(
-            f"{count:,}{also} record{'' if count == 1 else 's'} of {_partitions(possible)} that may have been committed {are(possible)} lost: {_causes(possible)}."
+            f"{count:,}{also} record{'' if count == 1 else 's'} of {_partitions(possible)} that may have been committed {are(possible)} lost: {causes_of(possible)}."
         )
     sentences += _past_end(incidents)
     if not sentences:
         sentences.append(_calm(incidents))
     if harmless:
         sentences.append(
-            f"{records_lost(harmless)} of {_partitions(harmless)} that {were(harmless)} never committed {are(harmless)} lost: {_causes(harmless)};"
+            f"{records_lost(harmless)} of {_partitions(harmless)} that {were(harmless)} never committed {are(harmless)} lost: {causes_of(harmless)};"
             " producers with acks=all never got an acknowledgement for them, producers with acks=1 may have got one."
         )
     replaced = [loss for loss in (*certain, *held, *possible) if loss.is_replaced]
@@ -175,7 +177,16 @@ def _calm(incidents: Sequence[PartitionIncident]) -> str:
             f"No input shows a loss of committed records in {counted(len(looked), 'partition')}, and none excludes it in"
             f" {len(open_ones)} of them: the inputs do not show {first.doubts[0].words} ({first.partition})."
         )
-    return f"Nothing that was committed is missing in {counted(len(looked), 'partition')}, as the inputs prove."
+    parted = sum(bool(one.residuals) for one in looked)
+    if not parted:
+        return f"Nothing that was committed is missing in {counted(len(looked), 'partition')}, as the inputs prove."
+    of = "the partition" if parted == 1 else f"the {parted} partitions"
+    if parted == len(looked):
+        return f"The inputs do not prove that nothing that was committed is missing in {of} whose replicas differ."
+    return (
+        f"Nothing that was committed is missing in {counted(len(looked) - parted, 'other partition')}, as the inputs prove;"
+        f" they do not prove it of {of} whose replicas differ."
+    )
 
 
 def _partitions(losses: Sequence[LossEntry]) -> str:
@@ -189,18 +200,35 @@ def _partitions(losses: Sequence[LossEntry]) -> str:
     return listed(names, most=MOST_NAMED)
 
 
-def _causes(losses: Sequence[LossEntry]) -> str:
-    records: Counter[CauseName] = Counter()
-    possible: Counter[CauseName] = Counter()
+def causes_of(losses: Sequence[LossEntry]) -> str:
+    """The causes of some losses, in words that claim no more than is known of each: a cause that is only possible is none.
+
+    Args:
+        losses: of which at least one has records.
+
+    Returns:
+        The causes; where some of the records have none that is known, the number of those that have one.
+    """
+    known, possible = Counter[CauseName](), Counter[CauseName]()
+    unexplained = 0
     for loss in losses:
-        is_known = loss.confidence != "possible" or loss.cause is CauseName.UNKNOWN
-        (records if is_known else possible)[loss.cause] += loss.records
-    known = [CAUSE_WORDS[cause] for cause, _ in records.most_common()]
-    guesses = [CAUSE_WORDS[cause] for cause, _ in possible.most_common() if cause not in records]
-    if not guesses:
-        return listed(known, most=MOST_NAMED)
-    hedge = f"{listed(guesses, most=MOST_NAMED)} {'is' if len(guesses) == 1 else 'are'} possible"
-    return f"{listed(known, most=MOST_NAMED)}, and {hedge}" if known else f"the cause is unknown, {hedge}"
+        if loss.cause is not CauseName.UNKNOWN and loss.confidence != "possible":
+            known[loss.cause] += loss.records
+            continue
+        unexplained += loss.records
+        if loss.cause is not CauseName.UNKNOWN:
+            possible[loss.cause] += loss.records
+    guesses = [CAUSE_WORDS[cause] for cause, _ in possible.most_common(MOST_CAUSES)]
+    hedge = f", {listed(guesses, most=MOST_NAMED)} {'is' if len(guesses) == 1 else 'are'} possible" if guesses else ""
+    if not known:
+        return f"cause unknown{hedge}"
+    words = listed([CAUSE_WORDS[cause] for cause, _ in known.most_common(MOST_CAUSES)], most=MOST_NAMED)
+    if not unexplained:
+        return words
+    if set(guesses) == {CAUSE_WORDS[cause] for cause in known}:
+        hedge = ", the same is possible"
+    others = "the other one" if unexplained == 1 else f"the other {unexplained:,}"
+    return f"{words} for {sum(known.values()):,} of them; of {others} the cause is unknown{hedge}"
 
 
 def _holders(losses: Sequence[LossEntry]) -> str:
@@ -301,10 +329,15 @@ def _residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
                 f"The log of {incident.partition} on {'broker' if len(damaged) == 1 else 'brokers'} {listed(damaged, most=MOST_NAMED)} is damaged at offset {first}, and no rule will repair it."
             )
             continue
-        sentences.append(
-            f"{'Broker' if len(brokers) == 1 else 'Brokers'} {listed(brokers, most=MOST_NAMED)} hold{'s' if len(brokers) == 1 else ''} other content than the leader, broker {incident.leader},"
-            f" in {incident.partition} from offset {first} on, and no rule will repair it."
-        )
+        if incident.is_leader_known:
+            who = (
+                f"{'Broker' if len(brokers) == 1 else 'Brokers'} {listed(brokers, most=MOST_NAMED)} hold{'s' if len(brokers) == 1 else ''}"
+                f" other content than broker {incident.leader}, the last leader on record,"
+            )
+        else:
+            every = sorted({*brokers, str(incident.leader)})
+            who = f"Brokers {listed(every, most=MOST_NAMED)} hold different content"
+        sentences.append(f"{who} in {incident.partition} from offset {first} on, and no rule will repair it.")
     if len(found) > MOST_NAMED:
         sentences.append(
             f"{len(found) - MOST_NAMED} more partitions have replicas that stay different from their leaders."

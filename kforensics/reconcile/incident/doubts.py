@@ -9,6 +9,9 @@ from kforensics.damage import Absent
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
 
+WRITTEN_WITHIN_MS = 60_000
+"""A broker writes a record within this time of the record's own timestamp; a file whose time is later has that of its copying."""
+
 
 class DoubtKind(StrEnum):
     """The reason why a partition can't be called whole."""
@@ -203,7 +206,13 @@ def _of_replicas(
     for broker in sorted(account.assigned - {one for one in held if isinstance(one, int)}):
         if broker in with_earlier_topic:
             continue
-        if broker in moments.brokers:
+        if any(copy.is_outdated and copy.broker_id == broker for copy in copies):
+            yield Doubt(
+                DoubtKind.REPLICA,
+                f"what broker {broker} holds now, which truncated its log after its directory was copied",
+                f"the directory of broker {broker} as it is now",
+            )
+        elif broker in moments.brokers:
             yield Doubt(
                 DoubtKind.DISK,
                 f"where the replica of broker {broker} is, whose directories are there and hold none",
@@ -273,16 +282,44 @@ def _witnesses(
         if not isinstance(node, int) or not _was_stopped(node, copy.rank, election, account, moments):
             continue
         if copy.view.replica.clean_shutdown or any(
-            (other.rank, copy.rank, node) in moments.unchanged for other in own if other.rank < copy.rank
+            (other.rank, copy.rank, node) in moments.unchanged or _is_untouched(other, copy)
+            for other in own
+            if other.rank < copy.rank and not _is_after_stop(node, other.rank, election, account, moments)
         ):
             yield frozenset({(copy.rank, node)})
         elif len(members) > 1:
-            held = {one.broker_id for one in copies if one.rank == copy.rank and not one.is_remnant}
-            earlier = {one.broker_id for one in copies if one.rank < copy.rank and not one.is_remnant}
-            if members <= held and (members <= earlier or _is_younger(account, copy, moments)):
+            running = [one for one in copies if not _is_after_stop(node, one.rank, election, account, moments)]
+            went_on = {
+                one.broker_id for one in copies if one.rank == copy.rank and _went_on(one, running, account, moments)
+            }
+            if members <= went_on:
                 yield frozenset((copy.rank, one) for one in members)
     if not _has_earlier(own, moments) and _had_none(previous, election, account, moments):
         yield frozenset()
+
+
+def _went_on(copy: LogCopy, copies: Sequence[LogCopy], account: LeadershipAccount, moments: Moments) -> bool:
+    """Whether the log has grown since an earlier copy, or was not appended to: one that ends where it had ended, though it was written to, has lost what was written."""
+    if copy.is_remnant or copy.view.replica.state != "live":
+        return False
+    before = [one for one in copies if one.broker_id == copy.broker_id and one.rank < copy.rank and not one.is_remnant]
+    newest = max(before, key=lambda one: one.rank, default=None)
+    if newest is None:
+        return _is_younger(account, copy, moments) and copy.view.log_end_offset > 0
+    return newest.view.log_end_offset < copy.view.log_end_offset or _is_untouched(newest, copy)
+
+
+def _is_untouched(earlier: LogCopy, copy: LogCopy) -> bool:
+    """Whether the log had not been appended to since an earlier copy, by the time of its file, which is that of its last records in both."""
+    times = {earlier.taken_ms, copy.taken_ms}
+    written = max(
+        (one.max_timestamp_ms for one in copy.view.segments if isinstance(one.max_timestamp_ms, int)),
+        default=Absent.UNKNOWN,
+    )
+    if len(times) != 1 or not isinstance(copy.taken_ms, int) or not isinstance(written, int):
+        return False
+    is_of_writing = abs(copy.taken_ms - written) <= WRITTEN_WITHIN_MS
+    return is_of_writing and earlier.view.log_end_offset == copy.view.log_end_offset
 
 
 def _last_to_commit(election: Election, account: LeadershipAccount, needed_in_sync: int | Absent) -> frozenset[int]:
@@ -351,11 +388,20 @@ def _was_stopped(node: int, rank: int, election: Election, account: LeadershipAc
         isinstance(one.recorded_at, int) and since < one.recorded_at < end for one in account.restarts.get(node, ())
     ):
         return False
-    if since < end or _was_silent(node, rank, (since, state.recorded_at), account, moments):
+    if _is_after_stop(node, rank, election, account, moments):
         return True
     # Nothing was recorded between the copy and the last controller before: the node that wrote the metadata log had stopped.
     begun = max((start for start in moments.quorum_starts if start <= since), default=None)
     return end == begun and len(_restarts(account, node, end, since)) <= 1
+
+
+def _is_after_stop(node: int, rank: int, election: Election, account: LeadershipAccount, moments: Moments) -> bool:
+    """Whether the snapshot was taken after the partition had lost its leader, or after that broker's last heartbeat."""
+    end, since = moments.metadata_ends.get(rank), _lost_leader_at(election, account)
+    elected = election.state.recorded_at
+    if end is None or since is None or not isinstance(elected, int):
+        return False
+    return since < end or _was_silent(node, rank, (since, elected), account, moments)
 
 
 def _restarts(account: LeadershipAccount, node: int, first: int, last: int) -> list[int]:

@@ -8,7 +8,7 @@ from kforensics.evidence.model import Citation
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.committed.proofs import Bound
-from kforensics.reconcile.history.causes import CauseEvidence, CauseName
+from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.logged_losses import find_logged_losses
 from kforensics.reconcile.history.losses import Loss
@@ -60,7 +60,7 @@ def ledger_entry(
 
 def logged_loss_entries(
     partition: TopicPartition,
-    truncations: Sequence[tuple[ObservedTruncation, CauseName, ProtocolName]],
+    truncations: Sequence[tuple[ObservedTruncation, Cause, ProtocolName]],
     losses: Sequence[LossEntry],
     causes: CauseEvidence,
     leader: LogCopy,
@@ -75,6 +75,7 @@ def logged_loss_entries(
     found = find_logged_losses(
         truncations,
         shown=[loss.offsets for loss in losses],
+        leader_start=_deleted_below(leader),
         leader_end=leader.view.log_end_offset,
         leaderships=causes.leaderships,
         needed_in_sync=needed_in_sync,
@@ -93,12 +94,22 @@ def logged_loss_entries(
             is_replaced=run.is_replaced,
             leader_epoch=run.leader_epoch,
             reason=run.reason,
-            cause=run.cause,
+            cause=run.cause.name,
             held_by=(),
             citations=run.citations,
+            confidence=run.cause.confidence,
         )
         for run in found
     ]
+
+
+def _deleted_below(leader: LogCopy) -> int:
+    """The log start that a client asked for: retention moves it from segment to segment, and says nothing of what was lost before."""
+    replica = leader.view.replica
+    start = replica.log_start
+    if isinstance(start, Absent) or start.value in {segment.base_offset for segment in replica.segments}:
+        return 0
+    return start.value
 
 
 def _cause_of(

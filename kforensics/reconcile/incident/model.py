@@ -86,6 +86,15 @@ class LossEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A replica whose log speaks for it as much as that of the guessed leader, itself included, and what would be lost if it led."""
+
+    broker_id: int | Absent
+    records: int
+    """Records that may have been committed and that copies show, but not its log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAtRisk:
     """A consumer group whose committed offset refers to lost records."""
 
@@ -126,6 +135,8 @@ class PartitionIncident:
     """Who led from when to when."""
     is_leader_known: bool = False
     """The leader is on record and nothing later can be missing; else it is guessed by epoch and length."""
+    candidates: tuple[Candidate, ...] = ()
+    """Those that may lead, where the guess is a tie."""
     missing_replicas: tuple[int, ...] = ()
     """Brokers that may hold a replica and whose directories are not among the inputs."""
     doubts: tuple[Doubt, ...] = ()

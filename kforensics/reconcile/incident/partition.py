@@ -19,8 +19,9 @@ from kforensics.reconcile.history.log_copies import (
     final_leader,
     judge_times,
     of_one_incarnation,
+    taken_before_their_lines,
 )
-from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, lost_batches
+from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, is_in_use, lost_batches
 from kforensics.reconcile.history.outline import outline_of
 from kforensics.reconcile.history.past_end import PastEnd, high_watermarks_past_end
 from kforensics.reconcile.history.recomputation import recompute
@@ -31,11 +32,11 @@ from kforensics.reconcile.history.truncations import ObservedTruncation, find_tr
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Doubts, Moments, WholeReturn, doubts_of
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
-from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
+from kforensics.reconcile.incident.model import Candidate, ExplainedTruncation, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
 from kforensics.reconcile.observed.leadership import Election, account_of
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation
-from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol
+from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_leader, choose_protocol
 from kforensics.units import OffsetRange, TopicPartition
 
 MOST_UNCLEAN_STARTS = 2
@@ -99,7 +100,8 @@ class _Teller:
         self.agreement = Agreement(reader)
         topic_id = evidence.facts.topic_id(partition.topic)
         found = copies_of(final, before, topic_id=topic_id, final_rank=final_rank)
-        found = replace(found, copies=judge_times(found.copies, evidence.last_logged_ms))
+        timed = judge_times(found.copies, evidence.last_logged_ms)
+        found = replace(found, copies=taken_before_their_lines(timed, evidence.logged))
         self.other_topics = found.other_topics
         self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
         self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader)
@@ -292,6 +294,7 @@ class _Teller:
             bugs=bugs,
             account=self.account,
             is_leader_known=self.is_leader_known,
+            candidates=self._candidates(),
             missing_replicas=self.missing_replicas,
             doubts=doubts.open,
             dispelled=doubts.dispelled,
@@ -401,6 +404,24 @@ class _Teller:
     def _of_other_topics(self) -> list[Replica]:
         """Directories that ids, lines or their content show to be of an earlier topic of the name."""
         return [*self.other_topics, *(copy.view.replica for copy in self.others if not copy.is_remnant)]
+
+    def _candidates(self) -> tuple[Candidate, ...]:
+        """The replicas that the guess does not decide between, and what each of them lacks."""
+        leader, judge = self.leader, self.judge
+        if leader is None or judge is None or self.is_leader_known or self.evidence.wanted_leader is not None:
+            return ()
+        now = [copy for copy in self.copies if is_in_use(copy)]
+        guess = choose_leader([copy.view for copy in now], wanted=None, leaderships=())
+        if guess is None or guess.view is not leader.view or not guess.tied_with:
+            return ()
+        found = []
+        for candidate in (leader, *(copy for copy in now if copy.broker_id in guess.tied_with)):
+            others = [copy for copy in self.copies if copy is not candidate]
+            lost = lost_batches(candidate, others, self.agreement, self.reader)
+            losses = find_losses(candidate, lost, judge, self.reader)
+            records = sum(loss.records for loss in losses if loss.was_committed != "no")
+            found.append(Candidate(broker_id=candidate.broker_id, records=records))
+        return tuple(found)
 
     def _found(self, lost: Sequence[LostBatch]) -> tuple[Loss, ...]:
         if self.leader is None or self.judge is None:
@@ -526,21 +547,31 @@ class _Teller:
             for loss in found
         ]
         causes_found = [
-            (truncation, one.cause.name, self._protocol(truncation))
+            (truncation, one.cause, self._protocol(truncation))
             for truncation, one in zip(self.observed, truncations, strict=True)
         ]
         needed = self.evidence.facts.needed_in_sync(self.partition.topic)
+        logged = logged_loss_entries(
+            self.partition,
+            causes_found,
+            losses,
+            causes,
+            self.leader,
+            needed_in_sync=needed,
+            judge=self.judge,
+            whole=self._whole_account(),
+        )
+        sure = {(one.cause.name, one.cause.confidence) for one in truncations}
         every = (
             *losses,
-            *logged_loss_entries(
-                self.partition,
-                causes_found,
-                losses,
-                causes,
-                self.leader,
-                needed_in_sync=needed,
-                judge=self.judge,
-                whole=self._whole_account(),
+            *(
+                replace(
+                    entry,
+                    confidence=next(
+                        (name for name in ("proven", "likely") if (entry.cause, name) in sure), entry.confidence
+                    ),
+                )
+                for entry in logged
             ),
         )
         if self.is_leader_known and not self.missing_replicas:

@@ -154,6 +154,30 @@ def same_batches_until(one: LoadedLog, other: LoadedLog, start: int, reader: Bat
     return until
 
 
+def same_batches_from(one: LoadedLog, other: LoadedLog, start: int, reader: BatchReader) -> int:
+    """Return the offset from which on two logs hold the same batches up to the end of the shorter one, leader epochs aside.
+
+    Args:
+        one: a log.
+        other: the log it is compared with.
+        start: where to begin.
+        reader: gives batches.
+
+    Returns:
+        The offset; the end of the shorter log where their last batches below it differ.
+    """
+    end = min(one.log_end_offset, other.log_end_offset)
+    if start >= end:
+        return end
+    mine, its = (reader.batches(view.replica, start, end - 1)[::-1] for view in (one, other))
+    since = end
+    for left, right in zip(mine, its, strict=False):
+        if left["last_offset"] != since - 1 or any(left[name] != right[name] for name in _SAME_BATCH):
+            break
+        since = int(left["base_offset"])
+    return max(since, start)
+
+
 def _split(runs: Iterator[OffsetRange], at: int) -> Iterator[OffsetRange]:
     for run in runs:
         if run.first < at <= run.last:

@@ -1,6 +1,6 @@
 """Events of all log files in one order of time, each with the node that wrote it and its time in UTC."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -9,7 +9,6 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.reconcile.observed.clocks import Clock
-from kforensics.units import TopicPartition
 
 
 class LoggedEvent(NamedTuple):
@@ -39,8 +38,3 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[Log
             keyed.append((latest, at, number, LoggedEvent(event, node, time_ms, file)))
     keyed.sort(key=itemgetter(0, 1, 2))
     return tuple(item for _, _, _, item in keyed)
-
-
-def events_of(events: Sequence[LoggedEvent], partition: TopicPartition) -> Iterator[LoggedEvent]:
-    """Return the events about one partition."""
-    return (item for item in events if item.event.topic_partition == partition)

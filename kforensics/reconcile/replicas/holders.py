@@ -26,51 +26,61 @@ class SoleHolder:
 
 
 def sole_runs(
-    view: LoadedLog, others: Sequence[LoadedLog], *, held_until: Until, judge: CommitJudge, reader: BatchReader
+    view: LoadedLog,
+    others: Sequence[LoadedLog],
+    *,
+    held_until: Until,
+    held_again_from: Until,
+    judge: CommitJudge,
+    reader: BatchReader,
 ) -> tuple[OffsetRange, tuple[CommittedRun, ...]] | None:
-    """The end of a log that no other log holds, in runs of one certainty; none where there is no such end.
+    """The part of a log that no other log holds, in runs of one certainty; none where there is no such part.
 
     Args:
         view: the log.
         others: all other logs that count.
         held_until: for a log and another, the offset below which the other holds all of it.
+        held_again_from: for a log and another, the offset from which on the other holds all of it, up to its end.
         judge: says what was committed.
         reader: gives the batches to count.
     """
     first = max([view.content_start_offset, *(held_until(view, other) for other in others)])
-    if first >= view.log_end_offset:
+    end = min([view.log_end_offset, *(held_again_from(view, other) for other in others)])
+    if first >= end:
         return None
-    offsets = OffsetRange(first, view.log_end_offset - 1)
+    offsets = OffsetRange(first, end - 1)
     return offsets, count_runs(judge.runs(view, offsets), view, reader)
 
 
 def distinct_counts(
-    losses: Iterable[tuple[LoadedLog, int]], *, agree_until: Until, judge: CommitJudge, reader: BatchReader
+    losses: Iterable[tuple[LoadedLog, int, int]], *, agree_until: Until, judge: CommitJudge, reader: BatchReader
 ) -> CommittedCounts:
-    """Records from an offset on in several logs, each counted once by offset and content.
+    """Records between two offsets in several logs, each counted once by offset and content.
 
     Logs that agree up to an offset hold the same records below it, so what the one has been counted for is left out of the other.
 
     Args:
-        losses: logs, each with the offset from which on it is counted.
+        losses: logs, each with the offset from which on it is counted, and that at which its records are not counted any more.
         agree_until: for two logs, the offset up to which they hold the same.
         judge: says what was committed.
         reader: gives the batches to count.
     """
     certain = possible = no = markers = 0
-    counted: list[tuple[LoadedLog, int]] = []
-    for view, first in sorted(losses, key=lambda item: (item[1] - item[0].log_end_offset, str(item[0].replica.path))):
-        shared = sorted((other_first, agree_until(view, other)) for other, other_first in counted)
+    counted: list[tuple[LoadedLog, int, int]] = []
+    for view, first, end in sorted(losses, key=lambda item: (item[1] - item[2], str(item[0].replica.path))):
+        shared = sorted(
+            (other_first, min(agree_until(view, other), other_end)) for other, other_first, other_end in counted
+        )
         start = first
         # In order of where each begins, one pass finds how far what was counted reaches without a gap.
         for other_first, same_until in shared:
             if other_first <= start < same_until:
                 start = same_until
-        if start >= view.log_end_offset:
+        if start >= end:
             continue
-        offsets = OffsetRange(start, view.log_end_offset - 1)
+        offsets = OffsetRange(start, end - 1)
         counts = CommittedCounts.of(count_runs(judge.runs(view, offsets), view, reader))
-        counted.append((view, first))
+        counted.append((view, first, end))
         certain, possible = certain + counts.certain, possible + counts.possible
         no, markers = no + counts.no, markers + counts.markers
     return CommittedCounts(certain=certain, possible=possible, no=no, markers=markers)

@@ -17,6 +17,7 @@ from kforensics.reconcile.logs.divergence import (
     divergence_past_damage,
     first_divergence,
     lost_ranges,
+    same_batches_from,
     same_batches_until,
 )
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
@@ -285,6 +286,13 @@ class _Session:
             return min(other.log_start_offset, view.log_end_offset)
         return min(self.same_records_until(view, other), view.log_end_offset)
 
+    def held_again_from(self, view: LoadedLog, other: LoadedLog) -> int:
+        """The offset from which on another log holds all of a log, up to its end; its end where the other one ends before it, or with other records."""
+        is_at_hand = view.replica.is_at_hand and other.replica.is_at_hand
+        if not is_at_hand or other.log_end_offset < view.log_end_offset or common_range(view, other) is None:
+            return view.log_end_offset
+        return same_batches_from(view, other, self.held_until(view, other), self.reader)
+
     def same_records_until(self, one: LoadedLog, other: LoadedLog) -> int:
         """The offset up to which both logs hold the same records, whatever leader epoch their batches carry; damaged ranges of either are passed over.
 
@@ -347,7 +355,7 @@ class _Session:
             sole_holders=self._sole_holders(judge) if judge is not None else (),
             unassigned_holders=unassigned,
             unassigned_counts=distinct_counts(
-                [(one.view, one.offsets.first) for one in unassigned],
+                [(one.view, one.offsets.first, one.offsets.last + 1) for one in unassigned],
                 agree_until=self.same_records_until,
                 judge=judge,
                 reader=self.reader,
@@ -427,7 +435,14 @@ class _Session:
             return ()
         for view in counted:
             others = [other for other in counted if other is not view]
-            found = sole_runs(view, others, held_until=self.held_until, judge=judge, reader=self.reader)
+            found = sole_runs(
+                view,
+                others,
+                held_until=self.held_until,
+                held_again_from=self.held_again_from,
+                judge=judge,
+                reader=self.reader,
+            )
             if found is not None:
                 out.append(self._sole_holder(view, found, others))
         return tuple(out)
@@ -438,13 +453,20 @@ class _Session:
             # The line of a checkpoint means the replica that bears the name.
             load_log(replace(one, high_watermark=Absent.UNKNOWN, recovery_point=Absent.UNKNOWN))
             for one in self.set_aside
-            if not self.is_deleted and isinstance(one.topic_id, str) and one.topic_id == self.topic_id
+            if not self.is_deleted and not isinstance(one.topic_id, Absent) and one.topic_id == self.topic_id
         ]
 
     def _unassigned_holders(self, judge: CommitJudge) -> tuple[SoleHolder, ...]:
         out = []
         for view in (*self.outside, *self._aside()) if self.live else ():
-            found = sole_runs(view, self.live, held_until=self.held_until, judge=judge, reader=self.reader)
+            found = sole_runs(
+                view,
+                self.live,
+                held_until=self.held_until,
+                held_again_from=self.held_again_from,
+                judge=judge,
+                reader=self.reader,
+            )
             if found is not None:
                 out.append(self._sole_holder(view, found, self.live))
         return tuple(out)
@@ -609,8 +631,8 @@ class _Session:
 
     def _if_led_by(self, candidate: LoadedLog, judge: CommitJudge, epoch: int) -> WhatIf:
         truncations: list[tuple[LoadedLog, ExpectedTruncation]] = []
-        discarded: list[tuple[LoadedLog, int]] = []
-        lost: list[tuple[LoadedLog, int]] = []
+        discarded: list[tuple[LoadedLog, int, int]] = []
+        lost: list[tuple[LoadedLog, int, int]] = []
         others: list[tuple[LoadedLog, int, int]] = []
         truncated: list[tuple[LoadedLog, int, int]] = []
         kept = 0
@@ -620,15 +642,16 @@ class _Session:
                 continue
             report = self._judge_replica(view, candidate, epoch, judge)
             first = max(self.held_until(view, candidate), view.content_start_offset)
+            end = self.held_again_from(view, candidate)
             if report.truncation is not None:
                 truncations.append((view, report.truncation))
                 truncated.append((view, report.truncation.offset, first))
                 start = max(first, report.truncation.offset)
-                if start < view.log_end_offset:
-                    discarded.append((view, start))
+                if start < end:
+                    discarded.append((view, start, end))
                     is_tail = is_tail and report.is_tail_of_a_copy
-            if first < view.log_end_offset:
-                lost.append((view, first))
+            if first < end:
+                lost.append((view, first, end))
             others.append((view, view.content_start_offset, first))
             kept += report.verdict is Verdict.SILENT_DIVERGENCE
         count = partial(distinct_counts, agree_until=self.same_records_until, judge=judge, reader=self.reader)

@@ -230,7 +230,8 @@ def _last_ended(
     complete = [
         known
         for known in states
-        if known.status in {TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT}
+        if known.status in set(TransactionStatus)
+        and TransactionStatus(known.status).is_complete
         and known.producer_id in {one.producer_id, state.producer_id}
         and known.producer_epoch >= one.producer_epoch
         and (known.started_ms < 0 or one.first_time_ms <= known.updated_ms)

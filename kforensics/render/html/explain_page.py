@@ -10,6 +10,7 @@ from kforensics.commands.result import Result
 from kforensics.commands.sealing.report import CheckedSeal, seal_sentence
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
+from kforensics.findings.answers.explain import behind_headline
 from kforensics.findings.answers.model import CALM, STATES, Answer, State
 from kforensics.findings.model import by_gravity
 from kforensics.reconcile.history.causes import CauseName
@@ -195,8 +196,8 @@ def explain_html(
 
 def _rest_of_conclusion(result: Explanation, answer: Answer) -> tuple[str, ...]:
     """The sentences behind the headline."""
-    rest = result.conclusion[1:] if result.conclusion[:1] != (answer.headline,) else result.conclusion
-    return tuple(sentence for sentence in rest if sentence != answer.headline)
+    sentences = behind_headline(result.conclusion, answer, result.incidents)
+    return tuple(sentence for sentence in sentences if sentence != answer.headline)
 
 
 def _root_cause(result: Explanation, references: _References) -> dict[str, object] | None:

@@ -43,6 +43,7 @@ def _partition(body: Transactions, one: PartitionTransactions) -> dict[str, Any]
         "log_end_offset": one.replica.log_end_offset,
         "high_watermark": mark if isinstance(mark, Absent) else mark.value,
         "last_stable_offset": one.last_stable_offset,
+        "last_stable_offset_after_start": body.after_start.get((place.state.input, place.path), Absent.NOT_APPLICABLE),
         "open": [_open(body, one, each) for each in one.open],
         "torn": [_torn(each) for each in one.torn],
     }

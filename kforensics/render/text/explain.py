@@ -9,6 +9,7 @@ from kforensics.commands.explain import Explanation
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
+from kforensics.findings.answers.explain import behind_headline
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.escape import escape_text
@@ -34,7 +35,7 @@ def write(result: Result[Explanation], view: View) -> Iterator[str]:
 
 def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: bool) -> Iterator[Text | str]:
     """The screen behind the answer, laid out for `width` columns."""
-    yield from _more(result.conclusion[1:], width)
+    yield from _more(behind_headline(result.conclusion, result.answer, result.incidents), width)
     truncations = [truncation for incident in result.incidents for truncation in incident.truncations]
     entries = shown_entries(result.timeline, result.incidents, verbose=verbose)
     if entries:
@@ -54,7 +55,7 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
     ]
     if losses:
         yield ""
-        yield Text("What the final leaders do not hold", style=Style.HEADING)
+        yield Text(f"What the {_leaders(result.incidents)} do not hold", style=Style.HEADING)
         yield from _loss_lines(losses, result.inputs, width=width)
     groups = [(incident, group) for incident in result.incidents for group in incident.groups]
     if groups:
@@ -75,6 +76,14 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
             )
     yield from _torn_transactions(result.incidents, width)
     yield from _closing(result, verbose=verbose, width=width)
+
+
+def _leaders(incidents: Sequence[PartitionIncident]) -> str:
+    """The leaders that losses are told by."""
+    known = {one.is_leader_known for one in incidents if one.losses}
+    if known == {True}:
+        return "final leaders"
+    return "guessed leaders" if known == {False} else "final leaders, some of them guessed,"
 
 
 def _more(sentences: Sequence[str], width: int) -> Iterator[Text | str]:

@@ -81,6 +81,14 @@ def _partition_lines(body: Transactions, group: list[PartitionTransactions], wid
     yield from wrapped(
         f"{escape_text(str(one.topic_partition))} on {who}: {', '.join(parts)}", width=width, style=Style.HEADING
     )
+    after = [body.after_start.get((each.replica.place.state.input, each.replica.place.path)) for each in group]
+    forgotten = max((offset for offset in after if isinstance(offset, int)), default=-1)
+    if one.open and forgotten > one.last_stable_offset:
+        words = (
+            f"a start forgets what is open here, for want of a producer snapshot: the last stable offset becomes {forgotten:,}, "
+            "and consumers read records that were never committed"
+        )
+        yield from wrapped(words, width=width, first=INDENT, indent=INDENT * 2, style=Style.ANSWER_WARNING)
     for each in one.open:
         yield from _open_lines(body, one, each, width)
     for torn in one.torn:

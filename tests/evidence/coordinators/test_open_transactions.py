@@ -23,7 +23,8 @@ def records(count):
 @given(steps=st.lists(STEPS, max_size=30), cuts=st.sets(st.integers(0, 29)))
 def test_what_is_open_is_what_no_marker_ended(tmp_path_factory, steps, cuts):
     segments, content, base, offset = [], b"", 0, 0
-    known, lone = {}, []
+    known: dict = {}
+    lone: list = []
     for at, (what, producer, value) in enumerate(steps):
         if at in cuts and content:
             segments.append((base, content))

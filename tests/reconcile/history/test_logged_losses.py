@@ -3,7 +3,7 @@ import pytest
 from kforensics.evidence.model import CheckpointValue
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.proofs import Bound
-from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.history.causes import Cause, CauseName
 from kforensics.reconcile.history.logged_losses import find_logged_losses
 from kforensics.units import EpochEntry, OffsetRange
 from tests.builders.history import leadership, truncation
@@ -16,15 +16,17 @@ def runs(
     protocol=ProtocolName.KIP_595,
     shown=(),
     leader_end=100,
+    leader_start=0,
     leaderships=(),
     needed=1,
     leader_epochs=(),
     judge=None,
 ):
     return find_logged_losses(
-        [(one, cause, protocol) for one in truncations],
+        [(one, Cause(name=cause, confidence="likely", reason="why"), protocol) for one in truncations],
         shown=shown,
         leader_end=leader_end,
+        leader_start=leader_start,
         leaderships=leaderships,
         needed_in_sync=needed,
         leader_epochs=leader_epochs,
@@ -42,6 +44,12 @@ def test_what_a_line_says_was_cut_may_have_been_committed():
     assert [(70, 83)] == offsets(found)
     assert ("possible", True, 4) == (found[0].committed, found[0].is_replaced, found[0].leader_epoch)
     assert "the ISR was [1] alone in leader epoch 4" in found[0].reason
+
+
+def test_the_cause_of_the_truncation_keeps_its_confidence():
+    (found,) = runs(truncation(84, 70))
+
+    assert (CauseName.UNCLEAN_ELECTION, "likely") == (found.cause.name, found.cause.confidence)
 
 
 def test_what_some_copy_shows_is_left_to_it():
@@ -114,3 +122,8 @@ def test_records_that_came_back_in_their_own_epoch_are_no_certain_loss():
     found = runs(with_high_watermark(80), leader_epochs=(EpochEntry(0, 0), EpochEntry(4, 60)))
 
     assert {"possible"} == {run.was_committed for run in found}
+
+
+def test_what_lies_below_the_leaders_log_start_was_deleted():
+    assert [(75, 83)] == offsets(runs(truncation(84, 70), leader_start=75))
+    assert () == runs(truncation(84, 70), leader_start=90)

@@ -6,8 +6,9 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
+from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.torn_transactions import TornTransaction, TornTransactions
-from kforensics.reconcile.incident.conclusion import conclude
+from kforensics.reconcile.incident.conclusion import CAUSE_WORDS, causes_of, conclude
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.model import GroupAtRisk, Holder
 from kforensics.reconcile.observed.facts import GroupCommit
@@ -113,3 +114,40 @@ def test_records_that_a_change_of_retention_deleted_are_named_with_what_still_ho
     assert "retention.ms was set to 1000" in sentence
     assert [] == told(moved, 5_100)
     assert [] == told(INCIDENT, 60_000)
+
+
+def lost_by(cause, confidence, records):
+    return replace(LOSS, cause=cause, confidence=confidence, records=records)
+
+
+ELECTION = lost_by(CauseName.UNCLEAN_ELECTION, "proven", 64)
+ELECTION_WORDS = CAUSE_WORDS[CauseName.UNCLEAN_ELECTION]
+POWER_WORDS = CAUSE_WORDS[CauseName.POWER_LOSS]
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ((), ELECTION_WORDS),
+        ((lost_by(CauseName.POWER_LOSS, "likely", 3),), f"{ELECTION_WORDS} and {POWER_WORDS}"),
+        (
+            (lost_by(CauseName.UNKNOWN, "possible", 76),),
+            f"{ELECTION_WORDS} for 64 of them; of the other 76 the cause is unknown",
+        ),
+        (
+            (lost_by(CauseName.POWER_LOSS, "possible", 1),),
+            f"{ELECTION_WORDS} for 64 of them; of the other one the cause is unknown, {POWER_WORDS} is possible",
+        ),
+        (
+            (lost_by(CauseName.UNCLEAN_ELECTION, "possible", 2),),
+            f"{ELECTION_WORDS} for 64 of them; of the other 2 the cause is unknown, the same is possible",
+        ),
+    ],
+)
+def test_a_cause_is_said_of_no_more_records_than_it_is_known_of(others, expected):
+    assert expected == causes_of([ELECTION, *others])
+
+
+def test_a_cause_that_is_only_possible_is_none():
+    assert "cause unknown" == causes_of([lost_by(CauseName.UNKNOWN, "possible", 1)])
+    assert f"cause unknown, {POWER_WORDS} is possible" == causes_of([lost_by(CauseName.POWER_LOSS, "possible", 1)])

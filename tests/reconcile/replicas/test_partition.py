@@ -232,3 +232,35 @@ def test_a_clean_successor_after_an_unclean_election_proves_nothing_of_terms_bef
     truncation = report_of(judge(first, second, facts=Facts(states=states)), 1).truncation
 
     assert (0, 43, 0) == (truncation.counts.certain, truncation.counts.possible, truncation.counts.no)
+
+
+WRITTEN_BY_1 = replica(1, [batch(0, 9, 0), batch(10, 14, 0, 7), batch(15, 29, 0)], high_watermark=30)
+WRITTEN_BY_2 = replica(2, [batch(0, 9, 0), batch(10, 14, 0, 8), batch(15, 29, 0)], high_watermark=30)
+
+
+def test_what_both_hold_again_behind_a_difference_is_held_by_none_alone():
+    report = judge(WRITTEN_BY_1, WRITTEN_BY_2)
+
+    assert [(1, OffsetRange(10, 14)), (2, OffsetRange(10, 14))] == [
+        (one.view.replica.broker_id, one.offsets) for one in report.sole_holders
+    ]
+    assert [5, 5] == [one.lost_certain + one.lost_possible for one in report.what_if]
+
+
+def test_a_high_watermark_proves_nothing_of_what_differs_below_what_was_copied_from_the_other():
+    unknown = judge(WRITTEN_BY_1, WRITTEN_BY_2)
+    led = judge(WRITTEN_BY_1, WRITTEN_BY_2, facts=Facts(states=(leadership(2, 0, {1, 2}),), minimum=2))
+
+    assert [(0, 5), (0, 5)] == [(one.counts.certain, one.counts.possible) for one in unknown.sole_holders]
+    assert [(1, 0, 5), (2, 5, 0)] == [
+        (one.view.replica.broker_id, one.counts.certain, one.counts.possible) for one in led.sole_holders
+    ]
+
+
+def test_a_high_watermark_proves_what_no_later_record_of_the_other_follows():
+    report = judge(
+        replica(1, [batch(0, 9, 0), batch(10, 14, 0, 7)], high_watermark=15),
+        replica(2, [batch(0, 9, 0), batch(10, 19, 1, 8)], high_watermark=20),
+    )
+
+    assert [(1, 5), (2, 10)] == [(one.view.replica.broker_id, one.counts.certain) for one in report.sole_holders]
