@@ -50,8 +50,9 @@ from kforensics.errors import (
 
 PROGRAM = "kforensics"
 
-GARBAGE_THRESHOLD = 100_000
-"""Objects made between two searches for garbage: more than a small comparison makes, since a search costs 17 ms; evidence has no cycles."""
+GARBAGE_THRESHOLD = 400_000
+"""Objects made between two searches for garbage: more than a small comparison makes and more than the tables of a piece of a segment, since
+evidence has no cycles and a search among 50,000 objects takes 17 ms."""
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 

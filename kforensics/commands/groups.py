@@ -1,7 +1,7 @@
 """Where consumer groups stand, how far behind, and who moved them: `__consumer_offsets` played in log order."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from pathlib import Path
@@ -107,7 +107,6 @@ def run(request: GroupsRequest) -> Result[Groups]:
     logs = {tp.partition: _OffsetsLog(given, tp, places, request) for tp, places in given.live(OFFSETS_TOPIC).items()}
     setbacks: list[Change] = []
     count = 0
-    known: dict[Name, None] = {}
     positions: dict[CommitKey, Position] = {}
     states: dict[Name, tuple[GroupState | None, bool]] = {}
     names: list[tuple[Name, int]] = []
@@ -123,7 +122,6 @@ def run(request: GroupsRequest) -> Result[Groups]:
         unexplained += replay.unexplained
         positions.update(replay.positions)
         here = {key.group for key in replay.positions} | replay.groups.keys()
-        known.update(dict.fromkeys(here))
         names += [(name, number) for name in here]
         for name in here:
             states[name] = (replay.groups.get(name), replay.known_from is not None)
@@ -136,7 +134,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         settings=given.settings("offsets.topic.num.partitions"),
         names=names,
     )
-    _check_names(request, known, positions, topic)
+    _check_names(request, logs.values(), topic)
     ends = _LogEnds(given, request.at_ms)
     groups = _views(request, states, positions, ends)
     problems = [*given.places.problems, *given.cluster.problems, *ends.problems]
@@ -237,22 +235,16 @@ def _complete_since(asked: Sequence["_OffsetsLog"], topic: CoordinatorTopic, req
     return max(cleaned) if cleaned else min((one.first_ms for one in known), default=Absent.NOT_APPLICABLE)
 
 
-def _check_names(
-    request: GroupsRequest,
-    known: Mapping[Name, None],
-    positions: Mapping[CommitKey, Position],
-    topic: CoordinatorTopic,
-) -> None:
-    """Refuse a group that no log names, unless it may be in a partition that is not here."""
-    for name in sorted(request.groups - {one for one in known if isinstance(one, str)}):
-        if not topic.may_lack(name) and not request.history and request.at_ms is None:
-            raise not_there(
-                f"no group {name} is among the inputs (--group)", name, [one for one in known if isinstance(one, str)]
-            )
-    topics = {key.topic for key in positions if isinstance(key.topic, str)}
+def _check_names(request: GroupsRequest, logs: Collection["_OffsetsLog"], topic: CoordinatorTopic) -> None:
+    """Refuse a group or topic that no record names, unless it may be in a partition that is not here."""
+    known = {name for log in logs for name in log.groups if isinstance(name, str)}
+    for name in sorted(request.groups - known):
+        if not topic.may_lack(name):
+            raise not_there(f"no group {name} is among the inputs (--group)", name, known)
+    topics = {name for log in logs for name in log.topics if isinstance(name, str)}
     for one in sorted(request.topics - topics):
-        if topic.is_complete and not request.history and request.at_ms is None:
-            raise not_there(f"no group has a position in topic {one} (--topic)", one, topics)
+        if topic.is_complete:
+            raise not_there(f"no group has committed in topic {one} (--topic)", one, topics)
 
 
 def _views(
@@ -311,6 +303,8 @@ class _OffsetsLog:
         )
         self.problems: list[Problem] = list(self.outline.log.problems)
         self.skipped = 0
+        self.groups: set[Name] = set()
+        self.topics: set[Name] = set()
         self.inferred_ms: int | None = None
         self._minutes = frozenset(given.settings("offsets.retention.minutes"))
         self._detours = self._find_detours() if with_lost else ()
@@ -339,7 +333,7 @@ class _OffsetsLog:
         """Play the log for the positions at its end; only changes that set a position back are given."""
         reader = GroupLogReader(self.outline.log)
         yield from replay.settle(reader.parts(until_ms=self._request.at_ms), self._detours, self._read)
-        self.skipped = reader.skipped
+        self.skipped, (self.groups, self.topics) = reader.skipped, reader.names()
 
     def _read(self, detour: Detour) -> Iterator[GroupEvent]:
         reader = GroupLogReader(list_log(detour.place), deleted=detour.is_deleted)

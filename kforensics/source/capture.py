@@ -316,6 +316,8 @@ class Capture:
     @property
     def roots(self) -> tuple[str, ...]:
         """The names of what was captured, each a data directory, a directory of log files, or a parent of some."""
+        if not self.has_folder(""):
+            raise self.refuse("its tree has no beginning")
         return tuple(sorted(entry.name for entry in self.folder("").values()))
 
     def where(self, inner: str) -> str:
@@ -452,7 +454,7 @@ def _entry(one: Mapping[str, Any], block: int) -> CapturedEntry:
     mode, mtime_ns = _count(one["mode"]), one["mtime_ns"]
     if not isinstance(mtime_ns, int) or not -_LARGEST <= mtime_ns <= _LARGEST:
         raise ValueError("a time is none")
-    if stat.S_IFMT(mode) == 0 or mode > 0xFFFF:
+    if mode > 0xFFFF or stat.S_IFMT(mode) == 0:
         raise ValueError("a mode is none")
     return CapturedEntry(name, mode, _count(one["length"]), mtime_ns, content, block)
 

@@ -27,7 +27,8 @@ def make_broker(folder: Path, node: int, partitions: int, bytes_in_all: int) -> 
     folder.mkdir(parents=True)
     each = max(bytes_in_all // partitions, 1)
     value = bytes(range(256)) * 2
-    batches, length = [], 0
+    batches: list[bytes] = []
+    length = 0
     while length < each:
         records = [(TIME + len(batches), None, value)] * (RECORDS if each > 16_384 else 1)
         base = len(batches) * len(records)

@@ -104,6 +104,38 @@ def test_the_output_does_not_depend_on_when_it_is_made(capsys, lost, tmp_path):
     assert content(tmp_path / "out") == content(tmp_path / "again")
 
 
+def test_directories_of_a_deleted_topic_are_read_also_where_no_id_says_which(capsys, unclean, tmp_path):
+    source = unclean / "99-final" / "broker-2" / "orders-0"
+    folder = tmp_path / "data" / f"orders-0.{'0123456789abcdef' * 2}-delete"
+    shutil.copytree(source, folder)
+    (folder / "partition.metadata").unlink()
+    shutil.copyfile(unclean / "99-final" / "broker-2" / "meta.properties", tmp_path / "data" / "meta.properties")
+
+    code, document = salvage(capsys, tmp_path / "data", "--what", "all", "-o", tmp_path / "out")
+    disk, _ = salvaged.on_disk(tmp_path / "data")
+
+    assert (0, len(disk)) == (code, document["records"])
+    assert {content for content, _ in salvaged.saved(tmp_path / "out")} == disk
+    assert len(disk) > 80
+
+
+def test_a_swapped_segment_and_one_that_waits_for_deletion_are_read(capsys, unclean, tmp_path):
+    source = unclean / "99-final" / "broker-2"
+    data = tmp_path / "data"
+    for state, name in (("deleted", "orders-0"), ("swap", "orders-1")):
+        folder = shutil.copytree(source / name, data / name)
+        (segment,) = folder.glob("*.log")
+        segment.rename(segment.with_name(f"{segment.name}.{state}"))
+    shutil.copyfile(source / "meta.properties", data / "meta.properties")
+
+    _, document = salvage(capsys, data, "--what", "all", "-o", tmp_path / "out")
+    disk, _ = salvaged.on_disk(data)
+
+    assert {("orders", 0), ("orders", 1)} == {(content.topic, content.partition) for content in disk}
+    assert {content for content, _ in salvaged.saved(tmp_path / "out")} == disk
+    assert len(disk) == document["records"]
+
+
 def test_filters_leave_out_what_was_not_asked_for(capsys, lost, tmp_path):
     code, document = salvage(capsys, *lost, "--topic", "orders", "--partition", 0, "--offsets", "70..79")
     lines = [json.loads(line) for line in (tmp_path / "out" / "orders-0.jsonl").read_text().splitlines()]

@@ -485,6 +485,8 @@ FORGED = {
     "an absolute name": _rename("/etc/passwd"),
     "a length below zero": _edit(lambda one: one.update(length=-1)),
     "a length that is none": _edit(lambda one: one.update(length="many")),
+    "a mode beyond all modes": _edit(lambda one: one.update(mode=2**62)),
+    "a tree without a beginning": lambda contents: contents.update({"tree.json": b"{}"}),
     "a time beyond all times": _edit(lambda one: one.update(mtime_ns=2**70)),
     "rows that are not there": _edit(lambda one: one["content"]["segment"].update(batches=[[0, 0, 2**40]])),
     "a group that is not there": _edit(lambda one: one["content"]["segment"].update(batches=[[77, 0, 1]])),

@@ -1,6 +1,7 @@
 """Captures that someone forged: built out of a real one, and opened as far as anything opens them."""
 
 import contextlib
+import copy
 import functools
 import hashlib
 import json
@@ -40,7 +41,7 @@ WRONG = st.one_of(
     st.sampled_from([[], {}, [[]], [[0, 0, 2**40]], {"tar": -1}, {"large": [0, 2**60]}, {"segment": {}}]),
     st.integers(-(2**66), 2**66),
     st.text(max_size=8),
-)
+).map(copy.deepcopy)
 """Values in the place of others."""
 
 
@@ -80,7 +81,7 @@ def packed(
 
         for name, data in parts.items():
             told.append(add(name, data))
-        whole = {**manifest, "parts": told}
+        whole = {**copy.deepcopy(manifest), "parts": told}
         lie(whole)
         end = add("manifest.json", json.dumps(whole).encode())
         archive.comment = comment_of(end["position"], end["stored"], end["length"], end["sha256"])
@@ -119,11 +120,10 @@ def forged(draw: st.DrawFn) -> bytes:
         case "bomb":
             name = draw(st.sampled_from(sorted(parts)))
             length = draw(st.sampled_from([1 << 20, PART_LIMIT + 1]))
+            claimed = draw(st.sampled_from([10, length, 2**62]))
 
             def shorten(whole: dict[str, Any]) -> None:
-                next(one for one in whole["parts"] if one["name"] == name)["length"] = draw(
-                    st.sampled_from([10, length, 2**62])
-                )
+                next(one for one in whole["parts"] if one["name"] == name)["length"] = claimed
 
             return _packed({**parts, name: b" " * length}, manifest, shorten)
     name = draw(st.sampled_from([one for one in sorted(parts) if one.endswith(".npy")]))

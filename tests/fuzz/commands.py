@@ -27,6 +27,11 @@ INVOCATIONS: dict[str, Sequence[Sequence[str]]] = {
     "verify": (["verify", "--jobs", "1", "--format", "json"], ["verify", "--jobs", "1"]),
     "explain": (["explain", "--format", "json"], ["explain"], ["explain", "--format", "html"]),
     "metadata": (["metadata", "--format", "json"], ["metadata"]),
+    "groups": (["groups", "--jobs", "1", "--history", "--format", "json"], ["groups", "--jobs", "1", "--history"]),
+    "transactions": (
+        ["transactions", "--jobs", "1", "--all", "--format", "json"],
+        ["transactions", "--jobs", "1", "--all"],
+    ),
     "seal": (["seal", "--jobs", "1"],),
 }
 FORBIDDEN = frozenset(

@@ -44,6 +44,18 @@ TESTS = (
 )
 MUTANTS = (
     Mutant(
+        "an I/O error never empties a segment",
+        "protocol/loading/partition.py",
+        "error.failure.is_io and self._rules.io_errors_empty_segments",
+        "False",
+    ),
+    Mutant(
+        "offsets are found by last offsets alone",
+        "protocol/loading/segments.py",
+        "if not self._rules.finds_by_base_offset:",
+        "if True:",
+    ),
+    Mutant(
         "strays are renamed before duplicates in 3.7.0",
         VERSIONS,
         "renames_strays_before_load=version >= (3, 7, 1)",

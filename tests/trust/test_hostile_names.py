@@ -24,6 +24,8 @@ TEXT_COMMANDS = (
     ["verify"],
     ["explain", "-v"],
     ["metadata"],
+    ["groups", "--history"],
+    ["transactions", "--all"],
 )
 CHECKPOINT_LINES = 1_000_000
 

@@ -12,6 +12,7 @@ from kforensics.commands.salvaging.folder import OutFolder, WrittenFile
 from kforensics.commands.salvaging.reading import CopyFiles, Run
 from kforensics.errors import KforensicsError, MissingExtra
 from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.log.batch_table import BatchTable
 from kforensics.units import TopicPartition
 
 
@@ -83,8 +84,8 @@ class RecordWriter(Protocol):
 class BatchWriter(Protocol):
     """Writes whole batches of one partition and label, byte for byte."""
 
-    def add(self, run: Run, files: CopyFiles) -> int:
-        """Batches in order of offset; returns how many of their bytes were not taken over."""
+    def add(self, run: Run, files: CopyFiles) -> BatchTable:
+        """Batches in order of offset; returns those that were not taken over."""
 
     def finish(self) -> tuple[WrittenFile, ...]:
         """End the files and give them their names."""

@@ -17,7 +17,7 @@ from kforensics.findings.answers.model import State
 from kforensics.reconcile.committed.judge import CommittedRun
 from kforensics.reconcile.history.log_copies import LogCopies, LogCopy, copies_of
 from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
-from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.leader import choose_leader
 from kforensics.reconcile.replicas.partition import PartitionReport
@@ -265,12 +265,19 @@ def plans_of(
 def _copies(replicas: Iterable[Replica], evidence: Evidence, topic_id: str | Absent) -> LogCopies:
     ranks = evidence.ranks
     held = list(replicas)
-    return copies_of(
+    found = copies_of(
         [one for one in held if one.input not in ranks],
         [(ranks[one.input], one) for one in held if one.input in ranks],
         topic_id=topic_id,
         final_rank=evidence.final_rank,
     )
+    # Before 2.8 nothing shows which topic of the name a deleted directory is of: its records are saved all the same.
+    nameless = tuple(
+        LogCopy(view=load_log(one), rank=ranks.get(one.input, evidence.final_rank), is_final=one.input not in ranks)
+        for one in held
+        if one.state == "deleted" and isinstance(one.topic_id, Absent) and one.segments
+    )
+    return replace(found, copies=(*found.copies, *nameless))
 
 
 def _views(copies: Sequence[LogCopy]) -> list[LoadedLog]:

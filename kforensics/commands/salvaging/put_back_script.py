@@ -37,7 +37,7 @@ def payload(value: Any) -> bytes | None:
 
 def name_of(value: Any) -> str:
     """The name of a header."""
-    return value if isinstance(value, str) else base64.b64decode(value["base64"]).decode("utf-8", "surrogateescape")
+    return value if isinstance(value, str) else base64.b64decode(value["base64"]).decode()
 
 
 def number(value: Any, otherwise: int) -> int:
@@ -118,7 +118,12 @@ class Putter:
 
     def put(self, topic: str, record: dict[str, Any]) -> None:
         """Produce one record."""
-        headers = [(name_of(name), payload(value)) for name, value in record["headers"]]
+        try:
+            headers = [(name_of(name), payload(value)) for name, value in record["headers"]]
+        except UnicodeDecodeError:
+            place = f"{topic}-{record['partition']}, offset {record['offset']}"
+            self.errors.append(f"{place}: the name of a header is not UTF-8, which this client can't send")
+            return
         options: dict[str, Any] = {}
         if isinstance(record["timestamp_ms"], int) and record["timestamp_ms"] >= 0:
             options["timestamp"] = record["timestamp_ms"]

@@ -17,8 +17,8 @@ from kforensics.commands.salvaging.forms import BatchWriter, FormName, Given, Re
 from kforensics.commands.salvaging.reading import CERTAINTIES, CopyFiles, Merge, Run, outcomes_of, runs_of
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError
-from kforensics.evidence.content.record_runs import part_of
 from kforensics.evidence.model import BatchReader, Problem
+from kforensics.formats.columns.record_runs import part_of
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.formats.primitives.word_buffer import SegmentBytes
@@ -122,8 +122,6 @@ class SavedPartition:
     """The partition that it likely is of, where none is proven."""
     is_named: bool = True
     """Whether the partition is proven; else its name is that of the files."""
-    bytes_left: int = 0
-    """Of batches that a form could not take over whole."""
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -364,21 +362,22 @@ class _Saver:
     def _take(self, run: Run) -> None:
         output = self._output(run.label)
         if output.batches is not None:
-            self._count_batches(run, output)
-            self._saved.bytes_left += output.batches.add(run, self._files)
-            self._note(run, output, int(run.rows["count"].sum()))
+            left = output.batches.add(run, self._files)
+            kept = run.rows[~np.isin(run.rows["position"], left["position"])]
+            self._count_batches(run, kept, output)
+            self._lack(left, GapReason.OVERLAPPING, "--form jsonl holds them")
+            self._note(run, output, int(kept["count"].sum()))
             return
         records = 0
         for chunk in self._chunks(run):
             records += self._write(chunk, run, output)
         self._note(run, output, records)
 
-    def _count_batches(self, run: Run, output: _Output) -> None:
-        control = (run.rows["magic"] == 2) & (run.rows["attributes"] & CONTROL_BIT > 0)
-        count = int(run.rows["count"][~control].sum())
-        self._saved.markers += int(run.rows["count"][control].sum())
-        output.saved.records += count
-        for row in run.rows[~control]:
+    def _count_batches(self, run: Run, rows: BatchTable, output: _Output) -> None:
+        control = (rows["magic"] == 2) & (rows["attributes"] & CONTROL_BIT > 0)
+        self._saved.markers += int(rows["count"][control].sum())
+        output.saved.records += int(rows["count"][~control].sum())
+        for row in rows[~control]:
             offset = np.array([row["base_offset"]], dtype=np.int64)
             code = int(self._certainty(run, offset, np.array([row["partition_leader_epoch"]], dtype=np.int64))[0])
             output.saved.certain += int(row["count"]) * (CERTAINTIES[code] == "certain")

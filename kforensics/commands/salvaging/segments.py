@@ -113,34 +113,35 @@ class SegmentLog:
     def _path(self) -> str:
         return self._stem if self._part == 1 else f"{self._stem}.part-{self._part}/{self._stem.rpartition('/')[2]}"
 
-    def add(self, run: Run, files: CopyFiles) -> int:
-        """Copy batches; those of offsets that the log has already are left out, and their bytes returned.
+    def add(self, run: Run, files: CopyFiles) -> BatchTable:
+        """Copy batches; those of offsets that the log has already are left out and returned.
 
         Raises:
             EvidenceError: they can't be read.
             NotRebased: `--from-zero` with messages that hold absolute offsets inside.
         """
-        left = 0
-        for part in self._ordered(run.rows):
-            if isinstance(part, int):
-                left += part
-                continue
+        parts, left = self._ordered(run.rows)
+        for part in parts:
             self._copy(Run(copy=run.copy, label=run.label, rows=part), files)
-        return left
+        return run.rows[left]
 
-    def _ordered(self, rows: BatchTable) -> "list[BatchTable | int]":
-        """The rows in runs that continue the log; a lower epoch begins another log, since the epochs of one rise."""
-        out: list[BatchTable | int] = []
+    def _ordered(self, rows: BatchTable) -> tuple[list[BatchTable], list[int]]:
+        """The rows in runs that continue the log, and the numbers of those that do not fit.
+
+        An empty run stands before one of a lower epoch, which begins another log, since the epochs of one rise.
+        """
+        out: list[BatchTable] = []
+        left: list[int] = []
         first, end, epoch = 0, self._end, self._epochs[-1].leader_epoch if self._epochs else -1
         bases, lasts = rows["base_offset"].tolist(), rows["last_offset"].tolist()
-        epochs, lengths = rows["partition_leader_epoch"].tolist(), rows["length"].tolist()
+        epochs = rows["partition_leader_epoch"].tolist()
         for at, (base, last) in enumerate(zip(bases, lasts, strict=True)):
             is_below = base < end or last > LARGEST_OFFSET
             if is_below or 0 <= epochs[at] < epoch:
                 if at > first:
                     out.append(rows[first:at])
                 if is_below:
-                    out.append(lengths[at])
+                    left.append(at)
                     first = at + 1
                     continue
                 first = at
@@ -149,7 +150,7 @@ class SegmentLog:
             end = last + 1
         if first < len(rows):
             out.append(rows[first:])
-        return out
+        return out, left
 
     def _copy(self, run: Run, files: CopyFiles) -> None:
         if not len(run.rows):

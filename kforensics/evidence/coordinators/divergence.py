@@ -33,8 +33,13 @@ def first_difference(log: BatchTable, copy: BatchTable, *, from_offset: int) -> 
         copy: those of the copy.
         from_offset: a cleaner went over the batches below in one of them, so that they need not be the same.
     """
-    own = {(base, crc) for base, crc in zip(log["base_offset"].tolist(), log["crc"].tolist(), strict=True)}
-    for base, crc in zip(copy["base_offset"].tolist(), copy["crc"].tolist(), strict=True):
-        if base >= from_offset and (base, crc) not in own:
-            return int(base)
-    return None
+    theirs = copy[copy["base_offset"] >= from_offset]
+    if not len(theirs):
+        return None
+    if not len(log):
+        return int(theirs["base_offset"][0])
+    own = log[np.argsort(log["base_offset"], kind="stable")]
+    at = np.minimum(np.searchsorted(own["base_offset"], theirs["base_offset"]), len(own) - 1)
+    is_held = (own["base_offset"][at] == theirs["base_offset"]) & (own["crc"][at] == theirs["crc"])
+    missing = np.flatnonzero(~is_held)
+    return int(theirs["base_offset"][missing[0]]) if len(missing) else None

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Damage, Span
-from kforensics.evidence.content.record_runs import part_of
 from kforensics.evidence.coordinators.replica_log import ReplicaLog
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation
+from kforensics.formats.columns.record_runs import part_of
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.formats.messages.control import ControlType, parse_control_record
@@ -243,8 +243,14 @@ class GroupLogReader:
         self._keys: dict[bytes, tuple[int, CommitKey | None, Name, Name]] = {}
         self._ids: dict[bytes, int] = {}
         self._commit_keys: list[CommitKey] = []
+        self._groups: set[Name] = set()
         self.skipped = 0
         """Records of unknown type or version, or that can't be decoded."""
+
+    def names(self) -> tuple[set[Name], set[Name]]:
+        """The groups that records read so far name, and the topics of their commits."""
+        keys = [*self._commit_keys, *(one[1] for one in self._keys.values() if one[1] is not None)]
+        return {key.group for key in keys} | self._groups, {key.topic for key in keys}
 
     def events(self, *, from_offset: int = 0) -> Iterator[GroupEvent]:
         """Every record that says something about positions or members, in the order of the log.
@@ -363,6 +369,7 @@ class GroupLogReader:
             return self._commit(key, commit_key, value, producer, at)
         if record_type in _UNUSED_TYPES:
             return None
+        self._groups.add(group)
         if value is None:
             return GroupChange(group, record_type, member, None, at)
         parsed = parse_group_record(key, value).value

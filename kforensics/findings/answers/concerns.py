@@ -221,7 +221,9 @@ def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator
             # What every assigned broker lacks is not there to be destroyed any more.
             is_lost = one.named.value > end and _is_whole(report)
             state = State.MAYBE_AT_RISK if is_lost else State.UNKNOWN
-            yield Concern(state=state, kind=Kind.GONE, owners=(f"broker {one.broker_id}",), detail=one.reason)
+            # Where no copy of it is anywhere, copying may have left it out.
+            detail = one.reason if live else f"{one.reason}, lost or left out of the copy"
+            yield Concern(state=state, kind=Kind.GONE, owners=(f"broker {one.broker_id}",), detail=detail)
             if not live or not one.is_electable:
                 continue
         detail = f"{one.reason} and {f'the ISR is [{one.broker_id}]' if one.is_sole else 'it can be elected'}"

@@ -16,6 +16,7 @@ _REASONS = {
     "never-seen": "held by no input",
     "remote": "in remote storage",
     "not-captured": "left on the broker by its capture",
+    "overlapping": "in batches that overlap others of the same log",
 }
 
 

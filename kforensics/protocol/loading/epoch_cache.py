@@ -29,6 +29,10 @@ class EpochCache:
             if rules.bad_numbers_are_io:
                 raise thrown("KafkaStorageException", read.message, is_io=True)
             raise LoadingError(read)
+        if not rules.checks_epoch_entries:
+            by_epoch = {entry.leader_epoch: entry for entry in cast("Epochs", read)}
+            self.epochs = tuple(by_epoch[epoch] for epoch in sorted(by_epoch))
+            return
         for entry in cast("Epochs", read):
             if entry.leader_epoch < 0 or entry.start_offset < 0:
                 raise thrown("IllegalArgumentException", f"Received invalid partition leader epoch entry {entry}")

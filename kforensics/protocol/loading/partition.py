@@ -144,11 +144,12 @@ class _Loader:
         self._rebuild(self._producers, start, end, from_clean_shutdown=self._clean)
         stable = self._last_stable_offset(start, end)
         self._read_topic_id()
+        is_known = self._rules.knows_stable_offset or self._clean or stable == max(start, end)
         return LoadedState(
             log_start_offset=start,
             log_end_offset=end,
             recovery_point=max(point, start),
-            last_stable_offset=stable,
+            last_stable_offset=stable if is_known else Absent.UNKNOWN,
             epochs=self.cache.epochs,
             producer_count=len(self._producers.by_id),
         )
@@ -250,7 +251,9 @@ class _Loader:
         """Rename segments, to be removed later; snapshots at their bases lie behind what was scanned and have been deleted before that."""
         for base in bases:
             self._segments.pop(base).mark_deleted(rule)
-            if self._rules.deletes_snapshots_later:
+            if self._rules.deletes_snapshots_below_start_later or (
+                self._rules.deletes_snapshots_later and rule == "behind-corruption"
+            ):
                 self._producers.mark_deleted(base)
         self.deleted += bases
 

@@ -27,7 +27,7 @@ def put_right(disk: Disk, settings: LoadSettings, rules: LoadingRules) -> list[s
     """
     if not rules.renames_swaps:
         return _collect_swaps(disk)
-    swapped = _remove_temporary(disk)
+    swapped = _remove_temporary(disk, rules)
     bounds: list[tuple[int, int]] = []
     for name in swapped:
         if name.removesuffix(SWAP).endswith(LOG):
@@ -79,12 +79,13 @@ def _delete_indexes(disk: Disk, offset: int, suffix: str) -> None:
             disk.delete(name, "index-beside-swap" if not suffix else "cleaning-not-finished")
 
 
-def _remove_temporary(disk: Disk) -> list[str]:
+def _remove_temporary(disk: Disk, rules: LoadingRules) -> list[str]:
     cleaned: list[str] = []
     swapped: list[str] = []
     lowest: int | None = None
     for name in disk.names():
-        if name.endswith(DELETED) and not name.endswith(QUORUM_SNAPSHOT_DELETED):
+        is_kept = name.endswith(QUORUM_SNAPSHOT_DELETED) and rules.keeps_deleted_quorum_snapshots
+        if name.endswith(DELETED) and not is_kept:
             disk.delete(name, "deleted-suffix")
         elif name.endswith(CLEANED):
             offset = offset_of(name)

@@ -38,10 +38,18 @@ class LoadingRules:
     """2.8: snapshots that are no segment's base are deleted (KAFKA-9393)."""
     completes_unknown_transactions: bool = False
     """Before 2.8: a marker without a transaction counts as one that begins and ends there."""
+    checks_epoch_entries: bool = True
+    """2.6.1: entries of the epoch file are entered one by one, and negative ones refused; before, they are taken as they are."""
     skips_epoch_zero: bool = False
     """Before 2.6.1: a scan does not enter epoch 0 into the cache (KAFKA-10432)."""
-    deletes_snapshots_later: bool = False
-    """3.0: snapshots of deleted segments are renamed to `.deleted` first (`ProducerStateManager.removeAndMarkSnapshotForDeletion`)."""
+    deletes_snapshots_later: bool = True
+    """3.0: snapshots of segments that recovery deletes are renamed to `.deleted` first (`removeAndMarkSnapshotForDeletion`)."""
+    deletes_snapshots_below_start_later: bool = False
+    """3.0: those of a log that ends below its log start, too."""
+    keeps_deleted_quorum_snapshots: bool = True
+    """3.3: `.checkpoint.deleted` is left to the metadata log."""
+    knows_stable_offset: bool = True
+    """Before 2.8 the last stable offset of an open transaction is not modelled for every recovery."""
     renames_swaps: bool = True
     """3.0: segments that replace others are renamed (KAFKA-12520); before, they are recovered first (`Log.completeSwapOperations`)."""
     enters_epochs_when_index_is_missing: bool = True
@@ -82,8 +90,12 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         reads_topic_ids=version >= (2, 8),
         removes_stray_snapshots=version >= (2, 8),
         completes_unknown_transactions=version < (2, 8),
+        checks_epoch_entries=version >= (2, 6, 1),
         skips_epoch_zero=version < (2, 6, 1),
-        deletes_snapshots_later=(3, 0) <= version < (3, 1),
+        deletes_snapshots_later=version >= (3, 0),
+        deletes_snapshots_below_start_later=(3, 0) <= version < (3, 1),
+        keeps_deleted_quorum_snapshots=version >= (3, 3),
+        knows_stable_offset=version >= (2, 8),
         renames_swaps=version >= (3, 0),
         enters_epochs_when_index_is_missing=version >= (3, 0),
         keeps_recovery_point_of_deleted=version < (3, 0),
@@ -106,6 +118,7 @@ def distinct_rules() -> tuple[KafkaVersion, ...]:
         KafkaVersion(3, 0),
         KafkaVersion(3, 1),
         KafkaVersion(3, 2, 1),
+        KafkaVersion(3, 3),
         KafkaVersion(3, 4),
         KafkaVersion(3, 5),
         KafkaVersion(3, 7),

@@ -284,16 +284,29 @@ def _witnesses(
         if copy.view.replica.clean_shutdown or any(
             (other.rank, copy.rank, node) in moments.unchanged or _is_untouched(other, copy)
             for other in own
-            if other.rank < copy.rank
+            if other.rank < copy.rank and not _is_after_stop(node, other.rank, election, account, moments)
         ):
             yield frozenset({(copy.rank, node)})
         elif len(members) > 1:
-            held = {one.broker_id for one in copies if one.rank == copy.rank and not one.is_remnant}
-            earlier = {one.broker_id for one in copies if one.rank < copy.rank and not one.is_remnant}
-            if members <= held and (members <= earlier or _is_younger(account, copy, moments)):
+            running = [one for one in copies if not _is_after_stop(node, one.rank, election, account, moments)]
+            went_on = {
+                one.broker_id for one in copies if one.rank == copy.rank and _went_on(one, running, account, moments)
+            }
+            if members <= went_on:
                 yield frozenset((copy.rank, one) for one in members)
     if not _has_earlier(own, moments) and _had_none(previous, election, account, moments):
         yield frozenset()
+
+
+def _went_on(copy: LogCopy, copies: Sequence[LogCopy], account: LeadershipAccount, moments: Moments) -> bool:
+    """Whether the log has grown since an earlier copy, or was not appended to: one that ends where it had ended, though it was written to, has lost what was written."""
+    if copy.is_remnant or copy.view.replica.state != "live":
+        return False
+    before = [one for one in copies if one.broker_id == copy.broker_id and one.rank < copy.rank and not one.is_remnant]
+    newest = max(before, key=lambda one: one.rank, default=None)
+    if newest is None:
+        return _is_younger(account, copy, moments) and copy.view.log_end_offset > 0
+    return newest.view.log_end_offset < copy.view.log_end_offset or _is_untouched(newest, copy)
 
 
 def _is_untouched(earlier: LogCopy, copy: LogCopy) -> bool:
@@ -375,11 +388,20 @@ def _was_stopped(node: int, rank: int, election: Election, account: LeadershipAc
         isinstance(one.recorded_at, int) and since < one.recorded_at < end for one in account.restarts.get(node, ())
     ):
         return False
-    if since < end or _was_silent(node, rank, (since, state.recorded_at), account, moments):
+    if _is_after_stop(node, rank, election, account, moments):
         return True
     # Nothing was recorded between the copy and the last controller before: the node that wrote the metadata log had stopped.
     begun = max((start for start in moments.quorum_starts if start <= since), default=None)
     return end == begun and len(_restarts(account, node, end, since)) <= 1
+
+
+def _is_after_stop(node: int, rank: int, election: Election, account: LeadershipAccount, moments: Moments) -> bool:
+    """Whether the snapshot was taken after the partition had lost its leader, or after that broker's last heartbeat."""
+    end, since = moments.metadata_ends.get(rank), _lost_leader_at(election, account)
+    elected = election.state.recorded_at
+    if end is None or since is None or not isinstance(elected, int):
+        return False
+    return since < end or _was_silent(node, rank, (since, elected), account, moments)
 
 
 def _restarts(account: LeadershipAccount, node: int, first: int, last: int) -> list[int]:

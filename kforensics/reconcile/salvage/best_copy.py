@@ -34,6 +34,13 @@ class Label(NamedTuple):
     """Empty for the best copy."""
 
 
+MOST_LABELS = 100
+"""Alternates of a partition that are kept apart: a hostile log can have a leader epoch a batch."""
+
+OTHERS = Label(owner="others")
+"""All alternates above that."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """A run of offsets of one leader epoch that the final leader does not hold."""
@@ -248,7 +255,7 @@ class BestCopies:
         here = [
             (one, number)
             for one, number in zip(self.wanted, self._numbers, strict=True)
-            if one.holders and one.offsets.first // BUCKET_OFFSETS <= bucket
+            if one.holders and one.offsets.last // BUCKET_OFFSETS >= bucket
         ]
         if not here:
             return
@@ -272,7 +279,10 @@ class BestCopies:
 
     def _number(self, label: Label) -> int:
         if label not in self.labels:
-            self.labels.append(label)
+            if len(self.labels) > MOST_LABELS:
+                label = OTHERS
+            if label not in self.labels:
+                self.labels.append(label)
         return self.labels.index(label)
 
 

@@ -23,6 +23,8 @@ class GapReason(StrEnum):
     """Their bytes stayed on the broker that the capture is of."""
     NEVER_SEEN = "never-seen"
     """No input holds them."""
+    OVERLAPPING = "overlapping"
+    """Another batch of the same log has some of their offsets, and segments hold an offset once."""
     ABORTED = "aborted"
     """Records of aborted transactions, which consumers were never given."""
 

@@ -27,6 +27,7 @@ _REASONS = {
     GapReason.DAMAGED: "damaged, no sound copy",
     GapReason.NOT_CAPTURED: "not in the capture",
     GapReason.NEVER_SEEN: "held by no input",
+    GapReason.OVERLAPPING: "in batches that overlap others of the log",
     GapReason.ABORTED: "of aborted transactions",
 }
 

@@ -56,6 +56,8 @@ class Judge:
     ) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
         self._process.wait()
 
     def load(self, folder: Path, case: Case) -> dict[str, Any]:
@@ -65,7 +67,11 @@ class Judge:
         fields = (str(folder), str(case.log_start), str(case.recovery_point), str(case.clean).lower())
         self._process.stdin.write("\t".join(fields) + "\n")
         self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        # Between the answers stand lines of the loader's own log, where the jars send it to standard output.
+        line = self._process.stdout.readline()
+        while line and not line.startswith("{"):
+            line = self._process.stdout.readline()
+        answer: dict[str, Any] = json.loads(line)
         return answer
 
 
@@ -117,7 +123,7 @@ def differences(told: dict[str, Any], judged: dict[str, Any]) -> dict[str, Any]:
             }
             if odd:
                 out["tree"] = odd
-        elif told[key] != judged[key]:
+        elif told[key] != judged[key] and not isinstance(told[key], Absent):
             out[key] = (told[key], judged[key])
     return out
 

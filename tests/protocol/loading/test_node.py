@@ -80,6 +80,11 @@ def test_directory_ids_do_not_matter_before_3_7_nor_with_zookeeper():
     assert refusal(*same, version=KafkaVersion(3, 9), is_kraft=False) is None
 
 
+def test_what_a_directory_does_not_say_contradicts_nothing():
+    silent = directory("b", node_id=Absent.NOT_WRITTEN, directory_id=Absent.NOT_WRITTEN, cluster_id=Absent.NOT_WRITTEN)
+    assert refusal(METADATA, silent) is None
+
+
 def test_the_configured_id_is_compared():
     found = refusal(METADATA, node_id=5)
     assert found is not None

@@ -18,10 +18,20 @@ from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.indexes import OffsetIndex, TimeIndex, TxnIndex
 from kforensics.protocol.loading.names import offset_of, padded, partition_of_directory
+from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.partition import load_partition
 from kforensics.protocol.loading.producers import CompletedTransaction, Producers
 from kforensics.protocol.loading.segments import Segment
-from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
+from kforensics.protocol.loading.starts import (
+    LoadedLogDir,
+    LogLoad,
+    Start,
+    StartResult,
+    is_loaded,
+    start_of,
+    start_word,
+    start_word_by_name,
+)
 from kforensics.protocol.loading.values import (
     FileAction,
     LoadedDirectory,
@@ -410,3 +420,91 @@ def test_before_3_5_the_index_cache_of_tiered_storage_ends_the_start():
 
 def test_not_modelled_is_no_exception_of_kafka():
     assert not issubclass(NotModelledError, LoadingError)
+
+
+OLD = loading_rules(KafkaVersion(2, 8))
+
+
+def test_before_3_0_a_segment_that_is_swapped_in_replaces_those_that_it_covers():
+    later, swap = f"{1:020d}", f"{LOG}.swap"
+    both = Batches(batches=(batch(), batch(100, 1)), end=200)
+    one = Batches(batches=(batch(base=1),), end=100)
+    contents = log_of(batch()) | {
+        Need(swap, Content.CHECKED_BATCHES): both,
+        Need(swap, Content.BATCHES): both,
+        Need(f"{later}.log", Content.BATCHES): one,
+        Need(f"{later}.index", Content.OFFSET_INDEX): (),
+        Need(LOG, Content.CHECKED_BATCHES): Batches(batches=(batch(),), end=100),
+    }
+    files = {LOG: 100, INDEX: 0, f"{later}.log": 100, f"{later}.index": 0, swap: 200, f"{later}.index.swap": 0}
+    contents[Need(f"{later}.log", Content.CHECKED_BATCHES)] = one
+
+    outcome = loaded(files, contents, rules=OLD)
+
+    assert isinstance(outcome, LoadOutcome)
+    assert not isinstance(outcome.state, Absent)
+    assert outcome.state.log_end_offset == 2
+    assert outcome.tree[LOG] == 200
+    assert {f"{LOG}.deleted", f"{later}.log.deleted"} <= outcome.tree.keys()
+
+
+def test_before_3_0_what_a_split_left_behind_is_deleted():
+    swap = f"{8:020d}"
+    files = {LOG: 0, INDEX: 0, f"{7:020d}.log.cleaned": 5, f"{swap}.log.swap": 9, f"{swap}.index.swap": 1}
+
+    outcome = loaded(files | {f"{0:020d}.log.deleted": 4}, log_of(), rules=OLD)
+
+    assert isinstance(outcome, LoadOutcome)
+    assert not any(name.endswith((".swap", ".cleaned", ".deleted")) for name in outcome.tree)
+
+
+def test_before_3_0_a_number_that_is_none_is_a_malformed_line():
+    wrong = {Need(EPOCHS, Content.EPOCHS): LoadFailure("NumberFormatException", "x")}
+    contents = log_of() | {Need(INDEX, Content.OFFSET_INDEX): ()} | wrong
+    files = {EPOCHS: 5, LOG: 0, INDEX: 0}
+
+    old = load_partition(directory(files, contents), clean_shutdown=True, rules=OLD)
+    new = load_partition(directory(files, contents), clean_shutdown=True)
+
+    assert isinstance(old, LoadOutcome)
+    assert isinstance(new, LoadOutcome)
+    assert not isinstance(old.failure, Absent)
+    assert not isinstance(new.failure, Absent)
+    assert (old.failure.exception, old.failure.is_io) == ("KafkaStorageException", True)
+    assert (new.failure.exception, new.failure.is_io) == ("NumberFormatException", False)
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({"fails": True, "fails_by_io": False}, "exits"),
+        ({"fails": True, "fails_by_io": True}, "offline"),
+        ({"fate": Fate.EXITS}, "exits"),
+        ({"fate": Fate.STRAY}, "stray"),
+        ({"fate": Fate.DELETED}, "deleted"),
+        ({"is_scanned": True}, "scanned"),
+        ({"fate": Fate.PROMOTED}, "kept"),
+    ],
+)
+def test_a_start_in_one_word(given, word):
+    plain = {"fails": False, "fails_by_io": False, "fate": Fate.KEPT, "is_scanned": False}
+    assert start_word(**(plain | given)) == word
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "word"),
+    [
+        ("t-0", {}, "kept"),
+        ("t-0", {"is_clean": False}, "scanned"),
+        ("t-0", {"is_clean": False, "has_segments": False}, "kept"),
+        ("t-0", {"lacks_index": True}, "scanned"),
+        ("t-0", {"is_twice": True}, "exits"),
+        ("lost+found", {}, "exits"),
+        ("__cluster_metadata-0", {}, "scanned"),
+        ("t-0.0a-stray", {}, "stray"),
+        ("t-0.0a-delete", {"is_clean": False}, "deleted"),
+    ],
+)
+def test_a_start_in_one_word_by_names_alone(name, given, word):
+    plain = {"is_clean": True, "has_segments": True, "lacks_index": False, "is_twice": False}
+    assert start_word_by_name(name, **(plain | given)) == word

@@ -35,19 +35,24 @@ def log_of(tmp_path, *records, name="__consumer_offsets-0"):
 @settings(max_examples=60, deadline=None)
 @given(steps=st.lists(STEPS, max_size=25))
 def test_positions_are_those_of_the_rules(tmp_path_factory, steps):
-    content, known, pending = b"", {}, {}
+    content = b""
+    known: dict = {}
+    pending: dict = {}
     for at, (what, *rest) in enumerate(steps):
         if what == "commit":
             key, offset, producer, version = rest
             content += batch(
-                at, [commit(*key, offset, version=version)], producer=producer, transactional=producer >= 0
+                at,
+                [commit(key[0], key[1], key[2], offset, version=version)],
+                producer=producer,
+                transactional=producer >= 0,
             )
             if producer >= 0:
                 pending.setdefault(producer, {})[key] = (offset, at)
             else:
                 known[key] = (offset, at)
         elif what == "remove":
-            content += batch(at, [commit(*rest[0], None)])
+            content += batch(at, [commit(rest[0][0], rest[0][1], rest[0][2], None)])
             known.pop(rest[0], None)
         else:
             producer, commits = rest
@@ -68,10 +73,36 @@ def test_positions_are_those_of_the_rules(tmp_path_factory, steps):
         (one.key, one.previous, one.offset, one.time_ms, one.by) for one in changes if one.set_back
     }
     # Each change begins where the one before it ended.
-    last = {}
+    last: dict = {}
     for change in changes:
         assert change.previous == last.get(change.key)
         last[change.key] = change.offset
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    records=st.lists(
+        st.tuples(st.integers(0, 25), st.binary(max_size=24), st.integers(0, 6), st.none() | st.binary(max_size=40)),
+        max_size=12,
+    )
+)
+def test_bytes_that_mean_nothing_are_skipped(tmp_path_factory, records):
+    """Every type of record with any content, and a sound commit behind it."""
+    made = [
+        (kind.to_bytes(2) + key, None if value is None else version.to_bytes(2) + value)
+        for kind, key, version, value in records
+    ]
+    content = batch(0, [*made, commit("g", "t", 0, 7)])
+
+    replay, changes, reader = play(write_log(tmp_path_factory.mktemp("log"), "__consumer_offsets-0", (0, content)))
+
+    assert changes[-1].offset == 7
+    assert reader.skipped <= len(records)
+    settled = Replay(place=replay.place, known_from=0, retention=NEVER)
+    assert all(one.set_back for one in settled.settle(GroupLogReader(list_log(replay.place)).parts()))
+    assert settled.positions == replay.positions
+    for group in replay.groups.values():
+        assert group.name in {"Empty", "Stable", "Assigning", "Reconciling"}
 
 
 @pytest.mark.parametrize("version", range(5))

@@ -75,7 +75,7 @@ TOGETHER = (LED, NONE, AGAIN)
 
 
 def test_what_two_had_to_hold_both_would_have_to_lose():
-    both = (earlier(0), earlier(0, 2), earlier(1), earlier(1, 2))
+    both = (earlier(0, end=5), earlier(0, 2, end=5), earlier(1), earlier(1, 2))
 
     assert [] == elections_in_doubt(*both, states=TOGETHER)
     assert [DoubtKind.ELECTION] == elections_in_doubt(*both[:3], states=TOGETHER)
@@ -83,7 +83,7 @@ def test_what_two_had_to_hold_both_would_have_to_lose():
 
 
 def test_a_node_of_which_another_log_lost_its_end_proves_nothing():
-    both = (earlier(0), earlier(0, 2), earlier(1), earlier(1, 2))
+    both = (earlier(0, end=5), earlier(0, 2, end=5), earlier(1), earlier(1, 2))
 
     assert [DoubtKind.ELECTION] == elections_in_doubt(*both, states=TOGETHER, shortened={(1, 2)})
     assert [] == elections_in_doubt(*both, states=TOGETHER, shortened={(0, 2), (1, 3)})
@@ -91,7 +91,7 @@ def test_a_node_of_which_another_log_lost_its_end_proves_nothing():
 
 @pytest.mark.parametrize("sign", [{"high_watermark": 11}, {"recovery_point": 11}, {"checkpoint": [(0, 0), (1, 12)]}])
 def test_a_log_that_ends_below_what_was_written_down_of_it_is_such_a_sign(sign):
-    copies = (earlier(0), earlier(0, 2), earlier(1), earlier(1, 2, **sign))
+    copies = (earlier(0, end=5), earlier(0, 2, end=5), earlier(1), earlier(1, 2, **sign))
 
     assert [DoubtKind.ELECTION] == elections_in_doubt(*copies, states=TOGETHER)
 
@@ -109,3 +109,9 @@ def test_a_copy_from_before_a_restart_is_none_of_the_last_stop():
     assert [DoubtKind.ELECTION] == elections_in_doubt(stopped, moments=moments, restarts=(28, 45))
     running = replace(moments, silences={1: (Silence(recorded_at=26, since_ms=1_100),)})
     assert [DoubtKind.ELECTION] == elections_in_doubt(stopped, moments=running)
+
+
+def test_logs_that_end_where_an_earlier_copy_had_them_may_have_lost_what_followed():
+    both = (earlier(0), earlier(0, 2), earlier(1), earlier(1, 2))
+
+    assert [DoubtKind.ELECTION] == elections_in_doubt(*both, states=TOGETHER)

@@ -5,7 +5,7 @@ import pytest
 
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.logs.loaded_log import load_log
-from kforensics.reconcile.salvage.best_copy import MAIN, BestCopies, Label, Wanted
+from kforensics.reconcile.salvage.best_copy import MAIN, MOST_LABELS, BestCopies, Label, Wanted
 from kforensics.reconcile.salvage.gaps import GapReason, HoleJudge
 from kforensics.units import OffsetRange
 from tests.builders.logs import MemoryReader, batch, replica
@@ -103,6 +103,14 @@ def test_lost_runs_are_taken_from_a_holder_and_never_what_the_leader_has():
     assert [] == chosen([leader, before], leader, [wanted(0, 9, 0, before)])
 
 
+def test_a_lost_run_may_begin_inside_of_a_batch_of_an_earlier_bucket():
+    far = 65_536
+    leader = copy_of(1, batch(0, 9, 1))
+    before = copy_of(2, batch(far - 5, far + 5, 0), rank=0)
+
+    assert [(BEST, 2, far - 5, 0, False)] == chosen([leader, before], leader, [wanted(far + 1, far + 5, 0, before)])
+
+
 def test_two_lost_contents_of_one_offset_are_the_surer_one_and_an_alternate():
     leader = copy_of(1, batch(0, 9, 2))
     one = copy_of(2, batch(0, 9, 0), rank=0)
@@ -127,6 +135,15 @@ def test_offsets_far_apart_cost_nothing(offset):
     assert 1 == len(chosen([leader], leader))
     assert MAIN == 0
     assert np.int64(offset) >= 0
+
+
+def test_a_log_with_an_epoch_a_batch_does_not_make_a_file_of_each():
+    leader = copy_of(1, *(batch(at, at, 1_000) for at in range(300)))
+    hostile = copy_of(2, *(batch(at, at, at) for at in range(300)), rank=0)
+
+    taken = chosen([leader, hostile], leader)
+    assert 600 == len(taken)
+    assert MOST_LABELS + 2 == len({one[0] for one in taken})
 
 
 def test_holes_have_their_reasons():

@@ -1,0 +1,71 @@
+"""States of `explain`: a copy of a running broker is no loss, and one that was made while no broker ran hides none."""
+
+from dataclasses import replace
+
+import pytest
+
+from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
+from kforensics.findings.answers.model import State
+from kforensics.reconcile.history.past_end import PastEnd, high_watermarks_past_end
+from kforensics.reconcile.incident.conclusion import conclude
+from tests.builders.history import log_copy
+from tests.builders.incidents import explanation
+from tests.builders.logs import HERE, batch, replica
+
+WHOLE = explanation("1")
+QUIET = replace(WHOLE.incidents[0], losses=(), residuals=(), truncations=(), groups=(), is_leader_known=True)
+PAST_END = PastEnd(broker_id=1, owner="broker 1", high_watermark=12, log_end=10, citation=HERE)
+
+
+@pytest.mark.parametrize(
+    ("is_sure", "is_leader_known", "missing", "state"),
+    [
+        (False, True, (), State.MAYBE_LOST),
+        (True, True, (), State.LOST),
+        (True, True, (3,), State.MAYBE_LOST),
+        (True, False, (), State.UNKNOWN),
+    ],
+)
+def test_a_high_watermark_past_every_end_is_a_loss_where_the_broker_had_stopped(
+    is_sure, is_leader_known, missing, state
+):
+    incident = replace(
+        QUIET,
+        past_end=(replace(PAST_END, is_sure=is_sure),),
+        is_leader_known=is_leader_known,
+        missing_replicas=missing,
+    )
+
+    assert state is incident_state(incident)
+
+
+@pytest.mark.parametrize(("is_sure", "hedge"), [(True, False), (False, True)])
+def test_the_headline_hedges_what_copying_a_running_broker_explains(is_sure, hedge):
+    incident = replace(QUIET, past_end=(replace(PAST_END, is_sure=is_sure),))
+    words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=())
+
+    headline = explain_answer([incident], words, Scope()).headline
+
+    assert "recorded high watermark 12" in headline
+    assert hedge is ("copied while it ran, or after a power loss" in headline)
+
+
+@pytest.mark.parametrize(
+    ("clean", "is_stopped", "is_sure"), [(False, False, False), (True, False, True), (False, True, True)]
+)
+def test_a_marker_or_the_user_says_that_the_broker_had_stopped(clean, is_stopped, is_sure):
+    copy = log_copy(replica(1, [batch(0, 9, 0)], high_watermark=12, clean=clean))
+
+    (found,) = high_watermarks_past_end([copy], (), is_stopped=is_stopped)
+
+    assert (12, 10, is_sure) == (found.high_watermark, found.log_end, found.is_sure)
+
+
+def test_a_tail_that_only_a_follower_holds_is_no_loss_of_a_running_broker():
+    loss = replace(WHOLE.incidents[0].losses[0], committed="possible", was_committed="possible")
+    incident = replace(QUIET, losses=(loss,))
+
+    assert State.MAYBE_LOST is incident_state(incident)
+    assert State.UNKNOWN is incident_state(replace(incident, tails_of_copies=(loss,)))
+    certain = replace(loss, was_committed="certain")
+    assert State.UNKNOWN is not incident_state(replace(incident, losses=(certain,), tails_of_copies=(certain,)))
