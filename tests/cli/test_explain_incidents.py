@@ -160,4 +160,16 @@ def test_an_open_answer_says_what_to_keep_and_what_to_add(incident, capsys):
 
     assert "unknown" == document["answer"]["state"]
     (line,) = document["answer"]["now"]
-    assert line.startswith("Delete no data directory, snapshot or log file of these brokers, and add a copy of the disks of")
+    assert line.startswith(
+        "Delete no data directory, snapshot or log file of these brokers, and add a copy of the disks of"
+    )
+
+
+def test_log_lines_that_name_a_later_leader_end_the_account_of_an_older_metadata_log(incident, capsys):
+    root = incident("unclean-election-4.x")
+    document, code = explain(capsys, root / "snapshots" / "01-before-live", root / "logs")
+
+    assert (1, "maybe-lost") == (code, document["answer"]["state"])
+    assert "never committed" not in document["answer"]["headline"]
+    assert not any(one["was_committed"] == "no" for one in document["losses"])
+    assert any("a newer metadata log would show it" in line for line in document["answer"]["unknown"])
