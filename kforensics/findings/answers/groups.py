@@ -118,7 +118,7 @@ def _doubts(
         yield f"What the groups of {listed([f'{topic.name}-{one}' for one in topic.missing])} committed: it is not among the inputs."
     elif isinstance(topic.count, Absent):
         yield (
-            f"Whether all of {topic.name} is here: no input shows how many partitions it has; give the directories of all brokers and a metadata log."
+            f"Whether all of {topic.name} is here: no input shows how many partitions it has; give the directories of all brokers, and a metadata log or a server.properties."
         )
     lost = sorted(
         {

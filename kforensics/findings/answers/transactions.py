@@ -111,7 +111,7 @@ def _doubts(
         also = " although there are transactional records" if has_transactions else ""
         yield (
             f"What the coordinators know: {'no partition' if not topic.present else 'not every partition'} of {topic.name} is shown to be here{also}; "
-            "give the directories of all brokers and a metadata log."
+            "give the directories of all brokers, and a metadata log or a server.properties."
         )
     for state in waiting[:MOST_NAMED]:
         name = state.transactional_id
