@@ -91,4 +91,4 @@ def _count(
         return only
     # A number fits all names where it divides each of these differences, and so what divides them all.
     divisor = gcd(*(coordinator_hash(one) - at for one, at in names))
-    return highest if highest == len(set(present)) == divisor else Absent.UNKNOWN
+    return highest if divisor and highest == len(set(present)) == divisor else Absent.UNKNOWN

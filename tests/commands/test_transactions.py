@@ -344,3 +344,30 @@ def test_the_document_lists_replicas_with_open_transactions_only_where_that_is_a
 
     assert all(one["open"] for one in listed["--open"])
     assert len(listed["--all"]) > len(listed["--open"]) == 6
+
+
+def test_a_log_that_ends_below_its_checkpoints_is_no_proof_that_nothing_is_open(coordinators, tmp_path):
+    root = coordinators("transactions-3.9")
+    shutil.copytree(root / "snapshots" / "99-final", tmp_path / "copy")
+    assert transactions(tmp_path / "copy").answer.state == "torn"
+    for log in (tmp_path / "copy").glob("broker-*/torn-0/*.log"):
+        log.unlink()
+
+    result = transactions(tmp_path / "copy")
+
+    assert (result.answer.state, result.exit_code) == ("unknown", 3)
+    assert any("the logs of torn-0 held at their ends" in words for words in result.answer.unknown)
+
+
+def test_a_partition_without_its_directory_is_named(coordinators, tmp_path):
+    root = coordinators("transactions-3.9")
+    shutil.copytree(root / "snapshots" / "99-final", tmp_path / "copy")
+    for directory in (tmp_path / "copy").glob("broker-*/torn-0"):
+        shutil.rmtree(directory)
+
+    whole, one = transactions(tmp_path / "copy"), transactions(tmp_path / "copy" / "broker-1")
+
+    for result in (whole, one):
+        assert (result.answer.state, result.exit_code) == ("unknown", 3)
+        assert any("torn-0: no log of theirs" in words for words in result.answer.unknown)
+    assert transactions(tmp_path / "copy", topics=frozenset({"orders"})).answer.state == "in-time"

@@ -34,3 +34,7 @@ def test_a_single_name_shows_no_count():
 def test_a_setting_that_the_names_contradict_was_not_in_force_when_the_topic_was_created():
     assert topic(50, range(3), settings=[50]).count == 50
     assert topic(50, range(3), settings=[3]).count is Absent.UNKNOWN
+
+
+def test_nothing_shows_no_count():
+    assert topic(50, []).count is Absent.UNKNOWN
