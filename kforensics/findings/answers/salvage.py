@@ -74,7 +74,7 @@ def salvage_answer(
         return Answer(
             state=State.UNKNOWN,
             headline=f"NOT ALL IS WRITTEN: {failure}.",
-            now=(f"Make room, remove {out} and run it again: files named .partial are incomplete",),
+            now=(f"Make room, remove {out} and run it again: files named .partial are incomplete.",),
         )
     if not saved and not missing:
         return _nothing(what, premise, is_calm=premise_state in _CALM and not problems, looked_at=looked_at)
@@ -97,16 +97,17 @@ def salvage_answer(
     if missing:
         words += f"; {missing:,} {'is' if missing == 1 else 'are'} {_why(sorted(reasons))}"
     if premise_state is State.UNKNOWN:
+        words += "; whether there are more is unknown"
         unknown.append(f"whether there is more: {premise}")
     state = State.GAPS if missing else State.SAVED
     if problems and state is State.SAVED:
         state = State.UNKNOWN
         words += "; not everything could be read"
-    put_back = f"{out}/README says how to put them back; nothing was sent anywhere"
+    put_back = f"{out}/README says how to put them back; nothing was sent anywhere."
     return Answer(
         state=state,
         headline=f"{words}.",
-        now=(put_back, f"Keep {out} private: it holds keys and values as they were produced") if form else (put_back,),
+        now=(put_back, f"Keep {out} private: it holds keys and values as they were produced.") if form else (put_back,),
         unknown=tuple(unknown),
     )
 
@@ -166,8 +167,8 @@ def carved_answer(
         state=state,
         headline=words,
         now=(
-            f"{out}/README says how to put them back; nothing was sent anywhere",
-            f"Keep {out} private: it holds keys and values as they were produced",
+            f"{out}/README says how to put them back; nothing was sent anywhere.",
+            f"Keep {out} private: it holds keys and values as they were produced.",
         ),
         unknown=tuple(unknown_of),
     )
