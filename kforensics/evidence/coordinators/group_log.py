@@ -155,7 +155,8 @@ def outline(log: ReplicaLog, cleaner_point: int) -> LogOutline:
         log: its files.
         cleaner_point: what `cleaner-offset-checkpoint` says of it, 0 where it says nothing.
     """
-    found = LogOutline(log, end=log.first_base, cleaned_until=cleaner_point, is_whole=log.first_base == 0)
+    # An empty segment behind the records was rolled at its base offset, which is then the end.
+    found = LogOutline(log, end=log.last_base, cleaned_until=cleaner_point, is_whole=log.first_base == 0)
     previous_end = log.first_base
     times: list[tuple[int, int]] = []
     for path, file in log.files(log.segments):
