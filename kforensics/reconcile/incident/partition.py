@@ -235,6 +235,11 @@ class _Teller:
         states = self.account.states
         if not self.account.is_whole or not self.is_leader_known or states[0].leader_epoch:
             return None
+        led = next((state for state in reversed(states) if isinstance(state.leader, int)), states[0])
+        newest = last_epoch(self.leader.view) if self.leader is not None else Absent.UNKNOWN
+        if isinstance(newest, Absent) or newest < led.leader_epoch:
+            # It is not the log with which the broker led: its disk was exchanged, or put back, since.
+            return None
         return Bound(
             offset=0,
             reason=f"every leader up to leader epoch {states[-1].leader_epoch} was in sync when it was elected, and so held all that was committed",
