@@ -247,3 +247,12 @@ def test_a_log_that_has_lost_its_end_is_not_calm_though_the_start_discards_nothi
     assert ("starts-and-repairs", "unknown", 3) == (calm["answer"]["state"], document["answer"]["state"], code)
     assert "1 log ends below the recovery point already" in document["answer"]["headline"]
     assert any("derived-0 lost records" in words for words in document["answer"]["unknown"])
+
+
+@pytest.mark.parametrize("options", [("--topic", "ordrs"), ("--topic", "orders", "--partition", "77")])
+def test_what_was_asked_for_and_is_not_there_is_refused(incident, capsys, options):
+    code = run(["predict", str(incident("unclean-election-4.x") / "snapshots" / "99-final"), *options])
+
+    out = capsys.readouterr()
+    assert (code, out.out) == (2, "")
+    assert "among the inputs" in out.err
