@@ -40,6 +40,7 @@ from kforensics.reconcile.logs.divergence import DivergenceKind
 from kforensics.reconcile.logs.predicted_load import ChangeKind
 from kforensics.reconcile.replicas.partition import Verdict
 from kforensics.reconcile.salvage.gaps import GapReason
+from kforensics.reconcile.trace.model import CopyKind, FateKind
 from kforensics.reconcile.transactions.verdicts import Verdict as TransactionVerdict
 from kforensics.render.batches import CODECS
 from kforensics.render.json import document, record_lines
@@ -90,6 +91,8 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("simulate", "invariant", Invariant),
     ("simulate", "model", MODELS),
     ("transactions", "verdict", TransactionVerdict),
+    ("trace", "copy-kind", CopyKind),
+    ("trace", "fate-kind", FateKind),
     ("verify", "damage-kind", DamageKind),
     ("verify", "file-state", FileState),
     ("verify", "gravity", Gravity),
@@ -259,6 +262,12 @@ def samples(tmp_path_factory, incident):
         carving = ["salvage", "--carve", str(changed), "-o", str(folder / "carved"), "--format", "json"]
         assert run(carving) == 0
     found["salvage"].append(_thinned(json.loads(printed.getvalue())))
+    found["trace"] = []
+    for at, sought in enumerate((["--offset", "0", "--show-payload"], ["--key", "never"])):
+        out = folder / f"trace-{at}.json"
+        tracing = ["trace", str(failing), "--topic", "orders", *sought, "--format", "json", "--out", str(out)]
+        assert run(tracing) in {0, 1, 3}
+        found["trace"].append(_thinned(json.loads(out.read_text())))
     found["refusal"] = [
         json.loads(refusal_document(EvidenceNotFound("broker-9", "there is no such file or directory")))
     ]
@@ -322,6 +331,7 @@ def _is_refused(name: str, document: Any) -> bool:
         ("groups", "set-back", "lost"),
         ("transactions", "prepared", "lost"),
         ("salvage", "gaps", "lost"),
+        ("trace", "never-here", "gaps"),
     ],
 )
 def test_an_answer_has_the_states_of_its_command(samples, name, state, foreign):

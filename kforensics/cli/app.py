@@ -35,6 +35,7 @@ from kforensics.cli.predict import predict
 from kforensics.cli.salvage import salvage
 from kforensics.cli.seal import seal
 from kforensics.cli.simulate import simulate
+from kforensics.cli.trace import trace
 from kforensics.cli.transactions import transactions
 from kforensics.cli.verify import verify
 from kforensics.errors import (
@@ -65,6 +66,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     verify,
     predict,
     salvage,
+    trace,
     seal,
     simulate,
     metadata,

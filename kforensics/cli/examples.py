@@ -64,6 +64,17 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "kforensics salvage --carve /dev/vg0/kafka-snapshot broker-2 broker-3 -o carved",
         ),
     ),
+    "trace": (
+        (
+            "Was this order ever written, and where did it go?",
+            "kforensics trace evidence logs --before earlier -t orders --key order-4711",
+        ),
+        ("What became of an offset", "kforensics trace broker-1 broker-2 broker-3 -t orders -p 0 --offset 60"),
+        (
+            "The same for a key that the command line should not show",
+            "kforensics trace evidence -t orders --key-sha256 $(printf %s order-4711 | sha256sum | cut -c 1-64)",
+        ),
+    ),
     "metadata": (
         ("The history of a partition", "kforensics metadata evidence --topic orders --partition 0"),
         ("The state at an offset of the metadata log", "kforensics metadata controller-100 --at 82"),

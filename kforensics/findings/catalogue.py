@@ -248,6 +248,11 @@ CATALOGUE: dict[str, FindingKind] = {
         advice="Restart the producer where it reports OutOfOrderSequenceException.",
         references=("KIP-98",),
     ),
+    "KF310": FindingKind(
+        title="a key in a partition that no default partitioner chooses",
+        meaning="Java clients choose the partition of a key by murmur2, librdkafka by CRC-32, both by the number of partitions of that time: the producer named the partition, has a partitioner of its own, or wrote before partitions were added.",
+        advice="Look for other records of the key in all partitions; their order across partitions is not that of their offsets.",
+    ),
     "KF401": FindingKind(
         title="a partition without a leader",
         meaning="No client can produce to it or consume from it until a replica is elected.",

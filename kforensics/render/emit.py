@@ -62,6 +62,8 @@ WRITERS: dict[tuple[str, OutputFormat], str] = {
     ("transactions", _T): "text.transactions:write",
     ("transactions", _J): "json.transactions:write",
     ("transactions", _L): "json.transactions:write_lines",
+    ("trace", _T): "text.trace:write",
+    ("trace", _J): "json.trace:write",
     # A manifest has one form.
     ("seal manifest", _T): "json.seal:write_manifest",
     ("seal manifest", _J): "json.seal:write_manifest",

@@ -43,6 +43,11 @@ SCREENS = {
         (CALM, f"salvage {FINAL} logs -o rescue"),
         ("silent-divergence-4.x", f"salvage {FINAL} --what all --topic audit -o rescue"),
     ],
+    "trace": [
+        (UNCLEAN, f"trace {FINAL} logs --before snapshots/02-old-leader-killed -t orders -p 0 --offset 62"),
+        (CALM, f"trace {FINAL} logs -t events --key never-produced"),
+        (LOSS, f"trace {FINAL} -t orders --key never-produced"),
+    ],
     "metadata": [
         (UNCLEAN, f"metadata {FINAL} --topic orders --partition 0"),
         (CALM, f"metadata {FINAL} --broker 2"),

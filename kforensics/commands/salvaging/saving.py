@@ -17,8 +17,8 @@ from kforensics.commands.salvaging.forms import BatchWriter, FormName, Given, Re
 from kforensics.commands.salvaging.reading import CERTAINTIES, CopyFiles, Merge, Run, outcomes_of, runs_of
 from kforensics.damage import Absent, Damage, DamageKind
 from kforensics.errors import EvidenceError
-from kforensics.evidence.content.record_runs import part_of
 from kforensics.evidence.model import BatchReader, CheckpointValue, Problem
+from kforensics.formats.columns.record_runs import part_of
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.formats.primitives.word_buffer import SegmentBytes

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Damage, Span
-from kforensics.evidence.content.record_runs import part_of
 from kforensics.evidence.coordinators.replica_log import ReplicaLog
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation
+from kforensics.formats.columns.record_runs import part_of
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.formats.messages.control import ControlType, parse_control_record

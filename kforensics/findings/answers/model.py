@@ -48,6 +48,10 @@ class State(StrEnum):
     PAST_THE_END = "past-the-end"
     SET_BACK = "set-back"
     NO_SETBACK = "no-setback"
+    PRESENT = "present"
+    SUPERSEDED = "superseded"
+    DELETED_ON_PURPOSE = "deleted-on-purpose"
+    NEVER_HERE = "never-here"
 
 
 _DIFF = {
@@ -96,6 +100,14 @@ STATES: dict[str, dict[State, int]] = {
         State.NONE_OPEN: 0,
     },
     "groups": {State.PAST_THE_END: 1, State.SET_BACK: 1, State.UNKNOWN: 3, State.NO_SETBACK: 0},
+    "trace": {
+        State.LOST: 1,
+        State.UNKNOWN: 3,
+        State.PRESENT: 0,
+        State.SUPERSEDED: 0,
+        State.DELETED_ON_PURPOSE: 0,
+        State.NEVER_HERE: 0,
+    },
     "seal": {State.CHANGED: 1, State.UNKNOWN: 3, State.UNCHANGED: 0, State.COMPLETE: 0},
     # What a scenario shows is no finding about evidence.
     "simulate": {State.VIOLATED: 1, State.UNKNOWN: 3, State.LOST: 0, State.DIVERGED: 0, State.COMPLETE: 0},

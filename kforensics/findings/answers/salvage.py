@@ -82,7 +82,7 @@ def salvage_answer(
         return Answer(
             state=State.UNKNOWN,
             headline=f"NOT ALL IS WRITTEN: {failure}.",
-            now=(f"Make room, remove {out} and run it again: files named .partial are incomplete",),
+            now=(f"Make room, remove {out} and run it again: files named .partial are incomplete.",),
         )
     if not saved and not missing:
         return _nothing(what, premise, is_calm=premise_state in _CALM and not problems, looked_at=looked_at)
@@ -117,14 +117,14 @@ def salvage_answer(
         state = State.UNKNOWN
         words += "; not everything could be read"
     is_part = not_all_given or (guessed if what == "lost" else bool(unsettled))
-    if state is State.SAVED and what != "all" and is_part:
-        state = State.UNKNOWN
+    if state is State.SAVED and what != "all" and (is_part or premise_state is State.UNKNOWN):
+        state = State.UNKNOWN if is_part else state
         words += "; whether there are more is unknown"
-    put_back = f"{out}/README says how to put them back; nothing was sent anywhere"
+    put_back = f"{out}/README says how to put them back; nothing was sent anywhere."
     return Answer(
         state=state,
         headline=f"{words}.",
-        now=(put_back, f"Keep {out} private: it holds keys and values as they were produced") if form else (put_back,),
+        now=(put_back, f"Keep {out} private: it holds keys and values as they were produced.") if form else (put_back,),
         unknown=tuple(unknown),
     )
 
@@ -184,8 +184,8 @@ def carved_answer(
         state=state,
         headline=words,
         now=(
-            f"{out}/README says how to put them back; nothing was sent anywhere",
-            f"Keep {out} private: it holds keys and values as they were produced",
+            f"{out}/README says how to put them back; nothing was sent anywhere.",
+            f"Keep {out} private: it holds keys and values as they were produced.",
         ),
         unknown=tuple(unknown_of),
     )

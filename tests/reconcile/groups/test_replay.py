@@ -35,19 +35,24 @@ def log_of(tmp_path, *records, name="__consumer_offsets-0"):
 @settings(max_examples=60, deadline=None)
 @given(steps=st.lists(STEPS, max_size=25))
 def test_positions_are_those_of_the_rules(tmp_path_factory, steps):
-    content, known, pending = b"", {}, {}
+    content = b""
+    known: dict = {}
+    pending: dict = {}
     for at, (what, *rest) in enumerate(steps):
         if what == "commit":
             key, offset, producer, version = rest
             content += batch(
-                at, [commit(*key, offset, version=version)], producer=producer, transactional=producer >= 0
+                at,
+                [commit(key[0], key[1], key[2], offset, version=version)],
+                producer=producer,
+                transactional=producer >= 0,
             )
             if producer >= 0:
                 pending.setdefault(producer, {})[key] = (offset, at)
             else:
                 known[key] = (offset, at)
         elif what == "remove":
-            content += batch(at, [commit(*rest[0], None)])
+            content += batch(at, [commit(rest[0][0], rest[0][1], rest[0][2], None)])
             known.pop(rest[0], None)
         else:
             producer, commits = rest
@@ -68,7 +73,7 @@ def test_positions_are_those_of_the_rules(tmp_path_factory, steps):
         (one.key, one.previous, one.offset, one.time_ms, one.by) for one in changes if one.set_back
     }
     # Each change begins where the one before it ended.
-    last = {}
+    last: dict = {}
     for change in changes:
         assert change.previous == last.get(change.key)
         last[change.key] = change.offset

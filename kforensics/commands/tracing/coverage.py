@@ -1,0 +1,234 @@
+"""The offsets of a partition's lineage that were read, and every reason why something of it was not."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from kforensics.commands.tracing.scan import Coverage, ScannedReplica, holes, merged
+from kforensics.damage import Absent
+from kforensics.protocol.epochs import epoch_at
+from kforensics.reconcile.incident.model import PartitionIncident
+from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
+from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.salvage.gaps import GapReason
+from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, SearchGap
+from kforensics.units import OffsetRange, TopicPartition
+
+_WORDS = {
+    GapReason.COMPACTED: "a cleaner removed records here",
+    GapReason.RETENTION: "below the log start: retention or DeleteRecords removed them, and no input holds them",
+    GapReason.REMOTE: "in remote storage, not on these disks",
+    GapReason.DAMAGED: "damaged, and no sound copy is among the inputs",
+    GapReason.NOT_CAPTURED: "their bytes stayed on the broker that the capture is of",
+    GapReason.NEVER_SEEN: "no input holds them",
+}
+
+
+def searched(
+    partition: TopicPartition,
+    scanned: Sequence[ScannedReplica],
+    *,
+    report: PartitionReport | None,
+    incident: PartitionIncident | None,
+    current: str | Absent,
+) -> SearchedPartition:
+    """What was read of one partition.
+
+    Args:
+        partition: that was searched.
+        scanned: its directories.
+        report: what `diff` says of it.
+        incident: what `explain` says of it.
+        current: the id of the topic as it is now.
+    """
+    choice = report.leader if report is not None else None
+    leader = choice.view if choice is not None else None
+    own = [
+        one
+        for one in scanned
+        if isinstance(current, Absent) or isinstance(one.replica.topic_id, Absent) or one.replica.topic_id == current
+    ]
+    covered = _covered(own, leader)
+    gaps = [
+        *_holes(partition, own, leader, covered),
+        *_membership(partition, scanned, report),
+        *_truncated(partition, incident),
+        *_unread(partition, scanned),
+    ]
+    return SearchedPartition(
+        partition=partition,
+        leader=choice.broker_id if choice is not None else Absent.UNKNOWN,
+        is_leader_known=choice is not None and choice.is_known,
+        replicas=len(scanned),
+        segments=sum(one.segments for one in scanned),
+        bytes=sum(one.bytes for one in scanned),
+        records=sum(one.records for one in scanned),
+        log_start_offset=leader.log_start_offset if leader is not None else Absent.UNKNOWN,
+        log_end_offset=leader.log_end_offset if leader is not None else Absent.UNKNOWN,
+        covered=covered,
+        gaps=tuple(gaps),
+    )
+
+
+def _covered(own: Sequence[ScannedReplica], leader: LoadedLog | None) -> tuple[OffsetRange, ...]:
+    """Offsets that the leader's log holds, and those of the same leader epochs that another copy does."""
+    if leader is None:
+        return ()
+    runs: list[OffsetRange] = []
+    for one in own:
+        is_leader = one.kind is CopyKind.LIVE and _is_same(one, leader)
+        for coverage in (one.coverage, one.left_over):
+            runs += _of_lineage(coverage, leader, is_leader=is_leader and coverage is one.coverage)
+    return merged(runs)
+
+
+def _of_lineage(coverage: Coverage, leader: LoadedLog, *, is_leader: bool) -> Iterator[OffsetRange]:
+    for first, last, epoch in coverage.runs:
+        if is_leader:
+            yield OffsetRange(first, last)
+            continue
+        # The epoch of the leader's log may change inside the run: only its part of the same epoch is of the lineage.
+        edges = [
+            first,
+            *(entry.start_offset for entry in leader.epochs if first < entry.start_offset <= last),
+            last + 1,
+        ]
+        for begin, end in pairwise(edges):
+            if epoch >= 0 and epoch_at(leader.epochs, begin) == epoch:
+                yield OffsetRange(begin, end - 1)
+
+
+def _is_same(one: ScannedReplica, view: LoadedLog) -> bool:
+    return (one.replica.input, one.replica.path) == (view.replica.input, view.replica.path)
+
+
+def _holes(
+    partition: TopicPartition, own: Sequence[ScannedReplica], leader: LoadedLog | None, covered: Sequence[OffsetRange]
+) -> Iterator[SearchGap]:
+    if leader is None:
+        yield SearchGap(
+            partition=partition,
+            offsets=Absent.UNKNOWN,
+            reason="unknown-leader",
+            detail="no live replica of it is among the inputs",
+        )
+        return
+    damage = [
+        one.offsets_lost
+        for segment in leader.replica.segments
+        for one in segment.damage
+        if isinstance(one.offsets_lost, OffsetRange)
+    ]
+    end = max(
+        leader.log_end_offset,
+        *(one.last + 1 for one in damage),
+        *(load_log(one.replica).high_watermark for one in own if one.kind is CopyKind.LIVE),
+        *(mark.value for one in own if not isinstance(mark := one.replica.high_watermark, Absent)),
+        0,
+    )
+    cleaned = max((load_log(one.replica).cleaned_below for one in own), default=0)
+    is_captured = any(one.not_captured for one in own if one.kind is CopyKind.LIVE)
+    for hole in holes(covered, end):
+        for offsets, reason in _reasons(hole, leader, damage, cleaned, is_captured=is_captured):
+            yield SearchGap(partition=partition, offsets=offsets, reason=reason, detail=_WORDS[reason])
+    if any(segment.damage for segment in leader.replica.segments) and not damage:
+        yield SearchGap(
+            partition=partition,
+            offsets=Absent.UNKNOWN,
+            reason=GapReason.DAMAGED,
+            detail=f"{leader.replica.path} of {leader.replica.owner} is damaged at a place whose offsets can't be read",
+        )
+
+
+def _reasons(
+    hole: OffsetRange, leader: LoadedLog, damage: Sequence[OffsetRange], cleaned: int, *, is_captured: bool
+) -> Iterator[tuple[OffsetRange, GapReason]]:
+    """The hole, split where the reason changes."""
+    edges = {hole.first, hole.last + 1}
+    marks = [leader.log_start_offset, leader.content_start_offset, cleaned]
+    marks += [edge for one in damage for edge in (one.first, one.last + 1)]
+    edges |= {mark for mark in marks if hole.first < mark <= hole.last}
+    ordered = sorted(edges)
+    for first, end in pairwise(ordered):
+        if first < leader.log_start_offset:
+            reason = GapReason.RETENTION
+        elif first < leader.content_start_offset:
+            reason = GapReason.REMOTE
+        elif any(one.first <= first <= one.last for one in damage):
+            reason = GapReason.DAMAGED
+        elif first < cleaned:
+            reason = GapReason.COMPACTED
+        else:
+            reason = GapReason.NOT_CAPTURED if is_captured else GapReason.NEVER_SEEN
+        yield OffsetRange(first, end - 1), reason
+
+
+def _membership(
+    partition: TopicPartition, scanned: Sequence[ScannedReplica], report: PartitionReport | None
+) -> Iterator[SearchGap]:
+    if report is None:
+        return
+    if report.missing_replicas:
+        names = ", ".join(str(one) for one in report.missing_replicas)
+        yield SearchGap(
+            partition=partition,
+            offsets=Absent.UNKNOWN,
+            reason="missing-replica",
+            detail=f"it also belongs to broker {names}, of which no directory of it is among the inputs",
+        )
+    elif isinstance(report.assigned, Absent):
+        given = sorted({str(one.replica.broker_id) for one in scanned if one.kind is CopyKind.LIVE})
+        yield SearchGap(
+            partition=partition,
+            offsets=Absent.UNKNOWN,
+            reason="unknown-replicas",
+            detail=f"no input shows which brokers hold replicas of it; searched: {', '.join(given)}",
+        )
+    if report.leader is not None and not report.leader.is_known and not _is_whole_everywhere(scanned):
+        yield SearchGap(
+            partition=partition,
+            offsets=Absent.UNKNOWN,
+            reason="unknown-leader",
+            detail="no input shows its leader, so the lineage of its log is guessed",
+        )
+
+
+def _is_whole_everywhere(scanned: Sequence[ScannedReplica]) -> bool:
+    """Whether every live replica was read from offset 0 to its end, so that it does not matter which of them leads."""
+    for one in scanned:
+        if one.kind is not CopyKind.LIVE:
+            continue
+        own = merged([OffsetRange(first, last) for first, last, _ in one.coverage.runs])
+        if any(segment.damage for segment in one.replica.segments) or any(
+            holes(own, load_log(one.replica).log_end_offset)
+        ):
+            return False
+    return True
+
+
+def _truncated(partition: TopicPartition, incident: PartitionIncident | None) -> Iterator[SearchGap]:
+    for loss in incident.losses if incident is not None else ():
+        if not loss.held_by:
+            yield SearchGap(
+                partition=partition,
+                offsets=loss.offsets,
+                reason="truncated",
+                detail="records that were truncated here are held by no input",
+            )
+
+
+def _unread(partition: TopicPartition, scanned: Sequence[ScannedReplica]) -> Iterator[SearchGap]:
+    for one in scanned:
+        if not one.replica.is_read_whole:
+            yield SearchGap(
+                partition=partition,
+                offsets=Absent.UNKNOWN,
+                reason="unreadable",
+                detail=f"{one.replica.path} of {one.replica.owner} could not be read whole",
+            )
+        for path in one.not_captured:
+            yield SearchGap(
+                partition=partition,
+                offsets=Absent.UNKNOWN,
+                reason=GapReason.NOT_CAPTURED,
+                detail=f"{path} of {one.replica.owner} is not whole in the capture",
+            )

@@ -1,0 +1,1 @@
+"""What became of a record: its copies, its state, and what shows it."""

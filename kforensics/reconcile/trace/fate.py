@@ -1,0 +1,381 @@
+"""What became of a record, by the copies of its partition, the truncations and losses that `explain` finds, and those that `diff` expects.
+
+A record that a live replica holds is present. One that none holds is lost where `explain` shows a truncation that took it, and gone on purpose where the log start
+rose above it, a later record of its key lets a cleaner remove it, or its topic was deleted. Where nothing shows why it is not there, nothing is said.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import CheckpointValue, Citation, Replica
+from kforensics.formats.log.records import Record
+from kforensics.protocol.epochs import epoch_at
+from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
+from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.trace.model import Commitment, CopyKind, Fate, FateKind, TracedCopy, TracedRecord, Visibility
+from kforensics.units import TopicPartition
+
+_ORDER: tuple[Commitment, ...] = ("certain", "possible", "no", "unknown")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRecord:
+    """One record with all its copies."""
+
+    record: Record
+    topic_id: str | Absent
+    copies: tuple[TracedCopy, ...]
+    holders: tuple[tuple[Replica, CopyKind], ...]
+    outcome: bool | Absent | None
+    """Whether the transaction was aborted, None where no marker follows, absent for records of none."""
+
+
+class FateJudge:
+    """Judges the records of one partition.
+
+    Args:
+        partition: theirs.
+        report: what `diff` says of it, None where no replica is given.
+        incident: what `explain` says of it, None where nothing happened.
+        views: the live replicas of the topic as it is now.
+        is_compacted: a cleaner is shown to work on it.
+        successors: by key, the records of that key that live replicas hold, by offset.
+        topic_ids: ids of the live directories.
+    """
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        *,
+        report: PartitionReport | None,
+        incident: PartitionIncident | None,
+        views: Sequence[LoadedLog],
+        is_compacted: bool,
+        successors: Mapping[bytes, Sequence[tuple[Record, Citation]]],
+        topic_ids: frozenset[str],
+    ) -> None:
+        self._partition = partition
+        self._report = report
+        self._losses = incident.losses if incident is not None else ()
+        self._truncations = incident.truncations if incident is not None else ()
+        # Where `explain` can't tell whether anything is lost, one record of it is not called lost either.
+        self._lost = "unknown" if incident is not None and incident.state == "unknown" else "lost"
+        self._views = {(view.replica.input, view.replica.path): view for view in views}
+        self._is_compacted = is_compacted
+        self._successors = successors
+        self._topic_ids = topic_ids
+        choice = report.leader if report is not None else None
+        self._leader = choice.view if choice is not None else None
+        self.is_leader_known = choice is not None and choice.is_known
+
+    def judge(self, found: FoundRecord) -> TracedRecord:
+        """State, certainty and fate of one record."""
+        record = found.record
+        live = [view for replica, kind in found.holders if kind is CopyKind.LIVE for view in self._view_of(replica)]
+        assigned = [view for view in live if self._is_replica(view)]
+        kept = [view for view in assigned if record.offset < view.log_end_offset]
+        fate: list[Fate] = []
+        if live and not kept:
+            fate += [_outside(view) if view in assigned else _unassigned(view) for view in live]
+        elif kept and not self._leads(kept):
+            fate += self._expected(record, kept)
+        successor = self._successor(record) if self._is_compacted else None
+        is_of_other_topic = self._is_of_other_topic(found)
+        losses = self._losses_of(found) if not kept else []
+        if kept and not is_of_other_topic:
+            state = "present"
+        elif losses:
+            state = self._lost
+            fate += self._fate_of(losses, record.offset)
+        elif is_of_other_topic:
+            state = "deleted-on-purpose"
+            fate.append(
+                Fate(
+                    kind=FateKind.TOPIC_DELETED,
+                    statement=f"topic {self._partition.topic} of id {found.topic_id} was deleted",
+                    citations=_places(found),
+                )
+            )
+        elif self._is_below_start(record.offset):
+            state = "deleted-on-purpose"
+            fate.append(self._below_start())
+        elif successor is not None:
+            state = "superseded"
+        else:
+            state = "unknown"
+            fate.append(
+                Fate(
+                    kind=FateKind.UNEXPLAINED,
+                    statement="no live replica holds it, and no input shows whether truncation, deletion or a cleaner took it",
+                    citations=_places(found),
+                )
+            )
+        if state in {"present", "superseded"} and successor is not None:
+            state = "deleted-on-purpose" if successor[0].value is None else "superseded"
+            fate.append(_superseded(successor))
+        elif state == "present" and self._is_compacted and record.value is None and record.key is not None:
+            state = "deleted-on-purpose"
+            fate.append(
+                Fate(
+                    kind=FateKind.TOMBSTONE,
+                    statement="it is a tombstone, and no later record of its key is in the log",
+                    citations=_places(found),
+                )
+            )
+        fate += _transactional(found)
+        return TracedRecord(
+            partition=self._partition,
+            topic_id=found.topic_id,
+            offset=record.offset,
+            record=record,
+            leader_epoch=record.partition_leader_epoch if record.partition_leader_epoch >= 0 else Absent.NOT_WRITTEN,
+            committed=self._committed(record, kept, losses, is_gone_on_purpose=state == "deleted-on-purpose"),
+            read_committed=_visibility(found),
+            state=state,
+            fate=tuple(fate),
+            copies=found.copies,
+        )
+
+    def unseen(self, offset: int) -> TracedRecord | None:
+        """The record at an offset that no copy holds, where something shows what became of it.
+
+        Args:
+            offset: that was asked for.
+        """
+        losses = [one for one in self._losses if one.offsets.first <= offset <= one.offsets.last]
+        if losses:
+            committed = min((loss.was_committed for loss in losses), key=_ORDER.index)
+            return self._without_copy(offset, self._lost, committed, tuple(self._fate_of(losses, offset)))
+        if self._is_below_start(offset):
+            return self._without_copy(offset, "deleted-on-purpose", "possible", (self._below_start(),))
+        leader = self._leader
+        is_inside = leader is not None and leader.content_start_offset <= offset < leader.log_end_offset
+        if leader is not None and is_inside and offset < leader.cleaned_below:
+            if any(one.offsets.first <= offset <= one.offsets.last for one in leader.damaged):
+                return None
+            fate_of_hole = Fate(
+                kind=FateKind.CLEANED,
+                statement="a cleaner has passed this offset and no copy holds it: a later record of its key superseded it, or it was a tombstone, a marker, or of an aborted transaction",
+                citations=(leader.replica.cite(),),
+            )
+            return self._without_copy(offset, "superseded", "possible", (fate_of_hole,))
+        return None
+
+    def _without_copy(self, offset: int, state: str, committed: Commitment, fate: tuple[Fate, ...]) -> TracedRecord:
+        epoch = (
+            epoch_at(self._leader.epochs, offset)
+            if state not in {"lost", "unknown"} and self._leader is not None
+            else Absent.UNKNOWN
+        )
+        return TracedRecord(
+            partition=self._partition,
+            topic_id=self._report.topic_id if self._report is not None else Absent.UNKNOWN,
+            offset=offset,
+            record=None,
+            leader_epoch=epoch,
+            committed=committed,
+            read_committed="unknown",
+            state=state,
+            fate=fate,
+            copies=(),
+        )
+
+    # ---- parts ----
+
+    def _view_of(self, replica: Replica) -> Iterator[LoadedLog]:
+        view = self._views.get((replica.input, replica.path))
+        if view is not None:
+            yield view
+
+    def _is_replica(self, view: LoadedLog) -> bool:
+        """Whether the partition is assigned to the broker of a live directory, as far as that is known."""
+        assigned = self._report.assigned if self._report is not None else Absent.UNKNOWN
+        return isinstance(assigned, Absent) or view.replica.broker_id in assigned
+
+    def _leads(self, views: Sequence[LoadedLog]) -> bool:
+        return self._leader is None or any(
+            (view.replica.input, view.replica.path) == (self._leader.replica.input, self._leader.replica.path)
+            for view in views
+        )
+
+    def _losses_of(self, found: FoundRecord) -> list[LossEntry]:
+        record = found.record
+        places = {(replica.input, replica.path) for replica, _ in found.holders}
+        return [
+            one
+            for one in self._losses
+            if one.offsets.first <= record.offset <= one.offsets.last
+            and (not isinstance(one.leader_epoch, int) or one.leader_epoch == record.partition_leader_epoch)
+            and (not one.held_by or any((holder.input, holder.path) in places for holder in one.held_by))
+        ]
+
+    def _fate_of(self, losses: Sequence[LossEntry], offset: int) -> Iterator[Fate]:
+        yield from (fate_of_loss(loss) for loss in losses)
+        yield from (fate_of_truncation(one) for one in self._truncations if _took(one, offset))
+
+    def _is_of_other_topic(self, found: FoundRecord) -> bool:
+        ids = {replica.topic_id for replica, _ in found.holders}
+        if any(isinstance(one, Absent) for one in ids):
+            return False
+        is_deleted = self._report is not None and self._report.is_deleted
+        return is_deleted or (bool(self._topic_ids) and not ids & self._topic_ids)
+
+    def _is_below_start(self, offset: int) -> bool:
+        if self._leader is not None and self.is_leader_known:
+            return offset < self._leader.log_start_offset
+        return bool(self._views) and all(offset < view.log_start_offset for view in self._views.values())
+
+    def _below_start(self) -> Fate:
+        views = [self._leader] if self._leader is not None else list(self._views.values())
+        start = min(view.log_start_offset for view in views)
+        citations = tuple(
+            view.replica.log_start.citation
+            if isinstance(view.replica.log_start, CheckpointValue)
+            else view.replica.cite()
+            for view in views
+        )
+        return Fate(
+            kind=FateKind.BELOW_LOG_START,
+            statement=f"the log starts at offset {start:,} now: retention or DeleteRecords removed it",
+            citations=citations,
+        )
+
+    def _successor(self, record: Record) -> tuple[Record, Citation] | None:
+        if record.key is None:
+            return None
+        later = [one for one in self._successors.get(record.key, ()) if one[0].offset > record.offset]
+        return max(later, key=lambda one: one[0].offset, default=None)
+
+    def _expected(self, record: Record, kept: Sequence[LoadedLog]) -> Iterator[Fate]:
+        for one in self._report.replicas if self._report is not None else ():
+            cut = one.truncation
+            if (
+                cut is None
+                or record.offset < cut.offset
+                or not any(one.view is view or _is_same(one.view, view) for view in kept)
+            ):
+                continue
+            leader = "the leader" if self._leader is None else self._leader.replica.owner
+            guessed = "" if self.is_leader_known else " if it leads (no input shows the leader)"
+            yield Fate(
+                kind=FateKind.WILL_BE_TRUNCATED,
+                statement=f"{one.view.replica.owner} will truncate its log to offset {cut.offset:,} when it follows {leader}{guessed}",
+                citations=(one.view.replica.cite(),),
+            )
+
+    def _committed(
+        self, record: Record, kept: Sequence[LoadedLog], losses: Sequence[LossEntry], *, is_gone_on_purpose: bool
+    ) -> Commitment:
+        offset = record.offset
+        if losses:
+            return min((loss.was_committed for loss in losses), key=_ORDER.index)
+        if kept and not self._leads(kept) and self._report is not None:
+            found: list[Commitment] = [
+                run.certainty
+                for one in self._report.replicas
+                if one.truncation is not None and any(_is_same(one.view, view) for view in kept)
+                for run in one.truncation.runs
+                if run.offsets.first <= offset <= run.offsets.last
+            ]
+            return min(found, key=_ORDER.index, default="unknown")
+        marks = [view for view in kept if _mark(view) > offset]
+        if kept and self.is_leader_known:
+            return "certain" if any(self._leads([view]) for view in marks) else "possible"
+        if kept:
+            replicas = [view for view in self._views.values() if self._is_replica(view)]
+            is_everywhere = len(kept) == len(replicas) and len(kept) > 1
+            return "certain" if is_everywhere and marks else "possible"
+        if is_gone_on_purpose and self._leader is not None and self.is_leader_known:
+            epoch = epoch_at(self._leader.epochs, offset)
+            is_of_lineage = epoch == record.partition_leader_epoch
+            return "certain" if is_of_lineage and _mark(self._leader) > offset else "possible"
+        return "unknown"
+
+
+def fate_of_loss(loss: LossEntry) -> Fate:
+    """The entry of `explain` that says that a record is lost."""
+    cause = str(loss.cause.value).replace("-", " ")
+    return Fate(
+        kind=FateKind.TRUNCATED,
+        statement=f"{loss.reason}; cause: {cause} ({loss.confidence})",
+        citations=loss.citations,
+    )
+
+
+def fate_of_truncation(one: ExplainedTruncation) -> Fate:
+    """A truncation that took a record."""
+    who = "a replica" if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
+    leader = "" if isinstance(one.leader, Absent) else f" by leader {one.leader}"
+    return Fate(
+        kind=FateKind.TRUNCATED,
+        statement=f"{who} truncated its log from offset {one.from_offset:,} to {one.to_offset:,}{leader} ({one.protocol})",
+        citations=one.citations,
+    )
+
+
+def _took(one: ExplainedTruncation, offset: int) -> bool:
+    return one.to_offset <= offset < one.from_offset
+
+
+def _is_same(one: LoadedLog, other: LoadedLog) -> bool:
+    return (one.replica.input, one.replica.path) == (other.replica.input, other.replica.path)
+
+
+def _mark(view: LoadedLog) -> int:
+    return view.high_watermark if isinstance(view.replica.high_watermark, CheckpointValue) else 0
+
+
+def _places(found: FoundRecord) -> tuple[Citation, ...]:
+    return tuple(Citation(input=copy.input, path=copy.path) for copy in found.copies)
+
+
+def _outside(view: LoadedLog) -> Fate:
+    where = view.truncated_by_recovery
+    return Fate(
+        kind=FateKind.OUTSIDE,
+        statement=f"it lies behind damage in the log of {view.replica.owner}, which the start of its broker truncates to offset {view.log_end_offset:,}",
+        citations=(where,) if where is not None else (view.replica.cite(),),
+    )
+
+
+def _unassigned(view: LoadedLog) -> Fate:
+    return Fate(
+        kind=FateKind.OUTSIDE,
+        statement=f"{view.replica.owner} holds it and is no replica of the partition: its directory becomes a stray one",
+        citations=(view.replica.cite(),),
+    )
+
+
+def _superseded(successor: tuple[Record, Citation]) -> Fate:
+    record, citation = successor
+    if record.value is None:
+        words = f"the tombstone at offset {record.offset:,} removes its key; what is left of it goes when the cleaner passes"
+        return Fate(kind=FateKind.TOMBSTONED, statement=words, citations=(citation,))
+    return Fate(
+        kind=FateKind.SUPERSEDED,
+        statement=f"offset {record.offset:,} holds a later record of its key",
+        citations=(citation,),
+    )
+
+
+def _transactional(found: FoundRecord) -> Iterator[Fate]:
+    if found.outcome is True:
+        yield Fate(
+            kind=FateKind.ABORTED,
+            statement="its transaction was aborted: read_committed never gives it",
+            citations=_places(found),
+        )
+    elif found.outcome is None:
+        yield Fate(
+            kind=FateKind.UNDECIDED,
+            statement="no copy that holds it has the marker of its transaction",
+            citations=_places(found),
+        )
+
+
+def _visibility(found: FoundRecord) -> Visibility:
+    if found.outcome is True:
+        return "aborted"
+    return "undecided" if found.outcome is None else "visible"

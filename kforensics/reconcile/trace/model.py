@@ -1,0 +1,122 @@
+"""A traced record: its copies, what became of it, and which offsets were read."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.formats.log.records import Record
+from kforensics.reconcile.salvage.gaps import GapReason
+from kforensics.units import OffsetRange, TopicPartition
+
+Commitment = Literal["certain", "possible", "no", "unknown"]
+Visibility = Literal["visible", "aborted", "undecided", "unknown"]
+
+
+class CopyKind(StrEnum):
+    """What the copy of a record is in."""
+
+    LIVE = "live"
+    """A replica among the inputs as they are now."""
+    SNAPSHOT = "snapshot"
+    """An earlier snapshot."""
+    DELETED = "deleted"
+    """Files or a directory renamed for deletion."""
+    STRAY = "stray"
+    FUTURE = "future"
+
+
+class FateKind(StrEnum):
+    """What happened to a record, or will."""
+
+    TRUNCATED = "truncated"
+    WILL_BE_TRUNCATED = "will-be-truncated"
+    SUPERSEDED = "superseded"
+    TOMBSTONED = "tombstoned"
+    TOMBSTONE = "tombstone"
+    BELOW_LOG_START = "below-log-start"
+    CLEANED = "cleaned"
+    TOPIC_DELETED = "topic-deleted"
+    ABORTED = "aborted"
+    UNDECIDED = "undecided"
+    """The transaction has no marker in this log."""
+    OUTSIDE = "outside-of-the-log"
+    """In a live directory, above what the start of its broker keeps, or of a broker that is no replica."""
+    UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedCopy:
+    """One copy of a record on a disk."""
+
+    broker_id: int | Absent
+    input: int
+    path: str
+    position: int
+    """Of its batch in the file, in bytes."""
+    kind: CopyKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """One thing that happened to a record, or will."""
+
+    kind: FateKind
+    statement: str
+    citations: tuple[Citation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedRecord:
+    """One record, with all that became of it."""
+
+    partition: TopicPartition
+    topic_id: str | Absent
+    offset: int
+    record: Record | None
+    """None where no copy is left, and only log lines or other records show what became of it."""
+    leader_epoch: int | Absent
+    committed: Commitment
+    read_committed: Visibility
+    """What a consumer with `isolation.level=read_committed` is given of it."""
+    state: str
+    """One of the states of `trace`."""
+    fate: tuple[Fate, ...]
+    copies: tuple[TracedCopy, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchGap:
+    """Offsets of a partition that were not searched, or files that were not."""
+
+    partition: TopicPartition
+    offsets: OffsetRange | Absent
+    reason: GapReason | Literal["missing-replica", "unknown-replicas", "unknown-leader", "truncated", "unreadable"]
+    detail: str
+
+    def __str__(self) -> str:
+        """The gap in words."""
+        where = str(self.partition)
+        if not isinstance(self.offsets, Absent):
+            last = "" if self.offsets.last == self.offsets.first else f"..{self.offsets.last:,}"
+            where += f" {self.offsets.first:,}{last}"
+        return f"{where}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchedPartition:
+    """What was searched of one partition."""
+
+    partition: TopicPartition
+    leader: int | Absent
+    is_leader_known: bool
+    replicas: int
+    segments: int
+    bytes: int
+    records: int
+    log_start_offset: int | Absent
+    log_end_offset: int | Absent
+    covered: tuple[OffsetRange, ...]
+    """Offsets of the leader's lineage that were read, transaction markers among them."""
+    gaps: tuple[SearchGap, ...]

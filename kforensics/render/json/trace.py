@@ -1,0 +1,100 @@
+"""The document of `trace`: `kforensics/trace/1`."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from kforensics.commands.result import Result
+from kforensics.commands.trace import TraceReport
+from kforensics.damage import Absent
+from kforensics.reconcile.trace.model import SearchedPartition, SearchGap, TracedRecord
+from kforensics.render.json.document import DocumentBody, document, to_plain
+from kforensics.render.view import View
+
+
+def write(result: Result[TraceReport], view: View) -> Iterator[str]:
+    """The fields that `docs/json.md` promises; keys, values and headers only where they are asked for."""
+    body = result.body
+    fields = {
+        "topic": body.topic,
+        "by": body.by,
+        "placement": body.placement or Absent.NOT_APPLICABLE,
+        "looked_at": {
+            "replicas": sum(one.replicas for one in body.partitions),
+            "segments": sum(one.segments for one in body.partitions),
+            "bytes": sum(one.bytes for one in body.partitions),
+            "records": sum(one.records for one in body.partitions),
+            "partitions": [_partition(one) for one in body.partitions],
+        },
+    }
+    records = (json.dumps(to_plain(_record(one, view))) for one in body.records)
+    return document(result, DocumentBody(name="trace", fields=fields, streams={"records": records}))
+
+
+def _partition(one: SearchedPartition) -> dict[str, Any]:
+    return {
+        "topic": one.partition.topic,
+        "partition": one.partition.partition,
+        "leader": {"broker_id": one.leader, "is_known": one.is_leader_known},
+        "replicas": one.replicas,
+        "segments": one.segments,
+        "bytes": one.bytes,
+        "records": one.records,
+        "log_start_offset": one.log_start_offset,
+        "log_end_offset": one.log_end_offset,
+        "offsets": [{"first": run.first, "last": run.last} for run in one.covered],
+        "gaps": [_gap(gap) for gap in one.gaps],
+    }
+
+
+def _gap(gap: SearchGap) -> dict[str, Any]:
+    offsets = gap.offsets if isinstance(gap.offsets, Absent) else {"first": gap.offsets.first, "last": gap.offsets.last}
+    return {"offsets": offsets, "reason": str(gap.reason), "detail": gap.detail}
+
+
+def _record(one: TracedRecord, view: View) -> dict[str, Any]:
+    record = one.record
+    unknown = Absent.UNKNOWN
+    is_of_producer = record is not None and record.producer_id >= 0
+    none = unknown if record is None else Absent.NOT_APPLICABLE
+    plain: dict[str, Any] = {
+        "topic": one.partition.topic,
+        "partition": one.partition.partition,
+        "topic_id": one.topic_id,
+        "offset": one.offset,
+        "timestamp_ms": unknown if record is None else _time(record.timestamp_ms),
+        "leader_epoch": one.leader_epoch,
+        "producer_id": record.producer_id if record is not None and is_of_producer else none,
+        "producer_epoch": record.producer_epoch if record is not None and is_of_producer else none,
+        "sequence": record.sequence if record is not None and record.sequence >= 0 else none,
+        "key_length": unknown if record is None else _length(record.key),
+        "value_length": unknown if record is None else _length(record.value),
+        "committed": one.committed,
+        "read_committed": one.read_committed,
+        "state": one.state,
+        "copies": [
+            {
+                "broker_id": copy.broker_id,
+                "input": copy.input,
+                "path": copy.path,
+                "position": copy.position,
+                "in": copy.kind.value,
+            }
+            for copy in one.copies
+        ],
+        "fate": [
+            {"kind": fate.kind.value, "statement": fate.statement, "citations": list(fate.citations)}
+            for fate in one.fate
+        ],
+    }
+    if view.show_payload and record is not None:
+        plain |= {"key": record.key, "value": record.value, "headers": [list(pair) for pair in record.headers]}
+    return plain
+
+
+def _time(time_ms: int) -> int | Absent:
+    return time_ms if time_ms >= 0 else Absent.NOT_WRITTEN
+
+
+def _length(part: bytes | None) -> int | None:
+    return None if part is None else len(part)

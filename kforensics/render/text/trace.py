@@ -1,0 +1,93 @@
+"""The screen of `kforensics trace`: the answer, each record with its copies and what became of it, what was searched."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from kforensics.commands.result import Result
+from kforensics.commands.trace import TraceReport
+from kforensics.damage import Absent
+from kforensics.evidence.model import Input
+from kforensics.reconcile.trace.model import SearchedPartition, TracedCopy, TracedRecord
+from kforensics.render.escape import escape_text
+from kforensics.render.text.screen import INDENT, columns, wrapped
+from kforensics.render.text.whole import problem_lines, whole_screen
+from kforensics.render.times import utc_text
+from kforensics.render.view import View
+from kforensics.words import byte_count, counted
+
+MOST_RECORDS = 20
+"""Records that are shown without -v."""
+MOST_PAYLOAD = 200
+"""Bytes of a key, a value or a header that a screen shows."""
+
+
+def write(result: Result[TraceReport], view: View) -> Iterator[str]:
+    """The answer, then records and what was searched; -v lists all of them."""
+    return whole_screen(result, view, _lines(result, view))
+
+
+def _lines(result: Result[TraceReport], view: View) -> Iterator[Text | str]:
+    body, most = result.body, 1 << 30 if view.verbose else MOST_RECORDS
+    for one in body.records[:most]:
+        yield Text()
+        yield from _record(one, result.inputs, view)
+    if len(body.records) > most:
+        yield Text(f"{INDENT}and {len(body.records) - most:,} more records (-v lists them)")
+    for found in result.findings:
+        yield Text()
+        yield from wrapped(f"{found.code}  {escape_text(found.statement)}", width=view.width)
+    yield Text()
+    yield Text("searched")
+    yield from columns([_row(one) for one in body.partitions])
+    yield from problem_lines(result.problems, result.inputs, view.width)
+
+
+def _record(one: TracedRecord, inputs: Sequence[Input], view: View) -> Iterator[Text]:
+    words = [f"{escape_text(str(one.partition))} offset {one.offset:,}: {one.state}, committed: {one.committed}"]
+    record = one.record
+    if record is not None:
+        words.append(utc_text(record.timestamp_ms) if record.timestamp_ms >= 0 else "no time")
+        if not isinstance(one.leader_epoch, Absent):
+            words.append(f"leader epoch {one.leader_epoch}")
+        if record.producer_id >= 0:
+            words.append(f"producer {record.producer_id} epoch {record.producer_epoch} sequence {record.sequence}")
+        value = "null" if record.value is None else byte_count(len(record.value))
+        words.append(f"value {value}")
+    yield from wrapped(", ".join(words), width=view.width, indent=INDENT * 2)
+    rows = [_copy(copy, inputs) for copy in one.copies]
+    yield from columns(rows)
+    for fate in one.fate:
+        statement = f"{fate.kind.value}: {escape_text(fate.statement)}"
+        yield from wrapped(statement, width=view.width, indent=INDENT * 2, first=INDENT)
+    if view.show_payload and record is not None:
+        parts = [("key", record.key), ("value", record.value)]
+        parts += [(f"header {escape_text(_shown(name))}", value) for name, value in record.headers]
+        for name, part in parts:
+            yield from wrapped(
+                f"{name}: {escape_text(_shown(part))}", width=view.width, indent=INDENT * 2, first=INDENT
+            )
+
+
+def _shown(part: bytes | None) -> str:
+    if part is None:
+        return "null"
+    shown = part[:MOST_PAYLOAD].decode("utf-8", "backslashreplace")
+    return shown if len(part) <= MOST_PAYLOAD else f"{shown}… ({len(part):,} bytes)"
+
+
+def _copy(copy: TracedCopy, inputs: Sequence[Input]) -> list[str]:
+    source = inputs[copy.input]
+    who = escape_text(source.path) if isinstance(copy.broker_id, Absent) else f"broker {copy.broker_id}"
+    return [copy.kind.value, who, f"{escape_text(copy.path)} at byte {copy.position:,}"]
+
+
+def _row(one: SearchedPartition) -> list[str]:
+    runs = [f"{run.first:,}..{run.last:,}" for run in one.covered[:3]]
+    more = f" and {len(one.covered) - 3:,} more runs" if len(one.covered) > 3 else ""
+    return [
+        escape_text(str(one.partition)),
+        f"{counted(one.replicas, 'copy', 'copies')}, {counted(one.segments, 'segment')}, {byte_count(one.bytes)}",
+        f"offsets {', '.join(runs) or 'none'}{more}",
+        counted(len(one.gaps), "gap"),
+    ]

@@ -1,0 +1,190 @@
+"""`kforensics trace`: the copies of a record, what became of it, and when its absence is proven."""
+
+import base64
+import hashlib
+import json
+import shutil
+
+import pytest
+
+from kforensics.cli.app import run
+from tests import traced
+
+FINAL = "snapshots/99-final"
+KILLED = "snapshots/02-old-leader-killed"
+SEGMENT = f"{0:020d}.log"
+
+
+@pytest.fixture(scope="module")
+def unclean(incident):
+    return incident("unclean-election-4.x")
+
+
+def trace(capsys, *arguments):
+    code = run(["trace", *map(str, arguments), "--format", "json"])
+    printed = capsys.readouterr()
+    return code, json.loads(printed.out) if printed.out.startswith("{") else printed.err
+
+
+def slow(name):
+    return pytest.param(name, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hw-loss-0.10",
+        slow("unclean-election-4.x"),
+        slow("all-codecs-4.x"),
+        slow("consumer-ahead-4.x"),
+        slow("tiered-3.9"),
+    ],
+)
+def test_keys_are_where_another_decoder_finds_them(name, incident):
+    assert list(traced.check(incident(name), 1)) == []
+
+
+def test_a_truncated_record_is_lost_with_what_took_it(capsys, unclean):
+    inputs = (unclean / FINAL, unclean / "logs", "--before", unclean / KILLED)
+    code, document = trace(capsys, *inputs, "-t", "orders", "-p", "0", "--offset", "62")
+
+    lost, present = sorted(document["records"], key=lambda one: one["leader_epoch"])
+    assert (code, document["answer"]["state"]) == (1, "lost")
+    assert (lost["state"], lost["committed"], lost["leader_epoch"]) == ("lost", "certain", 0)
+    assert {copy["in"] for copy in lost["copies"]} == {"snapshot"}
+    assert [fate["kind"] for fate in lost["fate"]] == ["truncated", "truncated"]
+    assert all(fate["citations"] for fate in lost["fate"])
+    assert "unclean election" in lost["fate"][0]["statement"]
+    assert (present["state"], present["leader_epoch"]) == ("present", 1)
+    assert [copy["broker_id"] for copy in present["copies"] if copy["in"] == "live"] == [1, 2, 3]
+
+
+def test_a_truncated_offset_that_no_input_holds_is_lost_by_its_lines(capsys, unclean):
+    code, document = trace(capsys, unclean / FINAL, unclean / "logs", "-t", "orders", "-p", "0", "--offset", "100")
+
+    assert (code, document["answer"]["state"]) == (1, "lost")
+    [lost] = document["records"]
+    assert lost["copies"] == []
+    assert lost["timestamp_ms"] == {"absent": "unknown"}
+    assert lost["fate"]
+
+
+def test_a_key_that_was_never_produced_was_never_here(capsys, unclean):
+    inputs = (unclean / FINAL, unclean / "logs", "--before", unclean / KILLED)
+    code, document = trace(capsys, *inputs, "-t", "orders", "--key", "never-produced")
+
+    assert (code, document["answer"]["state"], document["records"]) == (0, "never-here", [])
+    assert [one["gaps"] for one in document["looked_at"]["partitions"]] == [[]] * 4
+    assert all(one["offsets"] for one in document["looked_at"]["partitions"])
+
+
+def test_absence_is_unknown_without_a_replica(capsys, unclean):
+    final = unclean / FINAL
+    code, document = trace(
+        capsys,
+        final / "broker-2",
+        final / "broker-3",
+        final / "controller-100",
+        "-t",
+        "orders",
+        "--key",
+        "never-produced",
+    )
+
+    reasons = {gap["reason"] for one in document["looked_at"]["partitions"] for gap in one["gaps"]}
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert "missing-replica" in reasons
+
+
+def test_absence_is_unknown_where_truncated_records_are_held_by_no_input(capsys, unclean):
+    _, document = trace(capsys, unclean / FINAL, unclean / "logs", "-t", "orders", "-p", "0", "--key", "ord-nowhere")
+
+    gaps = [gap for one in document["looked_at"]["partitions"] for gap in one["gaps"]]
+    assert document["answer"]["state"] == "unknown"
+    assert "truncated" in {gap["reason"] for gap in gaps}
+
+
+def test_damage_in_the_range_leaves_absence_unproven(capsys, unclean, tmp_path):
+    shutil.copytree(unclean / FINAL, tmp_path / "final")
+    for broker in (1, 2, 3):
+        path = tmp_path / "final" / f"broker-{broker}" / "orders-3" / SEGMENT
+        data = bytearray(path.read_bytes())
+        data[200] ^= 1
+        path.write_bytes(data)
+    code, document = trace(
+        capsys, tmp_path / "final", unclean / "logs", "-t", "orders", "-p", "3", "--key", "never-produced"
+    )
+
+    assert code != 0
+    assert document["answer"]["state"] == "unknown"
+    assert document["looked_at"]["partitions"][0]["gaps"]
+
+
+def test_nothing_of_a_payload_is_shown_unless_it_is_asked_for(capsys, unclean):
+    plain = "ord-000001"
+    digest = hashlib.sha256(plain.encode()).hexdigest()
+    inputs = (str(unclean / FINAL), "-t", "orders", "-p", "0")
+    for form in ("json", "text"):
+        assert run(["trace", *inputs, "--key-sha256", digest, "--format", form]) == 0
+        assert plain not in capsys.readouterr().out
+    assert run(["trace", *inputs, "--key", plain, "--format", "json"]) == 0
+    hidden = capsys.readouterr().out
+    assert plain not in hidden
+    _, shown = trace(capsys, *inputs, "--key", plain, "--show-payload")
+    assert base64.b64decode(shown["records"][0]["key"]["base64"]).decode() == plain
+    assert {key for key in shown["records"][0] if key not in json.loads(hidden)["records"][0]} == {
+        "key",
+        "value",
+        "headers",
+    }
+
+
+def test_a_key_in_an_unexpected_partition_is_a_note(capsys, unclean):
+    code, document = trace(capsys, unclean / FINAL, "-t", "orders", "--key", "ord-000001")
+
+    assert code == 0
+    assert document["placement"] == {"partitions": 4, "is_recorded": True, "murmur2": 1, "crc32": 2}
+    assert [(one["code"], one["partition"]) for one in document["findings"]] == [("KF310", 0)]
+
+
+def test_time_header_and_value_narrow_the_search(capsys, unclean):
+    inputs = (unclean / FINAL, "-t", "orders", "-p", "0")
+    _, document = trace(capsys, *inputs, "--key", "ord-000001", "--show-payload")
+    [record] = document["records"]
+    value = base64.b64decode(record["value"]["base64"]).decode("latin-1")
+    time = record["timestamp_ms"]
+
+    for sought, found in (
+        (("--time", f"{time}..{time + 1}", "--key", "ord-000001"), 1),
+        (("--time", f"{time + 1}..{time + 2}", "--key", "ord-000001"), 0),
+        (("--value", value[:8], "--offset", "0"), 1),
+        (("--header", "no-such-header", "--offset", "0"), 0),
+    ):
+        _, document = trace(capsys, *inputs, *sought)
+        assert len(document["records"]) == found, sought
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "what to trace is needed"),
+        (("--key-sha256", "abc"), "64 hexadecimal digits"),
+        (("--key-base64", "?"), "not base64"),
+        (("--key", "a", "--key-base64", "YQ=="), "name the same thing"),
+        (("--offset", "1", "--all-partitions", "-p", "0"), "contradict each other"),
+        (("--offset", "1", "-p", "77"), "no partition 77"),
+    ],
+)
+def test_what_can_not_be_searched_is_refused(capsys, unclean, arguments, words):
+    code, complaint = trace(capsys, unclean / FINAL, "-t", "orders", *arguments)
+
+    assert code == 2
+    assert words in complaint
+
+
+def test_a_pattern_without_a_linear_matcher_is_refused(capsys, unclean, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "re2", None)
+    code, complaint = trace(capsys, unclean / FINAL, "-t", "orders", "--value-regex", "a.*b")
+
+    assert code == 2
+    assert "google-re2" in complaint
