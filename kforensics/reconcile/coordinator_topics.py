@@ -38,7 +38,9 @@ class CoordinatorTopic:
         return coordinator_partition(name, self.count)
 
     def may_lack(self, name: str | bytes) -> bool:
-        """Whether the partition of a group or transactional id is not here, or can't be named."""
+        """Whether the partition of a group or transactional id is not here, or can't be named; not where there is no such topic."""
+        if self.count == 0:
+            return False
         partition = self.partition_of(name)
         return isinstance(partition, Absent) or partition not in self.present
 

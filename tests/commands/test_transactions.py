@@ -371,3 +371,11 @@ def test_a_partition_without_its_directory_is_named(coordinators, tmp_path):
         assert (result.answer.state, result.exit_code) == ("unknown", 3)
         assert any("torn-0: no log of theirs" in words for words in result.answer.unknown)
     assert transactions(tmp_path / "copy", topics=frozenset({"orders"})).answer.state == "in-time"
+
+
+def test_an_id_is_refused_where_the_metadata_know_no_topic_of_the_coordinators(incident):
+    final = incident("unclean-election-4.x") / "snapshots" / "99-final"
+    assert transactions(final).answer.state == "none-open"
+
+    with pytest.raises(UsageError, match="no coordinator knows transactional id pay-17"):
+        transactions(final, transactional_ids=frozenset({"pay-17"}))
