@@ -151,7 +151,8 @@ def run(request: TraceRequest) -> Result[TraceReport]:
         looked.append(what)
     problems = list(dict.fromkeys(problems))
     findings = trace_findings(traced, placement)
-    answer = trace_answer(traced, looked, offset=request.offset, problems=problems)
+    is_whole_topic = bool(recorded) or bool(request.partitions)
+    answer = trace_answer(traced, looked, offset=request.offset, problems=problems, is_whole_topic=is_whole_topic)
     report = TraceReport(
         by=request.by, topic=request.topic, records=tuple(traced), partitions=tuple(looked), placement=placement
     )
@@ -266,7 +267,7 @@ def _trace(
         incident=incident,
         views=views,
         is_compacted=is_compacted,
-        successors=_successors(hits, places, evidence, search) if is_compacted else {},
+        successors=_successors(hits, scanned, places, evidence, search) if is_compacted else {},
         topic_ids=frozenset(
             str(one.replica.topic_id)
             for one in scanned
@@ -297,9 +298,13 @@ def _is_of(replica: Replica, current: str | Absent) -> bool:
 
 
 def _successors(
-    hits: Sequence[Hit], places: Sequence[PartitionPlace], evidence: Evidence, search: RecordSearch
+    hits: Sequence[Hit],
+    scanned: Sequence[ScannedReplica],
+    places: Sequence[PartitionPlace],
+    evidence: Evidence,
+    search: RecordSearch,
 ) -> dict[bytes, list[tuple[Record, Citation]]]:
-    """Records of the found keys that live replicas hold."""
+    """Records of the found keys that live replicas hold, those of aborted and open transactions apart: a cleaner removes nothing for them."""
     keys = frozenset(hit.record.key for hit in hits if hit.record.key is not None)
     if not keys or len(keys) > MOST_KEYS:
         return {}
@@ -308,9 +313,13 @@ def _successors(
     if not is_by_key:
         now = [place for place in places if place.state.input not in evidence.ranks]
         _, found = scan_places(now, evidence, RecordSearch(keys=keys), [])
+    markers = {(one.replica.input, one.replica.path): one.markers for one in scanned}
     out: dict[bytes, list[tuple[Record, Citation]]] = defaultdict(list)
     for hit in found:
-        if hit.kind is CopyKind.LIVE and hit.record.key is not None:
+        if hit.kind is not CopyKind.LIVE or hit.record.key is None:
+            continue
+        outcome = _outcome(hit.record, [markers[hit.replica.input, hit.replica.path]])
+        if outcome is False or outcome is Absent.NOT_APPLICABLE:
             out[hit.record.key].append((hit.record, Citation(input=hit.replica.input, path=hit.path)))
     return out
 
@@ -323,12 +332,13 @@ def _grouped(hits: Sequence[Hit], scanned: Sequence[ScannedReplica]) -> Iterator
         record = hit.record
         topic_id = "" if isinstance(hit.replica.topic_id, Absent) else hit.replica.topic_id
         groups[record.offset, record.partition_leader_epoch, topic_id, _digest(record)].append(hit)
+    _join_nameless(groups)
     for key in sorted(groups):
         those = groups[key]
         record = those[0].record
         yield FoundRecord(
             record=record,
-            topic_id=those[0].replica.topic_id,
+            topic_id=key[2] or Absent.UNKNOWN,
             copies=tuple(
                 TracedCopy(
                     broker_id=hit.replica.broker_id,
@@ -342,6 +352,18 @@ def _grouped(hits: Sequence[Hit], scanned: Sequence[ScannedReplica]) -> Iterator
             holders=tuple((hit.replica, hit.kind) for hit in those),
             outcome=_outcome(record, [markers[hit.replica.input, hit.replica.path] for hit in those]),
         )
+
+
+def _join_nameless(groups: dict[tuple[Any, ...], list[Hit]]) -> None:
+    """Copies in directories that have no topic id are of the record that one with an id holds, where there is one such alone."""
+    named: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
+    for key in groups:
+        if key[2]:
+            named[key[0], key[1], key[3]].append(key)
+    for key in [key for key in groups if not key[2]]:
+        twins = named.get((key[0], key[1], key[3]), ())
+        if len(twins) == 1:
+            groups[twins[0]] += groups.pop(key)
 
 
 def _outcome(record: Record, markers: Sequence[dict[int, list[tuple[int, bool]]]]) -> bool | Absent | None:

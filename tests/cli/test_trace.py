@@ -188,3 +188,60 @@ def test_a_pattern_without_a_linear_matcher_is_refused(capsys, unclean, monkeypa
 
     assert code == 2
     assert "google-re2" in complaint
+
+
+def test_a_record_that_will_be_truncated_is_present_and_a_warning(capsys, unclean):
+    """The old leader's disk beside the logs of those that replaced it."""
+    final = unclean / FINAL
+    code, document = trace(
+        capsys,
+        unclean / KILLED / "broker-1",
+        *(final / name for name in ("broker-2", "broker-3", "controller-100")),
+        *("-t", "orders", "-p", "0", "--offset", "62"),
+    )
+
+    old = next(one for one in document["records"] if one["leader_epoch"] == 0)
+    assert (code, old["state"]) == (1, "present")
+    assert [fate["kind"] for fate in old["fate"]] == ["will-be-truncated"]
+    assert {one["code"] for one in document["findings"]} & {"KF201", "KF202"}
+
+
+def test_cleaned_offsets_are_superseded_and_absent_keys_unknown(capsys, incident):
+    root = incident("all-codecs-4.x")
+    inputs = (root / FINAL, root / "logs", "-t", "compacted")
+    code, document = trace(capsys, *inputs, "--offset", "3")
+    [record] = document["records"]
+    assert (code, record["state"], record["copies"]) == (0, "superseded", [])
+    assert [fate["kind"] for fate in record["fate"]] == ["cleaned"]
+
+    code, document = trace(capsys, *inputs, "--key", "never-produced")
+    reasons = {gap["reason"] for one in document["looked_at"]["partitions"] for gap in one["gaps"]}
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert "compacted" in reasons
+
+
+def test_offsets_below_the_log_start_are_deleted_on_purpose(capsys, incident):
+    root = incident("all-codecs-4.x")
+    code, document = trace(capsys, root / FINAL, root / "logs", "-t", "purged", "--offset", "3")
+
+    [record] = document["records"]
+    assert (code, record["state"]) == (0, "deleted-on-purpose")
+    assert "below-log-start" in [fate["kind"] for fate in record["fate"]]
+
+
+def test_a_record_in_remote_storage_is_not_looked_for(capsys, incident):
+    root = incident("tiered-3.9")
+    before = [part for one in sorted((root / "snapshots").iterdir())[:-1] for part in ("--before", one)]
+    code, document = trace(capsys, root / FINAL, *before, "-t", "archive", "-p", "0", "--offset", "175")
+
+    [record] = document["records"]
+    assert (code, record["state"]) == (3, "unknown")
+    assert [fate["kind"] for fate in record["fate"]] == ["remote"]
+
+
+def test_copies_without_a_topic_id_are_of_the_record_that_has_one(capsys, incident):
+    root = incident("reassignment-jbod-2.8")
+    _, document = trace(capsys, *traced.arguments_of(root), "-t", "inventory", "-p", "2", "--key", "ord-102223")
+
+    [record] = document["records"]
+    assert {"live", "future", "snapshot"} == {copy["in"] for copy in record["copies"]}

@@ -183,6 +183,13 @@ def _membership(
             reason="unknown-replicas",
             detail=f"no input shows which brokers hold replicas of it; searched: {', '.join(given)}",
         )
+    for emptied in report.emptied:
+        yield SearchGap(
+            partition=partition,
+            offsets=Absent.UNKNOWN,
+            reason="missing-replica",
+            detail=f"broker {emptied.broker_id} should hold it and has no directory of it: {emptied.reason}",
+        )
     if report.leader is not None and not report.leader.is_known and not _is_whole_everywhere(scanned):
         yield SearchGap(
             partition=partition,

@@ -11,7 +11,9 @@ from kforensics.reconcile.trace.model import CopyKind, FateKind, SearchedPartiti
 from kforensics.units import OffsetRange
 from kforensics.words import counted, listed
 
+_AT_RISK = frozenset({FateKind.WILL_BE_TRUNCATED, FateKind.OUTSIDE, FateKind.DIVERGED})
 _MOST = 4
+_PARTITIONS = "whether the topic has partitions of which nothing is among the inputs: no metadata shows their number"
 _BEFORE = "whether a record was truncated from these logs before the oldest input was taken"
 
 
@@ -28,9 +30,10 @@ def trace_findings(records: Sequence[TracedRecord], placement: Placement | None)
 def _at_risk(records: Sequence[TracedRecord]) -> Iterator[Finding]:
     for one in records:
         for fate in one.fate:
-            if fate.kind in {FateKind.WILL_BE_TRUNCATED, FateKind.OUTSIDE}:
+            if fate.kind in _AT_RISK:
+                at_risk = {"certain": "KF201", "no": "KF203"}.get(one.committed, "KF202")
                 yield finding(
-                    "KF201" if one.committed == "certain" else "KF202",
+                    "KF204" if fate.kind is FateKind.DIVERGED else at_risk,
                     severity=Severity.WARNING,
                     statement=f"{one.partition} offset {one.offset:,}: {fate.statement}",
                     topic_partition=one.partition,
@@ -63,6 +66,7 @@ def trace_answer(
     *,
     offset: int | None,
     problems: Sequence[Problem],
+    is_whole_topic: bool,
 ) -> Answer:
     """The answer of `trace`.
 
@@ -71,11 +75,13 @@ def trace_answer(
         looked: what was searched.
         offset: that was asked for, if one was.
         problems: what could not be read.
+        is_whole_topic: no partition can be missing, since metadata or the request names all of them.
     """
     gaps = [gap for one in looked for gap in one.gaps]
     unknown = tuple(str(gap) for gap in gaps)
+    hedges = () if is_whole_topic else (_PARTITIONS,)
     if not records:
-        return _absent(looked, unknown, offset=offset, problems=problems)
+        return _absent(looked, unknown, hedges, offset=offset, problems=problems)
     state = worst_state("trace", (State(one.state) for one in records))
     assert state is not None
     those = [one for one in records if one.state == state]
@@ -84,30 +90,37 @@ def trace_answer(
         headline=f"{_headline(state, those)}{_others(records, those)}.",
         now=tuple(_now(records)),
         tell=tuple(_tell(those)) if state is State.LOST else (),
-        unknown=unknown,
+        unknown=(*unknown, *hedges),
     )
 
 
 def _absent(
-    looked: Sequence[SearchedPartition], unknown: tuple[str, ...], *, offset: int | None, problems: Sequence[Problem]
+    looked: Sequence[SearchedPartition],
+    unknown: tuple[str, ...],
+    hedges: tuple[str, ...],
+    *,
+    offset: int | None,
+    problems: Sequence[Problem],
 ) -> Answer:
     names = listed([str(one.partition) for one in looked], most=_MOST)
     read = counted(sum(one.records for one in looked), "record")
     ends = [one.log_end_offset for one in looked]
     if offset is not None and not problems and all(_settles(one, offset) for one in looked):
         words = f"NEVER HERE: no record of {names} at offset {offset:,} matches; the logs hold it as a marker or as another record, or end before it"
-        return Answer(state=State.NEVER_HERE, headline=f"{words}.", unknown=(_BEFORE,))
+        return Answer(state=State.NEVER_HERE, headline=f"{words}.", unknown=(_BEFORE, *hedges))
     if unknown or problems or any(isinstance(end, Absent) for end in ends):
         why = listed(unknown[:1]) or "not everything could be read"
         more = len(unknown) - 1
         words = f"NOT FOUND, AND THAT IS NO PROOF: {read} of {names} read, none matches; {why}"
         words += f", and {counted(more, 'further gap')}" if more > 0 else ""
-        return Answer(state=State.UNKNOWN, headline=f"{words}.", unknown=unknown or ("what could not be read",))
+        return Answer(
+            state=State.UNKNOWN, headline=f"{words}.", unknown=(*(unknown or ("what could not be read",)), *hedges)
+        )
     words = f"NEVER HERE: every offset of the logs of {names} from 0 up to their ends was read ({read} in all copies), and none matches"
     return Answer(
         state=State.NEVER_HERE,
         headline=f"{words}.",
-        unknown=(_BEFORE,),
+        unknown=(_BEFORE, *hedges),
     )
 
 
@@ -161,7 +174,7 @@ def _now(records: Sequence[TracedRecord]) -> Iterator[str]:
         yield f"Copy {paths} before a broker starts on it: it is removed after file.delete.delay.ms, or at the next start"
     if any(one.state == State.LOST and one.copies for one in records):
         yield "kforensics salvage gets lost records back out of the copies that are left"
-    if any(fate.kind in {FateKind.WILL_BE_TRUNCATED, FateKind.OUTSIDE} for one in records for fate in one.fate):
+    if any(fate.kind in _AT_RISK for one in records for fate in one.fate):
         yield "Copy the directories before their brokers start: kforensics diff shows what a start discards"
 
 

@@ -80,7 +80,7 @@ class FateJudge:
         if live and not kept:
             fate += [_outside(view) if view in assigned else _unassigned(view) for view in live]
         elif kept and not self._leads(kept):
-            fate += self._expected(record, kept)
+            fate += list(self._expected(record, kept)) or [self._elsewhere(record, kept)]
         successor = self._successor(record) if self._is_compacted else None
         is_of_other_topic = self._is_of_other_topic(found)
         losses = self._losses_of(found) if not kept else []
@@ -103,6 +103,15 @@ class FateJudge:
             fate.append(self._below_start())
         elif successor is not None:
             state = "superseded"
+        elif self._leader is not None and record.offset < self._leader.content_start_offset:
+            state = "unknown"
+            fate.append(
+                Fate(
+                    kind=FateKind.REMOTE,
+                    statement=f"the log on local disks begins at offset {self._leader.content_start_offset:,}, what is below in remote storage, which was not searched",
+                    citations=(self._leader.replica.cite(),),
+                )
+            )
         else:
             state = "unknown"
             fate.append(
@@ -264,6 +273,24 @@ class FateJudge:
                 statement=f"{one.view.replica.owner} will truncate its log to offset {cut.offset:,} when it follows {leader}{guessed}",
                 citations=(one.view.replica.cite(),),
             )
+
+    def _elsewhere(self, record: Record, kept: Sequence[LoadedLog]) -> Fate:
+        """What keeps a record from readers that other replicas than the leader hold."""
+        assert self._leader is not None
+        leader, end = self._leader.replica.owner, self._leader.log_end_offset
+        guessed = "" if self.is_leader_known else f" (no input shows that {leader} leads)"
+        who = ", ".join(sorted({view.replica.owner for view in kept}))
+        is_past_end = record.offset >= end
+        words = (
+            f"the log of the leader, {leader}, ends at offset {end:,}"
+            if is_past_end
+            else f"the leader, {leader}, does not"
+        )
+        return Fate(
+            kind=FateKind.OUTSIDE if is_past_end else FateKind.DIVERGED,
+            statement=f"{who} holds it, and {words}{guessed}",
+            citations=tuple(view.replica.cite() for view in (*kept, self._leader)),
+        )
 
     def _committed(
         self, record: Record, kept: Sequence[LoadedLog], losses: Sequence[LossEntry], *, is_gone_on_purpose: bool

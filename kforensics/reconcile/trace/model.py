@@ -42,7 +42,11 @@ class FateKind(StrEnum):
     UNDECIDED = "undecided"
     """The transaction has no marker in this log."""
     OUTSIDE = "outside-of-the-log"
-    """In a live directory, above what the start of its broker keeps, or of a broker that is no replica."""
+    """In a live directory, above what the start of its broker keeps or the leader holds, or of a broker that is no replica."""
+    REMOTE = "remote"
+    """In the part of the log that is in remote storage."""
+    DIVERGED = "diverged"
+    """Held by replicas that keep other content than the leader: who reads from the leader is not given it."""
     UNEXPLAINED = "unexplained"
 
 
