@@ -70,7 +70,7 @@ def test_a_truncated_offset_that_no_input_holds_is_lost_by_its_lines(capsys, unc
 
 
 def test_a_key_that_was_never_produced_was_never_here(capsys, unclean):
-    inputs = (unclean / FINAL, unclean / "logs", "--before", unclean / KILLED)
+    inputs = traced.arguments_of(unclean)
     code, document = trace(capsys, *inputs, "-t", "orders", "--key", "never-produced")
 
     assert (code, document["answer"]["state"], document["records"]) == (0, "never-here", [])
@@ -245,3 +245,12 @@ def test_copies_without_a_topic_id_are_of_the_record_that_has_one(capsys, incide
 
     [record] = document["records"]
     assert {"live", "future", "snapshot"} == {copy["in"] for copy in record["copies"]}
+
+
+def test_an_unclean_election_on_record_leaves_absence_unproven(capsys, unclean):
+    """The log as it is now covers every offset, and records that it replaced are among no input."""
+    code, document = trace(capsys, unclean / FINAL, "-t", "orders", "-p", "0", "--key", "ord-nowhere")
+
+    [gap] = document["looked_at"]["partitions"][0]["gaps"]
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert gap["reason"] == "truncated"

@@ -6,12 +6,18 @@ from itertools import pairwise
 from kforensics.commands.tracing.scan import Coverage, ScannedReplica, holes, merged
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
+from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, SearchGap
 from kforensics.units import OffsetRange, TopicPartition
+
+_JUDGED_HERE = frozenset(
+    {DoubtKind.LEADER, DoubtKind.REPLICA, DoubtKind.ACCOUNT, DoubtKind.DAMAGE, DoubtKind.UNREADABLE}
+)
+"""Doubts about what the search itself shows: which replicas there are, and which offsets were read."""
 
 _WORDS = {
     GapReason.COMPACTED: "a cleaner removed records here",
@@ -52,6 +58,7 @@ def searched(
         *_holes(partition, own, leader, covered),
         *_membership(partition, scanned, report),
         *_truncated(partition, incident),
+        *_doubted(partition, incident),
         *_unread(partition, scanned),
     ]
     return SearchedPartition(
@@ -220,6 +227,18 @@ def _truncated(partition: TopicPartition, incident: PartitionIncident | None) ->
                 offsets=loss.offsets,
                 reason="truncated",
                 detail="records that were truncated here are held by no input",
+            )
+
+
+def _doubted(partition: TopicPartition, incident: PartitionIncident | None) -> Iterator[SearchGap]:
+    """What `explain` does not know of truncations: the log as it is now may have replaced records that no input holds."""
+    for doubt in incident.doubts if incident is not None else ():
+        if doubt.kind not in _JUDGED_HERE:
+            yield SearchGap(
+                partition=partition,
+                offsets=Absent.UNKNOWN,
+                reason="truncated",
+                detail=f"records that no input holds may have been truncated: {doubt.words}",
             )
 
 

@@ -14,7 +14,7 @@ from kforensics.words import counted, listed
 _AT_RISK = frozenset({FateKind.WILL_BE_TRUNCATED, FateKind.OUTSIDE, FateKind.DIVERGED})
 _MOST = 4
 _PARTITIONS = "whether the topic has partitions of which nothing is among the inputs: no metadata shows their number"
-_BEFORE = "whether a record was truncated from these logs before the oldest input was taken"
+_BEFORE = "whether a record that was truncated from these logs, and that no input shows, matched"
 
 
 def trace_findings(records: Sequence[TracedRecord], placement: Placement | None) -> tuple[Finding, ...]:
