@@ -12,12 +12,15 @@ import kforensics
 from kforensics import schema
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import LOGGED_EVENTS, EventKind, words_of
+from kforensics.findings.answers.concerns import RISKS
 from kforensics.findings.catalogue import CATALOGUE
 from kforensics.formats.log_lines.event import DECISIVE, FOLDED, LogEventKind
 from kforensics.formats.log_lines.message import SHAPES
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
+from kforensics.reconcile.incident.doubts import RISK_WORDS
+from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.events import sentence
 from kforensics.source.naming import FileKind
@@ -148,6 +151,10 @@ def _renew(lists) -> None:
         block = textwrap.indent(words, " " * 8)
         text = re.sub(rf'("{name}": {{[^}}]*?"enum": \[\n).*?(\n      \])', rf"\1{block}\2", text, flags=re.DOTALL)
     SCHEMA.write_text(text, encoding="utf-8")
+
+
+def test_every_risk_of_an_election_has_words_in_diff_and_explain():
+    assert set(Risk) == RISKS.keys() == RISK_WORDS.keys()
 
 
 def test_every_cause_has_words_and_stands_in_the_docs():

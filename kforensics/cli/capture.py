@@ -103,10 +103,6 @@ def capture(
     jobs = apply_read_rate(read_rate, jobs)
     from kforensics.commands.capture import CaptureRequest, run
 
-    if not normal_priority:
-        from kforensics.fleet.throttle import lower_priority
-
-        lower_priority()
     stops = Stops()
     request = CaptureRequest(
         paths=tuple(paths),
@@ -119,6 +115,7 @@ def capture(
         is_stopped=stops.asked,
         jobs=jobs,
         rate=rate,
+        lowest_priority=not normal_priority,
     )
     key = None
     if sign_with is not None and out is not None:

@@ -34,6 +34,7 @@ from kforensics.source.capture import open_capture
 from kforensics.source.locks import is_locked
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
+from kforensics.source.priority import lower_priority
 from kforensics.source.walk import Entry, join
 from kforensics.units import TopicPartition
 from kforensics.words import byte_count
@@ -68,6 +69,8 @@ class CaptureRequest:
     jobs: int | None = None
     rate: int | None = None
     """Bytes a second that the caller limits reading to, for the estimate."""
+    lowest_priority: bool = False
+    """The process steps behind every other for disk and processor, for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +126,8 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
         Stopped: it was asked to stop; what was read is kept for the same command to go on from.
     """
     _require_possible(request)
+    if request.lowest_priority:
+        lower_priority()
     started = dt.datetime.now(dt.UTC)
     plan = plan_capture(request.paths, all_batches=request.all_batches, margin=request.margin)
     expected = estimate(plan, rate=request.rate, with_tail=request.with_tail)

@@ -108,6 +108,7 @@ def gather_cluster_evidence(
             newest_version=_newest_of_all(versions, inputs),
             configured=read_settings(inputs, "min.insync.replicas"),
             unclean_elections=read_flags(inputs, "unclean.leader.election.enable"),
+            metadata_end_ms=_newest_time(newest),
         ),
         histories=histories,
         log_files=log_files,
@@ -224,6 +225,13 @@ def _newest_of_all(versions: Mapping[int, KafkaVersion], inputs: Inputs) -> Kafk
         if one.described.kind in {"broker", "combined"} and isinstance(one.described.broker_id, int)
     }
     return max(versions.values()) if versions and brokers <= versions.keys() else None
+
+
+def _newest_time(history: MetadataHistory | None) -> int | Absent:
+    """The newest time that a batch of the metadata log has."""
+    if history is None or not len(history.batches):
+        return Absent.UNKNOWN
+    return int(history.batches["max_timestamp"].max())
 
 
 def _least_version(history: MetadataHistory | None) -> KafkaVersion | None:

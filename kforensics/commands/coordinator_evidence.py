@@ -9,7 +9,7 @@ from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable
 from kforensics.evidence.discovery.inputs import Inputs, refuse
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, checkpoint_value, find_places
 from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import newest_log
@@ -85,6 +85,36 @@ class CoordinatorEvidence:
         if not known or known[-1].leader_epoch < newest_epoch or not isinstance(known[-1].leader, int):
             return Absent.UNKNOWN
         return known[-1].leader
+
+    def promised_end(self, partition: TopicPartition) -> int:
+        """The highest high watermark or recovery point that a replica of now was left with: a log that ends below it has lost records.
+
+        Args:
+            partition: of which it is asked.
+        """
+        values = (
+            checkpoint_value(place.state, name, partition)
+            for place in self.copies(partition)
+            if self.is_now(place) and place.directory_state == "live"
+            for name in ("high_watermark", "recovery_point")
+        )
+        return max((one.value for one in values if not isinstance(one, Absent)), default=0)
+
+    def without_log(self) -> tuple[TopicPartition, ...]:
+        """The partitions that the metadata log or a checkpoint names and of which no live replica is here, those of the metadata apart."""
+        live = self.live()
+        named = set()
+        history = self.history
+        removed = set()
+        if history is not None:
+            topics = history.topics.values()
+            names = {one.topic_id: one.name for one in topics if isinstance(one.removed, Absent)}
+            removed = {one.name for one in topics} - set(names.values())
+            named = {TopicPartition(names[key], number) for key, number in history.partitions if key in names}
+        states = {id(place.state): place.state for group in live.values() for place in group}.values()
+        for state in states:
+            named |= {one for one in state.without_directory.get("high_watermark", {}) if one.topic not in removed}
+        return tuple(sorted(one for one in named if one not in live and one.topic not in METADATA_TOPICS))
 
     def settings(self, name: str) -> tuple[int, ...]:
         """The values of a setting in the configuration files and in the broker logs among the inputs."""

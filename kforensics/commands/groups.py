@@ -167,6 +167,8 @@ def run(request: GroupsRequest) -> Result[Groups]:
         asked=request.groups,
         unread=len(problems),
         skipped=skipped,
+        cut_short=[log.partition for log in asked if log.is_cut_short],
+        complete_since_ms=body.complete_since_ms,
     )
     return Result(
         command="groups",
@@ -229,8 +231,11 @@ def _complete_since(asked: Sequence["_OffsetsLog"], topic: CoordinatorTopic, req
     lacks = any(topic.may_lack(one) for one in request.groups) if request.groups else not topic.is_complete
     if lacks:
         return Absent.UNKNOWN
-    known = [log.outline for log in asked if log.outline.first_ms >= 0]
-    cleaned = [one.first_ms for one in known if one.cleaned_until or not one.is_whole]
+    known = [log.outline for log in asked if log.outline.newest_ms >= 0]
+    # A cleaner that came to the end left what is complete from the newest record on.
+    cleaned = [
+        one.first_ms if one.first_ms >= 0 else one.newest_ms for one in known if one.cleaned_until or not one.is_whole
+    ]
     # A log that begins at its first record and was never cleaned holds all there ever was.
     return max(cleaned) if cleaned else min((one.first_ms for one in known), default=Absent.NOT_APPLICABLE)
 
@@ -301,6 +306,9 @@ class _OffsetsLog:
         self.place, self.outline = max(
             outlines, key=lambda one: (one[0].state.broker_id == leader, one[1].last_epoch, one[1].end)
         )
+        self.partition = partition
+        self.is_cut_short = self.outline.end < given.promised_end(partition)
+        """It ends below a high watermark or recovery point that was written of it."""
         self.problems: list[Problem] = list(self.outline.log.problems)
         self.skipped = 0
         self.groups: set[Name] = set()
@@ -419,7 +427,9 @@ class _LogEnds:
         if not tails:
             return Absent.UNKNOWN
         leader = self._given.leader(partition, newest_epoch=max(tail[0] for _, tail in tails))
-        return max(tails, key=lambda one: (one[0].state.broker_id == leader, one[1]))[1][1]
+        end = max(tails, key=lambda one: (one[0].state.broker_id == leader, one[1]))[1][1]
+        # What a checkpoint names was there: then the end that is here is none of the log's.
+        return end if end >= self._given.promised_end(partition) else Absent.UNKNOWN
 
     def _tail(self, place: PartitionPlace) -> tuple[int, int]:
         """The last leader epoch and the log end offset of a replica."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from kforensics.commands.filters import check_wanted
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.nodes import Node, nodes_of
 from kforensics.commands.predicting.playing import Conditions, Outcomes, PlayedNode, Reads, play_node
@@ -16,6 +17,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, refuse, why_not_compared
+from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.predict import MissingDirectories, predict_answer
 from kforensics.reconcile.logs.predicted_load import (
@@ -81,7 +83,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
 
     Raises:
         EvidenceError: a capture among the inputs.
-        UsageError: a version that is not modelled, or no log directory among the inputs.
+        UsageError: a version that is not modelled, no log directory among the inputs, or no partition that was asked for.
     """
     inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_compared, keep_going=request.keep_going)
     _refuse_captures(inputs)
@@ -89,6 +91,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
     if not nodes:
         message = "predict needs whole log directories, with their marker and checkpoints; none is among the inputs"
         raise UsageError(message)
+    _check_filters(request, inputs)
     parse_settings(request.settings)
     given = None if request.kafka is None else given_version(request.kafka)
     problems = list(inputs.problems)
@@ -145,6 +148,18 @@ def run(request: PredictRequest) -> Result[Prediction]:
         inputs=inputs.described,
         body=body,
         concluded=Conclusion(answer=answer, problems=tuple(problems)),
+    )
+
+
+def _check_filters(request: PredictRequest, inputs: Inputs) -> None:
+    if not request.topics and not request.partitions:
+        return
+    known = find_places(inputs).by_partition
+    check_wanted(
+        topics=request.topics,
+        known_topics={tp.topic for tp in known},
+        partitions=request.partitions,
+        known_partitions={tp.partition for tp in known if not request.topics or tp.topic in request.topics},
     )
 
 

@@ -170,6 +170,8 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
         premise_state=found.state,
         problems=problems,
         looked_at=found.partitions,
+        unsettled=found.unsettled,
+        not_all_given=found.not_all_given,
     )
     return Result(
         command="salvage",
@@ -401,7 +403,7 @@ def _figures(one: SavedPartition) -> Salvaged:
         partition=partition,
         records=one.records - one.of_leader,
         of_leader=one.of_leader,
-        certain=one.certain,
+        certain=sum(label.certain for label in one.labels if not label.is_of_leader),
         aborted=one.aborted_records,
         alternates=len(one.labels) - 1 if one.labels else 0,
         missing=one.missing,

@@ -35,7 +35,7 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_values import LoadFailure
-from kforensics.findings.answers.transactions import transactions_answer
+from kforensics.findings.answers.transactions import LackingLogs, transactions_answer
 from kforensics.protocol.loading.values import LoadOutcome, LoadSettings
 from kforensics.protocol.loading.versions import NEWEST_MODELLED, LoadingRules, loading_rules
 from kforensics.reconcile.coordinator_topics import coordinator_topic
@@ -164,6 +164,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         has_transactions=any(scan.has_transactions for scan in scans),
         unread=len(problems),
         skipped=states.skipped,
+        lacking=_lacking(given, request, scans, states),
         asked=(*sorted(request.transactional_ids), *(f"producer {one}" for one in sorted(request.producer_ids))),
     )
     return Result(
@@ -183,6 +184,28 @@ def _last_known_time(
     if history is not None and len(history.batches):
         times.append(int(history.batches["max_timestamp"].max()))
     return max((coordinators.newest_ms, *times))
+
+
+def _lacking(
+    given: CoordinatorEvidence,
+    request: TransactionsRequest,
+    scans: Sequence[ReplicaTransactions],
+    states: "_StateLogs",
+) -> LackingLogs:
+    ends: dict[TopicPartition, int] = {}
+    for one in scans if request.at_ms is None else ():
+        ends[one.place.topic_partition] = max(one.log_end_offset, ends.get(one.place.topic_partition, 0))
+    ends |= states.ends()
+    return LackingLogs(
+        absent=tuple(
+            one
+            for one in given.without_log()
+            if one.topic != TRANSACTIONS_TOPIC
+            and (not request.topics or one.topic in request.topics)
+            and (not request.partitions or one.partition in request.partitions)
+        ),
+        cut_short=tuple(sorted(one for one, end in ends.items() if end < given.promised_end(one))),
+    )
 
 
 def _wanted(
@@ -243,6 +266,12 @@ class _StateLogs:
             settings=given.settings("transaction.state.log.num.partitions"),
             names=((one.transactional_id, number) for number, log in self._chosen.items() for one in log.states),
         )
+
+    def ends(self) -> dict[TopicPartition, int]:
+        """The log end offsets of the chosen replicas, where they were read to their ends."""
+        if self._until is not None:
+            return {}
+        return {log.place.topic_partition: log.end for log in self._chosen.values()}
 
     def newest(self) -> Iterable[TransactionState]:
         """The newest state of each transactional id."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.damage import Absent
@@ -17,9 +17,11 @@ from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.findings.answers.verify import verify_answer
 from kforensics.findings.verify import verify_findings
 from kforensics.formats.segment.walk import Level
-from kforensics.reconcile.observed.leadership import LeadershipAccount, account_of
 from kforensics.reconcile.replicas.intact import IntactReplicas
 from kforensics.units import METADATA_TOPICS, TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.reconcile.observed.leadership import LeadershipAccount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,7 @@ def run(request: VerifyRequest, progress: Progress | None = None) -> Result[Veri
     )
 
 
-def _leaders_of_damaged(inputs: Inputs, verification: Verification) -> dict[TopicPartition, LeadershipAccount]:
+def _leaders_of_damaged(inputs: Inputs, verification: Verification) -> "dict[TopicPartition, LeadershipAccount]":
     """Who led the partitions with damaged segments, by the metadata logs and broker logs among the inputs, which are read only then."""
     damaged = {
         one.context.topic_partition
@@ -110,6 +112,9 @@ def _leaders_of_damaged(inputs: Inputs, verification: Verification) -> dict[Topi
     clusters = {one.cluster_id for one in inputs.described if not isinstance(one.cluster_id, Absent)}
     if not damaged or len(clusters) > 1:
         return {}
+    from kforensics.commands.cluster_evidence import gather_cluster_evidence  # noqa: PLC0415 - what reads metadata and broker logs
+    from kforensics.reconcile.observed.leadership import account_of  # noqa: PLC0415 - only where something is damaged
+
     try:
         facts = gather_cluster_evidence(inputs, find_places(inputs)).facts
     except InputsRefused:

@@ -12,8 +12,8 @@ from kforensics.findings.fleet_summary import AuditComparison, FleetSummary, Sca
 from kforensics.findings.model import Severity
 from kforensics.fleet.session import open_session, require_spark
 from kforensics.fleet.storage import parse_location, require_pyarrow
-from kforensics.fleet.throttle import lower_priority
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.source.priority import lower_priority
 
 if TYPE_CHECKING:
     from kforensics.fleet.audit_tables import Filters

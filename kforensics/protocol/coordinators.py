@@ -47,12 +47,21 @@ class TransactionStatus(IntEnum):
 def coordinator_partition(name: str | bytes, partitions: int) -> int:
     """Return the partition of `__consumer_offsets` or `__transaction_state` that holds a group or a transactional id.
 
-    `Utils.abs(name.hashCode()) % partitions`, with Java's hash of the UTF-16 code units. A name that is no UTF-8 is hashed as Kafka
+    Args:
+        name: of the group, or the transactional id.
+        partitions: of the topic.
+    """
+    return coordinator_hash(name) % partitions
+
+
+def coordinator_hash(name: str | bytes) -> int:
+    """Return the number whose remainder names the partition of a group or a transactional id.
+
+    `Utils.abs(name.hashCode())`, with Java's hash of the UTF-16 code units. A name that is no UTF-8 is hashed as Kafka
     decodes it, with U+FFFD for what can't be.
 
     Args:
         name: of the group, or the transactional id.
-        partitions: of the topic.
     """
     text = name.decode(errors="replace") if isinstance(name, bytes) else name
     units = text.encode("utf-16-be", errors="surrogatepass")
@@ -61,7 +70,7 @@ def coordinator_partition(name: str | bytes, partitions: int) -> int:
         value = (31 * value + (high << 8 | low)) & _HASH_MASK
     if value == _SIGN_BIT:
         return 0  # Utils.abs of the smallest int is 0
-    return (value if value < _SIGN_BIT else (1 << 32) - value) % partitions
+    return value if value < _SIGN_BIT else (1 << 32) - value
 
 
 def is_late(*, started_ms: int, timeout_ms: int, now_ms: int) -> bool:

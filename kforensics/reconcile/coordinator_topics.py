@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from math import gcd
 
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.protocol.coordinators import coordinator_partition
+from kforensics.protocol.coordinators import coordinator_hash, coordinator_partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,9 @@ class CoordinatorTopic:
         return coordinator_partition(name, self.count)
 
     def may_lack(self, name: str | bytes) -> bool:
-        """Whether the partition of a group or transactional id is not here, or can't be named."""
+        """Whether the partition of a group or transactional id is not here, or can't be named; not where there is no such topic."""
+        if self.count == 0:
+            return False
         partition = self.partition_of(name)
         return isinstance(partition, Absent) or partition not in self.present
 
@@ -53,7 +56,7 @@ def coordinator_topic(
     """Count the partitions of a coordinator's topic.
 
     The metadata log tells, else the setting that it was created with, else the names in it: where the partitions here are those from 0 on, and
-    every name hashes to the partition that holds it under their number, that is their number.
+    their number is the only one from there up under which every name hashes to the partition that holds it, that is their number.
 
     Args:
         name: of the topic.
@@ -80,10 +83,14 @@ def _count(
         numbers = {number for topic_id, number in history.partitions if topic_id in topic_ids}
         if numbers or (not present and not history.gaps):
             return max(len(numbers), highest)
+    names = list(names)
     stated = set(settings)
-    if len(stated) == 1 and highest <= (only := stated.pop()):
+    if (
+        len(stated) == 1
+        and highest <= (only := stated.pop())
+        and all(coordinator_partition(one, only) == at for one, at in names)
+    ):
         return only
-    found = list(names)
-    if found and highest == len(set(present)) and all(coordinator_partition(one, highest) == at for one, at in found):
-        return highest
-    return Absent.UNKNOWN
+    # A number fits all names where it divides each of these differences, and so what divides them all.
+    divisor = gcd(*(coordinator_hash(one) - at for one, at in names))
+    return highest if divisor and highest == len(set(present)) == divisor else Absent.UNKNOWN

@@ -160,4 +160,33 @@ def test_an_open_answer_says_what_to_keep_and_what_to_add(incident, capsys):
 
     assert "unknown" == document["answer"]["state"]
     (line,) = document["answer"]["now"]
-    assert line.startswith("Delete no data directory, snapshot or log file of these brokers, and add a copy of the disks of")
+    assert line.startswith(
+        "Delete no data directory, snapshot or log file of these brokers, and add a copy of the disks of"
+    )
+
+
+def test_log_lines_that_name_a_later_leader_end_the_account_of_an_older_metadata_log(incident, capsys):
+    root = incident("unclean-election-4.x")
+    document, code = explain(capsys, root / "snapshots" / "01-before-live", root / "logs")
+
+    assert (1, "maybe-lost") == (code, document["answer"]["state"])
+    assert "never committed" not in document["answer"]["headline"]
+    assert not any(one["was_committed"] == "no" for one in document["losses"])
+    assert any("a newer metadata log would show it" in line for line in document["answer"]["unknown"])
+
+
+def test_the_log_of_a_leader_from_before_it_was_elected_proves_no_loss(incident, capsys):
+    root = incident("unclean-election-2.8")
+    document, _ = explain(capsys, root / "snapshots" / "02-all-down-broker-1-was-alone", root / "logs")
+
+    assert "maybe-lost" == document["answer"]["state"]
+    assert not any(one["committed"] == "certain" for one in document["losses"])
+
+
+def test_an_unclean_election_of_the_last_leader_is_no_proven_cause_without_its_log(incident, capsys):
+    root = incident("power-loss-4.x")
+    document, _ = explain(capsys, root / "snapshots" / "04-after-recovery-live", root / "logs")
+
+    found = {(one["cause"], one["confidence"]) for one in document["truncations"] if one["topic"] == "ledger"}
+    assert {("unclean-election", "possible")} == found
+    assert "cause unknown, an unclean election is possible" in document["answer"]["headline"]

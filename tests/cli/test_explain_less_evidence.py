@@ -87,3 +87,16 @@ def test_along_growing_evidence_calm_never_turns_into_a_loss(name, incident):
         state = look(now, before).answer.state
         assert not (calm and state in {State.LOST, State.MAYBE_LOST}), (name, str(step))
         calm = calm or state is State.NOTHING_LOST
+
+
+def test_what_the_last_leader_lost_with_its_disk_is_never_called_uncommitted(incident):
+    recording = incident("disk-replaced-4.x")
+    truth = json.loads((recording / "incident.json").read_text())["truth"]
+    lost = {(one["topic"], one["partition"], one["offset"]) for one in truth["lost_acked"]}
+
+    result = look([recording / "snapshots" / "04-only-1-up-live"], [])
+
+    assert result.answer.state is State.MAYBE_LOST
+    shown = offsets_of(result, "certain", "was_committed") | offsets_of(result, "possible", "was_committed")
+    assert len(lost & shown) > 100
+    assert set() == lost & offsets_of(result, "no", "was_committed")

@@ -232,3 +232,27 @@ def test_settings_of_a_server_properties_among_the_inputs_count(node, tmp_path, 
     document, code = predict(capsys, node, file)
     assert code == 1
     assert "doesn't match previous node id 8" in document["starts"][0]["reason"]
+
+
+@pytest.mark.parametrize("share", [0, 0.5])
+def test_a_log_that_has_lost_its_end_is_not_calm_though_the_start_discards_nothing(incident, tmp_path, capsys, share):
+    broker = tmp_path / "broker-2"
+    shutil.copytree(incident("consumer-ahead-4.x") / "snapshots" / "99-final" / "broker-2", broker)
+    calm, _ = predict(capsys, broker)
+    log = broker / "derived-0" / f"{0:020d}.log"
+    log.write_bytes(log.read_bytes()[: int(log.stat().st_size * share)])
+
+    document, code = predict(capsys, broker)
+
+    assert ("starts-and-repairs", "unknown", 3) == (calm["answer"]["state"], document["answer"]["state"], code)
+    assert "1 log ends below the recovery point already" in document["answer"]["headline"]
+    assert any("derived-0 lost records" in words for words in document["answer"]["unknown"])
+
+
+@pytest.mark.parametrize("options", [("--topic", "ordrs"), ("--topic", "orders", "--partition", "77")])
+def test_what_was_asked_for_and_is_not_there_is_refused(incident, capsys, options):
+    code = run(["predict", str(incident("unclean-election-4.x") / "snapshots" / "99-final"), *options])
+
+    out = capsys.readouterr()
+    assert (code, out.out) == (2, "")
+    assert "among the inputs" in out.err

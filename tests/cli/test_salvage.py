@@ -417,3 +417,55 @@ def test_options_that_can_mean_nothing_are_refused(capsys, lost, options, words,
     assert 2 == code
     assert words in printed
     assert not (tmp_path / "out").exists()
+
+
+def test_alternates_are_not_called_held_by_no_input_nor_damaged(capsys, incident, tmp_path):
+    root = incident("fast-failover-1.1")
+
+    code, document = salvage(
+        capsys, root / "snapshots" / "99-final", root / "logs", "--what", "all", "-o", tmp_path / "out"
+    )
+
+    # Broker 2 leads with a hole that broker 1 has records for, and the epochs of broker 1 go back: all can be read.
+    assert (0, "saved", 142, 0) == (code, document["answer"]["state"], document["records"], document["missing"])
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert [] == [gap for one in manifest["partitions"] for gap in one["gaps"]]
+
+
+def test_certain_records_are_not_more_than_those_that_are_saved(capsys, incident, tmp_path):
+    root = incident("fast-failover-1.1")
+
+    _, document = salvage(
+        capsys, root / "snapshots" / "99-final", root / "logs", "--what", "at-risk", "-o", tmp_path / "out"
+    )
+
+    assert "44 of 44 records at risk" in document["answer"]["headline"]
+    assert "(44 certainly committed)" in document["answer"]["headline"]
+
+
+@pytest.mark.parametrize("missing", ["broker-1", "broker-2"])
+def test_all_is_not_called_saved_without_the_leader_or_a_replica(capsys, incident, tmp_path, missing):
+    snapshots = incident("unclean-election-4.x") / "snapshots"
+    final = [one for one in (snapshots / "99-final").iterdir() if one.name != missing]
+    before = [one for one in (snapshots / "02-old-leader-killed").iterdir() if one.name != missing]
+
+    code, document = salvage(
+        capsys, *final, *(word for one in before for word in ("--before", one)), "-o", tmp_path / "out"
+    )
+
+    assert (3, "unknown") == (code, document["answer"]["state"])
+
+
+def test_a_log_that_ends_below_its_high_watermark_has_a_gap(capsys, unclean, tmp_path):
+    shutil.copytree(unclean / "99-final", tmp_path / "copy")
+    logs = list((tmp_path / "copy").glob("broker-*/**/orders-0/*.log"))
+    assert logs
+    for log in logs:
+        log.write_bytes(b"")
+
+    code, document = salvage(
+        capsys, tmp_path / "copy", "--what", "all", "--topic", "orders", "--partition", "0", "-o", tmp_path / "out"
+    )
+
+    assert (1, "gaps", 0) == (code, document["answer"]["state"], document["records"])
+    assert "held by no input" in document["answer"]["headline"]

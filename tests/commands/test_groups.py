@@ -268,3 +268,37 @@ def test_lines_are_one_object_a_commit(coordinators, capsys):
         ("orders", 1, 60, "member"),
     ]
     assert all(one["citations"][0]["path"].startswith("__consumer_offsets-") for one in lines)
+
+
+@pytest.mark.parametrize("kept", [0, 20, 700])
+def test_a_log_that_lost_its_end_is_not_where_a_group_is_past(coordinators, tmp_path, kept):
+    shutil.copytree(coordinators("groups-4.1") / "snapshots" / "99-final", tmp_path / "copy")
+    for log in (tmp_path / "copy").glob("broker-*/orders-0/*.log"):
+        log.write_bytes(log.read_bytes()[:kept])
+
+    result = groups(tmp_path / "copy")
+
+    assert result.answer.state == "set-back"
+    ends = {one.log_end_offset for group in result.body.groups for one in group.positions if one.topic == "orders"}
+    assert Absent.UNKNOWN in ends
+    assert any("positions in orders-0 lie past the end" in words for words in result.answer.unknown)
+
+
+def test_a_log_of_commits_that_ends_below_its_checkpoints_may_lack_a_set_back(coordinators, tmp_path):
+    root = coordinators("groups-4.1")
+    shutil.copytree(root / "snapshots" / "99-final", tmp_path / "copy")
+    assert groups(tmp_path / "copy", groups=frozenset({"billing"})).answer.state == "set-back"
+    for log in (tmp_path / "copy").glob("broker-*/__consumer_offsets-*/*.log"):
+        log.write_bytes(log.read_bytes()[: log.stat().st_size // 4])
+
+    result = groups(tmp_path / "copy")
+
+    assert (result.answer.state, result.exit_code) != ("no-setback", 0)
+    assert any("held at the end" in words for words in result.answer.unknown)
+
+
+def test_calm_names_since_when_every_commit_is_here(coordinators):
+    result = groups(coordinators("groups-4.1") / "snapshots" / "99-final", groups=frozenset({"copy"}))
+
+    assert result.answer.state == "no-setback"
+    assert " since 2026-11-22 " in result.answer.headline

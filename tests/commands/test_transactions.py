@@ -233,16 +233,25 @@ def test_what_is_asked_of_the_past_leaves_out_what_came_later(coordinators):
 
 @pytest.mark.parametrize("kept", [1, 2])
 def test_nothing_open_is_calm_only_with_the_whole_log_of_the_coordinators(coordinators, tmp_path, kept):
-    shutil.copytree(coordinators("transactions-2.8") / "snapshots" / "01-none-open-live", tmp_path / "copy")
-    calm = transactions(tmp_path / "copy")
+    root = coordinators("transactions-2.8")
+    shutil.copytree(root / "snapshots" / "01-none-open-live", tmp_path / "copy")
+    calm = transactions(tmp_path / "copy", root / "logs")
     assert (calm.answer.state, calm.exit_code) == ("none-open", 0)
     for directory in tmp_path.rglob(f"__transaction_state-{kept}"):
         shutil.rmtree(directory)
 
-    result = transactions(tmp_path / "copy")
+    result = transactions(tmp_path / "copy", root / "logs")
 
     assert (result.answer.state, result.exit_code) == ("unknown", 3)
     assert "__transaction_state" in " ".join(result.answer.unknown)
+
+
+def test_a_partition_of_the_coordinators_alone_is_not_taken_for_all_of_them(coordinators):
+    alone = coordinators("transactions-2.8") / "snapshots" / "99-final" / "broker-1" / "__transaction_state-0"
+
+    result = transactions(alone)
+
+    assert (result.answer.state, result.exit_code) == ("unknown", 3)
 
 
 def test_a_producer_that_no_partition_here_knows_is_unknown(coordinators, tmp_path):
@@ -335,3 +344,38 @@ def test_the_document_lists_replicas_with_open_transactions_only_where_that_is_a
 
     assert all(one["open"] for one in listed["--open"])
     assert len(listed["--all"]) > len(listed["--open"]) == 6
+
+
+def test_a_log_that_ends_below_its_checkpoints_is_no_proof_that_nothing_is_open(coordinators, tmp_path):
+    root = coordinators("transactions-3.9")
+    shutil.copytree(root / "snapshots" / "99-final", tmp_path / "copy")
+    assert transactions(tmp_path / "copy").answer.state == "torn"
+    for log in (tmp_path / "copy").glob("broker-*/torn-0/*.log"):
+        log.unlink()
+
+    result = transactions(tmp_path / "copy")
+
+    assert (result.answer.state, result.exit_code) == ("unknown", 3)
+    assert any("the logs of torn-0 held at their ends" in words for words in result.answer.unknown)
+
+
+def test_a_partition_without_its_directory_is_named(coordinators, tmp_path):
+    root = coordinators("transactions-3.9")
+    shutil.copytree(root / "snapshots" / "99-final", tmp_path / "copy")
+    for directory in (tmp_path / "copy").glob("broker-*/torn-0"):
+        shutil.rmtree(directory)
+
+    whole, one = transactions(tmp_path / "copy"), transactions(tmp_path / "copy" / "broker-1")
+
+    for result in (whole, one):
+        assert (result.answer.state, result.exit_code) == ("unknown", 3)
+        assert any("torn-0: no log of theirs" in words for words in result.answer.unknown)
+    assert transactions(tmp_path / "copy", topics=frozenset({"orders"})).answer.state == "in-time"
+
+
+def test_an_id_is_refused_where_the_metadata_know_no_topic_of_the_coordinators(incident):
+    final = incident("unclean-election-4.x") / "snapshots" / "99-final"
+    assert transactions(final).answer.state == "none-open"
+
+    with pytest.raises(UsageError, match="no coordinator knows transactional id pay-17"):
+        transactions(final, transactional_ids=frozenset({"pay-17"}))

@@ -12,7 +12,6 @@ from kforensics.fleet.local_scan import scan_node
 from kforensics.fleet.places import find_sources
 from kforensics.fleet.sources import Source, read_sources
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
-from kforensics.fleet.throttle import lower_priority
 from kforensics.render.json.diff import plain_report
 from kforensics.source import mapped
 from kforensics.source.pace import Pace
@@ -198,12 +197,3 @@ def test_everything_is_read_at_the_rate(incident, tmp_path, monkeypatch):
     assert offsets
     assert sum(spent) >= least
     assert mapped._pace is None
-
-
-def test_priority_is_lowered_in_a_process_of_its_own():
-    import multiprocessing
-
-    process = multiprocessing.get_context("fork").Process(target=lower_priority)
-    process.start()
-    process.join()
-    assert 0 == process.exitcode

@@ -53,6 +53,10 @@ class Tasks:
     partitions: int = 0
     """Partitions that were looked at."""
     facts: ClusterFacts | None = None
+    unsettled: tuple[TopicPartition, ...] = ()
+    """Partitions of which it is not known whether anything is lost or at risk."""
+    not_all_given: tuple[TopicPartition, ...] = ()
+    """Partitions with records to save and a replica whose directory is not among the inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +107,8 @@ def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
         headline=found.answer.headline,
         state=found.answer.state,
         partitions=found.partitions,
+        unsettled=tuple(one.partition for one in found.incidents if one.state == State.UNKNOWN),
+        not_all_given=tuple(one.partition for one in found.incidents if one.losses and one.missing_replicas),
     )
 
 
@@ -177,6 +183,7 @@ def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Task
         headline=compared.answer.headline,
         state=compared.answer.state,
         partitions=len(compared.partitions),
+        unsettled=tuple(one.partition for one in compared.partitions if one.state is State.UNKNOWN),
     )
 
 

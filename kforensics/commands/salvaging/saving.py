@@ -15,21 +15,24 @@ from kforensics.commands.salvaging.background import Background
 from kforensics.commands.salvaging.folder import OutFolder, WrittenFile, safe_name
 from kforensics.commands.salvaging.forms import BatchWriter, FormName, Given, RecordWriter, record_writer
 from kforensics.commands.salvaging.reading import CERTAINTIES, CopyFiles, Merge, Run, outcomes_of, runs_of
-from kforensics.damage import Absent, Damage
+from kforensics.damage import Absent, Damage, DamageKind
 from kforensics.errors import EvidenceError
-from kforensics.evidence.content.record_runs import part_of
-from kforensics.evidence.model import BatchReader, Problem
+from kforensics.evidence.model import BatchReader, CheckpointValue, Problem
+from kforensics.formats.columns.record_runs import part_of
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.salvage.best_copy import MAIN, NO_EPOCH, BestCopies, Label, Selection, Wanted
-from kforensics.reconcile.salvage.gaps import Gap, GapReason, HoleJudge, join_gaps
+from kforensics.reconcile.salvage.gaps import Gap, GapReason, HoleJudge, join_gaps, without_held
 from kforensics.reconcile.salvage.transactions import Outcomes, are_transactional
 from kforensics.units import OffsetRange, TopicPartition
 
 _PIECE = 1 << 20
+
+_HOLDING_RECORDS = frozenset({DamageKind.EPOCH, DamageKind.ORDER})
+"""What is wrong between batches whose records can all be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +185,11 @@ def save_partition(
         files.close()
 
 
+def _watermark(copy: LogCopy) -> int:
+    value = copy.view.replica.high_watermark
+    return value.value if isinstance(value, CheckpointValue) and copy.is_final and not copy.is_remnant else 0
+
+
 @dataclass(slots=True)
 class _Output:
     saved: SavedLabel
@@ -255,6 +263,8 @@ class _Saver:
                     if writer is not None:
                         writer.close()
         self._saved.labels = [self._outputs[number].saved for number in sorted(self._outputs)]
+        alternates = [one.offsets for label in self._saved.labels if label.owner for one in label.runs]
+        self._saved.gaps = without_held(self._saved.gaps, alternates)
         return self._saved
 
     def _in_view(self, selection: Selection) -> Selection:
@@ -286,6 +296,8 @@ class _Saver:
             return
         copies = (self._plan.leader,) if self._plan.leader is not None else self._plan.copies
         end = max((copy.view.log_end_offset for copy in copies), default=0)
+        # A log that ends below its own high watermark has lost what was in between.
+        end = max(end, *(_watermark(copy) for copy in copies)) if copies else end
         ends = [
             one.offsets_lost.last + 1
             for copy in copies
@@ -397,6 +409,8 @@ class _Saver:
 
     def _damaged(self, run: Run, damage: Damage) -> None:
         """Records that break off although the checksum of their batch holds."""
+        if damage.kind in _HOLDING_RECORDS:
+            return
         at = int(np.searchsorted(run.rows["position"], damage.span.position, side="right")) - 1
         if not 0 <= at < len(run.rows):
             return

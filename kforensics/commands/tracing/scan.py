@@ -12,11 +12,11 @@ from kforensics.damage import Damage
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.captured.tail import readable_ranges
 from kforensics.evidence.checks.producer_events import ABORT, COMMIT, parse_marker
-from kforensics.evidence.content.record_runs import part_of, split_control
 from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem, Replica, Segment
 from kforensics.evidence.replica.collect import collect_replica
+from kforensics.formats.columns.record_runs import part_of, split_control
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.records import Record
 from kforensics.formats.primitives.word_buffer import SegmentBytes

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Damage, Span
-from kforensics.evidence.content.record_runs import part_of
 from kforensics.evidence.coordinators.replica_log import ReplicaLog
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation
+from kforensics.formats.columns.record_runs import part_of
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.formats.messages.control import ControlType, parse_control_record
@@ -155,7 +155,8 @@ def outline(log: ReplicaLog, cleaner_point: int) -> LogOutline:
         log: its files.
         cleaner_point: what `cleaner-offset-checkpoint` says of it, 0 where it says nothing.
     """
-    found = LogOutline(log, end=log.first_base, cleaned_until=cleaner_point, is_whole=log.first_base == 0)
+    # An empty segment behind the records was rolled at its base offset, which is then the end.
+    found = LogOutline(log, end=log.last_base, cleaned_until=cleaner_point, is_whole=log.first_base == 0)
     previous_end = log.first_base
     times: list[tuple[int, int]] = []
     for path, file in log.files(log.segments):

@@ -63,14 +63,6 @@ class Marker(NamedTuple):
     citation: Citation
 
 
-class LoneMarker(NamedTuple):
-    """A marker that ends nothing in this log."""
-
-    marker: Marker
-    previous_end: int
-    """The offset of the producer's marker before it, -1 where there is none."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaTransactions:
     """The transactions of one replica."""
@@ -86,7 +78,8 @@ class ReplicaTransactions:
     newest_ms: int
     """The newest time of its batches, -1 where there is none."""
     open: tuple[OpenTransaction, ...]
-    lone: tuple[LoneMarker, ...]
+    lone: tuple[Marker, ...]
+    """Markers that end nothing in this log, the first of them."""
     lone_count: int
     has_transactions: bool
     problems: tuple[Problem, ...]
@@ -109,11 +102,9 @@ class _Scan:
     log: ReplicaLog
     until_ms: int | None
     open: dict[int, _Open] = field(default_factory=dict)
-    ended: dict[int, int] = field(default_factory=dict)
-    """Offset of the last marker of each producer."""
     seeds: dict[int, tuple[ProducerEntry, int, str]] = field(default_factory=dict)
     """Producers whose open transaction begins below the log on disk: the entry, and offset and path of the snapshot."""
-    lone: list[LoneMarker] = field(default_factory=list)
+    lone: list[Marker] = field(default_factory=list)
     lone_count: int = 0
     has_transactions: bool = False
     end: int = 0
@@ -150,11 +141,8 @@ class _Scan:
         empty = control & np.concatenate(([is_closed], control[:-1]))
         self._drop_seed(producer, int(own["base_offset"][ends[-1]]))
         for at in np.flatnonzero(empty):
-            before = own["base_offset"][ends[ends < at]]
-            previous = int(before[-1]) if len(before) else self.ended.get(producer, -1)
-            self._note_lone(own[at], previous, path, file)
+            self._note_lone(own[at], path, file)
         self.open.pop(producer, None)
-        self.ended[producer] = int(own["base_offset"][ends[-1]])
         rest = own[ends[-1] + 1 :]
         if len(rest):
             self._extend(producer, rest, path)
@@ -184,11 +172,11 @@ class _Scan:
         if seed is not None and offset >= seed[1]:
             del self.seeds[producer]
 
-    def _note_lone(self, row: np.void, previous: int, path: str, file: EvidenceFile) -> None:
+    def _note_lone(self, row: np.void, path: str, file: EvidenceFile) -> None:
         self.lone_count += 1
         if len(self.lone) < MOST_LONE_MARKERS:
             marker = marker_of(row, file, self._cite(path, Span(int(row["position"]), int(row["length"]))))
-            self.lone.append(LoneMarker(marker, previous))
+            self.lone.append(marker)
 
     def _cite(self, path: str, span: Span) -> Citation:
         return Citation(input=self.log.place.state.input, path=path, span=span)

@@ -51,6 +51,11 @@ class ReplicaLog:
         """The base offset of the first segment, 0 where there is none."""
         return self.segments[0][0] if self.segments else 0
 
+    @property
+    def last_base(self) -> int:
+        """The base offset of the last segment, 0 where there is none."""
+        return self.segments[-1][0] if self.segments else 0
+
 
 def list_log(place: PartitionPlace) -> ReplicaLog:
     """List the files of a partition directory that tell of its records and producers.

@@ -76,7 +76,8 @@ def read_transaction_log(
         deleted: read the segments renamed `.deleted` in place of the log.
     """
     log = list_log(place)
-    found = TransactionLog(place, end=log.first_base)
+    # An empty segment behind the records was rolled at its base offset, which is then the end.
+    found = TransactionLog(place, end=log.last_base)
     newest: dict[str | bytes, TransactionState] = {}
     for state in _states(log, found, deleted=deleted):
         if until_ms is not None and state.time_ms > until_ms:

@@ -120,15 +120,16 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
     return JudgedPartition(
         partition=report.partition,
         concerns=concerns,
-        risks=() if account is None else tuple(dict.fromkeys(_RISKS[one.risk] for one in account.risky if one.risk)),
+        risks=() if account is None else tuple(dict.fromkeys(RISKS[one.risk] for one in account.risky if one.risk)),
         settled_by="" if gap is None else gap.settled_by,
     )
 
 
-_RISKS = {
+RISKS: Mapping[Risk, str] = {
     Risk.UNCLEAN: "an unclean election",
     Risk.UNCLEAN_RESTART: "a leader that had stopped uncleanly",
     Risk.OTHER_DISK: "a leader with another disk",
+    Risk.RESTART: "a leader that had restarted while it alone was in sync",
     Risk.HIGH_WATERMARK: "a leader that had truncated to its high watermark",
 }
 

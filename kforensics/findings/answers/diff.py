@@ -351,14 +351,17 @@ class _Words:
             losing: owners that are not started before their directories are copied, as is said already.
         """
         groups = self.by_owners(self.of(Kind.SOLE, State.AT_RISK, State.MAYBE_AT_RISK))
-        waiting = losing | _owners(
-            [one for kind in (Kind.EMPTIED, Kind.ELECTED) for one in self.of(kind, State.AT_RISK, State.MAYBE_AT_RISK)]
-        )
+        risky = [State.AT_RISK, State.MAYBE_AT_RISK]
+        # Where another one is known to lead, to start first makes it discard what it holds.
+        follows = [item for item in self.of(Kind.DISCARD, *risky) if not item[1].guess]
+        waiting = _owners(follows + self.of(Kind.EMPTIED, *risky) + self.of(Kind.ELECTED, *risky))
         for owner, items in groups:
+            is_copied = _owners(items) <= losing
+            copied = "." if is_copied else f"; copy its directory before: {self._copy(items)}"
             if len(groups) == 1 and not _owners(items) & waiting:
-                yield f"Start {owner} first, and do not force an unclean election while it is down; copy its directory before: {self._copy(items)}"
+                yield f"Start {owner} first, and do not force an unclean election while it is down{copied}"
                 continue
-            if not _owners(items) <= losing:
+            if not is_copied:
                 yield f"Copy the directory of {owner} before it starts: {self._copy(items)}"
             yield f"Do not force an unclean election of {_names(items)} while {owner} is down."
 

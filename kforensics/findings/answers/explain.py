@@ -172,7 +172,7 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
             f"Committed records of {_names(affected)} may be lost: {recorded.owner} recorded high watermark {recorded.high_watermark} of"
             f" {first.partition}, and every log given ends at or below {recorded.log_end}{'' if recorded.is_sure else ' (copied while it ran, or after a power loss)'}."
         )
-    if all(one.candidates for one in affected):
+    if all(one.candidates for one in affected) and not _is_the_same_by_all(affected):
         return _whoever_leads(affected)
     held = [loss for loss in losses if loss.in_use]
     if held and len(held) == len(losses):
@@ -188,7 +188,19 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         sure = all(loss.was_committed == "certain" for loss in losses)
         verb = f"{were(losses)} committed" if sure else "may have been committed"
         text = f"{records_lost(losses)} of {_names(affected)} that {verb} {are(losses)} lost: {causes_of(losses)}."
+    if _is_the_same_by_all(affected):
+        condition = "Whichever replica leads, "
     return condition + text
+
+
+def _is_the_same_by_all(affected: Sequence[PartitionIncident]) -> bool:
+    """Whether every replica that may lead lacks the same: no other one in use holds it."""
+    return all(
+        one.candidates
+        and len({candidate.records for candidate in one.candidates}) == 1
+        and not any(loss.in_use for loss in one.losses)
+        for one in affected
+    )
 
 
 def _whoever_leads(affected: Sequence[PartitionIncident]) -> str:

@@ -9,6 +9,7 @@ from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
+from kforensics.units import TopicPartition
 from kforensics.words import counted, listed
 
 MOST_NAMED = 4
@@ -23,6 +24,8 @@ def groups_answer(
     asked: Collection[str],
     unread: int,
     skipped: int,
+    cut_short: Sequence[TopicPartition],
+    complete_since_ms: int | Absent,
 ) -> Answer:
     """The answer to where groups stand.
 
@@ -34,6 +37,8 @@ def groups_answer(
         asked: groups that were asked for; all where there are none.
         unread: places that could not be read.
         skipped: records of `__consumer_offsets` of unknown types or versions.
+        cut_short: partitions of `__consumer_offsets` whose log here ends below a high watermark or recovery point that was written of it.
+        complete_since_ms: from when on every commit is here.
 
     Returns:
         `no-setback` only where every partition of `__consumer_offsets` that matters is here, nothing was unreadable, and the log of every
@@ -41,6 +46,11 @@ def groups_answer(
     """
     past = [(group, one) for group in groups for one in group.positions if one.is_past_the_end is True]
     doubts = list(_doubts(groups, topic, asked, unread=unread, skipped=skipped))
+    if cut_short:
+        names = listed([str(one) for one in cut_short], most=MOST_NAMED)
+        doubts.append(
+            f"What {names} held at the end: the log here ends below a high watermark or recovery point that was written of it."
+        )
     states = [
         *([State.PAST_THE_END] if past else []),
         *([State.SET_BACK] if setbacks else []),
@@ -49,7 +59,7 @@ def groups_answer(
     state = worst_state("groups", states) or State.NO_SETBACK
     return Answer(
         state=state,
-        headline=_headline(state, groups, past, setbacks, setback_count),
+        headline=_headline(state, groups, past, setbacks, setback_count, complete_since_ms),
         now=tuple(_now(past, setbacks)),
         tell=tuple(_tell(past, setbacks)),
         unknown=tuple(doubts),
@@ -62,6 +72,7 @@ def _headline(
     past: Sequence[tuple[GroupView, GroupPosition]],
     setbacks: Sequence[Change],
     count: int,
+    complete_since_ms: int | Absent,
 ) -> str:
     match state:
         case State.PAST_THE_END:
@@ -78,7 +89,13 @@ def _headline(
             return _set_back(setbacks[0], count)
         case State.UNKNOWN:
             return f"No set-back in the commits of {counted(len(groups), 'group')} that are here; whether there was one is unknown."
-    return f"{counted(len(groups), 'group')}, and none was set back."
+    if isinstance(complete_since_ms, Absent):
+        return (
+            "No group has committed anything."
+            if not groups
+            else f"{counted(len(groups), 'group')}, and none was set back."
+        )
+    return f"{counted(len(groups), 'group')}, and none was set back since {_time(complete_since_ms)}."
 
 
 def _set_back(worst: Change, count: int) -> str:
@@ -118,7 +135,7 @@ def _doubts(
         yield f"What the groups of {listed([f'{topic.name}-{one}' for one in topic.missing])} committed: it is not among the inputs."
     elif isinstance(topic.count, Absent):
         yield (
-            f"Whether all of {topic.name} is here: no input shows how many partitions it has; give the directories of all brokers and a metadata log."
+            f"Whether all of {topic.name} is here: no input shows how many partitions it has; give the directories of all brokers, and a metadata log or a server.properties."
         )
     lost = sorted(
         {
@@ -129,7 +146,7 @@ def _doubts(
         }
     )
     if lost:
-        yield f"Whether positions in {listed(lost, most=MOST_NAMED)} lie past the end: no log of theirs is here."
+        yield f"Whether positions in {listed(lost, most=MOST_NAMED)} lie past the end: no log of theirs is here to its end."
     if unread:
         yield f"What {counted(unread, 'place')} that could not be read hold."
     if skipped:

@@ -134,10 +134,19 @@ def predict_answer(
     elsewhere = [one for one in missing_directories if one.missing]
     if state is State.STARTS_UNCHANGED and (is_partial or unknown_strays or elsewhere):
         state = State.UNKNOWN
+    ended_early = _ended_early(logs)
+    outcome = state
+    if ended_early and state in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}:
+        state = State.UNKNOWN
     return Answer(
         state=state,
         headline=(f"As if {', '.join(without)} were not there: " if without else "")
-        + _headline(state, starts, logs, inputs, metadata_logs, kafka=kafka, kafka_source=kafka_source)
+        + _headline(outcome, starts, logs, inputs, metadata_logs, kafka=kafka, kafka_source=kafka_source)
+        + (
+            f" {counted(len(ended_early), 'log')} {'ends' if len(ended_early) == 1 else 'end'} below the recovery point already, before any start."
+            if ended_early
+            else ""
+        )
         + (f" Not every log directory of node {elsewhere[0].node_id} is here." if elsewhere else ""),
         now=(*_now(state, starts, logs, inputs), *(_order(order) if order else ())),
         later=tuple(
@@ -147,6 +156,7 @@ def predict_answer(
         unknown=(
             *(words for one in missing_directories for words in one.words()),
             *unknown,
+            *_gone_before(ended_early),
             *(_order_unknown(order) if order else ()),
         ),
     )
@@ -177,6 +187,30 @@ def _states(
             yield State.LOSES if one.lost.only_here else State.STARTS_AND_REPAIRS
     if starts:
         yield State.STARTS_UNCHANGED
+
+
+def _ended_early(logs: Sequence[PredictedLog]) -> list[str]:
+    """The directories whose log ends below its recovery point before any start: records that were flushed there may be lost."""
+    found = [
+        log.path
+        for log in logs
+        if log.start == 1
+        and log.is_reached
+        and log.fate is Fate.KEPT
+        and log.path.rpartition("/")[2] == f"{log.topic}-{log.partition}"
+        and isinstance(log.before.recovery_point, int)
+        and isinstance(log.before.log_end_offset, int)
+        and log.before.log_end_offset < log.before.recovery_point
+    ]
+    return sorted(set(found))
+
+
+def _gone_before(paths: Sequence[str]) -> Iterator[str]:
+    if paths:
+        yield (
+            f"Whether {listed(paths, most=4)} lost records: the log ends below its recovery point already, before any start. "
+            "diff says what other replicas hold."
+        )
 
 
 def _unreadable_only(start: PredictedStart, logs: Sequence[PredictedLog]) -> bool:

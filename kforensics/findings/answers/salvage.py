@@ -54,6 +54,8 @@ def salvage_answer(
     premise_state: State,
     problems: Sequence[Problem],
     looked_at: int,
+    unsettled: Sequence[TopicPartition] = (),
+    not_all_given: Sequence[TopicPartition] = (),
 ) -> Answer:
     """The answer of `salvage`: how much is saved.
 
@@ -67,6 +69,12 @@ def salvage_answer(
         premise_state: the state of its answer.
         problems: what could not be read.
         looked_at: partitions.
+        unsettled: those of which it is not known whether anything is lost or at risk.
+        not_all_given: those with something to save and a replica that is not among the inputs.
+
+    Returns:
+        `saved` only where the records are shown to be all: of lost ones the leader is known and every replica given, of those at risk no partition is
+        unsettled.
     """
     saved = sum(one.records for one in partitions)
     missing = sum(one.missing for one in partitions)
@@ -74,7 +82,7 @@ def salvage_answer(
         return Answer(
             state=State.UNKNOWN,
             headline=f"NOT ALL IS WRITTEN: {failure}.",
-            now=(f"Make room, remove {out} and run it again: files named .partial are incomplete",),
+            now=(f"Make room, remove {out} and run it again: files named .partial are incomplete.",),
         )
     if not saved and not missing:
         return _nothing(what, premise, is_calm=premise_state in _CALM and not problems, looked_at=looked_at)
@@ -98,15 +106,25 @@ def salvage_answer(
         words += f"; {missing:,} {'is' if missing == 1 else 'are'} {_why(sorted(reasons))}"
     if premise_state is State.UNKNOWN:
         unknown.append(f"whether there is more: {premise}")
+    if unsettled:
+        unknown.append(f"whether anything is to be saved of {listed([str(one) for one in unsettled], most=4)}")
+    if not_all_given:
+        unknown.append(
+            f"what replicas of {listed([str(one) for one in not_all_given], most=4)} hold that are not among the inputs"
+        )
     state = State.GAPS if missing else State.SAVED
     if problems and state is State.SAVED:
         state = State.UNKNOWN
         words += "; not everything could be read"
-    put_back = f"{out}/README says how to put them back; nothing was sent anywhere"
+    is_part = not_all_given or (guessed if what == "lost" else bool(unsettled))
+    if state is State.SAVED and what != "all" and (is_part or premise_state is State.UNKNOWN):
+        state = State.UNKNOWN if is_part else state
+        words += "; whether there are more is unknown"
+    put_back = f"{out}/README says how to put them back; nothing was sent anywhere."
     return Answer(
         state=state,
         headline=f"{words}.",
-        now=(put_back, f"Keep {out} private: it holds keys and values as they were produced") if form else (put_back,),
+        now=(put_back, f"Keep {out} private: it holds keys and values as they were produced.") if form else (put_back,),
         unknown=tuple(unknown),
     )
 
@@ -166,8 +184,8 @@ def carved_answer(
         state=state,
         headline=words,
         now=(
-            f"{out}/README says how to put them back; nothing was sent anywhere",
-            f"Keep {out} private: it holds keys and values as they were produced",
+            f"{out}/README says how to put them back; nothing was sent anywhere.",
+            f"Keep {out} private: it holds keys and values as they were produced.",
         ),
         unknown=tuple(unknown_of),
     )

@@ -1,6 +1,7 @@
 """The answer of `transactions`: which transactions no broker ends, which are torn, and which only wait."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kforensics.damage import Absent
@@ -31,6 +32,16 @@ class _Seen(NamedTuple):
     place: tuple[int, str, int]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LackingLogs:
+    """The partitions whose logs are not here, or not to their ends."""
+
+    absent: Sequence[TopicPartition] = ()
+    """Named by metadata or a checkpoint, without a live replica here."""
+    cut_short: Sequence[TopicPartition] = ()
+    """Each log here ends below a high watermark or recovery point that was written of it."""
+
+
 def transactions_answer(
     judged: Sequence[PartitionTransactions],
     coordinators: Coordinators,
@@ -40,6 +51,7 @@ def transactions_answer(
     has_transactions: bool,
     unread: int,
     skipped: int,
+    lacking: LackingLogs,
     asked: Sequence[str] = (),
 ) -> Answer:
     """The answer to which transactions hold consumers back.
@@ -52,6 +64,7 @@ def transactions_answer(
         has_transactions: any log here holds transactional records.
         unread: places that could not be read.
         skipped: records of `__transaction_state` of unknown versions.
+        lacking: logs that are not here, or not to their ends.
         asked: transactional ids and producers that were asked for; all where there are none.
 
     Returns:
@@ -62,6 +75,7 @@ def transactions_answer(
     states = [_STATES[each.one.judgement.verdict] for each in seen]
     states += [State.TORN] if torn else []
     doubts = list(_doubts(coordinators, waiting, has_transactions=has_transactions, unread=unread, skipped=skipped))
+    doubts += _lacks(lacking)
     if doubts:
         states.append(State.UNKNOWN)
     state = worst_state("transactions", states) or State.NONE_OPEN
@@ -111,7 +125,7 @@ def _doubts(
         also = " although there are transactional records" if has_transactions else ""
         yield (
             f"What the coordinators know: {'no partition' if not topic.present else 'not every partition'} of {topic.name} is shown to be here{also}; "
-            "give the directories of all brokers and a metadata log."
+            "give the directories of all brokers, and a metadata log or a server.properties."
         )
     for state in waiting[:MOST_NAMED]:
         name = state.transactional_id
@@ -121,6 +135,20 @@ def _doubts(
         yield f"What {counted(unread, 'place')} that could not be read hold."
     if skipped:
         yield f"What {counted(skipped, 'record')} of {topic.name} of unknown versions say."
+
+
+def _lacks(lacking: LackingLogs) -> Iterator[str]:
+    if lacking.absent:
+        yield f"Whether a transaction is open in {_some(lacking.absent)}: no log of theirs is among the inputs."
+    if lacking.cut_short:
+        yield (
+            f"What the logs of {_some(lacking.cut_short)} held at their ends: each that is here ends below a high watermark or recovery point "
+            "that was written of it."
+        )
+
+
+def _some(partitions: Sequence[TopicPartition]) -> str:
+    return listed([str(one) for one in partitions], most=MOST_NAMED)
 
 
 def _headline(

@@ -30,7 +30,8 @@ class EpochCache:
                 raise thrown("KafkaStorageException", read.message, is_io=True)
             raise LoadingError(read)
         if not rules.checks_epoch_entries:
-            self.epochs = tuple(cast("Epochs", read))
+            by_epoch = {entry.leader_epoch: entry for entry in cast("Epochs", read)}
+            self.epochs = tuple(by_epoch[epoch] for epoch in sorted(by_epoch))
             return
         for entry in cast("Epochs", read):
             if entry.leader_epoch < 0 or entry.start_offset < 0:

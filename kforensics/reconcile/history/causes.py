@@ -169,9 +169,13 @@ def cause_of(
         )
     if election is not None and election.unclean:
         reason = f"broker {election.leader} was elected in leader epoch {election.leader_epoch} without being in sync"
+        confidence = "proven" if election.is_stated else "likely"
+        if truncation.replacement is None and _led_before(election, evidence.leaderships):
+            reason += "; it had led before, so it may have written these records itself and lost them since"
+            confidence = "possible"
         return Cause(
             name=CauseName.UNCLEAN_ELECTION,
-            confidence="proven" if election.is_stated else "likely",
+            confidence=confidence,
             reason=reason,
             citations=(election.citation,),
         )
@@ -273,6 +277,12 @@ def _wrote_it_all(truncation: ObservedTruncation, election: Leadership, leadersh
     ]
     starts_with_first = bool(terms) and terms[0].leader_epoch == truncation.replacement.kept
     return starts_with_first and all(state.leader == election.leader for state in terms)
+
+
+def _led_before(election: Leadership, leaderships: Sequence[Leadership]) -> bool:
+    """Whether the elected broker was the last leader before."""
+    earlier = [state.leader for state in leaderships if state.leader_epoch < election.leader_epoch]
+    return next((leader for leader in reversed(earlier) if isinstance(leader, int)), None) == election.leader
 
 
 def _leaders_own_truncation(

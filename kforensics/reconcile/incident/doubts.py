@@ -224,7 +224,7 @@ def _of_replicas(
             )
 
 
-_RISK_WORDS = {
+RISK_WORDS = {
     Risk.UNCLEAN: "became leader in an unclean election",
     Risk.UNCLEAN_RESTART: "led again after an unclean shutdown",
     Risk.OTHER_DISK: "led again with another disk",
@@ -250,7 +250,7 @@ def _of_elections(
         yield Reliance(
             Doubt(
                 DoubtKind.ELECTION,
-                f"whether anything was lost when broker {state.leader} {_RISK_WORDS[election.risk]} in leader epoch {state.leader_epoch}",
+                f"whether anything was lost when broker {state.leader} {RISK_WORDS[election.risk]} in leader epoch {state.leader_epoch}",
                 f"a copy of the disks of broker {who} from before leader epoch {state.leader_epoch}",
             ),
             tuple(_witnesses(election, account, copies, moments, needed_in_sync)),

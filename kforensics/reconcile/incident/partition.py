@@ -36,7 +36,7 @@ from kforensics.reconcile.incident.model import Candidate, ExplainedTruncation, 
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
 from kforensics.reconcile.observed.leadership import Election, account_of
 from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation
-from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_leader, choose_protocol
+from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_leader, choose_protocol, last_epoch
 from kforensics.units import OffsetRange, TopicPartition
 
 MOST_UNCLEAN_STARTS = 2
@@ -145,11 +145,20 @@ class _Teller:
             by_high_watermark=any(self._truncates_to_high_watermark(copy) for copy in self.copies),
         )
         self.is_leader_known = (
-            self.leader is not None and self.leader.broker_id == self.account.last_leader and self.account.reaches_now
+            self.leader is not None
+            and self.leader.broker_id == self.account.last_leader
+            and self.account.reaches_now
+            and not self._is_from_before(self.leader)
         )
 
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
         self.missing_replicas = tuple(sorted(self.account.replicas - held - evidence.moments.brokers))
+
+    def _is_from_before(self, leader: LogCopy) -> bool:
+        """Whether the directories are older than the log lines, and the leader's log is not in the leader epoch that these name last."""
+        newest = last_epoch(leader.view)
+        is_older = isinstance(newest, Absent) or newest < self.account.states[-1].leader_epoch
+        return is_older and any(copy.is_outdated for copy in self.copies)
 
     def _truncates_to_high_watermark(self, copy: LogCopy) -> bool:
         magic = copy.view.oldest_magic
@@ -225,6 +234,11 @@ class _Teller:
         """The account of leadership as a proof that nothing that was committed was truncated by leader epoch since the partition was created."""
         states = self.account.states
         if not self.account.is_whole or not self.is_leader_known or states[0].leader_epoch:
+            return None
+        led = next((state for state in reversed(states) if isinstance(state.leader, int)), states[0])
+        newest = last_epoch(self.leader.view) if self.leader is not None else Absent.UNKNOWN
+        if isinstance(newest, Absent) or newest < led.leader_epoch:
+            # It is not the log with which the broker led: its disk was exchanged, or put back, since.
             return None
         return Bound(
             offset=0,

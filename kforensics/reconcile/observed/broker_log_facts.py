@@ -55,6 +55,9 @@ class BrokerLogFacts:
     named: frozenset[int] | None = None
     """The brokers that the states name, found once for all partitions."""
 
+    later_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The highest leader epoch of each partition that lines after the end of the metadata log name."""
+
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """The states from the metadata log, else from log lines."""
         states = self.metadata.leaderships(partition, topic_id) or self.by_partition.get(partition, ())
@@ -104,6 +107,10 @@ class BrokerLogFacts:
         """Whether the metadata log is the newest."""
         return self.metadata.is_newest_metadata()
 
+    def later_epoch(self, partition: TopicPartition) -> int | Absent:
+        """By lines after the end of the metadata log."""
+        return self.later_epochs.get(partition, Absent.NOT_APPLICABLE)
+
     def heard_brokers(self) -> frozenset[int]:
         """The brokers whose own log lines are among the inputs."""
         return frozenset(self.lives)
@@ -147,6 +154,7 @@ def facts_from_logs(
     newest_version: KafkaVersion | None = None,
     configured: Iterable[int] = (),
     unclean_elections: Iterable[bool] = (),
+    metadata_end_ms: int | Absent = Absent.UNKNOWN,
 ) -> BrokerLogFacts:
     """Return the facts with the leaderships that log lines report.
 
@@ -156,6 +164,7 @@ def facts_from_logs(
         newest_version: of all brokers, where each names one.
         configured: values of `min.insync.replicas` in server.properties.
         unclean_elections: values of `unclean.leader.election.enable` there.
+        metadata_end_ms: the newest time in the metadata log.
     """
     flags = {
         *unclean_elections,
@@ -181,7 +190,22 @@ def facts_from_logs(
         newest_version=newest_version,
         assignments=logged_assignments(events),
         lives=broker_lives(events),
+        later_epochs=_later_epochs(by_partition, metadata_end_ms),
     )
+
+
+def _later_epochs(
+    by_partition: Mapping[TopicPartition, Iterable[Leadership]], end_ms: int | Absent
+) -> dict[TopicPartition, int]:
+    """The highest leader epochs of states that lines name after a time."""
+    if not isinstance(end_ms, int):
+        return {}
+    later: dict[TopicPartition, int] = {}
+    for partition, states in by_partition.items():
+        for state in states:
+            if isinstance(state.time_ms, int) and state.time_ms > end_ms:
+                later[partition] = max(state.leader_epoch, later.get(partition, -1))
+    return later
 
 
 def _named_in(by_partition: Mapping[TopicPartition, Iterable[Leadership]]) -> frozenset[int]:

@@ -94,6 +94,10 @@ class ClusterFacts(Protocol):
         """Whether no later metadata can exist than that among the inputs: it is of a voter, as it is now."""
         ...
 
+    def later_epoch(self, partition: TopicPartition) -> int | Absent:
+        """The highest leader epoch of the partition that log lines name after the end of the metadata log; absent where none does."""
+        ...
+
     def heard_brokers(self) -> frozenset[int]:
         """Brokers whose log files are among the inputs."""
         ...
@@ -169,6 +173,10 @@ class NoFacts:
     def is_newest_metadata(self) -> bool:
         """Unknown, so no."""
         return False
+
+    def later_epoch(self, partition: TopicPartition) -> int | Absent:  # noqa: ARG002
+        """There are no lines."""
+        return Absent.NOT_APPLICABLE
 
     def heard_brokers(self) -> frozenset[int]:
         """There are none."""

@@ -136,7 +136,7 @@ def account_of(
                 are_stops_verified=facts.verifies_clean_stops(),
             )
         ),
-        gaps=tuple(_gaps(states, facts, newest_epoch, given)),
+        gaps=tuple(_gaps(states, facts, _highest(newest_epoch, facts.later_epoch(partition)), given)),
         source="none" if not states else "metadata-log" if isinstance(states[-1].recorded_at, int) else "log-lines",
         assigned=_assigned(states),
         restarts=restarts,
@@ -262,6 +262,10 @@ def is_before(restart: Restart, state: Leadership, *, unknown: bool = True) -> b
     if isinstance(restart.time_ms, int) and isinstance(state.time_ms, int):
         return restart.time_ms <= state.time_ms
     return unknown
+
+
+def _highest(*epochs: int | Absent) -> int | Absent:
+    return max((epoch for epoch in epochs if isinstance(epoch, int)), default=Absent.UNKNOWN)
 
 
 def _gaps(

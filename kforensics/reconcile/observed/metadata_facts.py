@@ -106,6 +106,10 @@ class MetadataFacts:
         """A voter's log as it is now; a broker only copies it, and may have stopped long before."""
         return self._history is not None and self._is_of_now and self._history.is_of_voter
 
+    def later_epoch(self, partition: TopicPartition) -> int | Absent:  # noqa: ARG002
+        """There are none: only log files show this."""
+        return Absent.NOT_APPLICABLE
+
     def heard_brokers(self) -> frozenset[int]:
         """There are none: only log files show this."""
         return frozenset()

@@ -1,6 +1,6 @@
 """Offsets that no output has, each with the reason."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -118,3 +118,27 @@ def join_gaps(gaps: list[Gap], one: Gap) -> None:
             gaps[-1] = Gap(offsets=offsets, count=last.count + one.count, reason=one.reason, detail=one.detail)
             return
     gaps.append(one)
+
+
+def without_held(gaps: Sequence[Gap], held: Sequence[OffsetRange]) -> list[Gap]:
+    """The gaps without the offsets that no best copy has and an alternate does: some input holds them.
+
+    Args:
+        gaps: of the best copy.
+        held: offsets of the alternates that were saved.
+    """
+    out = list(gaps)
+    for one in held:
+        out = [left for gap in out for left in _outside(gap, one)]
+    return out
+
+
+def _outside(gap: Gap, held: OffsetRange) -> Iterator[Gap]:
+    first, last = gap.offsets.first, gap.offsets.last
+    if gap.reason is not GapReason.NEVER_SEEN or held.last < first or held.first > last:
+        yield gap
+        return
+    if first < held.first:
+        yield _gap(first, held.first - 1, gap.reason, gap.detail)
+    if held.last < last:
+        yield _gap(held.last + 1, last, gap.reason, gap.detail)

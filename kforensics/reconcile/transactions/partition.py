@@ -1,5 +1,7 @@
 """The open and torn transactions of every replica of one partition, each compared with the other copies of its log."""
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -9,7 +11,6 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.open_transactions import (
-    LoneMarker,
     Marker,
     OpenTransaction,
     ProducerBatches,
@@ -119,7 +120,7 @@ def judge_partition(
         now_ms: the time at which transactions are judged.
     """
     producers = {one.producer_id for replica in replicas for one in replica.open}
-    producers |= {one.marker.producer_id for replica in replicas for one in replica.lone}
+    producers |= {one.producer_id for replica in replicas for one in replica.lone}
     wanted = np.array(sorted(producers), dtype=np.int64)
     contents = [(copy, read(copy.place, wanted, copy.is_deleted)) for copy in copies] if producers else []
     return tuple(
@@ -150,6 +151,9 @@ class _Replica:
                 self._own = batches
             else:
                 self._others.append((copy, batches))
+        self._ends: dict[int, list[int]] = defaultdict(list)
+        for offset, marker in sorted(self._own.markers.items() if self._own is not None else ()):
+            self._ends[marker.producer_id].append(offset)
 
     def judged(self) -> PartitionTransactions:
         """The replica with its open and torn transactions."""
@@ -224,12 +228,12 @@ class _Replica:
         if self._replica.is_cleaned:
             return
         for lone in self._replica.lone:
-            if is_end(lone.marker.kind) and lone.marker.offset >= self._replica.log_start_offset:
+            if is_end(lone.kind) and lone.offset >= self._replica.log_start_offset:
                 torn = self._torn_by_copies(lone) or self._torn_by_itself(lone)
                 if torn is not None:
                     yield torn
 
-    def _torn_by_copies(self, lone: LoneMarker) -> TornTransaction | None:
+    def _torn_by_copies(self, lone: Marker) -> TornTransaction | None:
         for copy, batches in self._others:
             data = self._lost_data(lone, batches)
             if not len(data):
@@ -247,17 +251,23 @@ class _Replica:
             )
         return None
 
-    def _lost_data(self, lone: LoneMarker, batches: ProducerBatches) -> BatchTable:
+    def _previous_end(self, lone: Marker) -> int:
+        """The offset of the producer's marker before one in this log, -1 where there is none."""
+        ends = self._ends.get(lone.producer_id, [])
+        at = bisect_left(ends, lone.offset)
+        return ends[at - 1] if at else -1
+
+    def _lost_data(self, lone: Marker, batches: ProducerBatches) -> BatchTable:
         """The records in another copy that the marker ends: those of the producer's last transaction there that this log does not hold."""
-        same = batches.markers.get(lone.marker.offset)
+        same = batches.markers.get(lone.offset)
         is_shared = same is not None and (same.leader_epoch, same.time_ms) == (
-            lone.marker.leader_epoch,
-            lone.marker.time_ms,
+            lone.leader_epoch,
+            lone.time_ms,
         )
         own: BatchTable = batches.rows[
-            (batches.rows["producer_id"] == lone.marker.producer_id) & (batches.rows["base_offset"] > lone.previous_end)
+            (batches.rows["producer_id"] == lone.producer_id) & (batches.rows["base_offset"] > self._previous_end(lone))
         ]
-        own = own[own["producer_epoch"] <= lone.marker.producer_epoch]
+        own = own[own["producer_epoch"] <= lone.producer_epoch]
         nothing: BatchTable = own[:0]
         control = (own["attributes"] & CONTROL_BIT) != 0
         if is_shared or not len(own) or control.all():
@@ -269,20 +279,20 @@ class _Replica:
             return runs[-1]
         # All of them are ended there: the one whose marker says the same.
         kinds = [batches.markers[int(own["base_offset"][end])].kind for end in ends]
-        closed = [run for run, kind in zip(runs[:-1], kinds, strict=True) if kind is lone.marker.kind and len(run)]
+        closed = [run for run, kind in zip(runs[:-1], kinds, strict=True) if kind is lone.kind and len(run)]
         return closed[-1] if closed else nothing
 
-    def _torn_by_itself(self, lone: LoneMarker) -> TornTransaction | None:
-        replica = self._replica
-        holds_all = replica.log_start_offset == 0 or lone.previous_end >= replica.log_start_offset
+    def _torn_by_itself(self, lone: Marker) -> TornTransaction | None:
+        replica, previous = self._replica, self._previous_end(lone)
+        holds_all = replica.log_start_offset == 0 or previous >= replica.log_start_offset
         # An abort without records is ordinary: a partition is added before the first record is sent. A marker that follows one like it is
         # the same, sent again: the coordinator lost its connection before the answer came.
-        before = None if self._own is None else self._own.markers.get(lone.previous_end)
+        before = None if self._own is None else self._own.markers.get(previous)
         is_again = before is not None and (before.kind, before.producer_epoch) == (
-            lone.marker.kind,
-            lone.marker.producer_epoch,
+            lone.kind,
+            lone.producer_epoch,
         )
-        if lone.marker.kind is not ControlType.COMMIT or not holds_all or is_again:
+        if lone.kind is not ControlType.COMMIT or not holds_all or is_again:
             return None
         return self._torn_transaction(
             lone,
@@ -295,7 +305,7 @@ class _Replica:
 
     def _torn_transaction(
         self,
-        lone: LoneMarker,
+        lone: Marker,
         *,
         first: int | Absent,
         last: int | Absent,
@@ -303,7 +313,7 @@ class _Replica:
         confidence: Confidence,
         reason: str,
     ) -> TornTransaction:
-        marker = lone.marker
+        marker = lone
         state: TransactionState | None = self._coordinators.by_producer.get(marker.producer_id)
         unknown = Absent.NOT_WRITTEN if self._coordinators.topic.is_complete else Absent.UNKNOWN
         cited = [marker.citation]

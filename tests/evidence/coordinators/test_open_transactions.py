@@ -45,7 +45,7 @@ def test_what_is_open_is_what_no_marker_ended(tmp_path_factory, steps, cuts):
     found = scan_transactions(write_log(tmp_path_factory.mktemp("log"), "t-0", *segments))
 
     assert {one.producer_id: (one.first_offset, one.last_offset, one.records) for one in found.open} == known
-    assert sorted((one.marker.offset, one.marker.kind) for one in found.lone) == lone
+    assert sorted((one.offset, one.kind) for one in found.lone) == lone
     assert [one.first_offset for one in found.open] == sorted(one.first_offset for one in found.open)
     assert found.log_end_offset == offset
     assert found.problems == ()

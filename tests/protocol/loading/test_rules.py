@@ -442,6 +442,7 @@ def test_before_3_0_a_segment_that_is_swapped_in_replaces_those_that_it_covers()
     outcome = loaded(files, contents, rules=OLD)
 
     assert isinstance(outcome, LoadOutcome)
+    assert not isinstance(outcome.state, Absent)
     assert outcome.state.log_end_offset == 2
     assert outcome.tree[LOG] == 200
     assert {f"{LOG}.deleted", f"{later}.log.deleted"} <= outcome.tree.keys()
@@ -465,6 +466,10 @@ def test_before_3_0_a_number_that_is_none_is_a_malformed_line():
     old = load_partition(directory(files, contents), clean_shutdown=True, rules=OLD)
     new = load_partition(directory(files, contents), clean_shutdown=True)
 
+    assert isinstance(old, LoadOutcome)
+    assert isinstance(new, LoadOutcome)
+    assert not isinstance(old.failure, Absent)
+    assert not isinstance(new.failure, Absent)
     assert (old.failure.exception, old.failure.is_io) == ("KafkaStorageException", True)
     assert (new.failure.exception, new.failure.is_io) == ("NumberFormatException", False)
 
