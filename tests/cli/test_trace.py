@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
-from tests import traced
+from tests import salvaged, traced
 
 FINAL = "snapshots/99-final"
 KILLED = "snapshots/02-old-leader-killed"
@@ -70,7 +70,7 @@ def test_a_truncated_offset_that_no_input_holds_is_lost_by_its_lines(capsys, unc
 
 
 def test_a_key_that_was_never_produced_was_never_here(capsys, unclean):
-    inputs = traced.arguments_of(unclean)
+    inputs = salvaged.arguments_of(unclean)
     code, document = trace(capsys, *inputs, "-t", "orders", "--key", "never-produced")
 
     assert (code, document["answer"]["state"], document["records"]) == (0, "never-here", [])
@@ -241,7 +241,7 @@ def test_a_record_in_remote_storage_is_not_looked_for(capsys, incident):
 
 def test_copies_without_a_topic_id_are_of_the_record_that_has_one(capsys, incident):
     root = incident("reassignment-jbod-2.8")
-    _, document = trace(capsys, *traced.arguments_of(root), "-t", "inventory", "-p", "2", "--key", "ord-102223")
+    _, document = trace(capsys, *salvaged.arguments_of(root), "-t", "inventory", "-p", "2", "--key", "ord-102223")
 
     [record] = document["records"]
     assert {"live", "future", "snapshot"} == {copy["in"] for copy in record["copies"]}
