@@ -12,7 +12,7 @@ import kforensics
 from kforensics import schema
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import LOGGED_EVENTS, EventKind, words_of
-from kforensics.findings.answers.concerns import RISKS
+from kforensics.findings.answers.partition_state import RISKS
 from kforensics.findings.catalogue import CATALOGUE
 from kforensics.formats.log_lines.event import DECISIVE, FOLDED, LogEventKind
 from kforensics.formats.log_lines.message import SHAPES

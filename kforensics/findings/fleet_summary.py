@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
-from kforensics.findings.answers.concerns import JudgedPartition
+from kforensics.findings.answers.partition_state import JudgedPartition
 from kforensics.findings.model import Finding
 
 

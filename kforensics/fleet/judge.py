@@ -14,7 +14,7 @@ from kforensics.evidence.captured.rows import Row, known
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.replica.collect import as_captured, changes_since
-from kforensics.findings.answers.concerns import JudgedPartition, judged_partition
+from kforensics.findings.answers.partition_state import JudgedPartition, judged_partition
 from kforensics.findings.fleet import placement_findings, undecided_findings
 from kforensics.findings.model import Finding, Severity
 from kforensics.fleet.parcel import PartitionKey, unpack

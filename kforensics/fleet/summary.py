@@ -11,8 +11,8 @@ import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
 from kforensics.evidence.captured.rows import known_or
-from kforensics.findings.answers.concerns import JudgedPartition, concern_of
 from kforensics.findings.answers.model import State, worst_state
+from kforensics.findings.answers.partition_state import JudgedPartition, concern_of
 from kforensics.findings.fleet_summary import FleetSummary, PartitionLine
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import Filters, all_of, counts_of, is_in, list_length, open_audit, sum_of

@@ -14,7 +14,8 @@ class Mutant(NamedTuple):
 
 EPOCHS = "protocol/epochs.py"
 TRUNCATION = "protocol/truncation.py"
-SPECIAL = "protocol/special_truncation.py"
+QUORUM = "protocol/quorum_truncation.py"
+FUTURE = "protocol/future_truncation.py"
 OUTCOME = "protocol/outcome.py"
 VISIBILITY = "protocol/visibility.py"
 ELECTION = "protocol/election.py"
@@ -186,43 +187,43 @@ MUTANTS = (
     ),
     Mutant(
         "a quorum leader does not compare epochs",
-        SPECIAL,
+        QUORUM,
         "if end.leader_epoch != last_fetched_epoch or end.end_offset < fetch_offset:",
         "if end.end_offset < fetch_offset:",
     ),
     Mutant(
         "a quorum leader does not compare ends",
-        SPECIAL,
+        QUORUM,
         "if end.leader_epoch != last_fetched_epoch or end.end_offset < fetch_offset:",
         "if end.leader_epoch != last_fetched_epoch:",
     ),
     Mutant(
         "a quorum leader sends away who holds all of an epoch",
-        SPECIAL,
+        QUORUM,
         "if end.leader_epoch != last_fetched_epoch or end.end_offset < fetch_offset:",
         "if end.leader_epoch != last_fetched_epoch or end.end_offset <= fetch_offset:",
     ),
     Mutant(
         "a quorum member truncates by the leader's end alone",
-        SPECIAL,
+        QUORUM,
         "return min(own.end_offset, end.end_offset), own",
         "return end.end_offset, own",
     ),
     Mutant(
         "a quorum member truncates by its own end alone",
-        SPECIAL,
+        QUORUM,
         "return min(own.end_offset, end.end_offset), own",
         "return own.end_offset, own",
     ),
     Mutant(
         "a quorum member truncates below its high watermark",
-        SPECIAL,
+        QUORUM,
         "if end.end_offset < floor or (refuses_below_high_watermark and target < floor):",
         "if end.end_offset < 0 or (refuses_below_high_watermark and target < 0):",
     ),
     Mutant(
         "a future replica does not follow the truncation of the current one",
-        SPECIAL,
+        FUTURE,
         "target = min(truncated_to, future.log_end_offset)",
         "target = future.log_end_offset",
     ),

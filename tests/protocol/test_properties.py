@@ -14,9 +14,10 @@ from kforensics.protocol.epochs import (
     truncate_from_end,
     truncate_from_start,
 )
+from kforensics.protocol.future_truncation import future_replica_truncation
 from kforensics.protocol.outcome import LogState, ProtocolName, TruncationRule
+from kforensics.protocol.quorum_truncation import quorum_truncation
 from kforensics.protocol.recovery import RecoveryRule, SegmentState, recover_log
-from kforensics.protocol.special_truncation import future_replica_truncation, quorum_truncation
 from kforensics.protocol.truncation import (
     follower_truncation,
     leader_after_election,

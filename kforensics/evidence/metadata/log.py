@@ -3,7 +3,7 @@
 Where the log begins above 0 the oldest snapshot that reaches its start opens the history; where a part of it can't be
 read the next snapshot closes the
 gap. Nothing here says whether a record was committed: compare the logs of several controllers for that
-(`metadata_compare.py`).
+(`compare.py`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence

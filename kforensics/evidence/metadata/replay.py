@@ -1,4 +1,4 @@
-"""Applies metadata records one after the other, as a controller does; of partitions see `metadata_steps.py`.
+"""Applies metadata records one after the other, as a controller does; of partitions see `steps.py`.
 
 Records between BeginTransaction and EndTransaction count when the end is seen, and never where AbortTransaction
 follows (KIP-868, 3.6).

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.concerns import (
+from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.findings.answers.partition_state import (
     ORDER,
     Concern,
     JudgedPartition,
@@ -16,7 +17,6 @@ from kforensics.findings.answers.concerns import (
     judged_partition,
     partition_state,
 )
-from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.model import Finding
 from kforensics.units import TopicPartition
 from kforensics.words import counted

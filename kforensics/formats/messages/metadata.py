@@ -1,6 +1,6 @@
 """Records of the KRaft metadata log (`__cluster_metadata`, 2.8: `@metadata`), its snapshots and `bootstrap.checkpoint`.
 
-The value holds frame and message (`record_frame.py`); there is no key. The preview in 2.8 wrote most of them in the
+The value holds frame and message (`frame.py`); there is no key. The preview in 2.8 wrote most of them in the
 old, not flexible encoding and some with
 other fields: they have their own tables. (Kafka: metadata/src/main/resources/common/metadata/*.json, 2.8 to 4.3)
 """

@@ -6,7 +6,7 @@
 Nearly every record of a large log is one of these, or a NoOpRecord: `01 14 00 00`. A record of a partition is split in
 two: the first 20 bytes name the partition, and the rest holds its other fields. The rest is the same for many partitions
 and repeats, so that it need not be decoded each time. Every other record, and one that is framed in any other
-way, is left to the exact reader, `metadata_record.py`.
+way, is left to the exact reader, `metadata.py`, which has the fields of every record by version.
 """
 
 from collections.abc import Iterator

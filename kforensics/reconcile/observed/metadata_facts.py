@@ -18,7 +18,7 @@ Commits = Callable[[TopicPartition], tuple[GroupCommit, ...]]
 
 
 class MetadataFacts:
-    """Facts of one cluster, as `reconcile.facts.ClusterFacts` asks for them.
+    """Facts of one cluster, as `facts.ClusterFacts` asks for them.
 
     Args:
         history: the newest metadata log among the inputs, where there is one.

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader
-from kforensics.protocol.special_truncation import future_replica_truncation, quorum_truncation
+from kforensics.protocol.future_truncation import future_replica_truncation
+from kforensics.protocol.quorum_truncation import quorum_truncation
 from kforensics.protocol.truncation import TruncationOutcome, follower_truncation, leader_after_election
 from kforensics.protocol.versions import epoch_rules_of_protocol
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs

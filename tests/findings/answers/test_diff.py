@@ -6,9 +6,9 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Problem
-from kforensics.findings.answers.concerns import Kind, judged_partition
 from kforensics.findings.answers.diff import _copy_of, diff_answer, partition_state
 from kforensics.findings.answers.model import State
+from kforensics.findings.answers.partition_state import Kind, judged_partition
 from kforensics.findings.diff import partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import Leadership, NoFacts

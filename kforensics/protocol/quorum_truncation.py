@@ -1,10 +1,10 @@
-"""Truncation of unusual followers: a future replica on its way to another disk, and a member of the metadata quorum."""
+"""Truncation of a member of the metadata quorum (KIP-595): its log follows the quorum leader's by rules of its own."""
 
 from dataclasses import replace
 from enum import StrEnum
 
 from kforensics.damage import Absent
-from kforensics.protocol.epochs import CURRENT_RULES, EpochEndOffset, EpochRules, end_offset_for_epoch, latest_epoch
+from kforensics.protocol.epochs import EpochEndOffset, end_offset_for_epoch, latest_epoch
 from kforensics.protocol.truncation import (
     LogState,
     ProtocolName,
@@ -12,7 +12,6 @@ from kforensics.protocol.truncation import (
     TruncationOutcome,
     TruncationRule,
     TruncationStep,
-    follower_truncation,
     restart_log_at,
     truncate_log,
 )
@@ -25,46 +24,6 @@ class QuorumAnswer(StrEnum):
     VALID = "valid"
     DIVERGING = "diverging"
     SNAPSHOT = "snapshot"
-
-
-def future_replica_truncation(
-    future: LogState,
-    current: LogState,
-    *,
-    truncated_to: int | Absent = Absent.NOT_APPLICABLE,
-    rules: EpochRules = CURRENT_RULES,
-) -> TruncationOutcome:
-    """Compute what a `-future` replica truncates against the current replica of its own broker (KIP-113), always by KIP-279.
-
-    `truncated_to` is the offset to which the current replica was truncated last: the future replica is truncated there too, before it asks
-    (`ReplicaAlterLogDirsThread`).
-    """
-    fall_back = future.loaded_high_watermark
-    if isinstance(truncated_to, Absent):
-        return follower_truncation(
-            future, current, protocol=ProtocolName.KIP_279, rules=rules, initial_fetch_offset=fall_back
-        )
-    target = min(truncated_to, future.log_end_offset)
-    truncation = truncate_log(future, target, rules=rules)
-    outcome = follower_truncation(
-        truncation, current, protocol=ProtocolName.KIP_279, rules=rules, initial_fetch_offset=min(target, fall_back)
-    )
-    if target >= future.log_end_offset:
-        return outcome
-    step = TruncationStep(
-        kind=StepKind.CURRENT_REPLICA,
-        own_offset=truncated_to,
-        log_end_offset=future.log_end_offset,
-        truncate_to=target,
-        rule=TruncationRule.CURRENT_REPLICA_TRUNCATION,
-    )
-    return replace(
-        outcome,
-        offset=outcome.after.log_end_offset,
-        rule=TruncationRule.CURRENT_REPLICA_TRUNCATION if isinstance(outcome.offset, Absent) else outcome.rule,
-        steps=(step, *outcome.steps),
-        below_high_watermark=outcome.after.log_end_offset < fall_back,
-    )
 
 
 def quorum_end_offset_for_epoch(
