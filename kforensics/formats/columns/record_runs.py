@@ -21,10 +21,9 @@ def split_control(chunk: RecordChunk) -> Iterator[tuple[RecordChunk, bool]]:
         yield chunk, False
         return
     flags = is_control[chunk.rows]
-    edges = [0, *(np.flatnonzero(np.diff(flags)) + 1).tolist(), len(flags)]
+    edges = np.unique([0, *(np.flatnonzero(np.diff(flags)) + 1), len(flags)]).tolist()
     for first, end in pairwise(edges):
-        if end > first:
-            yield part_of(chunk, slice(first, end)), bool(flags[first])
+        yield part_of(chunk, slice(first, end)), bool(flags[first])
 
 
 def behind(chunk: RecordChunk, position: int) -> RecordChunk:

@@ -25,7 +25,6 @@ _PIECE = 128 << 10
 """The bytes that are compared at once: small enough for the cache of a processor."""
 _PROOF_ALLOWANCE = 64 << 20
 _PROOF_FACTOR = 8
-_MOST_MESSAGE = 16 << 20
 
 
 def carve_batches(source: SegmentBytes, start: int, end: int) -> Iterator[BatchTable]:
@@ -126,6 +125,7 @@ def _plausible_batches(window: WordBuffer, places: NDArray[np.int64]) -> NDArray
 
 
 def _plausible_messages(window: WordBuffer, places: NDArray[np.int64]) -> list[int]:
+    # A header of a batch fits behind each place, and so does the length of a key; a first byte of 0 keeps messages below 16 MB.
     octets, view = window.octets, window.view
     places = places[(octets[places + 17] <= 0x0F) & (octets[places + 8] == 0)]
     found = []
@@ -133,8 +133,6 @@ def _plausible_messages(window: WordBuffer, places: NDArray[np.int64]) -> list[i
         length = int.from_bytes(view[place + 8 : place + 12])
         key_at = place + (18 if view[place + 16] == 0 else 26)
         end = place + LOG_OVERHEAD + length
-        if length > _MOST_MESSAGE or key_at + 4 > window.filled:
-            continue
         key_length = int.from_bytes(view[key_at : key_at + 4], signed=True)
         value_at = key_at + 4 + max(key_length, 0)
         if key_length < -1 or value_at + 4 > end or value_at + 4 > window.filled:
