@@ -16,9 +16,10 @@ from kforensics.evidence.model import (
     Replica,
     Segment,
 )
+from kforensics.evidence.replica.positions import PartOfFile, end_of_offsets, indexed_start
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
 from kforensics.formats.log.records import Record
-from kforensics.formats.segment.walk import Level, iter_records, walk_segment
+from kforensics.formats.segment.walk import Level, SegmentWindow, iter_records, walk_segment
 from kforensics.source.capture import CapturedSegment, CapturePath
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
@@ -55,7 +56,7 @@ class FileBatchReader:
                 continue
             rows = (
                 segment.batches
-                if not isinstance(segment.batches, Absent)
+                if not isinstance(segment.batches, Absent) and first_offset >= segment.unread_below
                 else self._read_rows(replica, segment, first_offset, last_offset)
             )
             rows = rows[
@@ -72,13 +73,13 @@ class FileBatchReader:
         for segment in replica.segments:
             if not _touches(segment, first_offset, last_offset):
                 continue
-            start = _start_position(segment, first_offset)
             try:
                 with self._open(replica, segment) as file:
                     if isinstance(file, CapturedSegment):
                         yield from self._captured_records(file, replica, segment, first_offset, last_offset)
                         continue
-                    for record in iter_records(file, start=start):
+                    start, end = self._place_of(replica, segment, file, first_offset, last_offset)
+                    for record in iter_records(PartOfFile(file, end), start=start):
                         if not isinstance(record, Record):
                             continue
                         if first_offset <= record.offset <= last_offset:
@@ -110,13 +111,25 @@ class FileBatchReader:
                     if first_offset < segment.batches_from and not isinstance(segment.first_offset, Absent):
                         self._note(file, replica, segment, f"batches below offset {segment.batches_from}")
                     return self._captured_rows(file, replica, segment)
-                for window in walk_segment(file, level=Level.CRC, start=_start_position(segment, first_offset)):
+                start, end = self._place_of(replica, segment, file, first_offset, last_offset)
+                for window in _walk(file, start, end):
                     parts.append(window.batches)
                     if len(window.batches) and int(window.batches["base_offset"][-1]) > last_offset:
                         break
         except EvidenceError as error:
             self._note_error(replica, segment, error)
         return np.concatenate(parts) if parts else empty_batches()
+
+    def _place_of(
+        self, replica: Replica, segment: Segment, file: EvidenceFile, first_offset: int, last_offset: int
+    ) -> tuple[int, int]:
+        """The positions between which every batch that touches the offsets is read."""
+        if not segment.unread_below or first_offset >= segment.unread_below:
+            return _start_position(segment, first_offset), file.size
+        index = self._roots[replica.input] / (segment.path.removesuffix(".log") + ".index")
+        start = indexed_start(index, file, segment.base_offset, first_offset)
+        near = indexed_start(index, file, segment.base_offset, last_offset)
+        return start, end_of_offsets(file, max(start, near), last_offset)
 
     def _captured_rows(self, file: CapturedSegment, replica: Replica, segment: Segment) -> BatchTable:
         key = (replica.input, segment.path)
@@ -133,6 +146,15 @@ class FileBatchReader:
 
     def _note(self, file: CapturedSegment, replica: Replica, segment: Segment, what: str) -> None:
         self._lacks[replica.input, segment.path] = f"the capture does not hold its {what}: read {file.missing().where}"
+
+
+def _walk(file: EvidenceFile, start: int, end: int) -> Iterator[SegmentWindow]:
+    """The windows between two positions; of the whole file where no sound batch is at the first, as an index may lead anywhere."""
+    for window in walk_segment(PartOfFile(file, end), level=Level.CRC, start=start):
+        if start and any(one.span.position == start for one in window.damage):
+            yield from walk_segment(file, level=Level.CRC)
+            return
+        yield window
 
 
 def _touches(segment: Segment, first_offset: int, last_offset: int) -> bool:
