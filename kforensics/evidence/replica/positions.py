@@ -13,7 +13,10 @@ from kforensics.source.mapped import EvidenceFile, open_evidence
 NEWEST_MAGIC = 2
 
 PAGE = 4096
-"""The bytes of an index, or of headers in a segment, that are read at once."""
+"""The bytes of an index that are read at once."""
+
+HEADERS = 256
+"""The bytes of a segment that are read at once where its headers alone are of use: those of a few small batches."""
 
 
 class PartOfFile:
@@ -63,7 +66,18 @@ class IndexEntries:
         return self._pages[page][within : within + INDEX_ENTRY_LENGTH]
 
 
-def indexed_start(index: Path | None, segment: EvidenceFile, base_offset: int, offset: int | None = None) -> int:
+def indexed_position(index: Path, relative_offset: int | None = None) -> int:
+    """The position that an index names for an offset relative to its segment's, that of its last entry where none is given; 0 where it names none."""
+    try:
+        with open_evidence(index) as file:
+            entries = IndexEntries(file)
+            at = entries.count - 1 if relative_offset is None else entries.at_or_below(relative_offset)
+            return 0 if at is None or at < 0 else entries.position(at)
+    except EvidenceError:
+        return 0
+
+
+def indexed_start(index: Path, segment: EvidenceFile, base_offset: int, offset: int | None = None) -> int:
     """The position of a batch at or before an offset, by an index.
 
     Args:
@@ -75,15 +89,7 @@ def indexed_start(index: Path | None, segment: EvidenceFile, base_offset: int, o
     Returns:
         The position, 0 where the index leads to none.
     """
-    if index is None:
-        return 0
-    try:
-        with open_evidence(index) as file:
-            entries = IndexEntries(file)
-            at = entries.count - 1 if offset is None else entries.at_or_below(offset - base_offset)
-            position = 0 if at is None or at < 0 else entries.position(at)
-    except EvidenceError:
-        return 0
+    position = indexed_position(index, None if offset is None else offset - base_offset)
     found = batch_at(segment, position)
     highest = found is not None and base_offset <= found[0] and (offset is None or found[0] <= offset)
     return position if position and highest else 0
@@ -112,7 +118,7 @@ def end_of_offsets(segment: EvidenceFile, start: int, last_offset: int) -> int:
     position, page, page_at = start, b"", start
     while position < segment.size:
         if not page_at <= position <= page_at + len(page) - SHORTEST_ENTRY:
-            page_at, page = position, segment.read(position, PAGE)
+            page_at, page = position, segment.read(position, HEADERS)
         found = _header(page[position - page_at : position - page_at + SHORTEST_ENTRY], segment.size - position)
         if found is None:
             return segment.size

@@ -17,7 +17,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import DIGEST_DTYPE, CheckpointValue, Replica, Segment
-from kforensics.evidence.replica.positions import IndexEntries, PartOfFile, indexed_start
+from kforensics.evidence.replica.positions import IndexEntries, PartOfFile, indexed_position
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.formats.index.time import TIME_INDEX_LAYOUT
 from kforensics.formats.log.batch_table import empty_batches
@@ -131,8 +131,8 @@ class _Tails:
         """A segment from the last entry of its index on; all of it where no sound batch is there."""
         found = self._files[at]
         file = self._open(found.path)
-        start = indexed_start(self._root / _beside(found.path, ".index"), file, self._bases[at]) if file.size else 0
-        if start:
+        start = indexed_position(self._root / _beside(found.path, ".index")) if file.size else 0
+        if 0 < start < file.size:
             segment = scan_segment(
                 file, path=found.path, base_offset=self._bases[at], start=start, mtime_ns=file.mtime_ns
             )
@@ -271,7 +271,12 @@ class _Tails:
         at = next((at for at in sorted(read.segments) if read.segments[at].batch_count), None)
         if at is None:
             raise _NotDecidedError
-        return self._point(at, read.start if at == read.first else 0)
+        rows = read.segments[at].batches
+        if isinstance(rows, Absent) or not rows["crc_valid"][0]:
+            return self._point(at, read.start if at == read.first else 0)
+        first = rows[0]
+        epoch = int(first["partition_leader_epoch"])
+        return _Point(at, int(first["position"]), int(first["base_offset"]), epoch, int(first["magic"]))
 
     def _index(self, at: int) -> IndexEntries | None:
         if at not in self._entries:
