@@ -12,7 +12,7 @@ from kforensics.evidence.broker_logs import LogFile, LogPlace, read_log_files
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, of_several_clusters
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places
-from kforensics.evidence.discovery.server_settings import read_flags, read_settings
+from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, highest_commits, walk_group_commits
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.evidence.metadata.state import METADATA_VERSION
@@ -90,6 +90,7 @@ def gather_cluster_evidence(
     histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
     log_files, problems = read_logs(inputs, jobs=jobs)
     log_files = logs_of_cluster(inputs, log_files)
+    settings = ServerSettings(inputs)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     newest = newest_log(histories)
     versions = _versions(log_files)
@@ -106,8 +107,8 @@ def gather_cluster_evidence(
                 is_of_now=newest is None or newest.input not in earlier,
             ),
             newest_version=_newest_of_all(versions, inputs),
-            configured=read_settings(inputs, "min.insync.replicas"),
-            unclean_elections=read_flags(inputs, "unclean.leader.election.enable"),
+            configured=settings.numbers("min.insync.replicas"),
+            unclean_elections=settings.flags("unclean.leader.election.enable"),
             metadata_end_ms=_newest_time(newest),
         ),
         histories=histories,

@@ -10,7 +10,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable
 from kforensics.evidence.discovery.inputs import Inputs, refuse
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, checkpoint_value, find_places
-from kforensics.evidence.discovery.server_settings import read_settings
+from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import newest_log
 from kforensics.formats.log_lines.event import LogEventKind
@@ -26,6 +26,7 @@ class CoordinatorEvidence:
     evidence: Evidence
     places: Places
     cluster: ClusterEvidence
+    server_settings: ServerSettings
 
     @property
     def inputs(self) -> Inputs:
@@ -124,7 +125,7 @@ class CoordinatorEvidence:
             for event in file.events
             if event.kind is LogEventKind.CONFIGURATION and isinstance(value := event.fields.get(name), int)
         )
-        return (*read_settings(self.inputs, name), *printed)
+        return (*self.server_settings.numbers(name), *printed)
 
 
 def gather_coordinator_evidence(
@@ -148,7 +149,9 @@ def gather_coordinator_evidence(
     _refuse_captures(evidence.inputs, command)
     places = find_places(evidence.inputs)
     gathered = gather_cluster_evidence(evidence.for_facts(), places, jobs=jobs, earlier=evidence.ranks.keys())
-    return CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered)
+    return CoordinatorEvidence(
+        evidence=evidence, places=places, cluster=gathered, server_settings=ServerSettings(evidence.inputs)
+    )
 
 
 def _refuse_captures(inputs: Inputs, command: str) -> None:

@@ -19,7 +19,7 @@ from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
-from kforensics.evidence.discovery.server_settings import read_settings
+from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.metadata.hosts import listening_hosts
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
@@ -242,6 +242,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         jobs=jobs or default_jobs(),
         earlier=evidence.ranks.keys(),
     )
+    settings = ServerSettings(inputs)
     clocks, events = gathered.clocks, gathered.events
     truncations = logged_truncations(events)
     recorded = _recorded_partitions(gathered)
@@ -266,8 +267,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         signs=partition_signs(events),
         signs_of_brokers=broker_signs(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
-        commits=_final_commits(places, evidence, gathered, options),
-        moments=replace(_moments(evidence, gathered.histories), is_stopped=options.is_stopped),
+        commits=_final_commits(places, evidence, gathered, settings, options),
+        moments=replace(_moments(evidence, gathered.histories, settings), is_stopped=options.is_stopped),
         whole_returns=_whole_returns(events),
         deleted_topics=deleted_topics(logged_operations(events)),
         leader=options.leader,
@@ -336,13 +337,13 @@ def _with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[Pa
         yield replace(incident, doubts=tuple(dict.fromkeys((*incident.doubts, *back)))) if back else incident
 
 
-def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moments:
+def _moments(evidence: Evidence, histories: Sequence[MetadataHistory], settings: ServerSettings) -> Moments:
     newest = newest_log(histories)
     brokers = evidence.nodes_by_rank().get(evidence.final_rank, frozenset())
     if newest is None:
         return Moments(metadata_ends=evidence.metadata_ends, brokers=brokers)
     # Without the setting nothing shows how long before its fencing a broker had sent its last heartbeat.
-    timeout_ms = min(read_settings(evidence.inputs, "broker.session.timeout.ms"), default=0)
+    timeout_ms = min(settings.numbers("broker.session.timeout.ms"), default=0)
     return Moments(
         metadata_ends=evidence.metadata_ends,
         metadata_times={
@@ -428,7 +429,11 @@ def _by_partition(truncations: Sequence[LoggedTruncation]) -> dict[TopicPartitio
 
 
 def _final_commits(
-    places: Places, evidence: Evidence, gathered: ClusterEvidence, options: ExplainOptions
+    places: Places,
+    evidence: Evidence,
+    gathered: ClusterEvidence,
+    settings: ServerSettings,
+    options: ExplainOptions,
 ) -> CommittedOffsets | PositionsNow:
     """What groups committed last; of a capture, which holds no more, the highest offsets that they committed."""
     now = tuple(
@@ -440,7 +445,7 @@ def _final_commits(
     )
     if any(isinstance(place.state.root, CapturePath) for place in now):
         return CommittedOffsets(now, options.rename_group)
-    given = CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered)
+    given = CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered, server_settings=settings)
     return PositionsNow(given, options.rename_group)
 
 
