@@ -9,18 +9,18 @@ from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.reconcile.transactions.coordinators import Coordinators
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions
-from kforensics.reconcile.transactions.verdicts import Verdict
+from kforensics.reconcile.transactions.verdicts import TransactionVerdict
 from kforensics.units import TopicPartition
 from kforensics.words import counted, listed
 
 MOST_NAMED = 4
 
 _STATES = {
-    Verdict.HANGING: State.HANGING,
-    Verdict.TORN: State.TORN,
-    Verdict.PREPARED: State.PREPARED,
-    Verdict.UNKNOWN: State.UNKNOWN,
-    Verdict.IN_TIME: State.IN_TIME,
+    TransactionVerdict.HANGING: State.HANGING,
+    TransactionVerdict.TORN: State.TORN,
+    TransactionVerdict.PREPARED: State.PREPARED,
+    TransactionVerdict.UNKNOWN: State.UNKNOWN,
+    TransactionVerdict.IN_TIME: State.IN_TIME,
 }
 
 
@@ -227,7 +227,12 @@ def _names(partitions: set[TopicPartition]) -> str:
 
 
 def _now(seen: Sequence[_Seen], endings: Mapping[tuple[int, str, int], str]) -> Iterator[str]:
-    acting = [each for each in seen if each.one.judgement.verdict in {Verdict.HANGING, Verdict.TORN, Verdict.PREPARED}]
+    acting = [
+        each
+        for each in seen
+        if each.one.judgement.verdict
+        in {TransactionVerdict.HANGING, TransactionVerdict.TORN, TransactionVerdict.PREPARED}
+    ]
     for each in acting[:MOST_NAMED]:
         yield f"{each.partition}, producer {each.one.open.producer_id}: {endings[each.place]}"
     if len(acting) > MOST_NAMED:
@@ -235,11 +240,15 @@ def _now(seen: Sequence[_Seen], endings: Mapping[tuple[int, str, int], str]) -> 
 
 
 def _tell(seen: Sequence[_Seen]) -> Iterator[str]:
-    stuck = {each.partition for each in seen if each.one.judgement.verdict in {Verdict.HANGING, Verdict.TORN}}
+    stuck = {
+        each.partition
+        for each in seen
+        if each.one.judgement.verdict in {TransactionVerdict.HANGING, TransactionVerdict.TORN}
+    }
     if stuck:
         yield f"Whoever reads {_names(stuck)} with isolation.level=read_committed gets nothing from the last stable offset on."
 
 
 def _later(seen: Sequence[_Seen]) -> Iterator[str]:
-    if any(each.one.judgement.verdict is Verdict.HANGING for each in seen):
+    if any(each.one.judgement.verdict is TransactionVerdict.HANGING for each in seen):
         yield "Kafka 3.6 and later verify transactions before they append (transaction.partition.verification.enable, KIP-890)."

@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.findings.answers.diff import _copy_of, diff_answer, partition_state
 from kforensics.findings.answers.model import State
-from kforensics.findings.answers.partition_state import Kind, judged_partition
+from kforensics.findings.answers.partition_state import ConcernKind, judged_partition
 from kforensics.findings.diff import partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import Leadership, NoFacts
@@ -268,9 +268,9 @@ def test_compaction_is_explained_by_any_replica_and_else_a_question():
     explained = judged(lacking, holding, third, facts=led(1, {1, 2, 3}), records=successor)
 
     assert State.UNKNOWN is partition_state(question)
-    assert [Kind.COMPACTION] == [one.kind for one in judged_partition(question).concerns]
-    assert Kind.COMPACTION not in {one.kind for one in judged_partition(explained).concerns}
-    assert Kind.DIVERGENCE not in {one.kind for one in judged_partition(explained).concerns}
+    assert [ConcernKind.COMPACTION] == [one.kind for one in judged_partition(question).concerns]
+    assert ConcernKind.COMPACTION not in {one.kind for one in judged_partition(explained).concerns}
+    assert ConcernKind.DIVERGENCE not in {one.kind for one in judged_partition(explained).concerns}
 
 
 def test_a_wrapper_that_holds_the_offset_is_dropped_whole():
