@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from kforensics import __version__
-from kforensics.commands.capturing.base import CaptureBase
 from kforensics.commands.capturing.container import SMALL_LENGTH, CaptureWriter
+from kforensics.commands.capturing.earlier_captures import EarlierCaptures
 from kforensics.commands.capturing.estimate import CaptureEstimate, estimate
 from kforensics.commands.capturing.plan import (
     MARGIN_OFFSETS,
@@ -138,7 +138,7 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
             progress.expect(expected.read_bytes)
         left = resume_path(request.out)
         redaction = _redaction(request, plan)
-        base = CaptureBase([] if redaction else [*_left_behind(left), *request.since])
+        base = EarlierCaptures([] if redaction else [*_left_behind(left), *request.since])
         base.require_node(_cluster_and_node(plan))
         with CaptureWriter(request.out) as writer:
             taking = _Taking(plan, writer, request, progress, base, redaction)
@@ -233,7 +233,7 @@ class _Taking:
     writer: CaptureWriter
     request: CaptureRequest
     progress: Progress | None
-    base: CaptureBase
+    base: EarlierCaptures
     redaction: CaptureRedaction | None
     problems: list[Problem] = field(init=False)
     changed: list[str] = field(default_factory=list)

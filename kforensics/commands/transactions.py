@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
 from kforensics.commands.filters import check_wanted, not_there
-from kforensics.commands.groups import positions_now
 from kforensics.commands.loading import DirectoryOnDisk
+from kforensics.commands.offsets_log import positions_now
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
@@ -135,8 +135,10 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
     open_producers = {one.producer_id for scan in scans for one in scan.open}
     names = {one.transactional_id for one in states.newest() if _is_of(one, open_producers)}
     coordinators = states.joined(names | request.transactional_ids)
-    if request.transactional_ids:
-        _check_ids(request.transactional_ids, coordinators)
+    lacking = _lacking(given, request, scans, states)
+    _check_ids(request.transactional_ids, coordinators)
+    if coordinators.topic.is_complete and not lacking.absent:
+        _check_producers(request.producer_ids, scans, coordinators)
     now_ms = _last_known_time(given, scans, coordinators) if request.at_ms is None else request.at_ms
     judged = _judge(request, given, scans, coordinators, now_ms)
     asked = _of_producers(request, judged, coordinators)
@@ -164,7 +166,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         has_transactions=any(scan.has_transactions for scan in scans),
         unread=len(problems),
         skipped=states.skipped,
-        lacking=_lacking(given, request, scans, states),
+        lacking=lacking,
         asked=(*sorted(request.transactional_ids), *(f"producer {one}" for one in sorted(request.producer_ids))),
     )
     return Result(
@@ -326,6 +328,21 @@ def _check_ids(wanted: frozenset[str], coordinators: Coordinators) -> None:
         ):
             known = [one for one in coordinators.by_id if isinstance(one, str)]
             raise not_there(f"no coordinator knows transactional id {name} (--transactional-id)", name, known)
+
+
+def _check_producers(wanted: frozenset[int], scans: Sequence[ReplicaTransactions], coordinators: Coordinators) -> None:
+    """Refuse a producer id that no coordinator and no transactional batch names."""
+    known = set(coordinators.by_producer)
+    known |= {one.producer_id for scan in scans for one in scan.open} | {
+        one.producer_id for scan in scans for one in scan.lone
+    }
+    missing = wanted - known
+    for scan in scans if missing else ():
+        rows = read_producers(scan.place, np.array(sorted(missing), dtype=np.int64)).rows
+        missing -= set(rows["producer_id"].tolist())
+    for one in sorted(missing):
+        words = f"no transaction of producer {one} is in the wanted logs (--producer-id)"
+        raise not_there(words, str(one), map(str, known))
 
 
 def _judge(

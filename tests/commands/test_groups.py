@@ -249,6 +249,10 @@ def test_wrong_names_are_refused(coordinators):
         groups(snapshot, groups=frozenset({"biling"}), history=True)
     with pytest.raises(UsageError, match="no group has committed in topic order"):
         groups(snapshot, topics=frozenset({"order"}))
+    with pytest.raises(UsageError, match=r"no group has committed in a partition 77 \(--partition\); there is 0"):
+        groups(snapshot, partitions=frozenset({77}))
+    with pytest.raises(UsageError, match=r"group watch has not committed in a partition 1 \(--partition\)"):
+        groups(snapshot, groups=frozenset({"watch"}), partitions=frozenset({1}))
 
 
 def test_several_clusters_are_refused(coordinators):

@@ -326,6 +326,11 @@ def test_wrong_names_are_refused(coordinators):
         transactions(snapshot, transactional_ids=frozenset({"lat"}))
     with pytest.raises(UsageError, match="no partition of topic order is"):
         transactions(snapshot, topics=frozenset({"order"}))
+    with pytest.raises(UsageError, match=r"no partition 77 of the wanted topics .*there is 0, 1, 2"):
+        transactions(snapshot, topics=frozenset({"orders"}), partitions=frozenset({77}))
+    with pytest.raises(UsageError, match=r"no transaction of producer 77 .*there is .*1000"):
+        transactions(snapshot, producer_ids=frozenset({77}))
+    assert transactions(snapshot, producer_ids=frozenset({1000}), shows="all").body.partitions
 
 
 def test_several_clusters_are_refused(coordinators):

@@ -248,10 +248,10 @@ class GroupLogReader:
         self.skipped = 0
         """Records of unknown type or version, or that can't be decoded."""
 
-    def names(self) -> tuple[set[Name], set[Name]]:
-        """The groups that records read so far name, and the topics of their commits."""
-        keys = [*self._commit_keys, *(one[1] for one in self._keys.values() if one[1] is not None)]
-        return {key.group for key in keys} | self._groups, {key.topic for key in keys}
+    def names(self) -> tuple[set[Name], set[CommitKey]]:
+        """The groups that records read so far name, and the positions of their commits, those that were removed among them."""
+        keys = {*self._commit_keys, *(one[1] for one in self._keys.values() if one[1] is not None)}
+        return {key.group for key in keys} | self._groups, keys
 
     def events(self, *, from_offset: int = 0) -> Iterator[GroupEvent]:
         """Every record that says something about positions or members, in the order of the log.

@@ -39,7 +39,7 @@ class _Known:
     row: dict[str, Any]
 
 
-class CaptureBase:
+class EarlierCaptures:
     """The captures that segments need not be read again for.
 
     Args:
