@@ -23,7 +23,6 @@ from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.log_tail import read_log_tail
 from kforensics.findings.answers.groups import groups_answer
-from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Change, Position, infer_retention
 from kforensics.reconcile.groups.state import GroupState
@@ -87,7 +86,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         request: the paths, and whose positions are asked for.
 
     Raises:
-        EvidenceError: a path can't be used, they are of several clusters, or one is a capture.
+        EvidenceError: a path can't be used, or they are of several clusters.
         UsageError: nothing among the inputs has the name that was asked for.
     """
     given = gather_coordinator_evidence(
@@ -95,7 +94,6 @@ def run(request: GroupsRequest) -> Result[Groups]:
         request.before,
         keep_going=request.keep_going,
         cluster=request.cluster,
-        command="groups",
         jobs=request.jobs or default_jobs(),
     )
     logs = offsets_logs(given, until_ms=request.at_ms)
@@ -127,6 +125,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         history=given.history,
         settings=given.settings("offsets.topic.num.partitions"),
         names=names,
+        unread={number: why for number, log in logs.items() if (why := log.unread) is not None},
     )
     _check_names(request, logs.values(), topic)
     ends = _LogEnds(given, request.at_ms)
@@ -161,7 +160,6 @@ def run(request: GroupsRequest) -> Result[Groups]:
         asked=request.groups,
         unread=len(problems),
         skipped=skipped,
-        cut_short=[log.partition for log in asked if log.is_cut_short],
         complete_since_ms=body.complete_since_ms,
     )
     return Result(
@@ -240,6 +238,7 @@ def _views(
                         partition=key.partition,
                         position=positions[key],
                         log_end_offset=ends.of(key.topic, key.partition),
+                        may_have_more=(key.topic, key.partition) in ends.guessed,
                     )
                     for key in own
                 ),
@@ -256,9 +255,11 @@ class _LogEnds:
         self._live = given.live()
         self._known: dict[tuple[Name, int], int | Absent] = {}
         self.problems: list[Problem] = []
+        self.guessed: set[tuple[Name, int]] = set()
+        """Partitions of which one replica is here, and no input says that it leads."""
 
     def of(self, topic: Name, partition: int) -> int | Absent:
-        """The log end offset of a partition; unknown where none of its logs is here."""
+        """The log end offset of a partition; unknown where its leader's log is not here to its end."""
         key = (topic, partition)
         if key not in self._known:
             self._known[key] = (
@@ -275,6 +276,10 @@ class _LogEnds:
         if not tails:
             return Absent.UNKNOWN
         leader = self._given.leader(partition, newest_epoch=max(tail[0] for _, tail in tails))
+        if self._given.absent_leader(partition, leader) is not None:
+            return Absent.UNKNOWN
+        if isinstance(leader, Absent) and len(tails) == 1:
+            self.guessed.add((partition.topic, partition.partition))
         end = max(tails, key=lambda one: (one[0].state.broker_id == leader, one[1]))[1][1]
         # What a checkpoint names was there: then the end that is here is none of the log's.
         return end if end >= self._given.promised_end(partition) else Absent.UNKNOWN
@@ -297,14 +302,12 @@ def _end_at(place: PartitionPlace, at_ms: int) -> tuple[int, int]:
     """The last leader epoch and the log end offset that a copy had at a time, by the times of its batches."""
     log = list_log(place)
     epoch, end = -1, log.first_base
-    for _, file in log.files(log.segments):
-        for window in walk_segment(file, level=Level.CRC):
-            rows = window.batches[window.batches["crc_valid"]]
-            later = (rows["max_timestamp"] > at_ms).nonzero()[0]
-            rows = rows[: later[0]] if len(later) else rows
-            if len(rows):
-                epoch = max(epoch, int(rows["partition_leader_epoch"].max()))
-                end = int(rows["last_offset"][-1]) + 1
-            if len(later):
-                return epoch, end
+    for _, sound, _ in log.batches(log.segments):
+        later = (sound["max_timestamp"] > at_ms).nonzero()[0]
+        rows = sound[: later[0]] if len(later) else sound
+        if len(rows):
+            epoch = max(epoch, int(rows["partition_leader_epoch"].max()))
+            end = int(rows["last_offset"][-1]) + 1
+        if len(later):
+            return epoch, end
     return epoch, end

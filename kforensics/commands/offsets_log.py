@@ -45,18 +45,26 @@ class OffsetsLog:
         self._retention_ms, self._until_ms = retention_ms, until_ms
         outlines = [(place, outline(list_log(place), _cleaner_point(place))) for place in places]
         newest = max(found.last_epoch for _, found in outlines)
-        leader = given.leader(partition, newest_epoch=newest)
+        self._leader = leader = given.leader(partition, newest_epoch=newest)
         self.place, self.outline = max(
             outlines, key=lambda one: (one[0].state.broker_id == leader, one[1].last_epoch, one[1].end)
         )
-        self.is_cut_short = self.outline.end < given.promised_end(partition)
-        """It ends below a high watermark or recovery point that was written of it."""
-        self.problems: list[Problem] = list(self.outline.log.problems)
         self.skipped = 0
         self.groups: set[Name] = set()
         self.keys: set[CommitKey] = set()
         self.inferred_ms: int | None = None
         self._detours = self._find_detours() if with_lost else ()
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The places of its log that can't be read, once it was played."""
+        return tuple(dict.fromkeys(self.outline.log.problems))
+
+    @property
+    def unread(self) -> str | None:
+        """A clause that says why its log is here in part, once it was played; none where it is here as a whole."""
+        is_damaged = bool(self.problems or self.skipped)
+        return self._given.unread(self.partition, self._leader, end=self.outline.end, is_damaged=is_damaged)
 
     def replay(self) -> Replay:
         """An empty state to play the log with."""

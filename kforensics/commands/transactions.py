@@ -43,6 +43,7 @@ from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.transactions.coordinators import Coordinators, join_coordinators
 from kforensics.reconcile.transactions.ending import what_ends
 from kforensics.reconcile.transactions.partition import Copy, JudgedTransaction, PartitionTransactions, judge_partition
+from kforensics.source.capture import CapturePath
 from kforensics.units import TopicPartition
 
 INTERNAL_TOPICS = frozenset({TRANSACTIONS_TOPIC, OFFSETS_TOPIC})
@@ -113,7 +114,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         request: the paths, and whose transactions are asked for.
 
     Raises:
-        EvidenceError: a path can't be used, they are of several clusters, or one is a capture.
+        EvidenceError: a path can't be used, or they are of several clusters.
         UsageError: nothing among the inputs has the name that was asked for.
     """
     jobs = request.jobs or default_jobs()
@@ -122,7 +123,6 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         request.before,
         keep_going=request.keep_going,
         cluster=request.cluster,
-        command="transactions",
         jobs=jobs,
     )
     live = given.live()
@@ -131,7 +131,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
     scans = _scan(request, wanted, jobs)
     problems += [problem for scan in scans for problem in scan.problems]
     states = _StateLogs(given, request)
-    problems += states.problems
+    problems = list(dict.fromkeys([*problems, *states.problems]))
     open_producers = {one.producer_id for scan in scans for one in scan.open}
     names = {one.transactional_id for one in states.newest() if _is_of(one, open_producers)}
     coordinators = states.joined(names | request.transactional_ids)
@@ -251,6 +251,7 @@ class _StateLogs:
         self.problems: list[Problem] = []
         self._leaders: dict[int, int | Absent] = {}
         self.skipped = 0
+        unread: dict[int, str] = {}
         for partition, places in given.live(TRANSACTIONS_TOPIC).items():
             logs = [read_transaction_log(place, until_ms=self._until) for place in places]
             leader = given.leader(partition, newest_epoch=max(log.last_epoch for log in logs))
@@ -258,22 +259,25 @@ class _StateLogs:
             chosen = max(logs, key=partial(_weight, leader))
             self._chosen[partition.partition] = chosen
             self.skipped += chosen.skipped
-            # The scan of all partitions names the same damage: only what it can't be is added.
-            if request.topics and TRANSACTIONS_TOPIC not in request.topics:
-                self.problems += chosen.problems
+            self.problems += chosen.problems
+            end = chosen.end if self._until is None and not chosen.problems else None
+            why = given.unread(partition, leader, end=end, is_damaged=bool(chosen.problems or chosen.skipped))
+            if why is not None:
+                unread[partition.partition] = why
         self._topic = coordinator_topic(
             TRANSACTIONS_TOPIC,
             self._chosen,
             history=given.history,
             settings=given.settings("transaction.state.log.num.partitions"),
             names=((one.transactional_id, number) for number, log in self._chosen.items() for one in log.states),
+            unread=unread,
         )
 
     def ends(self) -> dict[TopicPartition, int]:
         """The log end offsets of the chosen replicas, where they were read to their ends."""
         if self._until is not None:
             return {}
-        return {log.place.topic_partition: log.end for log in self._chosen.values()}
+        return {log.place.topic_partition: log.end for log in self._chosen.values() if not log.problems}
 
     def newest(self) -> Iterable[TransactionState]:
         """The newest state of each transactional id."""
@@ -284,7 +288,11 @@ class _StateLogs:
         return join_coordinators(
             self._topic,
             self._chosen,
-            stopped=frozenset(number for number, log in self._chosen.items() if log.place.state.clean_shutdown),
+            stopped=frozenset(
+                number
+                for number, log in self._chosen.items()
+                if log.place.state.clean_shutdown and number not in self._topic.unread
+            ),
             brokers=self._leaders,
             history=self._history(names),
         )
@@ -460,6 +468,9 @@ def _after_start(
         place = one.replica.place
         number = place.state.input
         if not one.open or not given.inputs.found[number].log_dirs:
+            continue
+        if isinstance(place.state.root, CapturePath):  # a start reads indexes, which stay on the broker
+            found[number, place.path] = Absent.UNKNOWN
             continue
         if number not in logs:
             logs[number] = find_logs(number, given.inputs.found[number], [])

@@ -303,7 +303,7 @@ def test_a_clean_start_without_producer_snapshots_forgets_what_is_open(coordinat
     }
     assert {one.last_stable_offset for one in result.body.partitions} == {25}
     assert found == {1: result.body.partitions[0].replica.log_end_offset, 2: 25}
-    assert run_line(["transactions", str(tmp_path / "copy" / "broker-1"), "-t", "orders", "-p", "0"]) == 0
+    assert run_line(["transactions", str(tmp_path / "copy"), "-t", "orders", "-p", "0"]) == 0
     assert "a start forgets what is open here" in capsys.readouterr().out
 
 
