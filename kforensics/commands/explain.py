@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, gather_cluster_evidence
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence
 from kforensics.commands.filters import check_wanted
-from kforensics.commands.groups import PositionsNow
+from kforensics.commands.offsets_log import PositionsNow
 from kforensics.commands.processes import default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Result, check_seal_of
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
+from kforensics.evidence.coordinators.replica_log import holds_records
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
 from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
@@ -51,7 +52,6 @@ from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, election_entries
 from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
-from kforensics.source.capture import CapturePath
 from kforensics.units import TopicPartition
 
 if TYPE_CHECKING:
@@ -435,7 +435,7 @@ def _final_commits(
     settings: ServerSettings,
     options: ExplainOptions,
 ) -> CommittedOffsets | PositionsNow:
-    """What groups committed last; of a capture, which holds no more, the highest offsets that they committed."""
+    """What groups committed last; of a capture that holds no more, the highest offsets that they committed."""
     now = tuple(
         place
         for tp, group in places.by_partition.items()
@@ -443,7 +443,7 @@ def _final_commits(
         for place in group
         if place.state.input not in evidence.ranks and place.directory_state == "live"
     )
-    if any(isinstance(place.state.root, CapturePath) for place in now):
+    if not all(map(holds_records, now)):
         return CommittedOffsets(now, options.rename_group)
     given = CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered, server_settings=settings)
     return PositionsNow(given, options.rename_group)

@@ -69,6 +69,8 @@ def judge(
     markers: Sequence[Marker],
     is_stopped: bool,
     now_ms: int,
+    absent_leader: int | None = None,
+    is_alone: bool = False,
 ) -> Judgement:
     """Say why a transaction is open in a replica.
 
@@ -80,11 +82,23 @@ def judge(
         markers: of the same producer in this log before it, in their order.
         is_stopped: the replica was left by a clean shutdown, so that no copy of a moving log is judged.
         now_ms: the time at which it is judged.
+        absent_leader: the broker that leads the partition, where its log is not here.
+        is_alone: no other replica is here, and no input says who leads.
     """
     state = coordinators.by_producer.get(one.producer_id)
     verdict, confidence, reason = _verdict(
         one, partition, coordinators, state, elsewhere=elsewhere, markers=markers, is_stopped=is_stopped, now_ms=now_ms
     )
+    if verdict in {TransactionVerdict.HANGING, TransactionVerdict.TORN}:
+        doubt = None
+        if absent_leader is not None:
+            doubt = f"broker {absent_leader} leads {partition}, and its log, which may hold the marker, is not here"
+        elif is_alone and elsewhere is None and verdict is TransactionVerdict.TORN:
+            doubt = "no input says who leads, and the marker may be in another replica than the only one here"
+        elif elsewhere is None and state is not None:
+            doubt = _unread(coordinators, state)
+        if doubt is not None:
+            verdict, confidence, reason = TransactionVerdict.UNKNOWN, "possible", f"{doubt}; by what is here, {reason}"
     cited = [one.citation]
     if state is not None and state.citation is not None:
         cited.append(state.citation)
@@ -155,6 +169,14 @@ def _verdict(
     return _not_listed(one, partition, coordinators, state, status, markers, is_stopped=stopped)
 
 
+def _unread(coordinators: Coordinators, state: TransactionState) -> str | None:
+    """A clause that says why the newest state of a transactional id may not be here."""
+    topic = coordinators.topic
+    partition = topic.partition_of(state.transactional_id)
+    why = topic.unread.get(partition) if isinstance(partition, int) else None
+    return None if why is None else f"{topic.name}-{partition} may hold a newer state of {_quoted(state)}: {why}"
+
+
 def _ended_elsewhere(elsewhere: MarkerElsewhere) -> _Said:
     marker = elsewhere.marker
     where = f"its {marker.kind.value} marker at offset {marker.offset:,} is in {elsewhere.owner}"
@@ -172,12 +194,12 @@ def _unknown_producer(one: OpenTransaction, coordinators: Coordinators, *, is_st
             "proven" if is_stopped else "likely",
             f"no transactional id has producer id {one.producer_id}, so no coordinator will end it",
         )
-    if topic.missing:
-        names = listed([str(number) for number in topic.missing])
+    if topic.lacks:
+        names = listed([str(number) for number in topic.lacks])
         return (
             TransactionVerdict.UNKNOWN,
             "possible",
-            f"its coordinator's log is not here: partition {names} of {topic.name}",
+            f"its coordinator's log may be what is not here as a whole: partition {names} of {topic.name}",
         )
     if topic.count == 0:
         return TransactionVerdict.HANGING, "likely", f"the metadata knows no topic {topic.name}"
