@@ -532,7 +532,7 @@ class _Teller:
             steps=tuple(step.sentence() for step in again.outcome.steps) if again is not None else (),
             is_logged=truncation.is_logged,
             cause=cause,
-            committed=counts,
+            committed=counts if self.is_leader_known else counts.on_a_guess,
             citations=tuple(dict.fromkeys((*truncation.citations, *cause.citations))),
         )
 
@@ -588,10 +588,20 @@ class _Teller:
                 for entry in logged
             ),
         )
-        if self.is_leader_known and not self.missing_replicas:
+        if not self.is_leader_known:
+            return tuple(map(_on_a_guess, every))
+        if not self.missing_replicas:
             return every
-        # Nothing is certainly lost on a guess, nor while a replica that may hold it is not among the inputs.
+        # Nothing is certainly lost while a replica that may hold it is not among the inputs.
         return tuple(replace(one, committed="possible") if one.committed == "certain" else one for one in every)
+
+
+def _on_a_guess(loss: LossEntry) -> LossEntry:
+    """The loss by a leader that no input shows: nothing about it is certain."""
+    if loss.was_committed != "certain":
+        return loss
+    reason = f"{loss.reason}; no input shows who leads"
+    return replace(loss, committed="possible", was_committed="possible", reason=reason)
 
 
 def _apart(times_ms: Iterable[int]) -> list[int]:
