@@ -149,11 +149,15 @@ class EvidenceFile:
         Raises:
             EvidenceUnreadable: the file is larger than `limit` bytes, or can't be read.
         """
+        self.require_at_most(limit)
+        return self.read(0, self.size)
+
+    def require_at_most(self, limit: int) -> None:
+        """Raise `EvidenceUnreadable` where the file is larger than `limit` bytes."""
         if self.size > limit:
             raise EvidenceUnreadable(
                 str(self.path), f"{self.size:,} bytes are more than the {limit:,} that such a file can reasonably have"
             )
-        return self.read(0, self.size)
 
     def sha256(self) -> str:
         """Return the SHA-256 of the file as hexadecimal digits."""
