@@ -99,6 +99,13 @@ def audit(
     partition: PartitionsOption = None,
     most: MostOption = 100,
     stopped: StoppedOption = False,
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over",
+            help="Take the lock of an audit that ended without releasing it, as one that was killed; one that is alive keeps it.",
+        ),
+    ] = False,
     keep_going: KeepGoingOption = False,
 ) -> None:
     """Judge every partition of a fleet as diff does, on Spark, and write Parquet tables and a summary.
@@ -131,6 +138,7 @@ def audit(
         partitions=frozenset(partition or ()),
         most=most,
         keep_going=keep_going,
+        take_over=take_over,
     )
     with stage_progress(quiet=output.quiet or not sys.stderr.isatty()) as progress:
         result = run_audit(request, progress)

@@ -29,8 +29,12 @@ def write_rest(
     totals: Sequence[LogDirTotals],
     problems: Sequence[Problem],
     knowledge: Mapping[str, ClusterKnowledge],
-) -> None:
-    """Write the nodes, the findings about clusters and inventory, and the problems that the driver knows."""
+) -> Mapping[str, int]:
+    """Write the nodes, the findings about clusters and inventory, and the problems that the driver knows.
+
+    Returns:
+        How many rows were written to each table.
+    """
     by_input: dict[int, list[LogDirTotals]] = {}
     for task, total in zip(tasks, totals, strict=True):
         by_input.setdefault(task.input, []).append(total)
@@ -66,6 +70,7 @@ def write_rest(
     findings += [finding_row(item, None) for item in inventory_findings(disagreements)]
     tables.write("findings", part, findings)
     tables.write("problems", part, [problem_row(one) for one in problems])
+    return {"nodes": len(rows), "findings": len(findings), "problems": len(problems)}
 
 
 def _cluster_findings(tables: Tables, cluster: str, found: FoundSources, clusters: Sequence[str]) -> Iterator[Finding]:

@@ -45,6 +45,8 @@ class AuditRequest:
     """Partitions that the summary shows."""
     keep_going: bool = False
     """A source that can't be used is a problem beside the others."""
+    take_over: bool = False
+    """Take the lock of an audit that ended without releasing it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +122,7 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
             target,
             options=options,
             since=since,
+            take_over=request.take_over,
             keep_going=request.keep_going,
             progress=progress,
         )

@@ -16,8 +16,8 @@ _RANK = {verdict.value: rank for rank, verdict in enumerate(Verdict)}
 
 def compare_audits(earlier: Path, later: Path) -> AuditComparison:
     """The new and the resolved findings, and the changed verdicts, between two audits."""
-    before, _ = open_audit(earlier)
-    after, _ = open_audit(later)
+    before = open_audit(earlier)
+    after = open_audit(later)
     found_before, found_after = _finding_keys(before), _finding_keys(after)
     verdicts_before, verdicts_after = _verdicts(before), _verdicts(after)
     changes = [

@@ -87,7 +87,7 @@ def _knowledge(location: str, audit: str, tables: Tables) -> Mapping[str, Cluste
 
 
 def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> Mapping[str, int]:
-    """Judge the partitions of one group, write their rows, and return what the progress line shows."""
+    """Judge the partitions of one group, write their rows, and return how many, by table."""
     scanned = unpack(parcels)
     by_partition = _stitch(scanned, context)
     knowledge = _knowledge(str(context.tables), context.audit, context.tables)
@@ -101,7 +101,7 @@ def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> 
         except Exception as error:  # noqa: BLE001 - one partition must not take the others of the fleet with it
             out.failed(replicas, error)
     out.write(group)
-    return {"partitions": len(by_partition), "findings": len(out.findings), "problems": len(out.problems)}
+    return {name: len(getattr(out, name)) for name in ("partitions", "replicas", "findings", "problems")}
 
 
 def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[tuple[Row, Replica]]]:

@@ -272,6 +272,19 @@ TABLES: dict[str, pa.Schema] = {
     "plan": PLAN,
 }
 
+AUDIT_COLUMNS = (
+    ("audit_id", _TEXT),
+    ("audited_at", pa.timestamp("us", tz="UTC")),
+    ("cluster_id", _TEXT),
+)
+"""The columns that tell the rows of audits and clusters apart; a finished audit has them in every table."""
+
+AUDIT_TABLES: dict[str, pa.Schema] = {
+    name: pa.schema([*schema, *(pa.field(*one) for one in AUDIT_COLUMNS if one[0] not in schema.names)])
+    for name, schema in TABLES.items()
+}
+"""The tables as a finished audit has them."""
+
 EVIDENCE_TABLES: dict[str, pa.Schema] = {
     "batches": CARRIED_BATCHES,
     "records": CARRIED_RECORDS,

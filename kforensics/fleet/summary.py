@@ -58,7 +58,7 @@ def summarise(location: Path, *, most: int, filters: Filters | None = None) -> F
         filters: which partitions and findings it is about.
     """
     filters = filters or Filters()
-    tables, manifest = open_audit(location)
+    tables = open_audit(location)
     nodes = sorted(tables.rows("nodes"), key=lambda row: row["input"])
     parts = tables.column_table("partitions", _COUNTED, filters.of_partitions())
     replicas = tables.column_table(
@@ -104,8 +104,8 @@ def summarise(location: Path, *, most: int, filters: Filters | None = None) -> F
         problems=tuple(problem_of(row) for row in shown[:MOST_PROBLEMS]),
         problem_count=len(shown),
         tables=str(location),
-        read_bytes=int(manifest.get("read_bytes", 0)),
-        reused_segments=int(manifest.get("reused_segments", 0)),
+        read_bytes=int(tables.manifest.get("read_bytes", 0)),
+        reused_segments=int(tables.manifest.get("reused_segments", 0)),
     )
 
 

@@ -187,7 +187,7 @@ def plan(directory: Path) -> None:
         begin = time.perf_counter()
         outcome = audit(session, read_sources([str(fleet)]), out / "first", options=DiffOptions())
         seconds = time.perf_counter() - begin
-        tasks = sum(name.startswith("task-") for name in outcome.tables.names("state"))
+        tasks = outcome.tasks
         print(
             f"stages { ({name: round(value, 1) for name, value in outcome.seconds.items()}) }, {seconds:.1f} s, {tasks} tasks"
         )
