@@ -15,10 +15,14 @@ import pyarrow.parquet as pq
 from kforensics.errors import EvidenceUnreadable, UsageError, did_you_mean, nearest_names
 from kforensics.findings.model import Severity
 from kforensics.fleet.schemas import AUDIT_TABLES
+from kforensics.fleet.storage import parse_location
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 
 AUDIT_SCHEMA = "kforensics/fleet-tables/2"
 """The version of tables and manifest."""
+
+PREVIOUS = "previous"
+"""The name of the audit before another one in a history."""
 
 AUDITS = "_audits"
 """The folder of a history with a manifest for each audit."""
@@ -57,6 +61,11 @@ def is_in(column: str, values: Iterable[Any]) -> Any:
     """A column has one of the values, as a condition; none where there are none."""
     wanted = sorted(values)
     return pd.field(column).isin(wanted) if wanted else None
+
+
+def one_of(column: str, values: Iterable[Any], kind: pa.DataType) -> Any:
+    """A column has one of the values, as a condition; false where there are none."""
+    return pd.field(column).isin(pa.array(sorted(values), kind))
 
 
 def all_of(*conditions: Any) -> Any:
@@ -187,8 +196,37 @@ def open_audit(location: Path, audit_id: str | None = None) -> AuditTables:
             hint = did_you_mean(nearest_names(audit_id, named))
             raise UsageError(f"{location} has no audit {audit_id}" + (f": {hint}" if hint else ""))
         chosen = named[audit_id]
-    chosen.check_parts()
-    return chosen
+    return _whole(chosen)
+
+
+def earlier_audit(later: AuditTables, named: str) -> AuditTables:
+    """The audit that another one is compared with.
+
+    Args:
+        later: the other one.
+        named: the tables of an audit; or where the other is of a history, the name of an audit there, or `previous`: the
+            last one before it that has a cluster in common with it.
+
+    Raises:
+        EvidenceUnreadable: there are no such tables.
+        UsageError: there is no audit before it.
+    """
+    known = history_of(later)
+    if named == PREVIOUS:
+        before = [one for one in known if (one.audited_ns, one.audit_id) < (later.audited_ns, later.audit_id)]
+        clusters = set(later.manifest.get("clusters", ()))
+        alike = [one for one in before if clusters & set(one.manifest.get("clusters", ()))]
+        if not alike:
+            why = "its history has none before it of the same cluster" if known else "its tables are in no history"
+            raise UsageError(f"there is no previous audit to compare {later.audit_id} with: {why}")
+        return _whole(alike[-1])
+    of_history = next((one for one in known if one.audit_id == named), None)
+    return open_audit(parse_location(named)) if of_history is None else _whole(of_history)
+
+
+def _whole(audit: AuditTables) -> AuditTables:
+    audit.check_parts()
+    return audit
 
 
 def _checked(location: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from kforensics.findings.fleet import placement_findings, undecided_findings
 from kforensics.findings.model import Finding, Severity
 from kforensics.fleet.parcel import PartitionKey, unpack
 from kforensics.fleet.reader import FleetBatchReader
-from kforensics.fleet.report_rows import finding_row, problem_row
+from kforensics.fleet.report_rows import finding_rows, problem_row
 from kforensics.fleet.rows import replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
@@ -179,7 +179,7 @@ class _Rows:
         audited = self._context.audited.get(cluster, frozenset())
         placement = place_partition(report, facts=knowledge.facts, audited=audited, racks=knowledge.racks)
         found = (*findings, *placement_findings(report, placement), *undecided_findings(report, reader))
-        self.findings += [finding_row(one, cluster or None) for one in found]
+        self.findings += finding_rows(found, cluster or None, self._context.roots)
         self.partitions.append(_partition_row(cluster, report, judged_as, placement, replicas, found))
         judged = {(one.view.replica.input, one.view.replica.path): one for one in report.replicas}
         self.replicas += [

@@ -215,10 +215,12 @@ PARTITIONS = pa.schema(
 
 FINDINGS = pa.schema(
     [
+        ("finding_id", _TEXT),
         ("code", _TEXT),
         ("severity", _TEXT),
         ("severity_rank", _SHORT),
         ("confidence", _TEXT),
+        ("confidence_rank", _SHORT),
         ("statement", _TEXT),
         ("meaning", _TEXT),
         ("advice", _TEXT),
@@ -229,12 +231,23 @@ FINDINGS = pa.schema(
         ("first_offset", _LONG),
         ("last_offset", _LONG),
         ("citations", pa.list_(CITATION)),
+        ("reference_ids", pa.list_(_TEXT)),
         ("references", pa.list_(_TEXT)),
         ("absent", pa.list_(_TEXT)),
     ]
 )
+"""`references`, which SQL reserves, is an alias of `reference_ids` until the next release."""
 
-PROBLEMS = pa.schema([("input", _INT), ("path", _TEXT), ("position", _LONG), ("message", _TEXT)])
+PROBLEMS = pa.schema(
+    [
+        ("input", _INT),
+        ("path", _TEXT),
+        ("topic", _TEXT),
+        ("partition", _INT),
+        ("position", _LONG),
+        ("message", _TEXT),
+    ]
+)
 
 PLAN = pa.schema(
     [

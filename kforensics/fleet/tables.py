@@ -133,7 +133,8 @@ class Tables:
 
     def rows(self, table: str, *, columns: Sequence[str] | None = None, where: Any = None) -> Iterator[Row]:
         """The rows of a table, in batches behind the scenes."""
-        for batch in self.dataset(table).to_batches(columns=columns, filter=where):
+        named = None if columns is None else list(columns)
+        for batch in self.dataset(table).to_batches(columns=named, filter=where):
             yield from batch.to_pylist()
 
     def column_table(self, table: str, columns: Sequence[str], where: Any = None) -> pa.Table:

@@ -27,6 +27,7 @@ from pathlib import Path
 from kforensics.commands.diff import DiffOptions
 from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.fleet.audit import audit
+from kforensics.fleet.audit_tables import open_audit
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
 from kforensics.fleet.summary import summarise
@@ -196,7 +197,7 @@ def plan(directory: Path) -> None:
 def audited(session: object, fleet: Path, out: Path, since: Path | None = None) -> tuple[float, FleetSummary]:
     begin = time.perf_counter()
     audit(session, read_sources([str(fleet)]), out, options=DiffOptions(), since=since)
-    summary = summarise(out, most=100)
+    summary = summarise(open_audit(out), most=100)
     return time.perf_counter() - begin, summary
 
 

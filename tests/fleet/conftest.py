@@ -43,7 +43,7 @@ def run_audit(spark, tmp_path):
         count += 1
         target = parse_location(str(out)) if out else tmp_path / f"tables-{count}"
         given = read_sources([str(one) for one in sources])
-        audit(
+        outcome = audit(
             spark,
             given,
             target,
@@ -53,7 +53,7 @@ def run_audit(spark, tmp_path):
             progress=progress,
             **more,
         )
-        return summarise(target, most=most), target
+        return summarise(outcome.tables, most=most), target
 
     return run
 

@@ -37,6 +37,8 @@ _VERDICTS = {
     State.UNCOMMITTED_ONLY: Verdict(tone="warning", mark="!", words="Truncations are due, of nothing committed"),
     State.BEHIND: Verdict(tone="warning", mark="!", words="A replica is behind"),
     State.SAME_ENDS: Verdict(tone="warning", mark="?", words="Content was not compared"),
+    State.CHANGED: Verdict(tone="warning", mark="!", words="Findings are new, worse or changed"),
+    State.UNCHANGED: Verdict(tone="good", mark="✓", words="No finding is new or worse"),
     State.AGREE: Verdict(tone="good", mark="✓", words="All replicas agree"),
     State.NOTHING_LOST: Verdict(tone="good", mark="✓", words="No committed record is lost"),
 }
