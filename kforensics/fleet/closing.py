@@ -15,7 +15,7 @@ from kforensics.findings.model import Finding
 from kforensics.fleet.judge import ClusterKnowledge
 from kforensics.fleet.places import FoundSources
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
-from kforensics.fleet.report_rows import finding_row, input_row, problem_row
+from kforensics.fleet.report_rows import finding_rows, input_row, problem_row
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.replicas.placement import leader_spread
 
@@ -29,8 +29,12 @@ def write_rest(
     totals: Sequence[LogDirTotals],
     problems: Sequence[Problem],
     knowledge: Mapping[str, ClusterKnowledge],
-) -> None:
-    """Write the nodes, the findings about clusters and inventory, and the problems that the driver knows."""
+) -> Mapping[str, int]:
+    """Write the nodes, the findings about clusters and inventory, and the problems that the driver knows.
+
+    Returns:
+        How many rows were written to each table.
+    """
     by_input: dict[int, list[LogDirTotals]] = {}
     for task, total in zip(tasks, totals, strict=True):
         by_input.setdefault(task.input, []).append(total)
@@ -54,18 +58,20 @@ def write_rest(
             }
         )
     tables.write("nodes", part, rows)
+    roots = [one.found.root for one in found.inputs]
     findings = [
-        finding_row(item, cluster or None)
+        row
         for cluster in sorted(set(clusters))
-        for item in _cluster_findings(tables, cluster, found, clusters)
+        for row in finding_rows([*_cluster_findings(tables, cluster, found, clusters)], cluster or None, roots)
     ]
     disagreements = {
         found.inputs[number].found.described.path: (listed, int(found.inputs[number].found.described.broker_id))
         for number, listed in found.disagreements
     }
-    findings += [finding_row(item, None) for item in inventory_findings(disagreements)]
+    findings += finding_rows([*inventory_findings(disagreements)], None, roots)
     tables.write("findings", part, findings)
     tables.write("problems", part, [problem_row(one) for one in problems])
+    return {"nodes": len(rows), "findings": len(findings), "problems": len(problems)}
 
 
 def _cluster_findings(tables: Tables, cluster: str, found: FoundSources, clusters: Sequence[str]) -> Iterator[Finding]:

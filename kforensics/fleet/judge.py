@@ -19,7 +19,7 @@ from kforensics.findings.fleet import placement_findings, undecided_findings
 from kforensics.findings.model import Finding, Severity
 from kforensics.fleet.parcel import PartitionKey, unpack
 from kforensics.fleet.reader import FleetBatchReader
-from kforensics.fleet.report_rows import finding_row, problem_row
+from kforensics.fleet.report_rows import finding_rows, problem_row
 from kforensics.fleet.rows import replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
@@ -87,7 +87,7 @@ def _knowledge(location: str, audit: str, tables: Tables) -> Mapping[str, Cluste
 
 
 def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> Mapping[str, int]:
-    """Judge the partitions of one group, write their rows, and return what the progress line shows."""
+    """Judge the partitions of one group, write their rows, and return how many, by table."""
     scanned = unpack(parcels)
     by_partition = _stitch(scanned, context)
     knowledge = _knowledge(str(context.tables), context.audit, context.tables)
@@ -101,7 +101,7 @@ def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> 
         except Exception as error:  # noqa: BLE001 - one partition must not take the others of the fleet with it
             out.failed(replicas, error)
     out.write(group)
-    return {"partitions": len(by_partition), "findings": len(out.findings), "problems": len(out.problems)}
+    return {name: len(getattr(out, name)) for name in ("partitions", "replicas", "findings", "problems")}
 
 
 def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[tuple[Row, Replica]]]:
@@ -179,7 +179,7 @@ class _Rows:
         audited = self._context.audited.get(cluster, frozenset())
         placement = place_partition(report, facts=knowledge.facts, audited=audited, racks=knowledge.racks)
         found = (*findings, *placement_findings(report, placement), *undecided_findings(report, reader))
-        self.findings += [finding_row(one, cluster or None) for one in found]
+        self.findings += finding_rows(found, cluster or None, self._context.roots)
         self.partitions.append(_partition_row(cluster, report, judged_as, placement, replicas, found))
         judged = {(one.view.replica.input, one.view.replica.path): one for one in report.replicas}
         self.replicas += [

@@ -110,7 +110,7 @@ def line_moment(line: bytes) -> LineTime:
     """Return the time of a line of a text or a JSON layout; one of neither has none."""
     if line.lstrip().startswith(b"{"):
         parsed = parse_json_line(line)
-        return Moment(parsed, False) if isinstance(parsed, Absent) else parsed.moment
+        return LineTime(parsed, False) if isinstance(parsed, Absent) else parsed.moment
     head = _TEXT_LINE.search(line)
     return LineTime(Absent.NOT_WRITTEN, False) if head is None else parse_head_moment(head[0])
 
