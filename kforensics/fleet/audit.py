@@ -16,7 +16,7 @@ from kforensics import __version__
 from kforensics.commands.diff import DiffOptions
 from kforensics.commands.filters import check_wanted
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.fleet.closing import audited_brokers, unanswered, write_rest
+from kforensics.fleet.closing import audited_brokers, unanswered, write_absent, write_rest
 from kforensics.fleet.incremental import fingerprint_of, is_unchanged, take_over
 from kforensics.fleet.judge import STATE, JudgeContext, save_knowledge
 from kforensics.fleet.knowledge import cluster_of_inputs, gather_knowledge
@@ -89,9 +89,9 @@ def audit(
         )
         clock.stage("write")
         return AuditOutcome(tables=tables, seconds=clock.seconds, read_bytes=0, reused_segments=reused)
-    knowledge, problems = gather_knowledge(found.inputs, clusters, tasks, totals, tables)
+    gathered = gather_knowledge(found.inputs, clusters, tasks, totals, tables)
     name = uuid.uuid4().hex[:12]
-    save_knowledge(tables, knowledge, name)
+    save_knowledge(tables, gathered.clusters, name)
     clock.stage("facts")
     cores = cores_of(session)
     pieces = divide(totals, evidence=frozenset(one.number for one in tasks if one.evidence), cores=cores)
@@ -119,8 +119,9 @@ def audit(
     )
     lost = scan_and_judge(session, scan, judge, totals, progress)
     clock.stage("scan and reconcile")
-    problems = (*found.problems, *problems, *lost, *unanswered(tables, found, totals, options))
-    write_rest(tables, run, found, clusters, tasks, totals, problems, knowledge)
+    write_absent(judge, gathered, options)
+    problems = (*found.problems, *gathered.problems, *lost, *unanswered(tables, found, totals, options))
+    write_rest(tables, run, found, clusters, tasks, totals, problems, gathered.clusters)
     read_bytes, reused = _close(tables, run)
     tables.write_manifest(
         AUDIT_MANIFEST,
