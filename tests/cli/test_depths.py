@@ -135,3 +135,11 @@ def test_content_corrects_the_answer(incident, capsys, monkeypatch):
     assert "REPLICAS DIFFER" not in first
     assert "corrects the answer:" in last
     assert "REPLICAS DIFFER FOR GOOD" in last
+
+
+def test_other_commands_say_the_same_at_both_depths(stopped, capsys):
+    for command in (["ls"], ["predict", "--order", "--kafka", "4.1.0", "--now", "2026-01-01T00:00:00Z"]):
+        ends, _ = document(capsys, *command, stopped, "--depth", "tails")
+        content, _ = document(capsys, *command, stopped, "--depth", "content")
+        assert (ends.pop("depth"), content.pop("depth")) == ("tails", "content")
+        assert ends == content
