@@ -28,6 +28,7 @@ from kforensics.evidence.metadata.hosts import listening_hosts
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.replica.ahead import ends_at_hand
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import collect_replica
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
@@ -529,7 +530,10 @@ def _explain_all(
 
 
 def _explain_chunk(shared: _Shared, chunk: tuple[int, int]) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
-    return [_explain_one(shared, at) for at in range(*chunk)]
+    if shared.depth is Depth.CONTENT:
+        return [_explain_one(shared, at) for at in range(*chunk)]
+    with ends_at_hand(group for _, group in shared.groups[slice(*chunk)]):
+        return [_explain_one(shared, at) for at in range(*chunk)]
 
 
 def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Problem, ...]]:
