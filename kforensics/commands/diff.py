@@ -9,7 +9,7 @@ import numpy as np
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.commands.filters import check_wanted
-from kforensics.commands.processes import default_jobs, in_chunks, spread
+from kforensics.commands.processes import END_OF_LOG, default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.records import redact_record
 from kforensics.commands.result import Conclusion, Result, check_seal_of
@@ -20,13 +20,20 @@ from kforensics.evidence.discovery.partition_dirs import LostDirectory, Partitio
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.evidence.replica.collect import changes_since, collect_replica, scan_place, segment_paths
+from kforensics.evidence.replica.collect import (
+    CollectedReplica,
+    changes_since,
+    collect_replica,
+    scan_place,
+    segment_paths,
+)
 from kforensics.findings.answers.diff import JudgedPartition, diff_answer, judged_partition
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.diff import identity_findings, missing_isr_findings, partition_findings
 from kforensics.findings.model import Finding, Severity, by_gravity
 from kforensics.formats.log.records import Record
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.directories import Given
@@ -39,7 +46,7 @@ from kforensics.reconcile.replicas.partition import (
 )
 from kforensics.source.capture import CapturePath
 from kforensics.source.naming import FileKind
-from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 64
@@ -75,6 +82,8 @@ class DiffOptions:
     """No broker ran when its directories were copied."""
     rename_group: Callable[[str], str] = str
     """The function that gives the names of consumer groups in the result."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +114,7 @@ class DiffResult:
     partitions: tuple[PartitionResult, ...]
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
+    depth: Depth = Depth.CONTENT
     dropped: Callable[[], Iterable[tuple[TopicPartition, str, Iterable[Record]]]] = tuple
     """Reads the records that the truncations would discard: the partition, whose replica, and the records."""
     not_captured: tuple[Problem, ...] = ()
@@ -148,6 +158,8 @@ class DiffRequest:
     """The id of the cluster that is wanted, where the inputs are of several."""
     keep_going: bool = False
     """A path that can't be used is a problem beside the others."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
 
 
 def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[DiffResult]:
@@ -173,6 +185,7 @@ def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[Diff
         replicas=request.replicas,
         is_stopped=request.is_stopped,
         rename_group=request.pseudonyms.group if request.pseudonyms else str,
+        depth=request.depth,
     )
     inputs = find_inputs(
         request.paths,
@@ -304,6 +317,7 @@ def compare(
         partitions=tuple(results),
         findings=findings,
         problems=problems,
+        depth=options.depth,
     )
 
 
@@ -418,7 +432,10 @@ def single_files(inputs: Inputs) -> Iterator[Problem]:
 
 
 def _run(shared: _Shared, jobs: int, progress: Progress | None) -> list[PartitionResult]:
-    weights = [sum(place.length for place in group) for _, group in shared.groups]
+    is_by_ends = shared.options.depth is Depth.TAILS
+    weights = [
+        len(group) * END_OF_LOG if is_by_ends else sum(place.length for place in group) for _, group in shared.groups
+    ]
     if sum(weights) < SMALL_WORK and len(weights) < 4 * CHUNK_PARTITIONS:
         jobs = 1
     large = [at for at, weight in enumerate(weights) if weight >= LARGE_PARTITION and jobs > 1]
@@ -469,12 +486,24 @@ def _compare_chunk(shared: _Shared, chunk: Iterable[int]) -> list[PartitionResul
 
 def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:
     _, places = shared.groups[at]
-    collected = [
-        collect_replica(place, scanned={path: segment for (n, path), segment in scans.items() if n == number})
-        for number, place in enumerate(places)
-    ]
+    options = shared.options
+
+    def collect(depth: Depth) -> list[CollectedReplica]:
+        return [
+            collect_replica(
+                place, scanned={path: segment for (n, path), segment in scans.items() if n == number}, depth=depth
+            )
+            for number, place in enumerate(places)
+        ]
+
+    collected = collect(options.depth)
     replicas = [one.replica for one in collected]
-    report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)
+    try:
+        report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=options)
+    except EndsDoNotDecideError:
+        collected = collect(Depth.CONTENT)
+        replicas = [one.replica for one in collected]
+        report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=options)
     problems = (
         *(problem for one in collected for problem in one.problems),
         *(
@@ -524,6 +553,7 @@ def judge_partition(
         stated_replicas=options.replicas,
         given=options.given,
         is_stopped=options.is_stopped,
+        depth=options.depth,
     )
     return report, tuple(partition_findings(report))
 

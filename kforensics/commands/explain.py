@@ -12,7 +12,7 @@ from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffse
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.offsets_log import PositionsNow
-from kforensics.commands.processes import default_jobs, in_chunks, spread
+from kforensics.commands.processes import END_OF_LOG, default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Result, check_seal_of
 from kforensics.commands.snapshots import Evidence, gather_evidence
@@ -44,6 +44,7 @@ from kforensics.reconcile.incident.doubts import Moments, Silence, WholeReturn
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.incident.operations import Operation, operations
 from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
+from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.facts import Leadership
@@ -55,7 +56,7 @@ from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, 
 from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
 from kforensics.source.walk import join
-from kforensics.units import TopicPartition
+from kforensics.units import Depth, TopicPartition
 from kforensics.words import counted
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ class ExplainOptions:
     """The function that gives the names of consumer groups in the explanation."""
     leader: int | None = None
     """Taken as the final leader of every partition that it holds."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +130,8 @@ class Explanation:
     """The files that citations name, with their hashes, where they were asked for."""
     is_redacted: bool = False
     """Whether names are pseudonyms."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +162,8 @@ class ExplainRequest:
     """The id of the cluster that is wanted, where the inputs are of several."""
     keep_going: bool = False
     """A path that can't be used is a problem beside the others."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
 
 
 def run(request: ExplainRequest) -> Result[Explanation]:
@@ -184,6 +191,7 @@ def run(request: ExplainRequest) -> Result[Explanation]:
         until_ms=request.until_ms,
         log_zone=parse_zone(request.log_timezone) if request.log_timezone else None,
         rename_group=pseudonyms.group if pseudonyms else str,
+        depth=request.depth,
     )
     if options.since_ms is not None and options.until_ms is not None and options.since_ms > options.until_ms:
         raise UsageError("--since is later than --until")
@@ -226,6 +234,7 @@ class _Shared:
     whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
     deleted_topics: frozenset[str]
     leader: int | None = None
+    depth: Depth = Depth.CONTENT
 
 
 def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None) -> Explanation:
@@ -278,6 +287,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         whole_returns=_whole_returns(events),
         deleted_topics=deleted_topics(logged_operations(events)),
         leader=options.leader,
+        depth=options.depth,
     )
     results = _explain_all(shared, jobs or default_jobs())
     incidents = tuple(_with_returned_doubts([incident for incident, _ in results]))
@@ -336,6 +346,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         least_version=Absent.UNKNOWN if gathered.versions.at_least is None else str(gathered.versions.at_least),
         hosts=tuple(sorted(listening_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
+        depth=options.depth,
     )
 
 
@@ -497,7 +508,10 @@ def _is_eventful(incident: PartitionIncident) -> bool:
 
 
 def _explain_all(shared: _Shared, jobs: int) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
-    weights = [sum(place.length for place in group) for _, group in shared.groups]
+    is_by_ends = shared.depth is Depth.TAILS
+    weights = [
+        len(group) * END_OF_LOG if is_by_ends else sum(place.length for place in group) for _, group in shared.groups
+    ]
     if sum(weights) < SMALL_WORK:
         jobs = 1
     chunks = list(in_chunks(iter(weights), weight=CHUNK_LENGTH, most=CHUNK_PARTITIONS))
@@ -509,8 +523,15 @@ def _explain_chunk(shared: _Shared, chunk: tuple[int, int]) -> list[tuple[Partit
 
 
 def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Problem, ...]]:
+    try:
+        return _explain_at(shared, at, shared.depth)
+    except EndsDoNotDecideError:
+        return _explain_at(shared, at, Depth.CONTENT)
+
+
+def _explain_at(shared: _Shared, at: int, depth: Depth) -> tuple[PartitionIncident, tuple[Problem, ...]]:
     partition, places = shared.groups[at]
-    collected = [collect_replica(place) for place in places]
+    collected = [collect_replica(place, depth=depth) for place in places]
     ranks = shared.evidence.ranks
     incident = explain_partition(
         partition,

@@ -96,14 +96,26 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     if scope.problems or scope.not_given or not any(one.copies for one in asked):
         states.add(State.UNKNOWN)
     state = worst_state("explain", states) or State.UNKNOWN
+    unread = _unread(asked)
+    headline = _headline(state, asked, by_state, scope)
     return Answer(
         state=state,
-        headline=_headline(state, asked, by_state, scope),
+        headline=headline + (f" {unread}" if unread and state in _HEDGED_BY_DEPTH else ""),
         now=words.now or _gather(state, asked),
         tell=words.tell,
         later=words.later,
-        unknown=_unknown(asked, scope),
+        unknown=(*_unknown(asked, scope), *([f"{_UNREAD} {unread}"] if unread else [])),
     )
+
+
+_HEDGED_BY_DEPTH = frozenset({State.NOTHING_LOST, State.UNCOMMITTED_LOST, State.DIVERGED})
+_UNREAD = "Whether content is damaged or differs below the ends of the logs: --depth content reads it."
+
+
+def _unread(asked: Sequence[PartitionIncident]) -> str:
+    """The content that was not read, in a sentence; empty where all was."""
+    unread = [f"{one.partition} below offset {one.unread_below:,}" for one in asked if one.unread_below]
+    return f"Content of {listed(unread, most=MOST_NAMED)} was not read." if unread else ""
 
 
 def behind_headline(conclusion: Sequence[str], answer: Answer, incidents: Sequence[PartitionIncident]) -> Sequence[str]:

@@ -17,7 +17,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
-from kforensics.units import TopicPartition
+from kforensics.units import Depth, TopicPartition
 
 
 class ConcernKind(StrEnum):
@@ -46,6 +46,7 @@ class ConcernKind(StrEnum):
     COPIED_AGAIN = "copied-again"
     UNCOMMITTED = "uncommitted"
     BEHIND = "behind"
+    ENDS = "ends"
 
 
 ORDER = {kind: at for at, kind in enumerate(ConcernKind)}
@@ -145,6 +146,8 @@ def partition_state(report: PartitionReport, problems: Sequence[Problem] = ()) -
 
 
 def _concerns(report: PartitionReport) -> Iterator[Concern]:
+    if report.depth is Depth.TAILS:
+        yield Concern(state=State.SAME_ENDS, kind=ConcernKind.ENDS, records=report.not_compared_below)
     if report.is_deleted:
         # No replica is expected anywhere; of a topic created again under that name none is given.
         if report.is_replaced:

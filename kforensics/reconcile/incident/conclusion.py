@@ -198,7 +198,8 @@ def _calm(incidents: Sequence[PartitionIncident]) -> str:
         )
     parted = sum(bool(one.residuals) for one in looked)
     if not parted:
-        return f"Nothing that was committed is missing in {counted(len(looked), 'partition')}, as the inputs prove."
+        proof = "as the ends of their logs prove" if any(one.unread_below for one in looked) else "as the inputs prove"
+        return f"Nothing that was committed is missing in {counted(len(looked), 'partition')}, {proof}."
     of = "the partition" if parted == 1 else f"the {parted} partitions"
     if parted == len(looked):
         return f"The inputs do not prove that nothing that was committed is missing in {of} whose replicas differ."

@@ -314,6 +314,7 @@ class _Teller:
             dispelled=doubts.dispelled,
             shortened=doubts.shortened,
             tails_of_copies=self._tails_of_copies(losses),
+            unread_below=max((copy.view.replica.unread_below for copy in self.copies), default=0),
             is_unclean_election_allowed=self._allowed(self._unclean()[-1:]),
             forced_elections=tuple(
                 one.state

@@ -57,6 +57,7 @@ def plain_explanation(result: Explanation) -> dict[str, Any]:
             for path, clock in result.clocks
         ],
         "notes": list(result.notes),
+        "depth": result.depth,
     }
 
 
@@ -176,6 +177,7 @@ def _plain_incident(incident: PartitionIncident) -> dict[str, Any]:
         "torn_transactions": list(incident.torn_transactions.transactions),
         "producers_set_back": list(incident.torn_transactions.producers),
         "other_topics": [{"input": one.input, "path": one.path} for one in incident.other_topics],
+        "unread_below": incident.unread_below,
     }
 
 
