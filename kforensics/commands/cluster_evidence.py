@@ -75,6 +75,7 @@ def gather_cluster_evidence(
     log_zone: dt.tzinfo | None = None,
     jobs: int = 1,
     earlier: Collection[int] = (),
+    read: ClusterEvidence | None = None,
 ) -> ClusterEvidence:
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for.
 
@@ -86,10 +87,16 @@ def gather_cluster_evidence(
         log_zone: of the times in log files, where the user names it.
         jobs: processes.
         earlier: inputs that are not as they are now.
+        read: of these inputs and others behind them, whose logs are not read again.
     """
-    histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
-    log_files, problems = read_logs(inputs, jobs=jobs)
-    log_files = logs_of_cluster(inputs, log_files)
+    problems: list[Problem] = []
+    if read is None:
+        histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
+        log_files, problems = read_logs(inputs, jobs=jobs)
+        log_files = logs_of_cluster(inputs, log_files)
+    else:
+        histories = tuple(one for one in read.histories if one.input < len(inputs.found))
+        log_files = read.log_files
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     newest = newest_log(histories)
     versions = _versions(log_files)

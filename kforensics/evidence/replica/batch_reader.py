@@ -72,7 +72,7 @@ class FileBatchReader:
         for segment in replica.segments:
             if not _touches(segment, first_offset, last_offset):
                 continue
-            start = _start_position(segment, first_offset)
+            start = start_position(segment, first_offset)
             try:
                 with self._open(replica, segment) as file:
                     if isinstance(file, CapturedSegment):
@@ -110,7 +110,7 @@ class FileBatchReader:
                     if first_offset < segment.batches_from and not isinstance(segment.first_offset, Absent):
                         self._note(file, replica, segment, f"batches below offset {segment.batches_from}")
                     return self._captured_rows(file, replica, segment)
-                for window in walk_segment(file, level=Level.CRC, start=_start_position(segment, first_offset)):
+                for window in walk_segment(file, level=Level.CRC, start=start_position(segment, first_offset)):
                     parts.append(window.batches)
                     if len(window.batches) and int(window.batches["base_offset"][-1]) > last_offset:
                         break
@@ -141,7 +141,7 @@ def _touches(segment: Segment, first_offset: int, last_offset: int) -> bool:
     return segment.first_offset <= last_offset and segment.last_offset >= first_offset
 
 
-def _start_position(segment: Segment, first_offset: int) -> int:
+def start_position(segment: Segment, first_offset: int) -> int:
     """A batch position from which every batch that touches the offset is read."""
     if not isinstance(segment.batches, Absent):
         before = segment.batches[segment.batches["last_offset"] < first_offset]

@@ -1,6 +1,7 @@
 """The screen of `kforensics trace`: the answer, each record with its copies and what became of it, what was searched."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from rich.text import Text
 
@@ -29,7 +30,7 @@ def write(result: Result[TraceReport], view: View) -> Iterator[str]:
 
 def _lines(result: Result[TraceReport], view: View) -> Iterator[Text | str]:
     body, most = result.body, 1 << 30 if view.verbose else MOST_RECORDS
-    for one in body.records[:most]:
+    for one in islice(body.records, most):
         yield Text()
         yield from _record(one, result.inputs, view)
     if len(body.records) > most:
