@@ -8,29 +8,31 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kforensics.commands.cited import CitedFile, hashed_file
 from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
 from kforensics.commands.diff import Comparison, DiffOptions, compare_replicas, comparison_of, without_tables
 from kforensics.commands.explain import ExplainOptions, account_of, explain_replicas, settled
 from kforensics.commands.filters import check_wanted
-from kforensics.commands.processes import default_jobs
+from kforensics.commands.processes import default_jobs, spread
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.commands.tracing.coverage import searched
 from kforensics.commands.tracing.records import Place, Reread, grouped, outcome_of, slices_of
+from kforensics.commands.tracing.removal import removal_settings
 from kforensics.commands.tracing.scan import Hit, Markers, ScannedPartition, ScannedReplica, scan_partitions
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.content.search import RecordSearch
+from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.discovery.partition_dirs import Places, find_places
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
-from kforensics.evidence.model import Citation, Problem, Replica
+from kforensics.evidence.model import Citation, Input, Problem, Replica
 from kforensics.evidence.replica.collect import CollectedReplica
-from kforensics.findings.answers.trace import TraceTally, trace_answer
-from kforensics.formats.log.records import Record
+from kforensics.findings.answers.trace import TraceTally, erasure_answer, trace_answer
 from kforensics.protocol.partitioner import Placement, place_key
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.replicas.partition import PartitionReport
-from kforensics.reconcile.trace.fate import FateJudge
+from kforensics.reconcile.trace.fate import FateJudge, LaterRecord
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, TracedRecord
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.naming import FileSuffix, parse_file_name
@@ -61,6 +63,8 @@ class TraceRequest:
     """A pattern of RE2 that the value matches somewhere."""
     time_ms: tuple[int, int] | None = None
     """From the first on, and before the second."""
+    erasure: bool = False
+    """Answer whether any bytes of the key are left, and hash the files that were searched."""
     leader: int | None = None
     cluster: str | None = None
     keep_going: bool = False
@@ -103,6 +107,14 @@ class TracedRecords:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """What proves an erasure report."""
+
+    files: tuple[CitedFile, ...]
+    """The files that were searched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TraceReport:
     """The records that were found, and what was searched."""
 
@@ -112,6 +124,8 @@ class TraceReport:
     partitions: tuple[SearchedPartition, ...]
     placement: Placement | None
     """Where default partitioners put the key, if it is known."""
+    erasure: Erasure | None = None
+    """Where `--erasure` asks for it."""
 
 
 def run(request: TraceRequest) -> Result[TraceReport]:
@@ -163,16 +177,46 @@ def run(request: TraceRequest) -> Result[TraceReport]:
     problems = list(dict.fromkeys(problems))
     is_whole_topic = bool(recorded) or bool(request.partitions)
     looked = tuple(one.looked for one in found)
-    answer = trace_answer(
-        records.tally, looked, offset=request.offset, problems=problems, is_whole_topic=is_whole_topic
+    erasure: Erasure | None = None
+    if request.erasure:
+        erasure = Erasure(files=_hashed(evidence.inputs.found, [file for one in found for file in one.files], jobs))
+        damaged = [_named(evidence.inputs.described, *file) for one in found for file in one.damaged]
+        answer = erasure_answer(
+            records.tally,
+            looked,
+            damaged=damaged,
+            files=len(erasure.files),
+            problems=problems,
+            is_whole_topic=is_whole_topic,
+        )
+    else:
+        answer = trace_answer(
+            records.tally, looked, offset=request.offset, problems=problems, is_whole_topic=is_whole_topic
+        )
+    report = TraceReport(
+        by=request.by,
+        topic=request.topic,
+        records=records,
+        partitions=looked,
+        placement=placement,
+        erasure=erasure,
     )
-    report = TraceReport(by=request.by, topic=request.topic, records=records, partitions=looked, placement=placement)
     return Result(
-        command="trace",
+        command="trace" if erasure is None else "trace --erasure",
+        shape="trace",
         inputs=evidence.inputs.described,
         body=report,
         concluded=Conclusion(answer=answer, findings=records.tally.findings(placement), problems=tuple(problems)),
     )
+
+
+def _hashed(found: Sequence[FoundInput], files: Sequence[Place], jobs: int) -> tuple[CitedFile, ...]:
+    hashed = spread(lambda shared, file: hashed_file(shared[file[0]], *file), found, sorted(files), jobs=jobs)
+    return tuple(one for one in hashed if one is not None)
+
+
+def _named(inputs: Sequence[Input], number: int, path: str) -> str:
+    return Problem(input=number, path=path, message="").place(inputs)
 
 
 def _counted(parts: Sequence[Callable[[], Iterable[TracedRecord]]]) -> TracedRecords:
@@ -189,6 +233,8 @@ def _search(request: TraceRequest) -> RecordSearch:
         raise UsageError(
             "what to trace is needed: --key, --key-base64, --key-sha256, --offset, --header, --value or --time"
         )
+    if request.erasure and set(request.by) not in ({"key"}, {"key-sha256"}):
+        raise UsageError("--erasure reports on all records of a key: give --key, --key-base64 or --key-sha256 alone")
     if request.key is not None and request.key_sha256 is not None:
         raise UsageError("--key and --key-sha256 name the same thing: give one of them")
     return RecordSearch(
@@ -232,6 +278,10 @@ def _recorded_partitions(histories: Sequence[MetadataHistory], topic: str) -> se
 class _TracedPartition(NamedTuple):
     looked: SearchedPartition
     records: Callable[[], Iterable[TracedRecord]]
+    files: Sequence[Place]
+    """The segment files that were searched."""
+    damaged: Sequence[Place]
+    """Those of them that can't be read at some place."""
 
 
 class _Inquiry:
@@ -266,6 +316,7 @@ class _Inquiry:
             ),
         )
         self._explained = {tp for tp, _ in self._account.groups}
+        self._settings = removal_settings(request.topic, evidence, gathered.histories, problems)
 
     def partitions(self, wanted: Sequence[TopicPartition]) -> list[_TracedPartition]:
         """What was searched of each partition, and the records that match."""
@@ -313,7 +364,7 @@ class _Inquiry:
         current = _current_id(replicas, report)
         is_compacted = any(
             not isinstance(one.replica.cleaner_point, Absent) or one.log.cleaned_below > 0 for one in replicas
-        )
+        ) or any(self._settings(one.replica.broker_id).is_compacted for one in replicas)
         reread = Reread(replicas=tuple(replicas), search=self._search, slices=slices_of(replicas))
         markers = {(one.replica.input, one.replica.path): one.markers for one in replicas}
         judge = FateJudge(
@@ -328,20 +379,24 @@ class _Inquiry:
                 for one in replicas
                 if one.kind is CopyKind.LIVE and not isinstance(one.replica.topic_id, Absent)
             ),
+            settings=self._settings,
         )
         looked = searched(partition, replicas, report=report, incident=incident, current=current)
+        segments = [(one.replica.input, segment) for one in replicas for segment in one.files()]
+        files = [(number, segment.path) for number, segment in segments]
+        damaged = [(number, segment.path) for number, segment in segments if segment.damage]
         if scanned.hits is None:
-            return _TracedPartition(looked, partial(_read_again, judge, reread, markers))
+            return _TracedPartition(looked, partial(_read_again, judge, reread, markers), files, damaged)
         records = [judge.judge(one) for one in grouped(scanned.hits, markers)]
         if self._search.is_by_offset and self._search.offset is not None and not records:
             unseen = judge.unseen(self._search.offset)
             records += [unseen] if unseen is not None else []
-        return _TracedPartition(looked, lambda: records)
+        return _TracedPartition(looked, lambda: records, files, damaged)
 
     def _successors(
         self, scanned: ScannedPartition, reread: Reread, markers: Mapping[Place, Markers]
-    ) -> dict[bytes, list[tuple[Record, Citation]]]:
-        """Records of the found keys that live replicas hold, those of aborted and open transactions apart: a cleaner removes nothing for them."""
+    ) -> dict[bytes, list[LaterRecord]]:
+        """Records of the found keys, those of aborted and open transactions apart: a cleaner removes nothing for them."""
         found: Iterable[Hit] = ()
         if scanned.hits is None:
             found = _last_hits(reread) if self._search.is_by_key else ()
@@ -353,13 +408,14 @@ class _Inquiry:
                 live = [one.place for one in scanned.replicas if one.kind is CopyKind.LIVE]
                 scans = scan_partitions([live], {}, RecordSearch(keys=keys), jobs=self._jobs, problems=[])
                 found = next(scans).hits or ()
-        out: dict[bytes, list[tuple[Record, Citation]]] = defaultdict(list)
+        out: dict[bytes, list[LaterRecord]] = defaultdict(list)
         for hit in found:
-            if hit.kind is not CopyKind.LIVE or hit.record.key is None:
+            if hit.record.key is None:
                 continue
             outcome = outcome_of(hit.record, [markers[hit.replica.input, hit.replica.path]])
             if outcome is False or outcome is Absent.NOT_APPLICABLE:
-                out[hit.record.key].append((hit.record, Citation(input=hit.replica.input, path=hit.path)))
+                citation = Citation(input=hit.replica.input, path=hit.path)
+                out[hit.record.key].append(LaterRecord(hit.record, citation, is_live=hit.kind is CopyKind.LIVE))
         return out
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kforensics.commands.tracing.scan import Hit, Markers, ScannedReplica
+from kforensics.commands.tracing.scan import Hit, Markers, ScannedReplica, records_with_horizons
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.tail import readable_ranges
@@ -19,9 +19,9 @@ from kforensics.evidence.replica.batch_reader import start_position
 from kforensics.formats.columns.record_runs import part_of, split_control
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import iter_record_chunks
-from kforensics.reconcile.trace.fate import FoundRecord
-from kforensics.reconcile.trace.model import TracedCopy
+from kforensics.reconcile.trace.fate import FoundCopy, FoundRecord
 from kforensics.source.mapped import open_evidence
+from kforensics.source.naming import parse_file_name
 from kforensics.units import OffsetRange
 
 SLICE_BYTES = 1 << 20
@@ -47,14 +47,20 @@ class Reread:
     def hits(self, offsets: OffsetRange) -> list[Hit]:
         """The copies at some offsets; what can't be read any more gives none."""
         return [
-            Hit(replica=one.replica, path=segment.path, kind=one.kind_of(segment.path), record=record)
+            Hit(
+                replica=one.replica,
+                path=segment.path,
+                kind=one.kind_of(segment.path),
+                record=record,
+                delete_horizon_ms=horizon,
+            )
             for one in self.replicas
             for segment in one.files()
             if _touches(segment, offsets)
-            for record in self._records(one, segment, offsets)
+            for record, horizon in self._records(one, segment, offsets)
         ]
 
-    def _records(self, one: ScannedReplica, segment: Segment, offsets: OffsetRange) -> Iterator[Record]:
+    def _records(self, one: ScannedReplica, segment: Segment, offsets: OffsetRange) -> Iterator[tuple[Record, int]]:
         root = one.place.state.root
         start = start_position(segment, offsets.first)
         try:
@@ -71,7 +77,9 @@ class Reread:
                                 continue
                             rows = self.search.find(part)
                             at = part.offset[rows]
-                            yield from part_of(part, rows[(at >= offsets.first) & (at <= offsets.last)]).records()
+                            rows = rows[(at >= offsets.first) & (at <= offsets.last)]
+                            if len(rows):
+                                yield from records_with_horizons(part_of(part, rows))
         except EvidenceError:
             return  # that it changed since it was read is a problem already
 
@@ -140,16 +148,16 @@ def grouped(hits: Sequence[Hit], markers: Mapping[Place, Markers]) -> Iterator[F
             record=record,
             topic_id=key[2] or Absent.UNKNOWN,
             copies=tuple(
-                TracedCopy(
-                    broker_id=hit.replica.broker_id,
-                    input=hit.replica.input,
-                    path=hit.path,
-                    position=hit.record.batch_position,
+                FoundCopy(
+                    replica=hit.replica,
                     kind=hit.kind,
+                    path=hit.path,
+                    suffix=parse_file_name(hit.path.rpartition("/")[2]).suffix.value,
+                    position=hit.record.batch_position,
+                    delete_horizon_ms=hit.delete_horizon_ms,
                 )
                 for hit in those
             ),
-            holders=tuple((hit.replica, hit.kind) for hit in those),
             outcome=outcome_of(record, [markers[hit.replica.input, hit.replica.path] for hit in those]),
         )
 

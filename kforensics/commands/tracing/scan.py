@@ -21,10 +21,12 @@ from kforensics.evidence.replica.collect import CollectedReplica, collect_replic
 from kforensics.evidence.replica.segments import scan_records
 from kforensics.formats.columns.record_runs import part_of, split_control
 from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.log.batch_table import DELETE_HORIZON_BIT
 from kforensics.formats.log.records import Record
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
+from kforensics.reconcile.trace.due import NO_HORIZON
 from kforensics.reconcile.trace.model import CopyKind
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_evidence
@@ -51,6 +53,8 @@ class Hit:
     path: str
     kind: CopyKind
     record: Record
+    delete_horizon_ms: int
+    """Of its batch, -1 for none."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,8 +114,8 @@ class SearchedFile:
     records: int = 0
     found: int = 0
     """Records that match."""
-    hits: list[Record] = field(default_factory=list)
-    """The records that match, unless they are too many to be held."""
+    hits: list[tuple[Record, int]] = field(default_factory=list)
+    """The records that match, unless they are too many to be held, with the delete horizons of their batches."""
     is_whole: bool = True
     """Whether the file itself was read; of a captured one some bytes may have stayed on its broker."""
     problem: str = ""
@@ -209,9 +213,9 @@ def scan_partitions(
                 hits = []
                 continue
             hits += [
-                Hit(replica=one.replica, path=path, kind=one.kind_of(path), record=record)
+                Hit(replica=one.replica, path=path, kind=one.kind_of(path), record=record, delete_horizon_ms=horizon)
                 for path, file in files.items()
-                for record in file.hits
+                for record, horizon in file.hits
             ]
         is_held = found == len(hits)
         held -= len(hits) if is_held else 0
@@ -269,7 +273,15 @@ class _Taker:
                 out.hits.clear()
                 self._bytes_held = MOST_BYTES_HELD
             else:
-                out.hits.extend(part_of(part, rows).records())
+                out.hits.extend(records_with_horizons(part_of(part, rows)))
+
+
+def records_with_horizons(chunk: RecordChunk) -> Iterator[tuple[Record, int]]:
+    """Records, each with the delete horizon of its batch in milliseconds, -1 for none (KIP-534)."""
+    batches = chunk.batches
+    has_horizon = (batches["magic"] >= 2) & (batches["attributes"] & DELETE_HORIZON_BIT != 0)
+    horizons = np.where(has_horizon, batches["base_timestamp"], NO_HORIZON)[chunk.rows]
+    return zip(chunk.records(), horizons.tolist(), strict=True)
 
 
 def _search_file(task: _Task, search: RecordSearch) -> SearchedFile:

@@ -8,6 +8,7 @@ from kforensics.evidence.model import Citation, Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
 from kforensics.protocol.partitioner import Placement
+from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, Fate, FateKind, SearchedPartition, TracedRecord
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import counted, listed
@@ -125,6 +126,20 @@ class TraceTally:
             )
 
 
+_BYTES_ELSEWHERE = frozenset(
+    {
+        GapReason.DAMAGED,
+        GapReason.REMOTE,
+        GapReason.NOT_CAPTURED,
+        "missing-replica",
+        "unknown-replicas",
+        "unreadable",
+    }
+)
+"""Why bytes of a record may lie where was not searched; offsets that no log has any more are no such reason."""
+_BEYOND_FILES = "other topics, values and headers of other records, free space of the disks, backups, consumers and remote storage were not searched for the key"
+
+
 def trace_answer(
     tally: TraceTally,
     looked: Sequence[SearchedPartition],
@@ -157,6 +172,52 @@ def trace_answer(
         tell=tuple(_tell(those)) if state is State.LOST else (),
         unknown=(*unknown, *hedges),
     )
+
+
+def erasure_answer(
+    tally: TraceTally,
+    looked: Sequence[SearchedPartition],
+    *,
+    damaged: Sequence[str],
+    files: int,
+    problems: Sequence[Problem],
+    is_whole_topic: bool,
+) -> Answer:
+    """The answer of `trace --erasure`: whether bytes of the key are left in any record that was searched.
+
+    Args:
+        tally: of the records of the key.
+        looked: what was searched.
+        damaged: files that can't be read at some place.
+        files: how many segment files were searched.
+        problems: what could not be read.
+        is_whole_topic: no partition can be missing, since metadata or the request names all of them.
+    """
+    names = listed([str(one.partition) for one in looked], most=_MOST)
+    gaps = dict.fromkeys(str(gap) for one in looked for gap in one.gaps if gap.reason in _BYTES_ELSEWHERE)
+    unknown = (
+        *gaps,
+        *(f"{path} is damaged at some place: what its bytes were is not known" for path in damaged),
+        *(() if is_whole_topic else (_PARTITIONS,)),
+    )
+    beyond = (*unknown, _BEYOND_FILES)
+    if tally.copies:
+        live = sum(of.live for of in tally.states.values())
+        words = f"BYTES LEFT: {counted(tally.records, 'record')} of the key in {counted(tally.copies, 'place')} of {names}, {live:,} of them on live replicas"
+        return Answer(
+            state=State.BYTES_LEFT,
+            headline=f"{words}.",
+            now=("Each place says until when its bytes lie there: a tombstone alone removes none of them",),
+            unknown=beyond,
+        )
+    searched = f"{counted(files, 'file')} of {names}"
+    if unknown or problems or not files:
+        why = listed(unknown[:1]) or ("not everything could be read" if problems else "no file was searched")
+        more = f", and {counted(len(unknown) - 1, 'further gap')}" if len(unknown) > 1 else ""
+        words = f"NONE FOUND, AND THAT IS NO PROOF: no record of the key in {searched}; {why}{more}"
+        return Answer(state=State.UNKNOWN, headline=f"{words}.", unknown=beyond)
+    words = f"NO BYTES LEFT in the files that were searched: {searched} were read whole, and no record has the key"
+    return Answer(state=State.NO_BYTES_LEFT, headline=f"{words}.", unknown=beyond)
 
 
 def _absent(

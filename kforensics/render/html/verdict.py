@@ -26,6 +26,7 @@ class Advice:
 _FORBIDDING = ("do not ", "don't ", "never ")
 
 _VERDICTS = {
+    State.BYTES_LEFT: Verdict(tone="bad", mark="!", words="Bytes of the key are left"),
     State.LOST: Verdict(tone="bad", mark="✕", words="Committed records are lost"),
     State.MAYBE_LOST: Verdict(tone="bad", mark="?", words="Committed records may be lost"),
     State.AT_RISK: Verdict(tone="bad", mark="!", words="Committed records are at risk"),
@@ -38,6 +39,11 @@ _VERDICTS = {
     State.BEHIND: Verdict(tone="warning", mark="!", words="A replica is behind"),
     State.SAME_ENDS: Verdict(tone="warning", mark="?", words="Content was not compared"),
     State.AGREE: Verdict(tone="good", mark="✓", words="All replicas agree"),
+    State.PRESENT: Verdict(tone="warning", mark="!", words="A live replica holds it"),
+    State.SUPERSEDED: Verdict(tone="warning", mark="!", words="A later record of its key follows"),
+    State.DELETED_ON_PURPOSE: Verdict(tone="warning", mark="!", words="It was deleted on purpose"),
+    State.NEVER_HERE: Verdict(tone="warning", mark="!", words="No offset of these logs holds it"),
+    State.NO_BYTES_LEFT: Verdict(tone="good", mark="✓", words="No file that was searched holds the key"),
     State.NOTHING_LOST: Verdict(tone="good", mark="✓", words="No committed record is lost"),
 }
 """The verdicts of the commands that have pages; only a state that proves that all is well has a tick."""
