@@ -143,7 +143,12 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
     open_producers = {one.producer_id for scan in scans for one in scan.open}
     names = {one.transactional_id for one in states.newest() if _is_of(one, open_producers)}
     coordinators = states.joined(names | request.transactional_ids)
-    coordinators = replace(coordinators, commits=_commits_elsewhere(live, scans, coordinators))
+    waiting = _waiting(coordinators, live)
+    coordinators = replace(
+        coordinators,
+        commits=_commits_elsewhere(live, scans, coordinators),
+        partly=frozenset(one.producer_id for one in waiting),
+    )
     lacking = _lacking(given, request, scans, states)
     _check_ids(request.transactional_ids, coordinators)
     if coordinators.topic.is_complete and not lacking.absent:
@@ -159,7 +164,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         after_start=_after_start(given, asked, now_ms),
         history=_history(request, coordinators),
         skipped_records=states.skipped,
-        waiting=_waiting(coordinators, live),
+        waiting=waiting,
     )
     answer = transactions_answer(
         asked,

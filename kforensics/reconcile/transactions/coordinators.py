@@ -41,6 +41,8 @@ class Coordinators:
     """Partitions whose leader was elected uncleanly, and when last; -1 where the time is not known."""
     commits: Mapping[int, tuple[TopicPartition, Marker]] = field(default_factory=dict)
     """By producer id: a commit marker in a partition of a transaction that its coordinator does not hold for committed."""
+    partly: frozenset[int] = frozenset()
+    """Producer ids of unfinished transactions with a partition that is not here, which may have a marker."""
     epochs: Mapping[int, int] = field(default_factory=dict)
     """The newest leader epoch of each partition, in its log or on record."""
 

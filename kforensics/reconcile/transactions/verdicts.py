@@ -168,9 +168,10 @@ def _verdict(
                 "possible",
                 f"the coordinator lists it as Ongoing for {name}, and its timeout passed: {where}",
             )
+        is_sure = stopped and one.producer_id not in coordinators.partly
         return (
             TransactionVerdict.IN_TIME,
-            "proven" if stopped else "likely",
+            "proven" if is_sure else "likely",
             f"the coordinator lists it as Ongoing for {name}",
         )
     if status is not None and status.is_prepared and listed_here:
