@@ -25,6 +25,7 @@ from kforensics.errors import EvidenceNotFound
 from kforensics.evidence.checks.context import FileState
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.seal.state import Change, EntryKind
+from kforensics.findings.changes import Change as FindingChanged
 from kforensics.findings.model import Confidence, Severity
 from kforensics.formats.messages.control import ControlType
 from kforensics.protocol.loading.node import Fate
@@ -70,6 +71,7 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("diff", "divergence/properties/kind", get_args(DivergenceKind)),
     ("diff", "step/properties/kind", StepKind),
     ("dump-line", "compression", CODECS),
+    ("fleet-comparison", "change", FindingChanged),
     ("dump-line", "control", ControlType),
     ("explain", "cause", CauseName),
     ("explain", "truncation/properties/rule", (*ProtocolName, "recovery")),

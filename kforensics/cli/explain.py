@@ -42,13 +42,18 @@ def explain(
         typer.Option(
             "--since",
             metavar="TIME",
-            help="Timeline from this time on: ISO 8601, UTC where it names no zone, or milliseconds.",
+            help="Timeline from this time on: ISO 8601, UTC where it names no zone, or milliseconds. Beside a metadata log, log files that end a day before it are not read.",
             show_default=False,
         ),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option("--until", metavar="TIME", help="Timeline up to this time.", show_default=False),
+        typer.Option(
+            "--until",
+            metavar="TIME",
+            help="Timeline up to this time; log files that begin a day behind it are not read likewise.",
+            show_default=False,
+        ),
     ] = None,
     log_timezone: Annotated[
         str | None,

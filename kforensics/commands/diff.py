@@ -16,7 +16,7 @@ from kforensics.commands.result import Conclusion, Result, check_seal_of
 from kforensics.commands.result import Progress as ProgressOf
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs, why_not_compared
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
+from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places, find_places
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
@@ -308,33 +308,51 @@ def compare(
 
 
 def _without_directories(shared: _Shared, places: Places, history: MetadataHistory | None) -> list[PartitionResult]:
-    """Partitions that the metadata assigns to a broker that is given, or that a checkpoint names, and of which no directory is anywhere among the inputs."""
-    if not shared.options.given:
-        return []
-    topics = {} if history is None else history.topics
-    names = {topic_id: state.name for topic_id, state in topics.items() if isinstance(state.removed, Absent)}
-    known: dict[TopicPartition, str | Absent] = {
-        TopicPartition(names[topic_id], number): topic_id
-        for topic_id, number in (() if history is None else history.partitions)
-        if topic_id in names
+    known = {
+        partition: topic_id
+        for partition, topic_id in known_partitions(history, places.lost).items()
+        if partition not in places.by_partition and is_wanted(partition, shared.options)
     }
+    reports = without_directories(known, shared.facts, shared.options, has_metadata=history is not None)
+    return [_result(shared, report, tuple(partition_findings(report)), (), 0) for report in reports]
+
+
+def known_partitions(
+    history: MetadataHistory | None, lost: Iterable[LostDirectory]
+) -> dict[TopicPartition, str | Absent]:
+    """The partitions of topics that are there by the metadata log, or where none is given by the checkpoints, each with its topic id."""
     if history is None:
         # A topic that a metadata log does not know was deleted.
-        known |= {one.topic_partition: Absent.UNKNOWN for one in places.lost}
-    out = []
-    for partition, topic_id in known.items():
-        if partition in places.by_partition or not is_wanted(partition, shared.options):
-            continue
-        states = shared.facts.leaderships(partition, topic_id)
+        return {one.topic_partition: Absent.UNKNOWN for one in lost}
+    names = {topic_id: state.name for topic_id, state in history.topics.items() if isinstance(state.removed, Absent)}
+    return {
+        TopicPartition(names[topic_id], number): topic_id
+        for topic_id, number in history.partitions
+        if topic_id in names
+    }
+
+
+def without_directories(
+    known: Mapping[TopicPartition, str | Absent], facts: ClusterFacts, options: DiffOptions, *, has_metadata: bool
+) -> Iterator[PartitionReport]:
+    """Partitions that a broker that is given should hold and of which no directory is anywhere among the inputs.
+
+    Args:
+        known: partitions without a directory, with their topic ids.
+        facts: what the metadata says.
+        options: of the comparison.
+        has_metadata: whether a metadata log is among the inputs.
+    """
+    for partition, topic_id in known.items() if options.given else ():
+        states = facts.leaderships(partition, topic_id)
         state = states[-1] if states and isinstance(states[-1].replicas, tuple) else None
-        if history is not None and state is None:
+        if has_metadata and state is None:
             continue
         report = partition_without_replicas(
-            partition, state, facts=shared.facts, given=shared.options.given, is_stopped=shared.options.is_stopped
+            partition, state, facts=facts, given=options.given, is_stopped=options.is_stopped
         )
         if report.emptied:
-            out.append(_result(shared, report, tuple(partition_findings(report)), (), 0))
-    return out
+            yield report
 
 
 def nodes_of(inputs: Inputs) -> tuple[Node, ...]:
@@ -355,19 +373,33 @@ def nodes_of(inputs: Inputs) -> tuple[Node, ...]:
 def _missing_isr(
     inputs: Inputs, groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]], facts: ClusterFacts
 ) -> Iterator[Finding]:
-    """Partitions whose whole ISR has lost them, by the disks of just those brokers."""
     given = frozenset(node.node_id for node in nodes_of(inputs) if isinstance(node.node_id, int))
     for partition, places in groups:
-        if partition.topic in METADATA_TOPICS or facts.is_deleted(partition.topic, facts.topic_id(partition.topic)):
-            continue
-        states = facts.leaderships(partition, facts.topic_id(partition.topic))
         held_by = frozenset(
             place.state.broker_id
             for place in places
             if place.directory_state == "live" and isinstance(place.state.broker_id, int)
         )
-        if states and held_by:  # of a deleted topic no live directory is left
-            yield from missing_isr_findings(partition, states[-1], held_by, given)
+        yield from missing_isr(partition, held_by, given, facts)
+
+
+def missing_isr(
+    partition: TopicPartition, held_by: frozenset[int], given: frozenset[int], facts: ClusterFacts
+) -> Iterator[Finding]:
+    """A partition whose whole ISR has lost it, by the disks of just those brokers.
+
+    Args:
+        partition: which.
+        held_by: brokers with a live directory of it.
+        given: brokers whose log directories are among the inputs.
+        facts: what the metadata says.
+    """
+    topic_id = facts.topic_id(partition.topic)
+    if partition.topic in METADATA_TOPICS or facts.is_deleted(partition.topic, topic_id):
+        return
+    states = facts.leaderships(partition, topic_id)
+    if states and held_by:  # of a deleted topic no live directory is left
+        yield from missing_isr_findings(partition, states[-1], held_by, given)
 
 
 def is_wanted(partition: TopicPartition, options: DiffOptions) -> bool:

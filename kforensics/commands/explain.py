@@ -19,6 +19,8 @@ from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.coordinators.replica_log import holds_records
+from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.log_spans import LogSpan
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
 from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
@@ -52,7 +54,9 @@ from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, election_entries
 from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
+from kforensics.source.walk import join
 from kforensics.units import TopicPartition
+from kforensics.words import counted
 
 if TYPE_CHECKING:
     from kforensics.commands.cited import CitedFile
@@ -241,6 +245,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         log_zone=options.log_zone,
         jobs=jobs or default_jobs(),
         earlier=evidence.ranks.keys(),
+        since_ms=options.since_ms,
+        until_ms=options.until_ms,
     )
     settings = ServerSettings(inputs)
     clocks, events = gathered.clocks, gathered.events
@@ -317,7 +323,11 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         conclusion=words.conclusion,
         advice=words.advice,
         missing=words.missing,
-        notes=(*evidence.notes, *([] if is_whole else [UNCLEAN_ONLY.format(len(others))])),
+        notes=(
+            *evidence.notes,
+            *([] if is_whole else [UNCLEAN_ONLY.format(len(others))]),
+            *_logs_not_read(inputs, gathered),
+        ),
         findings=findings,
         problems=tuple(dict.fromkeys(problems)),
         operations=done,
@@ -400,9 +410,14 @@ def _not_given(
 
 
 def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], options: ExplainOptions) -> str:
-    """Return the beginning of the window, in words: `--since`, else the oldest moment that any input shows."""
+    """Return the window in words: from `--since` on, else from the oldest moment that any input shows; up to `--until` where log lines behind it were not read."""
+    until = ""
+    if options.until_ms is not None and any(
+        span.first_ms > options.until_ms for span in gathered.logs_not_read.values()
+    ):
+        until = f" and before {_utc(options.until_ms)}"
     if options.since_ms is not None:
-        return f" since {_utc(options.since_ms)}"
+        return f" since {_utc(options.since_ms)}{until}"
     times = [item.time_ms for item in gathered.events[:1] if isinstance(item.time_ms, int)]
     times += [
         state.time_ms
@@ -410,7 +425,21 @@ def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], op
         for state in one.leaderships[:1]
         if isinstance(state.time_ms, int) and state.time_ms > 0
     ]
-    return f" since {_utc(min(times))}" if times else " in what the inputs show"
+    return f" since {_utc(min(times))}{until}" if times else until.removeprefix(" and") or " in what the inputs show"
+
+
+def _logs_not_read(inputs: Inputs, gathered: ClusterEvidence) -> Iterator[str]:
+    """Name the log files that are outside of the time asked about, by directory."""
+    folders: dict[tuple[int, str], list[tuple[LogSpan, str]]] = defaultdict(list)
+    for place, span in gathered.logs_not_read.items():
+        folder, _, name = place.path.rpartition("/")
+        folders[place.input, folder].append((span, name))
+    for (number, folder), files in folders.items():
+        names = [name for _, name in sorted(files, key=lambda one: one[0].first_ms)]
+        where = join(inputs.found[number].described.path, folder) if folder else inputs.found[number].described.path
+        which = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+        number_of = counted(len(names), "log file was", "log files were")
+        yield f"{number_of} not read in {where}, because of --since or --until: {which}."
 
 
 def _utc(time_ms: int) -> str:

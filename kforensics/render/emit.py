@@ -87,6 +87,7 @@ WRITERS: dict[tuple[str, OutputFormat], str] = {
     ("fleet report", _H): "html.fleet_page:write",
     ("fleet comparison", _T): "text.fleet_comparison:write",
     ("fleet comparison", _J): "json.fleet:write_comparison",
+    ("fleet comparison", _H): "html.fleet_comparison:write",
     ("fleet scan", _T): "text.fleet_scan:write",
     ("fleet scan", _J): "json.fleet:write_scan",
 }

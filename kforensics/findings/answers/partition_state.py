@@ -411,20 +411,26 @@ def _elections(report: PartitionReport) -> Iterator[Concern]:
             continue
         if cost.certain:
             state = State.MAYBE_AT_RISK if choice.is_tail_of_a_copy else State.AT_RISK
-            kind = ConcernKind.TAIL if choice.is_tail_of_a_copy else ConcernKind.ELECTED
-            yield _concern(report, state, kind, (choice.leader,), cost)
         elif cost.possible:
             state = State.UNKNOWN if choice.is_tail_of_a_copy else State.MAYBE_AT_RISK
-            kind = ConcernKind.TAIL if choice.is_tail_of_a_copy else ConcernKind.ELECTED
-            yield _concern(report, state, kind, (choice.leader,), cost)
+        else:
+            continue
+        if choice.is_tail_of_a_copy:
+            # It is about those that hold the end, not about the one that lacks it.
+            yield _concern(report, state, ConcernKind.TAIL, (view for view, _ in choice.truncations), cost)
+        else:
+            yield _concern(report, state, ConcernKind.ELECTED, (choice.leader,), cost)
 
 
 def _divergences(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
     parted = [one for one in live if one.verdict is Verdict.SILENT_DIVERGENCE]
     if parted:
-        odd = report.odd_ones[0].reason if report.odd_ones else ""
         views = [one.view for one in report.odd_ones] or [one.view for one in parted]
-        yield _concern(report, State.DIVERGED, ConcernKind.DIVERGENCE, views, detail=odd)
+        # Where each is damaged at its own place, none of them is one to copy from.
+        is_one_whole = len(report.odd_ones) < len(live)
+        reasons = {one.reason: report.owner_of(one.view) for one in report.odd_ones} if is_one_whole else {}
+        detail = "; ".join(f"{owner}: {why}" if len(reasons) > 1 else why for why, owner in reasons.items())
+        yield _concern(report, State.DIVERGED, ConcernKind.DIVERGENCE, views, detail=detail)
     asked = [one for one in live if one.divergence is not None and one.divergence.is_open]
     if asked:
         yield _concern(report, State.UNKNOWN, ConcernKind.COMPACTION, (one.view for one in asked))

@@ -28,6 +28,7 @@ JSON_HEAD = rb"\"(?:message|msg)\" ?: ?\""
 
 TOPIC_PARTITION = rb"@?[A-Za-z0-9._-]{1,249}-\d{1,9}"
 """Topic and number; only the metadata log of 2.8 has the sign before its name."""
+_TEXT_LINE = re.compile(TEXT_HEAD)
 LATEST_MS = 1 << 43
 """The end of the accepted times, in the year 2248."""
 _BEHIND_LOCAL_TIME = frozenset(b"] ")
@@ -103,6 +104,15 @@ def parse_head_moment(head: bytes) -> LineTime:
     """Return the time of a line that begins with a `TEXT_HEAD`."""
     seconds = _second_ms(head[:19]) if head[23] in _BEHIND_LOCAL_TIME else None
     return parse_moment(head) if seconds is None else LineTime(seconds + int(head[20:23]), False)
+
+
+def line_moment(line: bytes) -> LineTime:
+    """Return the time of a line of a text or a JSON layout; one of neither has none."""
+    if line.lstrip().startswith(b"{"):
+        parsed = parse_json_line(line)
+        return LineTime(parsed, False) if isinstance(parsed, Absent) else parsed.moment
+    head = _TEXT_LINE.search(line)
+    return LineTime(Absent.NOT_WRITTEN, False) if head is None else parse_head_moment(head[0])
 
 
 @lru_cache(maxsize=4096)

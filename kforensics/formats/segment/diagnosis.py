@@ -7,6 +7,7 @@ from kforensics.formats.log.batch_table import CODEC_MASK
 from kforensics.formats.log.message_set import CRC_COVERED_POSITION as MESSAGE_CRC_COVERED
 from kforensics.formats.log.record_batch import BATCH_HEADER, CRC_COVERED_POSITION, CRC_POSITION, LOG_OVERHEAD
 from kforensics.formats.primitives.word_buffer import SegmentBytes, read_exactly
+from kforensics.formats.primitives.zeros import first_nonzero
 from kforensics.formats.segment.bit_flip import CRC32_REFLECTED, CRC32C_REFLECTED, locate_flipped_bit
 from kforensics.formats.segment.entries import SHORTEST_ENTRY, SMALLEST_LENGTH
 from kforensics.formats.segment.order import flip_between
@@ -136,7 +137,7 @@ def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neigh
     lost: OffsetRange | Absent = Absent.UNKNOWN
     expected = "a batch or the end of the file"
     gravity = Gravity.TORN_TAIL
-    if is_zero(source, span):
+    if first_nonzero(source, span.position, span.end) == span.end:
         kind, found, lost = (
             DamageKind.ZEROS,
             f"{span.length} zero bytes up to the end of the file",
@@ -184,6 +185,8 @@ def _lying_header(source: SegmentBytes, span: Span, header: Header, around: Neig
         return None
     if span.length < SMALLEST_LENGTH[header.magic] + LOG_OVERHEAD:
         return None
+    if first_nonzero(source, span.position, span.end) == span.end:
+        return None  # no checksum of zeros is zero
     stored, computed = checksums_of(source, span.position, span.length)
     if stored != computed:
         return None
@@ -290,18 +293,6 @@ def _foreign_page(source: SegmentBytes, span: Span) -> DamageCause | None:
         f"in what was written from byte {page} on or before"
     )
     return DamageCause(kind="foreign-page", detail=detail)
-
-
-def is_zero(source: SegmentBytes, span: Span) -> bool:
-    """Return whether a run holds nothing but zeros."""
-    buffer = memoryview(bytearray(min(_LOOKED_INTO, max(span.length, 1))))
-    position = span.position
-    while position < span.end:
-        filled = source.read_into(position, buffer[: min(len(buffer), span.end - position)])
-        if not filled or bytes(buffer[:filled]).count(0) != filled:
-            return not filled
-        position += filled
-    return True
 
 
 def _shift(span: Span, header: Header | None, around: Neighbours) -> DamageCause | None:

@@ -694,13 +694,15 @@ class _Session:
         ]
         if not parted:
             return ()
+        if any(damage_at(offset, v) is not None for offset in parted for v in self.live):
+            # Only the first difference of each is known; a replica with damage elsewhere is no measure for the others either.
+            return tuple(
+                OddOne(view=v, reason=f"its log can't give offsets {lost[0].first} to {lost[0].last}")
+                for v in self.live
+                if (lost := lost_ranges(v))
+            )
         offset = min(parted)
         holders = [v for v in self.live if v.content_start_offset <= offset < v.log_end_offset]
-        damaged = [(v, lost) for v in holders if (lost := damage_at(offset, v)) is not None]
-        if damaged:
-            return tuple(
-                OddOne(view=v, reason=f"its log can't give offsets {lost.first} to {lost.last}") for v, lost in damaged
-            )
         groups: list[list[LoadedLog]] = []
         for view in holders:
             group = next((g for g in groups if self.agree_until(g[0], view) > offset), None)

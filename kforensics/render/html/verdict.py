@@ -37,6 +37,8 @@ _VERDICTS = {
     State.UNCOMMITTED_ONLY: AnswerMark(tone="warning", mark="!", words="Truncations are due, of nothing committed"),
     State.BEHIND: AnswerMark(tone="warning", mark="!", words="A replica is behind"),
     State.SAME_ENDS: AnswerMark(tone="warning", mark="?", words="Content was not compared"),
+    State.CHANGED: AnswerMark(tone="warning", mark="!", words="Findings are new, worse or changed"),
+    State.UNCHANGED: AnswerMark(tone="good", mark="✓", words="No finding is new or worse"),
     State.AGREE: AnswerMark(tone="good", mark="✓", words="All replicas agree"),
     State.NOTHING_LOST: AnswerMark(tone="good", mark="✓", words="No committed record is lost"),
 }

@@ -130,7 +130,15 @@ def plain_loss(loss: LossEntry) -> dict[str, Any]:
         "leader_epoch": loss.leader_epoch,
         "reason": loss.reason,
         "held_by": [
-            {"input": h.input, "path": h.path, "broker_id": h.broker_id, "in_use": h.in_use} for h in loss.held_by
+            {
+                "input": h.input,
+                "path": h.path,
+                "broker_id": h.broker_id,
+                "in_use": h.in_use,
+                "is_vanishing": h.is_vanishing,
+                "is_stray": h.is_stray,
+            }
+            for h in loss.held_by
         ],
         "cause": loss.cause,
         "citations": loss.citations,
