@@ -9,6 +9,7 @@ from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
     BeforeOption,
     ClusterOption,
+    DepthOption,
     JobsOption,
     KeepGoingOption,
     PartitionsOption,
@@ -18,6 +19,7 @@ from kforensics.cli.options import (
     parse_time,
 )
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
+from kforensics.units import Depth
 
 
 @with_output("explain")
@@ -66,6 +68,7 @@ def explain(
     ] = None,
     stopped: StoppedOption = False,
     cluster: ClusterOption = None,
+    depth: DepthOption = None,
     keep_going: KeepGoingOption = False,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
@@ -96,6 +99,7 @@ def explain(
         is_stopped=stopped,
         cluster=cluster,
         keep_going=keep_going,
+        depth=depth or Depth.CONTENT,
         hash_files=output.format is OutputFormat.HTML,
         jobs=jobs,
     )

@@ -13,7 +13,7 @@ from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, of_several
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places
-from kforensics.evidence.discovery.server_settings import read_flags, read_settings
+from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, highest_commits, walk_group_commits
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.evidence.metadata.state import METADATA_VERSION
@@ -80,6 +80,7 @@ def gather_cluster_evidence(
     earlier: Collection[int] = (),
     since_ms: int | None = None,
     until_ms: int | None = None,
+    read: ClusterEvidence | None = None,
 ) -> ClusterEvidence:
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for.
 
@@ -93,12 +94,23 @@ def gather_cluster_evidence(
         earlier: inputs that are not as they are now.
         since_ms: log files that are older need not be read.
         until_ms: log files that are younger need not be read.
+        read: of these inputs and others behind them, whose logs are not read again.
     """
-    histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
+    histories = (
+        tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
+        if read is None
+        else tuple(one for one in read.histories if one.input < len(inputs.found))
+    )
     newest = newest_log(histories)
-    not_read = _logs_outside(inputs, newest, since_ms, until_ms)
-    log_files, problems = read_logs(inputs, jobs=jobs, unneeded=not_read)
-    log_files = logs_of_cluster(inputs, log_files)
+    problems: list[Problem] = []
+    not_read: Mapping[LogPlace, LogSpan]
+    if read is None:
+        not_read = _logs_outside(inputs, newest, since_ms, until_ms)
+        log_files, problems = read_logs(inputs, jobs=jobs, unneeded=not_read)
+        log_files = logs_of_cluster(inputs, log_files)
+    else:
+        not_read, log_files = read.logs_not_read, read.log_files
+    settings = ServerSettings(inputs)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     versions = _versions(log_files)
     # Of a long metadata log these are many, and only log lines are compared with them.
@@ -114,8 +126,8 @@ def gather_cluster_evidence(
                 is_of_now=newest is None or newest.input not in earlier,
             ),
             newest_version=_newest_of_all(versions, inputs),
-            configured=read_settings(inputs, "min.insync.replicas"),
-            unclean_elections=read_flags(inputs, "unclean.leader.election.enable"),
+            configured=settings.numbers("min.insync.replicas"),
+            unclean_elections=settings.flags("unclean.leader.election.enable"),
             metadata_end_ms=_newest_time(newest),
         ),
         histories=histories,

@@ -2,7 +2,8 @@
 
 import functools
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow.dataset as pd
 from kforensics.commands.diff import DiffOptions
 from kforensics.evidence.model import Problem
 from kforensics.fleet.arrow import apply_in_arrow, map_in_arrow
+from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
 from kforensics.fleet.parcel import pack
 from kforensics.fleet.places import FoundSources
@@ -34,7 +36,7 @@ class ScanContext:
     """The settings of every task of the scan, which are sent to the workers."""
 
     tables: Tables
-    since: Tables | None
+    since: AuditTables | None
     run: int
     tasks: tuple[LogDirTask, ...]
     pieces: tuple[tuple[Piece, ...], ...]
@@ -102,12 +104,17 @@ def _list_slice(
 
 def scan_and_judge(
     session: Any, scan: ScanContext, judge: JudgeContext, totals: Sequence[LogDirTotals], progress: Progress | None
-) -> list[Problem]:
-    """Scan and judge; where tasks kill their workers again and again, without them. What was left out is a problem."""
+) -> tuple[list[Problem], Mapping[str, int]]:
+    """Scan and judge; where tasks kill their workers again and again, without them.
+
+    Returns:
+        What was left out, as problems, and the rows that the groups wrote, by table.
+    """
     lost: list[Problem] = []
+    rows: Counter[str] = Counter()
     while scan.pieces:
         try:
-            _run(session, scan, judge, totals, progress)
+            rows = _run(session, scan, judge, totals, progress)
         except Exception as error:
             blamed = _blamed(scan)
             if not blamed:
@@ -122,7 +129,7 @@ def scan_and_judge(
             scan = replace(scan, pieces=pieces)
             continue
         break
-    return lost
+    return lost, rows
 
 
 def _blamed(scan: ScanContext) -> frozenset[int]:
@@ -135,7 +142,7 @@ def _blamed(scan: ScanContext) -> frozenset[int]:
 
 def _run(
     session: Any, scan: ScanContext, judge: JudgeContext, totals: Sequence[LogDirTotals], progress: Progress | None
-) -> None:
+) -> Counter[str]:
     context = _context(session)
     counters = Counters(context)
     count = len(scan.pieces)
@@ -160,7 +167,11 @@ def _run(
         bytes=sum(one.bytes for one in totals),
     )
     with watch_tasks(context, stage, counters, progress):
-        judged.collect()
+        groups = judged.collect()
+    rows: Counter[str] = Counter()
+    for one in groups:
+        rows.update(json.loads(one.counts))
+    return rows
 
 
 def _scan_tasks(scan: ScanContext, counters: Counters, batches: Iterator[Any]) -> Iterator[Any]:
@@ -187,6 +198,7 @@ def _note_attempt(scan: ScanContext, number: int) -> None:
 def scan_task(scan: ScanContext, number: int) -> Scanned:
     """Read one task's pieces and write their part of the evidence tables."""
     whole = Scanned()
+    rows: Counter[str] = Counter()
     for piece in scan.pieces[number]:
         task = scan.tasks[piece.number]
         if task.evidence is not None:
@@ -205,9 +217,11 @@ def scan_task(scan: ScanContext, number: int) -> Scanned:
         for table, content in read.tables().items():
             assert isinstance(content, pa.Table)
             scan.tables.write(table, part, content)
+            rows[table] += content.num_rows
         whole.add(read)
     if whole.problems:
         scan.tables.write("problems", f"run-{scan.run:04d}-task-{number:06d}", whole.problems)
-    done = json.dumps({"read_bytes": whole.read_bytes, "reused": whole.reused}).encode()
+        rows["problems"] += len(whole.problems)
+    done = json.dumps({"read_bytes": whole.read_bytes, "reused": whole.reused, "rows": rows}).encode()
     scan.tables.write_bytes(STATE, f"task-{scan.run:04d}-{number:06d}", done)
     return whole
