@@ -293,6 +293,22 @@ class _Session:
             return view.log_end_offset
         return same_batches_from(view, other, self.held_until(view, other), self.reader)
 
+    def held_in_between(self, view: LoadedLog, other: LoadedLog) -> OffsetRange | None:
+        """What a shorter log holds of a log behind other content, up to its own end."""
+        is_at_hand = view.replica.is_at_hand and other.replica.is_at_hand
+        end, parted = other.log_end_offset, self.held_until(view, other)
+        if not is_at_hand or end >= view.log_end_offset or parted >= end or common_range(view, other) is None:
+            return None
+        since = same_batches_from(view, other, parted, self.reader)
+        return OffsetRange(since, end - 1) if since < end else None
+
+    def lacked_by(self, other: LoadedLog, view: LoadedLog) -> Sequence[OffsetRange]:
+        """The offsets of a log that another one does not hold, or holds with other content."""
+        first = max(self.held_until(view, other), view.content_start_offset)
+        end = self.held_again_from(view, other)
+        between = self.held_in_between(view, other)
+        return tuple(OffsetRange(first, end - 1).without([between] if between else []))
+
     def same_records_until(self, one: LoadedLog, other: LoadedLog) -> int:
         """The offset up to which both logs hold the same records, whatever leader epoch their batches carry; damaged ranges of either are passed over.
 
@@ -440,6 +456,7 @@ class _Session:
                 others,
                 held_until=self.held_until,
                 held_again_from=self.held_again_from,
+                held_in_between=self.held_in_between,
                 judge=judge,
                 reader=self.reader,
             )
@@ -464,6 +481,7 @@ class _Session:
                 self.live,
                 held_until=self.held_until,
                 held_again_from=self.held_again_from,
+                held_in_between=self.held_in_between,
                 judge=judge,
                 reader=self.reader,
             )
@@ -642,16 +660,15 @@ class _Session:
                 continue
             report = self._judge_replica(view, candidate, epoch, judge)
             first = max(self.held_until(view, candidate), view.content_start_offset)
-            end = self.held_again_from(view, candidate)
+            lacked = self.lacked_by(candidate, view)
             if report.truncation is not None:
                 truncations.append((view, report.truncation))
                 truncated.append((view, report.truncation.offset, first))
-                start = max(first, report.truncation.offset)
-                if start < end:
-                    discarded.append((view, start, end))
-                    is_tail = is_tail and report.is_tail_of_a_copy
-            if first < end:
-                lost.append((view, first, end))
+                start = report.truncation.offset
+                gone = [(view, max(one.first, start), one.last + 1) for one in lacked if one.last >= start]
+                is_tail = is_tail and (report.is_tail_of_a_copy or not gone)
+                discarded += gone
+            lost += [(view, one.first, one.last + 1) for one in lacked]
             others.append((view, view.content_start_offset, first))
             kept += report.verdict is Verdict.SILENT_DIVERGENCE
         count = partial(distinct_counts, agree_until=self.same_records_until, judge=judge, reader=self.reader)
