@@ -45,6 +45,7 @@ _SHORT = {
     Kind.OTHER_TOPIC: "replicas belong to another topic of the same name",
     Kind.NO_REPLICA: "no live replica is among the inputs",
     Kind.UNREAD: "files could not be read",
+    Kind.OUTDATED: "log lines name a later leader epoch",
     Kind.ASSIGNMENT: "no input shows the assignment",
     Kind.COPIED_AGAIN: "what a replica truncates is copied again from the leader",
     Kind.UNCOMMITTED: "a replica will truncate records that were never committed",
@@ -270,6 +271,10 @@ class _Words:
         ends = f"the last records of {_partitions(items)} on {owners}, up to {records:,} of one"
         return f"copied while brokers ran, or after a power loss: {ends}, can't be judged."
 
+    def _outdated(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        partition, one = items[0]
+        return f"the directories of {_partitions(items)} were copied before the last log lines: these name leader epoch {one.detail} of {partition}, which no directory knows."
+
     def _leader(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         return f"replicas of {_partitions(items)} end differently, and no input shows which replica leads."
 
@@ -433,6 +438,8 @@ class _Words:
             yield f"What {losers} held of {_names(gone)}: an earlier copy of the log directory would show it."
         if self.of(Kind.TAIL, State.UNKNOWN, State.MAYBE_AT_RISK) or self.of(Kind.PAST_END, State.MAYBE_AT_RISK):
             yield "Whether brokers ran when they were copied: if none did, say --stopped, and the ends of logs are judged."
+        if self.of(Kind.OUTDATED, State.UNKNOWN):
+            yield "What the replicas hold since then: give the directories as they were when the log files end, or log files that end when the directories were copied."
         if self.of(Kind.PROTOCOL, State.UNKNOWN, State.MAYBE_AT_RISK):
             yield "Which Kafka version the brokers run: give server.log, or state it with --protocol."
         if self.of(Kind.COMPACTION, State.UNKNOWN):

@@ -385,7 +385,25 @@ class _Session:
             is_quorum=self.is_quorum,
             is_stopped=self.is_stopped,
             account=None if self.is_quorum else self.account,
+            later_epoch=Absent.NOT_APPLICABLE if self.is_quorum else self._later_epoch(),
         )
+
+    def _later_epoch(self) -> int | Absent:
+        """The leader epoch that log lines name and no directory knows; a leader of 2.0.1 and later enters it in its checkpoint at once (KAFKA-7415)."""
+        known = max((epoch for view in self.live if isinstance(epoch := last_epoch(view), int)), default=-1)
+        newest = next((state for state in reversed(self.leaderships) if isinstance(state.leader, int)), None)
+        if newest is None:
+            return Absent.NOT_APPLICABLE
+        later = self.facts.later_epoch(self.partition)
+        if isinstance(later, int) and later > max(newest.leader_epoch, known):
+            return later
+        own = next((view for view in self.live if view.replica.broker_id == newest.leader), None)
+        has_lines = isinstance(newest.recorded_at, Absent) and isinstance(newest.leader, int)
+        if own is None or not has_lines or isinstance(own.replica.checkpoint_epochs, Absent):
+            return Absent.NOT_APPLICABLE
+        if self.protocol_hints.get(int(str(newest.leader))) in {None, ProtocolName.HW, ProtocolName.KIP_101}:
+            return Absent.NOT_APPLICABLE
+        return newest.leader_epoch if newest.leader_epoch > known else Absent.NOT_APPLICABLE
 
     def _directories(self) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
         """Assigned brokers that are given and hold nothing of it, and those of which no directory of it is given."""

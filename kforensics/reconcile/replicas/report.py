@@ -128,6 +128,8 @@ class PartitionReport:
     """It was said that no broker ran when the directories were copied."""
     account: LeadershipAccount | None = None
     """Who led, and how each leader came to lead; none of the metadata log."""
+    later_epoch: int | Absent = Absent.NOT_APPLICABLE
+    """The leader epoch that log lines name and no directory knows, its leader's included: the directories were copied before."""
 
     def owner_of(self, view: LoadedLog) -> str:
         """The owner of a replica in words: members of the metadata quorum are controllers."""
