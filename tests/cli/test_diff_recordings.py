@@ -121,7 +121,7 @@ def test_the_advice_is_one_plan_without_an_order_that_contradicts_itself(inciden
 @pytest.mark.parametrize(("name", "epoch"), [("unclean-election-4.x", 1), ("unclean-election-2.8", 13)])
 def test_directories_that_are_older_than_the_log_lines_do_not_agree(name, epoch, incident, capsys):
     root = incident(name)
-    first = sorted((root / "snapshots").iterdir())[0]
+    first = min((root / "snapshots").iterdir())
 
     assert 3 == run(["diff", str(first), str(root / "logs"), "--brief"])
     out = capsys.readouterr().out
