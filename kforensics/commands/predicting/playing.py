@@ -177,7 +177,7 @@ class _Player:
                     if not is_loaded(found.name, self._rules) or not self._is_asked_for(found.name):
                         continue
                     folder = one.root / join(log_dir.path, found.name)
-                    disk = DirectoryOnDisk(folder, found.files, read=reads.setdefault(folder, {}))
+                    disk = DirectoryOnDisk(folder, found.files, found.folders, read=reads.setdefault(folder, {}))
                     self._directories.append(
                         _Directory(number, one, log_dir, found.name, _partition(found.name), disk, directory_id)
                     )

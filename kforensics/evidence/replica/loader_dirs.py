@@ -24,6 +24,8 @@ class FoundDirectory:
     name: str
     files: dict[str, int]
     """Plain files with their sizes, links followed."""
+    folders: frozenset[str] = frozenset()
+    """Names of what is no plain file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,5 +95,7 @@ def _directory(
     listing = _left(one.listings.of(path), path, without)
     problems += [Problem(input=index, path=met.path, message=met.message) for met in listing.obstacles]
     return FoundDirectory(
-        name=name, files={entry.name: entry.length for entry in listing.entries if stat.S_ISREG(entry.mode)}
+        name=name,
+        files={entry.name: entry.length for entry in listing.entries if stat.S_ISREG(entry.mode)},
+        folders=frozenset(entry.name for entry in listing.entries if not stat.S_ISREG(entry.mode)),
     )
