@@ -14,6 +14,7 @@ from kforensics.units import TopicPartition
 
 MARKER = ".kafka_cleanshutdown"
 RECOVERY_POINTS, LOG_STARTS = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
 CHECKPOINT_LIMIT = 64 << 20
 
 
@@ -37,6 +38,7 @@ class FoundLogs:
     has_marker: bool
     recovery_points: dict[TopicPartition, int] | LoadFailure
     log_starts: dict[TopicPartition, int] | LoadFailure
+    high_watermarks: dict[TopicPartition, int] | LoadFailure
     directories: tuple[FoundDirectory, ...]
 
 
@@ -69,6 +71,7 @@ def _log_dir(index: int, one: FoundInput, path: str, problems: list[Problem], wi
         has_marker=MARKER in names,
         recovery_points=_checkpoint(index, one, join(path, RECOVERY_POINTS), names, problems),
         log_starts=_checkpoint(index, one, join(path, LOG_STARTS), names, problems),
+        high_watermarks=_checkpoint(index, one, join(path, HIGH_WATERMARKS), names, problems),
         directories=tuple(
             _directory(index, one, join(path, entry.name), entry.name, problems, without)
             for entry in listing.entries
