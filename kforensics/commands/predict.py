@@ -30,6 +30,7 @@ from kforensics.reconcile.logs.predicted_load import (
 )
 from kforensics.source.capture import CapturePath
 from kforensics.source.naming import FileKind
+from kforensics.units import Depth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,8 @@ class PredictRequest:
     """Predict the starts under changes too, and rank them."""
     order: bool = False
     """Say in which order to start the brokers of a stopped cluster."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is compared for that order; a start itself reads what the broker reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,7 @@ class Prediction:
     ways_out: tuple[WayOut, ...] = ()
     """The best first, node by node; none where they were not asked for."""
     order: StartOrder | None = None
+    depth: Depth = Depth.CONTENT
 
 
 def run(request: PredictRequest) -> Result[Prediction]:
@@ -113,6 +117,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
         logs=logs,
         metadata_logs=metadata_logs,
         versions=versions,
+        depth=request.depth,
         ways_out=tuple(way for one in started for way in starting.ways_out(one, problems)) if request.ways_out else (),
         order=_order(request, nodes) if request.order else None,
     )
@@ -176,7 +181,7 @@ def _order(request: PredictRequest, nodes: Sequence[Node]) -> StartOrder:
         )
     from kforensics.commands.predicting.order import find_order  # noqa: PLC0415 - much to load, for few
 
-    return find_order(request.paths, keep_going=request.keep_going)
+    return find_order(request.paths, keep_going=request.keep_going, depth=request.depth)
 
 
 def _log_files(inputs: Inputs, problems: list[Problem]) -> tuple[LogFile, ...]:
