@@ -3,13 +3,14 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.examples import epilog_of
 from kforensics.cli.helptext import help_of
+from kforensics.cli.metrics import check_metrics, write_metrics
 from kforensics.cli.options import (
     KeepGoingOption,
     LeaderOption,
@@ -23,6 +24,11 @@ from kforensics.cli.options import (
     parse_rate,
 )
 from kforensics.errors import UsageError
+from kforensics.render.view import OutputFormat
+
+if TYPE_CHECKING:
+    from kforensics.commands.result import Result
+    from kforensics.fleet.commands import GateRequest
 
 fleet = typer.Typer(
     name="fleet",
@@ -37,6 +43,45 @@ class LeastSeverity(StrEnum):
     ERROR = "error"
     WARNING = "warning"
     NOTE = "note"
+
+
+class FailOn(StrEnum):
+    CRITICAL = "critical"
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+    NEW = "new"
+    WORSE = "worse"
+
+
+FailOnOption = Annotated[
+    list[FailOn] | None,
+    typer.Option(
+        "--fail-on",
+        help="End with exit code 1 only where a finding is at least as grave, or is new, or is worse than in the earlier audit; repeatable. "
+        "What could not be read is exit code 3 all the same.",
+        show_default=False,
+    ),
+]
+AcceptOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--accept",
+        metavar="FILE",
+        help="Findings that do not fail the audit, in YAML: finding (an id or a pattern), who, until, why. Those that ended count again. "
+        "Without --fail-on, warnings fail it.",
+        show_default=False,
+    ),
+]
+MetricsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--metrics",
+        metavar="FILE",
+        help="Write the numbers in the text format of Prometheus; a file of an earlier run is replaced.",
+        show_default=False,
+    ),
+]
 
 
 SourcesArgument = Annotated[
@@ -99,6 +144,9 @@ def audit(
     partition: PartitionsOption = None,
     most: MostOption = 100,
     stopped: StoppedOption = False,
+    fail_on: FailOnOption = None,
+    accept: AcceptOption = None,
+    metrics: MetricsOption = None,
     take_over: Annotated[
         bool,
         typer.Option(
@@ -139,10 +187,12 @@ def audit(
         most=most,
         keep_going=keep_going,
         take_over=take_over,
+        gate=_gate(fail_on, accept),
     )
-    with stage_progress(quiet=output.quiet or not sys.stderr.isatty()) as progress:
+    check_metrics(metrics)
+    with stage_progress(quiet=output.quiet, is_terminal=sys.stderr.isatty()) as progress:
         result = run_audit(request, progress)
-    output.finish(result)
+    _finish(output, result, metrics)
 
 
 @with_output("fleet report")
@@ -190,6 +240,9 @@ def report(
         LeastSeverity, typer.Option("--severity", help="Only findings that are at least as grave.")
     ] = LeastSeverity.NOTE,
     most: MostOption = 100,
+    fail_on: FailOnOption = None,
+    accept: AcceptOption = None,
+    metrics: MetricsOption = None,
 ) -> None:
     """Show an audit again, a part of it, or what changed since an earlier one. Needs neither Spark nor Java."""
     from kforensics.fleet.commands import ComparisonRequest, ReportRequest, require_pyarrow, run_comparison, run_report
@@ -206,10 +259,32 @@ def report(
         codes=frozenset(code or ()),
         least_severity=severity.value,
         most=most,
+        gate=_gate(fail_on, accept),
     )
-    output.finish(
-        run_report(request) if since is None else run_comparison(ComparisonRequest(earlier=since, report=request))
-    )
+    check_metrics(metrics)
+    if since is None:
+        _finish(output, run_report(request), metrics)
+    if metrics is not None or request.gate is not None:
+        raise UsageError("--since shows what changed; --fail-on, --accept and --metrics go with a report of one audit")
+    output.finish(run_comparison(ComparisonRequest(earlier=since, report=request)))
+
+
+def _gate(fail_on: list[FailOn] | None, accept: Path | None) -> "GateRequest | None":
+    from kforensics.fleet.commands import GateRequest
+
+    if not fail_on and accept is None:
+        return None
+    return GateRequest(fail_on=tuple(one.value for one in fail_on or ()), accept=accept)
+
+
+def _finish(output: Output, result: "Result[Any]", metrics: Path | None) -> NoReturn:
+    """Write metrics and result; what an acceptance of the past covers is said where nobody can miss it."""
+    if metrics is not None:
+        write_metrics(metrics, result)
+    gate = result.body.gate
+    if gate is not None and gate.expired and output.format is not OutputFormat.TEXT:
+        typer.echo("\n".join(f"kforensics: {words}" for words in gate.sentences()[1:]), err=True)
+    output.finish(result)
 
 
 @with_output("fleet scan", has_out=False)

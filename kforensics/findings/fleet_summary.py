@@ -7,6 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.partition_state import JudgedPartition
 from kforensics.findings.changes import Change
+from kforensics.findings.gate import Gate
 from kforensics.findings.model import Finding
 from kforensics.units import OffsetRange
 
@@ -116,6 +117,17 @@ class FleetSummary:
     tables: str
     read_bytes: int
     reused_segments: int
+    audit_id: str
+    audited_ms: int
+    """When the audit began."""
+    seconds: Mapping[str, float]
+    """The time that each stage took; empty where the history had the audit already."""
+    findings_by_cluster: Mapping[str, Mapping[str, int]]
+    """The number of findings of each severity, by cluster; the cluster is empty where it is not known."""
+    comparison: "AuditComparison | None" = None
+    """What changed since an earlier audit, where there is one to compare with."""
+    gate: Gate | None = None
+    """Whether the audit fails a schedule, where rules for that are given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

