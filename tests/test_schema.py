@@ -24,7 +24,7 @@ from kforensics.damage import Absent, DamageKind, Gravity
 from kforensics.errors import EvidenceNotFound
 from kforensics.evidence.checks.context import FileState
 from kforensics.evidence.event_kinds import EventKind
-from kforensics.evidence.seal.state import Change, Kind
+from kforensics.evidence.seal.state import Change, EntryKind
 from kforensics.findings.changes import Change as FindingChanged
 from kforensics.findings.model import Confidence, Severity
 from kforensics.formats.messages.control import ControlType
@@ -42,7 +42,7 @@ from kforensics.reconcile.logs.predicted_load import ChangeKind
 from kforensics.reconcile.replicas.partition import Verdict
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, FateKind
-from kforensics.reconcile.transactions.verdicts import Verdict as TransactionVerdict
+from kforensics.reconcile.transactions.verdicts import TransactionVerdict
 from kforensics.render.batches import CODECS
 from kforensics.render.json import document, record_lines
 from kforensics.render.json.refusal import refusal_document
@@ -88,7 +88,7 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
     ("predict", "fate", Fate),
     ("predict", "retention-rule", RetentionRule),
     ("predict", "start-outcome", StartResult),
-    ("seal", "kind", Kind),
+    ("seal", "kind", EntryKind),
     ("seal-check", "change", Change),
     ("seal-check", "signature-state", SignatureState),
     ("simulate", "invariant", Invariant),

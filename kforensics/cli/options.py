@@ -10,6 +10,7 @@ import typer
 
 from kforensics.cli.terminal import ColourChoice
 from kforensics.errors import UsageError
+from kforensics.units import Depth
 
 
 class Protocol(StrEnum):
@@ -147,6 +148,16 @@ StoppedOption = Annotated[
     typer.Option(
         "--stopped",
         help="No broker ran while its directories were copied: ends of logs that don't fit then are no effect of copying.",
+    ),
+]
+
+DepthOption = Annotated[
+    Depth | None,
+    typer.Option(
+        "--depth",
+        help="How much of the logs is read. tails: checkpoints, the ends of logs, and where replicas part: fast at any size, and content below is not looked at. "
+        "content: every batch.",
+        show_default=False,
     ),
 ]
 

@@ -9,24 +9,31 @@ import numpy as np
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.commands.filters import check_wanted
-from kforensics.commands.processes import default_jobs, in_chunks, spread
+from kforensics.commands.processes import END_OF_LOG, default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.records import redact_record
 from kforensics.commands.result import Conclusion, Result, check_seal_of
 from kforensics.commands.result import Progress as ProgressOf
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs, why_not_compared
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
+from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places, find_places
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.evidence.replica.collect import changes_since, collect_replica, scan_place, segment_paths
+from kforensics.evidence.replica.collect import (
+    CollectedReplica,
+    changes_since,
+    collect_replica,
+    scan_place,
+    segment_paths,
+)
 from kforensics.findings.answers.diff import JudgedPartition, diff_answer, judged_partition
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.diff import identity_findings, missing_isr_findings, partition_findings
 from kforensics.findings.model import Finding, Severity, by_gravity
 from kforensics.formats.log.records import Record
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.directories import Given
@@ -39,7 +46,7 @@ from kforensics.reconcile.replicas.partition import (
 )
 from kforensics.source.capture import CapturePath
 from kforensics.source.naming import FileKind
-from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 64
@@ -75,6 +82,8 @@ class DiffOptions:
     """No broker ran when its directories were copied."""
     rename_group: Callable[[str], str] = str
     """The function that gives the names of consumer groups in the result."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +114,7 @@ class DiffResult:
     partitions: tuple[PartitionResult, ...]
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
+    depth: Depth = Depth.CONTENT
     dropped: Callable[[], Iterable[tuple[TopicPartition, str, Iterable[Record]]]] = tuple
     """Reads the records that the truncations would discard: the partition, whose replica, and the records."""
     not_captured: tuple[Problem, ...] = ()
@@ -148,6 +158,8 @@ class DiffRequest:
     """The id of the cluster that is wanted, where the inputs are of several."""
     keep_going: bool = False
     """A path that can't be used is a problem beside the others."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
 
 
 def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[DiffResult]:
@@ -173,6 +185,7 @@ def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[Diff
         replicas=request.replicas,
         is_stopped=request.is_stopped,
         rename_group=request.pseudonyms.group if request.pseudonyms else str,
+        depth=request.depth,
     )
     inputs = find_inputs(
         request.paths,
@@ -304,37 +317,56 @@ def compare(
         partitions=tuple(results),
         findings=findings,
         problems=problems,
+        depth=options.depth,
     )
 
 
 def _without_directories(shared: _Shared, places: Places, history: MetadataHistory | None) -> list[PartitionResult]:
-    """Partitions that the metadata assigns to a broker that is given, or that a checkpoint names, and of which no directory is anywhere among the inputs."""
-    if not shared.options.given:
-        return []
-    topics = {} if history is None else history.topics
-    names = {topic_id: state.name for topic_id, state in topics.items() if isinstance(state.removed, Absent)}
-    known: dict[TopicPartition, str | Absent] = {
-        TopicPartition(names[topic_id], number): topic_id
-        for topic_id, number in (() if history is None else history.partitions)
-        if topic_id in names
+    known = {
+        partition: topic_id
+        for partition, topic_id in known_partitions(history, places.lost).items()
+        if partition not in places.by_partition and is_wanted(partition, shared.options)
     }
+    reports = without_directories(known, shared.facts, shared.options, has_metadata=history is not None)
+    return [_result(shared, report, tuple(partition_findings(report)), (), 0) for report in reports]
+
+
+def known_partitions(
+    history: MetadataHistory | None, lost: Iterable[LostDirectory]
+) -> dict[TopicPartition, str | Absent]:
+    """The partitions of topics that are there by the metadata log, or where none is given by the checkpoints, each with its topic id."""
     if history is None:
         # A topic that a metadata log does not know was deleted.
-        known |= {one.topic_partition: Absent.UNKNOWN for one in places.lost}
-    out = []
-    for partition, topic_id in known.items():
-        if partition in places.by_partition or not is_wanted(partition, shared.options):
-            continue
-        states = shared.facts.leaderships(partition, topic_id)
+        return {one.topic_partition: Absent.UNKNOWN for one in lost}
+    names = {topic_id: state.name for topic_id, state in history.topics.items() if isinstance(state.removed, Absent)}
+    return {
+        TopicPartition(names[topic_id], number): topic_id
+        for topic_id, number in history.partitions
+        if topic_id in names
+    }
+
+
+def without_directories(
+    known: Mapping[TopicPartition, str | Absent], facts: ClusterFacts, options: DiffOptions, *, has_metadata: bool
+) -> Iterator[PartitionReport]:
+    """Partitions that a broker that is given should hold and of which no directory is anywhere among the inputs.
+
+    Args:
+        known: partitions without a directory, with their topic ids.
+        facts: what the metadata says.
+        options: of the comparison.
+        has_metadata: whether a metadata log is among the inputs.
+    """
+    for partition, topic_id in known.items() if options.given else ():
+        states = facts.leaderships(partition, topic_id)
         state = states[-1] if states and isinstance(states[-1].replicas, tuple) else None
-        if history is not None and state is None:
+        if has_metadata and state is None:
             continue
         report = partition_without_replicas(
-            partition, state, facts=shared.facts, given=shared.options.given, is_stopped=shared.options.is_stopped
+            partition, state, facts=facts, given=options.given, is_stopped=options.is_stopped
         )
         if report.emptied:
-            out.append(_result(shared, report, tuple(partition_findings(report)), (), 0))
-    return out
+            yield report
 
 
 def nodes_of(inputs: Inputs) -> tuple[Node, ...]:
@@ -355,19 +387,33 @@ def nodes_of(inputs: Inputs) -> tuple[Node, ...]:
 def _missing_isr(
     inputs: Inputs, groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]], facts: ClusterFacts
 ) -> Iterator[Finding]:
-    """Partitions whose whole ISR has lost them, by the disks of just those brokers."""
     given = frozenset(node.node_id for node in nodes_of(inputs) if isinstance(node.node_id, int))
     for partition, places in groups:
-        if partition.topic in METADATA_TOPICS or facts.is_deleted(partition.topic, facts.topic_id(partition.topic)):
-            continue
-        states = facts.leaderships(partition, facts.topic_id(partition.topic))
         held_by = frozenset(
             place.state.broker_id
             for place in places
             if place.directory_state == "live" and isinstance(place.state.broker_id, int)
         )
-        if states and held_by:  # of a deleted topic no live directory is left
-            yield from missing_isr_findings(partition, states[-1], held_by, given)
+        yield from missing_isr(partition, held_by, given, facts)
+
+
+def missing_isr(
+    partition: TopicPartition, held_by: frozenset[int], given: frozenset[int], facts: ClusterFacts
+) -> Iterator[Finding]:
+    """A partition whose whole ISR has lost it, by the disks of just those brokers.
+
+    Args:
+        partition: which.
+        held_by: brokers with a live directory of it.
+        given: brokers whose log directories are among the inputs.
+        facts: what the metadata says.
+    """
+    topic_id = facts.topic_id(partition.topic)
+    if partition.topic in METADATA_TOPICS or facts.is_deleted(partition.topic, topic_id):
+        return
+    states = facts.leaderships(partition, topic_id)
+    if states and held_by:  # of a deleted topic no live directory is left
+        yield from missing_isr_findings(partition, states[-1], held_by, given)
 
 
 def is_wanted(partition: TopicPartition, options: DiffOptions) -> bool:
@@ -386,7 +432,10 @@ def single_files(inputs: Inputs) -> Iterator[Problem]:
 
 
 def _run(shared: _Shared, jobs: int, progress: Progress | None) -> list[PartitionResult]:
-    weights = [sum(place.length for place in group) for _, group in shared.groups]
+    is_by_ends = shared.options.depth is Depth.TAILS
+    weights = [
+        len(group) * END_OF_LOG if is_by_ends else sum(place.length for place in group) for _, group in shared.groups
+    ]
     if sum(weights) < SMALL_WORK and len(weights) < 4 * CHUNK_PARTITIONS:
         jobs = 1
     large = [at for at, weight in enumerate(weights) if weight >= LARGE_PARTITION and jobs > 1]
@@ -437,12 +486,24 @@ def _compare_chunk(shared: _Shared, chunk: Iterable[int]) -> list[PartitionResul
 
 def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:
     _, places = shared.groups[at]
-    collected = [
-        collect_replica(place, scanned={path: segment for (n, path), segment in scans.items() if n == number})
-        for number, place in enumerate(places)
-    ]
+    options = shared.options
+
+    def collect(depth: Depth) -> list[CollectedReplica]:
+        return [
+            collect_replica(
+                place, scanned={path: segment for (n, path), segment in scans.items() if n == number}, depth=depth
+            )
+            for number, place in enumerate(places)
+        ]
+
+    collected = collect(options.depth)
     replicas = [one.replica for one in collected]
-    report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)
+    try:
+        report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=options)
+    except EndsDoNotDecideError:
+        collected = collect(Depth.CONTENT)
+        replicas = [one.replica for one in collected]
+        report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=options)
     problems = (
         *(problem for one in collected for problem in one.problems),
         *(
@@ -492,6 +553,7 @@ def judge_partition(
         stated_replicas=options.replicas,
         given=options.given,
         is_stopped=options.is_stopped,
+        depth=options.depth,
     )
     return report, tuple(partition_findings(report))
 

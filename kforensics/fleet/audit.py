@@ -19,7 +19,7 @@ from kforensics import __version__
 from kforensics.commands.diff import DiffOptions
 from kforensics.commands.filters import check_wanted
 from kforensics.fleet.audit_tables import AuditTables, history_of, open_audit
-from kforensics.fleet.closing import audited_brokers, unanswered, write_rest
+from kforensics.fleet.closing import audited_brokers, unanswered, write_absent, write_rest
 from kforensics.fleet.incremental import TAKEN_OVER, fingerprint_of, is_unchanged
 from kforensics.fleet.judge import STATE, JudgeContext, save_knowledge
 from kforensics.fleet.knowledge import cluster_of_inputs, gather_knowledge
@@ -141,9 +141,9 @@ class _Audit:
         earlier = self._earlier
         if earlier is not None and not found.problems and is_unchanged(begun["fingerprint"], totals, earlier):
             return self._take_over(begun, expected, earlier)
-        knowledge, problems = gather_knowledge(found.inputs, self._clusters, tasks, totals, work)
+        gathered = gather_knowledge(found.inputs, self._clusters, tasks, totals, work)
         name = uuid.uuid4().hex[:12]
-        save_knowledge(work, knowledge, name)
+        save_knowledge(work, gathered.clusters, name)
         self._clock.stage("facts")
         scan = self._scan_context(totals)
         judge = JudgeContext(
@@ -159,10 +159,11 @@ class _Audit:
         )
         lost, judged = scan_and_judge(self._session, scan, judge, totals, self._progress)
         self._clock.stage("scan and reconcile")
-        problems = (*found.problems, *problems, *lost, *unanswered(work, found, totals, options))
-        written = write_rest(work, output.run, found, self._clusters, tasks, totals, problems, knowledge)
+        absent = write_absent(judge, gathered, options)
+        problems = (*found.problems, *gathered.problems, *lost, *unanswered(work, found, totals, options))
+        written = write_rest(work, output.run, found, self._clusters, tasks, totals, problems, gathered.clusters)
         done = _finished_tasks(work, output.run)
-        for counts in (judged, written, *(one["rows"] for one in done)):
+        for counts in (judged, absent, written, *(one["rows"] for one in done)):
             for table, count in counts.items():
                 expected[table] = expected.get(table, 0) + count
         return self._close(

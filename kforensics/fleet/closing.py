@@ -1,10 +1,11 @@
 """The end of an audit: its nodes, the findings about the fleet as a whole, and what could not be read."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow.compute as pc
 
-from kforensics.commands.diff import DiffOptions, nodes_of, single_files
+from kforensics.commands.diff import DiffOptions, is_wanted, nodes_of, single_files, without_directories
 from kforensics.commands.filters import missing_filters
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
@@ -12,12 +13,14 @@ from kforensics.evidence.model import Problem
 from kforensics.findings.diff import identity_findings
 from kforensics.findings.fleet import inventory_findings, spread_findings
 from kforensics.findings.model import Finding
-from kforensics.fleet.judge import ClusterKnowledge
+from kforensics.fleet.judge import ClusterKnowledge, JudgeContext, JudgedRows
+from kforensics.fleet.knowledge import Gathered
 from kforensics.fleet.places import FoundSources
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
 from kforensics.fleet.report_rows import finding_rows, input_row, problem_row
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.replicas.placement import leader_spread
+from kforensics.units import TopicPartition
 
 
 def write_rest(
@@ -72,6 +75,37 @@ def write_rest(
     tables.write("findings", part, findings)
     tables.write("problems", part, [problem_row(one) for one in problems])
     return {"nodes": len(rows), "findings": len(findings), "problems": len(problems)}
+
+
+def write_absent(judge: JudgeContext, gathered: Gathered, options: DiffOptions) -> Mapping[str, int]:
+    """Write the partitions that metadata or checkpoints name and of which no input holds a directory.
+
+    Args:
+        judge: what the others were judged with.
+        gathered: what is known of the clusters.
+        options: which partitions are asked for.
+
+    Returns:
+        How many rows were written to each table.
+    """
+    held = judge.tables.column_table("partitions", ["cluster_id", "topic", "partition"])
+    there = {
+        (cluster or "", TopicPartition(topic, number))
+        for cluster, topic, number in zip(*(column.to_pylist() for column in held.columns), strict=True)
+    }
+    rows = JudgedRows(judge)
+    for cluster, knowledge in gathered.clusters.items():
+        known = {
+            partition: topic_id
+            for partition, topic_id in gathered.known[cluster].items()
+            if (cluster, partition) not in there and is_wanted(partition, options)
+        }
+        given = replace(options, given=knowledge.given)
+        for report in without_directories(
+            known, knowledge.facts, given, has_metadata=cluster in gathered.with_metadata
+        ):
+            rows.without_directories(cluster, report, knowledge)
+    return rows.write("driver-absent") if rows.partitions else {}
 
 
 def _cluster_findings(tables: Tables, cluster: str, found: FoundSources, clusters: Sequence[str]) -> Iterator[Finding]:

@@ -1,28 +1,35 @@
 """`spark.read.format("kforensics")`: data directories as tables of replicas, segments, batches or records.
 
-Options: `path` (a source as `fleet audit` takes it, or several separated by commas), `level` (`replicas`, `segments`,
-`batches` or `records`), and `payloads` (`true` shows keys, values and headers of records, which are private). Filters on
-topic, partition and offset choose the files that are read; Spark applies all filters again to the rows.
+Options: `path` (a source as `fleet audit` takes it, or several separated by commas); `level` (`replicas`, `segments`, `batches` or `records`);
+`where` (a condition in SQL that is applied where the files are read); `columns` (names separated by commas, nothing else is produced);
+`trust_names` (`true` leaves out segments whose names say that they hold none of the wanted offsets); `problems` (`error`, or `rows`: what can't be
+read is a row with its `problem`); `payloads` (`true` shows keys, values and headers of records, which are private).
+
+Spark's own filters are not pushed down: Spark 4.1 to 4.3 keeps what the plan of one query pushed into a Python data source for every later use of the
+same DataFrame (`PythonDataSourceV2.setReadInfo`), so that a count after a filter, or a join of two filters, misses rows. A `where` belongs to one DataFrame.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from kforensics.commands.diff import DiffOptions
-from kforensics.errors import EvidenceError, UsageError
-from kforensics.fleet.level_rows import batch_rows, record_row, schema_of, shows_payloads
+from kforensics.damage import Absent, Damage
+from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
+from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
+from kforensics.fleet.condition import Fact, parse_condition
+from kforensics.fleet.level_rows import Projection, chosen_schema, has_problem_rows, is_set, schema_of
 from kforensics.fleet.places import find_sources
-from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, list_rows, log_dir_tasks, place_of
-from kforensics.fleet.pushdown import Wanted, narrowed
+from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, list_rows, log_dir_tasks, place_of
+from kforensics.fleet.report_rows import problem_of
 from kforensics.fleet.scan import EarlierLooks, scan_piece
 from kforensics.fleet.sources import read_sources
-from kforensics.formats.log.records import Record
-from kforensics.formats.segment.walk import Level, iter_records, walk_segment
+from kforensics.formats.segment.walk import Level, iter_record_chunks, walk_segment
 from kforensics.source.mapped import open_evidence
 
 FORMAT = "kforensics"
@@ -30,12 +37,11 @@ FORMAT = "kforensics"
 PARTITION_LENGTH = 128 << 20
 """Bytes that one Spark partition reads, about."""
 
-RECORDS_A_BATCH = 4_096
+_OPTIONS = frozenset({"path", "level", "where", "columns", "trust_names", "problems", "payloads"})
 
 
 def register(session: Any) -> None:
-    """Make the format `kforensics` known to a session, of Spark Connect too, and let filters reach it."""
-    session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    """Make the format `kforensics` known to a session, of Spark Connect too."""
     session.dataSource.register(KforensicsDataSource)
 
 
@@ -51,141 +57,210 @@ class KforensicsDataSource(DataSource):  # type: ignore[misc]
         """The columns of the level that is asked for."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        return from_arrow_schema(schema_of(self.options))
+        return from_arrow_schema(chosen_schema(self.options))
 
-    def reader(self, schema: StructType) -> "KforensicsReader":  # noqa: ARG002 - the level decides
-        """A reader of the level that is asked for."""
-        return KforensicsReader(dict(self.options))
+    def reader(self, schema: StructType) -> "KforensicsReader":
+        """A reader of the columns of a schema: the one above, or some of its columns as `DataFrameReader.schema` names them."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        options = {name.lower(): value for name, value in self.options.items()}
+        known = {one.name: one.dataType for one in from_arrow_schema(chosen_schema(options)).fields}
+        for one in schema.fields:
+            if one.name not in known or known[one.name].simpleString() != one.dataType.simpleString():
+                expected = known[one.name].simpleString() if one.name in known else f"one of {', '.join(known)}"
+                raise UsageError(f"column {one.name} {one.dataType.simpleString()}: expected {expected}")
+        return KforensicsReader(options, tuple(one.name for one in schema.fields))
 
 
 @dataclass
 class _Piece(InputPartition):  # type: ignore[misc]
-    task: LogDirTask
-    rows: list[Mapping[str, Any]] = field(default_factory=list)
+    task: LogDirTask | None
+    rows: list[Mapping[str, Any]]
+    problems: list[Problem]
 
-    def __init__(self, task: LogDirTask, rows: list[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, task: LogDirTask | None, rows: list[Mapping[str, Any]], problems: Sequence[Problem] = ()
+    ) -> None:
         super().__init__(None)
         self.task = task
         self.rows = rows
+        self.problems = list(problems)
 
 
 class KforensicsReader(DataSourceReader):  # type: ignore[misc]
-    """Lists the files on the driver and reads them on the workers."""
+    """Lists the files where the query is planned, and reads them on the workers.
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._options = dict(options)
+    Args:
+        options: as the module describes them.
+        names: the columns to produce; all that the options ask for where none are given.
+
+    Raises:
+        UsageError: an option is not understood.
+    """
+
+    def __init__(self, options: Mapping[str, str], names: Sequence[str] | None = None) -> None:
+        unknown = sorted(set(options) - _OPTIONS)
+        if unknown:
+            raise UsageError(f"option {', '.join(unknown)}: expected some of {', '.join(sorted(_OPTIONS))}")
+        self._paths = [one.strip() for one in options.get("path", "").split(",") if one.strip()]
         self._level = options.get("level", "segments")
-        self._wanted = Wanted()
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Keep what narrows the choice of files; Spark applies every filter again."""
-        for one in filters:
-            self._wanted = narrowed(self._wanted, one)
-        return filters
+        self._trusts_names = is_set(options, "trust_names")
+        self._has_problem_rows = has_problem_rows(options)
+        whole, chosen = schema_of(options), chosen_schema(options)
+        text = options.get("where")
+        self._condition = None if text is None else parse_condition(text, whole)
+        wanted = chosen if names is None else pa.schema([chosen.field(name) for name in names])
+        self._projection = Projection(wanted, whole, self._condition)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Runs of files of near-equal bytes."""
-        paths = [one.strip() for one in self._options.get("path", "").split(",") if one.strip()]
-        if not paths:
+        """Runs of files of near-equal bytes.
+
+        Raises:
+            UsageError: there is no path, or one of evidence that needs no reading.
+            EvidenceError: a source, or without problem rows a directory, can't be read.
+        """
+        if not self._paths:
             raise UsageError('format "kforensics" needs a path: .load("/var/lib/kafka/data")')
-        found = find_sources(read_sources(paths))
         pieces: list[InputPartition] = []
-        for task in log_dir_tasks(found.inputs):
+        for task in log_dir_tasks(find_sources(read_sources(self._paths)).inputs):
             if task.evidence is not None:
                 raise UsageError(f"{task.evidence}: evidence of a scan is Parquet already: spark.read.parquet(…)")
-            rows = [row for row in list_rows(task, DiffOptions()) if self._wanted.holds(row)]
-            pieces += self._divided(task, self._within_offsets(rows))
-        return pieces or [_Piece(None, [])]  # type: ignore[arg-type] # Spark wants one at least
+            if not self._may_hold({"node_id": _exactly(_node_of(task))}):
+                continue
+            problems: list[Problem] = []
+            rows = list_rows(task, DiffOptions(), problems)
+            if problems:
+                self._refuse(task, problems[0])
+                pieces.append(_Piece(task, [], problems))
+            pieces += _divided(task, self._wanted(task, rows))
+        return pieces or [_Piece(None, [])]  # Spark wants one at least
 
-    def _within_offsets(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """The files that can hold the wanted offsets, by the offsets in their names."""
+    def _wanted(self, task: LogDirTask, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """The rows of a listing that can hold what passes the condition."""
         if self._level == "replicas":
-            return [row for row in rows if row["kind"] == IS_DIRECTORY]
+            return [
+                row
+                for row in rows
+                if row["kind"] == IS_DIRECTORY
+                and self._may_hold({**_facts(task, row), "state": _exactly(row["state"])})
+            ]
         files = [row for row in rows if row["kind"] != IS_DIRECTORY]
-        first, last = self._wanted.first_offset, self._wanted.last_offset
-        out = []
-        for place, row in enumerate(files):
-            following = files[place + 1] if place + 1 < len(files) else None
-            ends = (
-                following["base_offset"]
-                if following is not None
-                and following["directory"] == row["directory"]
-                and following["kind"] == row["kind"]
-                and following["base_offset"] > row["base_offset"]
-                else None
-            )
-            if last is not None and row["base_offset"] > last:
-                continue
-            if first is not None and ends is not None and ends <= first:
-                continue
-            out.append(row)
-        return out
+        following = [*files[1:], None] if files else []
+        return [
+            row for row, after in zip(files, following, strict=True) if self._may_hold(self._known(task, row, after))
+        ]
 
-    @staticmethod
-    def _divided(task: LogDirTask, rows: Sequence[Mapping[str, Any]]) -> Iterator[_Piece]:
-        current: list[Mapping[str, Any]] = []
-        length = 0
-        for row in rows:
-            current.append(row)
-            length += row["length"] + (1 << 16)
-            if length >= PARTITION_LENGTH:
-                yield _Piece(task, current)
-                current, length = [], 0
-        if current:
-            yield _Piece(task, current)
+    def _known(self, task: LogDirTask, row: Mapping[str, Any], after: Mapping[str, Any] | None) -> dict[str, Fact]:
+        facts = _facts(task, row)
+        base = row["base_offset"]
+        if self._level == "segments":
+            is_deleted = row["kind"] == IS_DELETED_SEGMENT
+            return {
+                **facts,
+                "base_offset": _exactly(base),
+                "is_deleted": _exactly(is_deleted),
+                "directory": _exactly(row["directory"]),
+            }
+        if not self._trusts_names:
+            return facts
+        is_next = after is not None and (after["directory"], after["kind"]) == (row["directory"], row["kind"])
+        last = after["base_offset"] - 1 if after is not None and is_next and after["base_offset"] > base else None
+        columns = ("base_offset", "last_offset") if self._level == "batches" else ("offset", "batch_base_offset")
+        return {**facts, **dict.fromkeys(columns, (base, last))}
+
+    def _may_hold(self, facts: Mapping[str, Fact]) -> bool:
+        return self._condition is None or True in self._condition.possible(facts)
+
+    def _refuse(self, task: LogDirTask, problem: Problem) -> None:
+        if not self._has_problem_rows:
+            words = f"{problem.message}; with the option problems=rows this is a row, and the others are read"
+            raise EvidenceUnreadable(str(task.found.root / problem.path), words)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one run of files."""
+        """The rows of one run of files.
+
+        Raises:
+            EvidenceUnreadable: a file can't be read, and there are no problem rows.
+        """
         assert isinstance(partition, _Piece)
+        task = partition.task
+        if task is None:
+            return
+        for problem in partition.problems:
+            yield self._projection.of_problem({"node_id": _node_of(task), "path": problem.path}, problem.message)
         if not partition.rows:
             return
-        schema = schema_of(self._options)
         if self._level in {"replicas", "segments"}:
-            yield from self._summaries(partition, schema)
+            yield from self._summaries(task, partition.rows)
             return
         for row in partition.rows:
-            yield from self._contents(partition.task, row, schema)
+            where = _where(task, row)
+            try:
+                with open_evidence(task.found.root / row["path"]) as file:
+                    for part in self._contents(file, where):
+                        if isinstance(part, pa.RecordBatch):
+                            yield part
+                        elif self._has_problem_rows:
+                            yield self._projection.of_problem(where, _words(part))
+            except EvidenceError as error:
+                problem = Problem(input=task.input, path=row["path"], message=error.problem)
+                self._refuse(task, problem)
+                yield self._projection.of_problem(where, problem.message)
 
-    def _summaries(self, piece: _Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        read = scan_piece(piece.task, piece.rows, place_of=place_of, earlier=EarlierLooks([]))
-        rows = read.replicas if self._level == "replicas" else read.segments
-        chosen = [{name: row[name] for name in schema.names} for row in rows]
-        yield from pa.Table.from_pylist(chosen, schema=schema).to_batches()
+    def _summaries(self, task: LogDirTask, rows: Sequence[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+        read = scan_piece(task, rows, place_of=place_of, earlier=EarlierLooks([]))
+        listed = {row["path"]: row for row in rows}
+        for problem in map(problem_of, read.problems):
+            # A log that grew meanwhile was read; its row says that it changed.
+            if problem.message != CHANGED_MEANWHILE:
+                self._refuse(task, problem)
+                where = _where(task, listed[problem.path]) if problem.path in listed else {"path": problem.path}
+                if self._has_problem_rows:
+                    yield self._projection.of_problem(where, problem.message)
+        yield from self._projection.of_rows(read.replicas if self._level == "replicas" else read.segments)
 
-    def _contents(self, task: LogDirTask, row: Mapping[str, Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        node = task.found.described.broker_id
-        where = {
-            "node_id": node if isinstance(node, int) else None,
-            "topic": row["topic"],
-            "partition": row["partition"],
-            "path": row["path"],
-        }
-        try:
-            with open_evidence(task.found.root / row["path"]) as file:
-                if self._level == "batches":
-                    for window in walk_segment(file, level=Level.CRC):
-                        if len(window.batches):
-                            yield batch_rows(window.batches, where)
-                    return
-                yield from self._records(iter_records(file), where, schema)
-        except EvidenceError:
-            # Removed since it was listed: what could not be read is for an audit to name.
+    def _contents(self, file: Any, where: Mapping[str, Any]) -> Iterator[pa.RecordBatch | Damage]:
+        if self._level == "records":
+            for chunk in iter_record_chunks(file):
+                if isinstance(chunk, Damage):
+                    yield chunk
+                else:
+                    yield from self._projection.of_records(chunk, where)
             return
+        for window in walk_segment(file, level=Level.CRC):
+            yield from window.damage
+            yield from self._projection.of_batches(window.batches, where)
 
-    def _records(self, records: Iterable[Any], where: Mapping[str, Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        payloads = shows_payloads(self._options)
-        first, last = self._wanted.first_offset, self._wanted.last_offset
-        rows: list[dict[str, Any]] = []
-        for record in records:
-            if not isinstance(record, Record) or (first is not None and record.offset < first):
-                continue
-            if last is not None and record.offset > last:
-                if record.batch_base_offset > last:
-                    break
-                continue
-            rows.append(record_row(record, where, payloads=payloads))
-            if len(rows) == RECORDS_A_BATCH:
-                yield pa.RecordBatch.from_pylist(rows, schema=schema)
-                rows = []
-        if rows:
-            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+def _divided(task: LogDirTask, rows: Sequence[Mapping[str, Any]]) -> Iterator[_Piece]:
+    current: list[Mapping[str, Any]] = []
+    length = 0
+    for row in rows:
+        current.append(row)
+        length += row["length"] + (1 << 16)
+        if length >= PARTITION_LENGTH:
+            yield _Piece(task, current)
+            current, length = [], 0
+    if current:
+        yield _Piece(task, current)
+
+
+def _node_of(task: LogDirTask) -> int | None:
+    node = task.found.described.broker_id
+    return None if isinstance(node, Absent) or not task.found.log_dirs else node
+
+
+def _where(task: LogDirTask, row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"node_id": _node_of(task), **{name: row[name] for name in ("topic", "partition", "path")}}
+
+
+def _facts(task: LogDirTask, row: Mapping[str, Any]) -> dict[str, Fact]:
+    return {name: _exactly(value) for name, value in _where(task, row).items()}
+
+
+def _exactly(value: Any) -> Fact:
+    return None if value is None else (value, value)
+
+
+def _words(damage: Damage) -> str:
+    return f"at byte {damage.span.position}: expected {damage.expected}, found {damage.found}"

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kforensics.commands.diff import QUIET_STATES, DiffOptions, judge_partition
+from kforensics.commands.diff import QUIET_STATES, DiffOptions, judge_partition, missing_isr
 from kforensics.damage import Absent, Gravity
 from kforensics.evidence.captured.rows import Row, known
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.replica.collect import as_captured, changes_since
 from kforensics.findings.answers.partition_state import JudgedPartition, judged_partition
+from kforensics.findings.diff import partition_findings
 from kforensics.findings.fleet import placement_findings, undecided_findings
 from kforensics.findings.model import Finding, Severity
 from kforensics.fleet.parcel import PartitionKey, unpack
@@ -93,15 +94,14 @@ def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> 
     knowledge = _knowledge(str(context.tables), context.audit, context.tables)
     sources = {(row["input"], row["path"]): row["source"] for row in scanned.replicas}
     reader = FleetBatchReader(context.roots, context.evidence, sources)
-    out = _Rows(context)
+    out = JudgedRows(context)
     for key in sorted(by_partition):
         replicas = by_partition[key]
         try:
             out.judge(key, replicas, knowledge[key[0]], reader)
         except Exception as error:  # noqa: BLE001 - one partition must not take the others of the fleet with it
             out.failed(replicas, error)
-    out.write(group)
-    return {name: len(getattr(out, name)) for name in ("partitions", "replicas", "findings", "problems")}
+    return out.write(f"group-{group:05d}")
 
 
 def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[tuple[Row, Replica]]]:
@@ -135,7 +135,9 @@ def place_of_replica(replica: Replica, root: Path) -> PartitionPlace:
     )
 
 
-class _Rows:
+class JudgedRows:
+    """Rows of partitions that are judged, until they are written."""
+
     def __init__(self, context: JudgeContext) -> None:
         self._context = context
         self.partitions: list[Row] = []
@@ -150,6 +152,7 @@ class _Rows:
         knowledge: ClusterKnowledge,
         reader: FleetBatchReader,
     ) -> None:
+        """Judge a partition by its replicas."""
         cluster = key[0]
         options = self._context.options
         hinted = DiffOptions(
@@ -169,34 +172,62 @@ class _Rows:
             for row, replica in replicas
             if row.get("segment_files") is not None and not replica.is_read_whole
         ]
-        judged_as = judged_partition(report, unread)
         for _, replica in replicas:
             if self._context.evidence[replica.input] is None:
                 place = place_of_replica(replica, self._context.roots[replica.input])
                 others = [other for _, other in replicas]
                 self.problems += [problem_row(one) for one in changes_since(place, replica, others)]
         self.problems += [problem_row(one) for one in reader.take_lacks()]
-        audited = self._context.audited.get(cluster, frozenset())
-        placement = place_partition(report, facts=knowledge.facts, audited=audited, racks=knowledge.racks)
-        found = (*findings, *placement_findings(report, placement), *undecided_findings(report, reader))
-        self.findings += finding_rows(found, cluster or None, self._context.roots)
-        self.partitions.append(_partition_row(cluster, report, judged_as, placement, replicas, found))
+        placement = self._placement(cluster, report, knowledge)
+        held_by = frozenset(
+            one.broker_id for _, one in replicas if one.state == "live" and isinstance(one.broker_id, int)
+        )
+        more = (
+            *missing_isr(report.partition, held_by, self._context.audited.get(cluster, frozenset()), knowledge.facts),
+            *undecided_findings(report, reader),
+        )
+        self._add(cluster, report, judged_partition(report, unread), placement, (*findings, *more), replicas)
         judged = {(one.view.replica.input, one.view.replica.path): one for one in report.replicas}
         self.replicas += [
             _judged_row(row, replica, judged.get((replica.input, replica.path))) for row, replica in replicas
         ]
 
+    def without_directories(self, cluster: str, report: PartitionReport, knowledge: ClusterKnowledge) -> None:
+        """Add a partition of which no input holds a directory."""
+        placement = self._placement(cluster, report, knowledge)
+        self._add(cluster, report, judged_partition(report, ()), placement, tuple(partition_findings(report)), ())
+
+    def _placement(self, cluster: str, report: PartitionReport, knowledge: ClusterKnowledge) -> Placement:
+        audited = self._context.audited.get(cluster, frozenset())
+        return place_partition(report, facts=knowledge.facts, audited=audited, racks=knowledge.racks)
+
+    def _add(
+        self,
+        cluster: str,
+        report: PartitionReport,
+        judged: JudgedPartition,
+        placement: Placement,
+        findings: Sequence[Finding],
+        replicas: Sequence[tuple[Row, Replica]],
+    ) -> None:
+        found = (*findings, *placement_findings(report, placement))
+        self.findings += finding_rows(found, cluster or None, self._context.roots)
+        self.partitions.append(_partition_row(cluster, report, judged, placement, replicas, found))
+
     def failed(self, replicas: Sequence[tuple[Row, Replica]], error: Exception) -> None:
+        """Add the problem of a partition that could not be judged."""
         replica = replicas[0][1]
         words = f"{replica.topic_partition} could not be judged: {type(error).__name__}: {error}"
         self.problems.append(problem_row(Problem(input=replica.input, path=replica.path, message=words)))
 
-    def write(self, group: int) -> None:
-        part = f"run-{self._context.run:04d}-group-{group:05d}"
+    def write(self, name: str) -> Mapping[str, int]:
+        """Write all rows as a part of each table, and return how many each got."""
+        part = f"run-{self._context.run:04d}-{name}"
         for table in ("partitions", "replicas", "findings"):
             self._context.tables.write(table, part, getattr(self, table))
         if self.problems:
             self._context.tables.write("problems", part, self.problems)
+        return {name: len(getattr(self, name)) for name in ("partitions", "replicas", "findings", "problems")}
 
 
 def _partition_row(

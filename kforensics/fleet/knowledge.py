@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence, given_brokers
+from kforensics.commands.diff import known_partitions
 from kforensics.damage import Absent, Span
 from kforensics.evidence.captured.rows import known_or
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
@@ -70,6 +71,18 @@ class _CarriedCommits:
                     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What is known of the clusters, before any partition is read."""
+
+    clusters: Mapping[str, ClusterKnowledge]
+    known: Mapping[str, Mapping[TopicPartition, str | Absent]]
+    """By cluster, the partitions of which the metadata log or else a checkpoint speaks, with their topic ids."""
+    with_metadata: frozenset[str]
+    """Clusters of which a metadata log is among the inputs."""
+    problems: tuple[Problem, ...]
+
+
 def cluster_of_inputs(inputs: Sequence[PlannedInput]) -> tuple[str, ...]:
     """The cluster of each input; those that do not know theirs belong to the only one there is, else to none."""
     known = [one.found.described.cluster_id for one in inputs]
@@ -84,7 +97,7 @@ def gather_knowledge(
     tasks: Sequence[LogDirTask],
     totals: Sequence[LogDirTotals],
     tables: Tables,
-) -> tuple[Mapping[str, ClusterKnowledge], tuple[Problem, ...]]:
+) -> Gathered:
     """The facts about each cluster, and what could not be read of it.
 
     Args:
@@ -98,6 +111,8 @@ def gather_knowledge(
     out: dict[str, ClusterKnowledge] = {}
     lost, left_out = _lost(tasks, totals, tables)
     problems: list[Problem] = [*left_out]
+    known: dict[str, Mapping[TopicPartition, str | Absent]] = {}
+    with_metadata: set[str] = set()
     for cluster in sorted(set(clusters)):
         chosen = _chosen(inputs, [number for number, own in enumerate(clusters) if own == cluster])
         found = Inputs(
@@ -121,8 +136,13 @@ def gather_knowledge(
         )
         gathered = gather_cluster_evidence(found, _as_places(places), carried_commits=_CarriedCommits(carried))
         problems.extend(gathered.problems)
+        history = newest_log(gathered.histories)
+        known[cluster] = known_partitions(
+            history, [one for one in lost if clusters[one.value.citation.input] == cluster]
+        )
+        with_metadata |= {cluster} if history is not None else set()
         racks = {
-            **_racks_in(newest_log(gathered.histories)),
+            **_racks_in(history),
             **{
                 broker: one.rack
                 for number, one in enumerate(inputs)
@@ -138,7 +158,7 @@ def gather_knowledge(
             racks=racks,
             given=_given(inputs, [number for number, own in enumerate(clusters) if own == cluster], lost),
         )
-    return out, tuple(problems)
+    return Gathered(clusters=out, known=known, with_metadata=frozenset(with_metadata), problems=tuple(problems))
 
 
 def _lost(

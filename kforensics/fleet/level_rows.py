@@ -1,15 +1,18 @@
-"""The columns of each level of the data source, and batches and records as rows of them."""
+"""The columns of each level of the data source, and what was read as rows of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from kforensics.errors import UsageError
+from kforensics.fleet.condition import Condition
 from kforensics.fleet.schemas import REPLICAS, SEGMENTS
+from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
-from kforensics.formats.log.records import Record
+from kforensics.formats.log.records import parse_headers, slice_nullable
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _INTERNAL = frozenset({"source", "sequence", "absent", "scanned_ns", "checkpoint_lines", "content"})
@@ -67,6 +70,9 @@ PAYLOADS = pa.schema(
     ]
 )
 
+PROBLEM = pa.field("problem", pa.string())
+"""Why a file or a place in it could not be read; null in every row that was."""
+
 LEVELS: dict[str, pa.Schema] = {
     "replicas": pa.schema([one for one in REPLICAS if one.name not in _INTERNAL]),
     "segments": pa.schema([one for one in SEGMENTS if one.name not in _INTERNAL]),
@@ -76,84 +82,171 @@ LEVELS: dict[str, pa.Schema] = {
 
 
 def schema_of(options: Mapping[str, str]) -> pa.Schema:
-    """The columns of the level that the options ask for."""
+    """All columns of the level that the options ask for."""
     level = options.get("level", "segments")
     if level not in LEVELS:
         raise UsageError(f"level {level!r}: expected one of {', '.join(LEVELS)}")
     schema = LEVELS[level]
-    return pa.schema([*schema, *PAYLOADS]) if level == "records" and shows_payloads(options) else schema
+    return pa.schema([*schema, *PAYLOADS]) if level == "records" and is_set(options, "payloads") else schema
 
 
-def shows_payloads(options: Mapping[str, str]) -> bool:
-    """Return whether the options ask for keys, values and headers."""
-    return options.get("payloads", "false").lower() == "true"
+def chosen_schema(options: Mapping[str, str]) -> pa.Schema:
+    """The columns that the options ask for, and with `problems=rows` that of problems behind them."""
+    schema = schema_of(options)
+    names = [one.strip().lower() for one in options.get("columns", "").split(",") if one.strip()]
+    unknown = sorted(set(names) - set(schema.names))
+    if unknown:
+        raise UsageError(f"columns {', '.join(unknown)}: expected some of {', '.join(schema.names)}")
+    chosen = [schema.field(name) for name in dict.fromkeys(names)] if names else list(schema)
+    return pa.schema([*chosen, PROBLEM] if has_problem_rows(options) else chosen)
 
 
-def batch_rows(batches: BatchTable, where: Mapping[str, Any]) -> pa.RecordBatch:
-    """A batch table as rows of the level `batches`."""
+def is_set(options: Mapping[str, str], name: str) -> bool:
+    """Return whether an option that is off by default is `true`.
+
+    Raises:
+        UsageError: it is neither `true` nor `false`.
+    """
+    value = options.get(name, "false").lower()
+    if value not in {"true", "false"}:
+        raise UsageError(f"{name} {value!r}: expected true or false")
+    return value == "true"
+
+
+def has_problem_rows(options: Mapping[str, str]) -> bool:
+    """Return whether what can't be read becomes a row, and not an error.
+
+    Raises:
+        UsageError: the option has another value.
+    """
+    value = options.get("problems", "error").lower()
+    if value not in {"error", "rows"}:
+        raise UsageError(f"problems {value!r}: expected error or rows")
+    return value == "rows"
+
+
+class Projection:
+    """The columns that are wanted of the rows that pass.
+
+    Args:
+        schema: the wanted columns.
+        whole: all columns of the level, of which the condition may ask others.
+        condition: what the rows pass, none where all do.
+    """
+
+    def __init__(self, schema: pa.Schema, whole: pa.Schema, condition: Condition | None) -> None:
+        self._schema = schema
+        self._whole = whole
+        self._condition = condition
+        self._asked = pa.schema([one for one in whole if condition is not None and one.name in condition.columns()])
+
+    def of_batches(self, batches: BatchTable, where: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        """Rows of a batch table."""
+        if self._condition is not None:
+            batches = batches[self._passing(_batch_rows(batches, where, self._asked))]
+        if len(batches):
+            yield _batch_rows(batches, where, self._schema)
+
+    def of_records(self, chunk: RecordChunk, where: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        """Rows of records; keys and values are copied of those alone that pass."""
+        if self._condition is not None:
+            passing = self._passing(_record_rows(chunk, where, self._asked))
+            columns = [one.name for one in fields(chunk) if one.name not in {"view", "batches"}]
+            chunk = replace(chunk, **{name: getattr(chunk, name)[passing] for name in columns})
+        if len(chunk.rows):
+            yield _record_rows(chunk, where, self._schema)
+
+    def of_rows(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+        """Rows that have every column."""
+        if rows and self._condition is not None:
+            asked = pa.RecordBatch.from_pylist([_only(row, self._asked) for row in rows], schema=self._asked)
+            rows = [
+                row for row, is_passing in zip(rows, self._condition.mask(asked).to_pylist(), strict=True) if is_passing
+            ]
+        if rows:
+            yield pa.RecordBatch.from_pylist([_only(row, self._schema) for row in rows], schema=self._schema)
+
+    def of_problem(self, where: Mapping[str, Any], words: str) -> pa.RecordBatch:
+        """The row of something that can't be read; what it holds is not known, so the condition is not asked."""
+        row = {name: where.get(name) for name in self._schema.names}
+        return pa.RecordBatch.from_pylist([{**row, PROBLEM.name: words}], schema=self._schema)
+
+    def _passing(self, rows: pa.RecordBatch) -> Any:
+        assert self._condition is not None
+        return np.flatnonzero(self._condition.mask(rows).fill_null(fill_value=False).to_numpy(zero_copy_only=False))
+
+
+def _only(row: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
+    return {name: row.get(name) for name in schema.names}
+
+
+def _batch_rows(batches: BatchTable, where: Mapping[str, Any], schema: pa.Schema) -> pa.RecordBatch:
     attributes = batches["attributes"]
-    codecs = np.array([*_CODECS, *["unknown"] * (CODEC_MASK + 1 - len(_CODECS))])
-    columns: dict[str, Any] = {name: [value] * len(batches) for name, value in where.items()}
-    columns |= {
-        "position": batches["position"],
-        "length": batches["length"],
-        "base_offset": batches["base_offset"],
-        "last_offset": batches["last_offset"],
-        "record_count": batches["count"],
-        "magic": batches["magic"],
-        "partition_leader_epoch": _known(batches["partition_leader_epoch"]),
-        "crc": batches["crc"].astype(np.int64),
-        "crc_valid": batches["crc_valid"],
-        "compression": codecs[attributes & CODEC_MASK],
-        "is_transactional": (attributes & TRANSACTIONAL_BIT) != 0,
-        "is_control": (attributes & CONTROL_BIT) != 0,
-        "base_timestamp_ms": _known(batches["base_timestamp"]),
-        "max_timestamp_ms": _known(batches["max_timestamp"]),
-        "producer_id": _known(batches["producer_id"]),
-        "producer_epoch": _known(batches["producer_epoch"]),
-        "base_sequence": _known(batches["base_sequence"]),
-    }
-    return pa.RecordBatch.from_arrays([_column(columns[one.name], one.type) for one in BATCHES], schema=BATCHES)
+
+    def column(one: pa.Field) -> Any:
+        match one.name:
+            case "record_count":
+                return batches["count"]
+            case "base_timestamp_ms" | "max_timestamp_ms":
+                return _known(batches[one.name.removesuffix("_ms")], one.type)
+            case "partition_leader_epoch" | "producer_id" | "producer_epoch" | "base_sequence":
+                return _known(batches[one.name], one.type)
+            case "compression":
+                codecs = np.array([*_CODECS, *["unknown"] * (CODEC_MASK + 1 - len(_CODECS))])
+                return codecs[attributes & CODEC_MASK]
+            case "is_transactional":
+                return (attributes & TRANSACTIONAL_BIT) != 0
+            case "is_control":
+                return (attributes & CONTROL_BIT) != 0
+        return batches[one.name]
+
+    return _assembled(len(batches), where, schema, column)
 
 
-def _column(values: Any, kind: pa.DataType) -> pa.Array:
-    if isinstance(values, pa.Array):
-        return values
-    return pa.array(np.ascontiguousarray(values) if isinstance(values, np.ndarray) else values, type=kind)
+def _record_rows(chunk: RecordChunk, where: Mapping[str, Any], schema: pa.Schema) -> pa.RecordBatch:
+    batches = chunk.batches
+
+    def column(one: pa.Field) -> Any:
+        match one.name:
+            case "offset" | "header_count":
+                return getattr(chunk, one.name)
+            case "timestamp_ms" | "key_length" | "value_length" | "sequence":
+                return _known(getattr(chunk, one.name), one.type)
+            case "partition_leader_epoch" | "producer_id" | "producer_epoch":
+                return _known(batches[one.name][chunk.rows], one.type)
+            case "batch_position" | "batch_base_offset" | "magic":
+                return batches[one.name.removeprefix("batch_")][chunk.rows]
+            case "is_transactional":
+                return (batches["attributes"][chunk.rows] & TRANSACTIONAL_BIT) != 0
+            case "is_control":
+                return (batches["attributes"][chunk.rows] & CONTROL_BIT) != 0
+            case "headers":
+                found = zip(chunk.header_position, chunk.end, chunk.header_count, strict=True)
+                return pa.array([_headers(chunk.view, *place) for place in found], type=one.type)
+        positions, lengths = getattr(chunk, f"{one.name}_position"), getattr(chunk, f"{one.name}_length")
+        places = zip(positions.tolist(), lengths.tolist(), strict=True)
+        return pa.array([slice_nullable(chunk.view, *place) for place in places], type=one.type)
+
+    return _assembled(len(chunk.rows), where, schema, column)
 
 
-def _known(values: Any) -> pa.Array:
+def _headers(view: memoryview, start: int, end: int, count: int) -> list[dict[str, bytes | None]]:
+    return [{"name": name, "value": value} for name, value in (parse_headers(view, start, end, count) if count else ())]
+
+
+def _assembled(
+    count: int, where: Mapping[str, Any], schema: pa.Schema, column: Callable[[pa.Field], Any]
+) -> pa.RecordBatch:
+    arrays = []
+    for one in schema:
+        if one.name in where or one.name == PROBLEM.name:
+            arrays.append(pa.repeat(pa.scalar(where.get(one.name), one.type), count))
+            continue
+        values = column(one)
+        arrays.append(values if isinstance(values, pa.Array) else pa.array(np.ascontiguousarray(values)).cast(one.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _known(values: Any, kind: pa.DataType) -> pa.Array:
     """Return Kafka's -1, which means none, as null."""
-    return pa.array(np.ascontiguousarray(values), mask=np.asarray(values < 0))
-
-
-def record_row(record: Record, where: Mapping[str, Any], *, payloads: bool) -> dict[str, Any]:
-    """A record as a row of the level `records`."""
-    row = {
-        **where,
-        "offset": record.offset,
-        "timestamp_ms": _or_none(record.timestamp_ms),
-        "key_length": None if record.key is None else len(record.key),
-        "value_length": None if record.value is None else len(record.value),
-        "header_count": len(record.headers),
-        "batch_position": record.batch_position,
-        "batch_base_offset": record.batch_base_offset,
-        "partition_leader_epoch": _or_none(record.partition_leader_epoch),
-        "magic": record.magic,
-        "is_transactional": record.is_transactional,
-        "is_control": record.is_control,
-        "producer_id": _or_none(record.producer_id),
-        "producer_epoch": _or_none(record.producer_epoch),
-        "sequence": _or_none(record.sequence),
-    }
-    if payloads:
-        row |= {
-            "key": record.key,
-            "value": record.value,
-            "headers": [{"name": name, "value": value} for name, value in record.headers],
-        }
-    return row
-
-
-def _or_none(value: int) -> int | None:
-    return None if value < 0 else value
+    return pa.array(np.ascontiguousarray(values), mask=np.asarray(values < 0)).cast(kind)

@@ -179,9 +179,9 @@ def wanted_evidence(source: str, options: DiffOptions) -> Any:
     return condition
 
 
-def list_rows(task: LogDirTask, options: DiffOptions) -> list[Row]:
-    """Return the listing of a log directory without writing a table."""
-    return _Lister(task, options, []).rows()
+def list_rows(task: LogDirTask, options: DiffOptions, problems: list[Problem] | None = None) -> list[Row]:
+    """Return the listing of a log directory without writing a table; what can't be listed joins `problems`."""
+    return _Lister(task, options, [] if problems is None else problems).rows()
 
 
 class _Lister:

@@ -130,3 +130,39 @@ def test_a_damaged_replica_is_the_odd_one_whoever_leads(broker, incident, tmp_pa
             assert broker != part["leader"]["broker_id"]
         parted = [one for one in document["findings"] if one["code"] == "KF204"]
         assert {broker} == {one["broker_id"] for one in parted}
+
+
+def flip(root, broker, position):
+    (log,) = (root / f"broker-{broker}").rglob("orders-0/*.log")
+    data = bytearray(log.read_bytes())
+    data[position] ^= 1
+    log.write_bytes(data)
+
+
+def test_no_damaged_replica_is_one_to_copy_from(incident, tmp_path):
+    shutil.copytree(incident("unclean-election-4.x") / "snapshots" / "01-before-live", tmp_path, dirs_exist_ok=True)
+    nodes = sorted(tmp_path.iterdir())
+    options = DiffOptions(topics=frozenset({"orders"}), partitions=frozenset({0}), is_stopped=True)
+    for node in nodes:
+        (node / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":7}')
+
+    flip(tmp_path, 1, 200)
+    flip(tmp_path, 2, 3000)
+    two = compare(find_inputs(nodes), options, jobs=1).answer
+    flip(tmp_path, 3, 6000)
+    three = compare(find_inputs(nodes), options, jobs=1).answer
+
+    assert "The odd ones out: brokers 1 and 2" in two.headline
+    assert any(one.startswith("Have another broker than brokers 1 and 2 lead orders-0") for one in two.now)
+    assert not any(one.startswith("Have another broker") for one in three.now)
+    assert any(one.startswith("Find out which content is right") for one in three.now)
+
+
+def test_of_a_copy_of_running_brokers_those_that_hold_the_end_are_named(incident, tmp_path):
+    shutil.copytree(incident("unclean-election-4.x") / "snapshots" / "01-before-live", tmp_path, dirs_exist_ok=True)
+    flip(tmp_path, 2, 3000)
+
+    answer = compare(find_inputs(sorted(tmp_path.iterdir())), DiffOptions(), jobs=1).answer
+
+    assert State.MAYBE_AT_RISK is answer.state
+    assert answer.headline.startswith("MAYBE AT RISK: brokers 1 and 3 alone hold ")

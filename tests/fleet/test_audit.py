@@ -68,9 +68,14 @@ def test_missing_logs_directories_and_assignments_are_judged_as_in_a_comparison(
     (tmp_path / "fleet" / "broker-1" / "orders-ok-1" / f"{20:020d}.log").unlink(missing_ok=True)
     for path in (tmp_path / "fleet" / "broker-2" / "orders-ok-1").glob("*.log"):
         path.write_bytes(b"")
+    for broker in (1, 2, 3):
+        shutil.rmtree(tmp_path / "fleet" / f"broker-{broker}" / "profiles-1")
     expected = compared(tmp_path / "fleet")
 
     summary, _ = run_audit(tmp_path / "fleet")
+
+    assert "profiles-1" in {str(one.partition) for one in expected.partitions}
+    assert len(expected.partitions) == summary.partition_count
 
     assert sorted(map(plain, expected.findings)) == sorted(
         plain(one) for one in summary.findings if not of_the_fleet(one)

@@ -1,15 +1,21 @@
-"""Data directories as tables, with filters that reach the files."""
+"""Data directories as tables, with conditions that reach the files."""
+
+import shutil
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, LessThan
+import pyarrow as pa
 
-from kforensics.errors import UsageError
+from kforensics.errors import EvidenceUnreadable, UsageError
+from kforensics.fleet.condition import parse_condition
 from kforensics.fleet.datasource import KforensicsDataSource, KforensicsReader, register
+from kforensics.fleet.level_rows import LEVELS
 
 pytestmark = pytest.mark.spark
+
+ORDERS = "orders-0/00000000000000000000.log"
 
 
 @pytest.fixture
@@ -17,70 +23,153 @@ def place(incident):
     return incident("unclean-election-4.x") / "snapshots" / "02-old-leader-killed"
 
 
-@pytest.fixture
-def read(spark, place):
+def rows_of(place, names=None, **options):
+    """What the reader gives, without Spark."""
+    reader = KforensicsReader({"path": str(place), **options}, names)
+    return [row for piece in reader.partitions() for part in reader.read(piece) for row in part.to_pylist()]
+
+
+def paths_of(place, **options):
+    """The files that are opened."""
+    return {
+        row["path"] for piece in KforensicsReader({"path": str(place), **options}).partitions() for row in piece.rows
+    }
+
+
+CONDITIONS = {
+    "records": [
+        "batch_base_offset <= 40",
+        "batch_base_offset = 35 and topic = 'orders'",
+        "not offset between 10 and 100",
+        "timestamp_ms > 1 and key_length is not null and partition_leader_epoch >= 1",
+        "topic like 'pay%' or node_id = 2 and not is_control",
+        "sequence <=> null and offset in (3, 4, null)",
+    ],
+    "batches": [
+        "last_offset >= 60 and crc_valid",
+        "max_timestamp_ms > 0 and base_offset <> 0",
+        "record_count not in (7)",
+    ],
+    "segments": ["base_offset > 0 or record_count > 100", "partition = 0 and not is_deleted", "last_offset < 80"],
+    "replicas": ["state = 'live' and high_watermark >= 65", "topic = 'orders' or high_watermark is null"],
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_condition_leaves_the_rows_that_pass_it(place, level):
+    every = rows_of(place, level=level)
+    table = pa.RecordBatch.from_pylist(every, schema=LEVELS[level])
+    for text in CONDITIONS[level]:
+        passing = parse_condition(text, LEVELS[level]).mask(table).to_pylist()
+        expected = [row for row, one in zip(every, passing, strict=True) if one]
+        assert expected == rows_of(place, level=level, where=text), text
+        assert 0 < len(expected) < len(every), text
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_columns_are_those_asked_for(place, level):
+    whole = rows_of(place, level=level)
+    names = (LEVELS[level].names[-1], "topic")
+    where = "partition = 0"
+
+    chosen = rows_of(place, level=level, columns=", ".join(names), where=where)
+
+    assert [{name: row[name] for name in names} for row in whole if row["partition"] == 0] == chosen
+    assert chosen == rows_of(place, names, level=level, where=where)
+
+
+def test_a_condition_chooses_the_files(place):
+    chosen = paths_of(place, level="records", where="topic = 'orders' and partition in (0, 1) and offset > 3")
+    assert {"orders-0", "orders-1"} == {path.split("/")[-2] for path in chosen}
+    assert not paths_of(place, level="segments", where="node_id = 99 or base_offset > 1000")
+
+
+def test_names_choose_segments_where_they_are_trusted(tmp_path, place):
+    shutil.copytree(place, tmp_path, dirs_exist_ok=True)
+    directory = next(tmp_path.rglob("orders-0"))
+    shutil.copy(directory / "00000000000000000000.log", directory / "00000000000000005000.log")
+    where = "topic = 'orders' and partition = 0 and offset < 40"
+
+    assert 80 == len(rows_of(tmp_path, level="records", where=where))
+    assert 40 == len(rows_of(tmp_path, level="records", where=where, trust_names="true"))
+    assert 1 == len(paths_of(tmp_path, level="records", where=f"{where} and path like '%'", trust_names="true"))
+
+
+def test_a_file_that_vanishes_is_an_error_or_a_row(tmp_path, place):
+    shutil.copytree(place, tmp_path, dirs_exist_ok=True)
+    log = next(tmp_path.rglob(ORDERS))
+    for level in LEVELS:
+        options = {"path": str(tmp_path), "level": level, "where": "topic = 'orders' and node_id > 0"}
+        stopping, going = KforensicsReader(options), KforensicsReader({**options, "problems": "rows"})
+        pieces = stopping.partitions()
+        if level == "replicas":
+            continue
+        kept = log.read_bytes()
+        log.unlink()
+        with pytest.raises(EvidenceUnreadable, match=r"no such file.*problems=rows"):
+            [list(stopping.read(one)) for one in pieces]
+        rows = [row for one in pieces for part in going.read(one) for row in part.to_pylist()]
+        log.write_bytes(kept)
+        assert [(ORDERS, "orders", "there is no such file")] == [
+            (row["path"][-len(ORDERS) :], row["topic"], row["problem"]) for row in rows if row["problem"]
+        ]
+        assert len(rows) > 1
+
+
+def test_damage_is_a_row_beside_the_records(tmp_path, place):
+    shutil.copytree(place, tmp_path, dirs_exist_ok=True)
+    log = next(tmp_path.rglob(ORDERS))
+    data = bytearray(log.read_bytes())
+    data[500] ^= 1
+    log.write_bytes(data)
+    options = {"level": "records", "where": "topic = 'orders' and partition = 0"}
+
+    rows = rows_of(tmp_path, problems="rows", **options)
+
+    assert 1 == len([row for row in rows if row["problem"]])
+    assert 96 == len(rows) - 1 == len(rows_of(tmp_path, **options))
+    assert next(row["problem"] for row in rows if row["problem"]).startswith("at byte ")
+
+
+def test_what_is_asked_wrongly(place):
+    for options, words in (
+        ({"level": "words"}, "expected one of"),
+        ({"level": "records"}, "needs a path"),
+        ({"columns": "topic, offsets"}, "columns offsets: expected some of"),
+        ({"problems": "none"}, "expected error or rows"),
+        ({"level": "records", "payloads": "yes"}, "expected true or false"),
+        ({"were": "topic = 'a'"}, "option were"),
+        ({"where": "offset = 1"}, "did you mean"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            KforensicsReader(options).partitions()
+    with pytest.raises(UsageError, match="expected one of"):
+        KforensicsDataSource({"level": "words"}).schema()
+
+
+def test_spark_counts_as_the_reader_does(spark, place):
     register(spark)
 
     def load(level, **options):
         return spark.read.format("kforensics").option("level", level).options(**options).load(str(place))
 
-    return load
+    records = load("records")
+    whole = records.count()
+    low, high = records.where("offset < 50"), records.where("offset >= 50")
 
-
-def test_every_level_is_a_table(read):
-    counts = {
-        level: read(level).where("topic = 'orders' and partition = 0").count() for level in ("replicas", "segments")
-    }
-    batches = read("batches").where("topic = 'orders' and partition = 0")
-    batches.createOrReplaceTempView("batches")
-
-    row = batches.sparkSession.sql(
-        "select count(*) n, sum(record_count) records, max(last_offset) last, min(crc_valid) sound from batches"
-    ).collect()[0]
-
-    assert {"replicas": 1, "segments": 1} == counts
-    assert (16, 103, 102, True) == (row.n, row.records, row["last"], row.sound)
-
-
-def test_payloads_are_shown_only_when_asked_for(read):
-    wanted = "topic = 'orders' and partition = 0 and offset >= 60 and offset < 65"
-
-    hidden = read("records").where(wanted)
-    shown = read("records", payloads="true").where(wanted).orderBy("offset").collect()
-
-    assert {"key", "value", "headers"}.isdisjoint(hidden.columns)
-    assert 5 == hidden.count()
-    assert [60, 61, 62, 63, 64] == [row.offset for row in shown]
-    assert all(len(row.key) == row.key_length for row in shown)
-
-
-def test_filters_choose_the_files(place):
-    reader = KforensicsReader({"path": str(place), "level": "records"})
-    filters = [EqualTo(("topic",), "orders"), In(("partition",), (0, 1))]
-
-    assert filters == list(reader.pushFilters(filters))
-
-    paths = [row["path"] for piece in reader.partitions() for row in piece.rows]
-    assert {"orders-0", "orders-1"} == {path.split("/")[-2] for path in paths}
-
-
-def test_offsets_choose_segments(incident):
-    place = incident("all-codecs-4.x") / "snapshots" / "99-final"
-
-    def chosen(*filters):
-        reader = KforensicsReader({"path": str(place), "level": "records"})
-        list(reader.pushFilters(list(filters)))
-        return {row["path"] for piece in reader.partitions() for row in piece.rows}
-
-    everything = chosen()
-    assert chosen(GreaterThanOrEqual(("offset",), 0)) == everything
-    assert chosen(LessThan(("offset",), 1)) <= everything
-    later = chosen(GreaterThanOrEqual(("offset",), 10**9))
-    assert later < everything or len(everything) == len(later)
-
-
-def test_what_is_asked_wrongly(place):
-    with pytest.raises(UsageError, match="expected one of"):
-        KforensicsDataSource({"level": "words"}).schema()
-    with pytest.raises(UsageError, match="needs a path"):
-        KforensicsReader({"level": "records"}).partitions()
+    # One DataFrame, several filters: what one query asks for must not reach another.
+    assert 42 == records.where("topic = 'orders' and partition = 0 and batch_base_offset <= 40").count()
+    assert 540 == whole == records.count() == low.union(high).count()
+    pair = "topic = 'orders' and partition = 0 and offset "
+    shown = load("records", payloads="true", where=pair + "between 60 and 64", columns="offset, key, key_length")
+    found = shown.collect()
+    assert ([60, 61, 62, 63, 64], {True}) == (
+        sorted(row.offset for row in found),
+        {len(row.key) == row.key_length for row in found},
+    )
+    assert {"key", "value", "headers"}.isdisjoint(records.columns)
+    named = spark.read.format("kforensics").schema("last_offset long, crc_valid boolean")
+    batches = named.options(level="batches", where="topic = 'orders' and partition = 0").load(str(place))
+    assert [(102, True, 16)] == [
+        tuple(row) for row in batches.selectExpr("max(last_offset)", "min(crc_valid)", "count(*)").collect()
+    ]

@@ -26,6 +26,7 @@ def scan_segment(
     level: Level = Level.CRC,
     mtime_ns: int = 0,
     watch: Callable[[BatchTable], None] | None = None,
+    start: int = 0,
 ) -> Segment:
     """Read one segment file in bounded memory and keep what comparisons need.
 
@@ -36,10 +37,11 @@ def scan_segment(
         level: how deep each batch is checked.
         mtime_ns: of the file, as listed.
         watch: shown the batches of each window as they are read.
+        start: the position of the batch to begin at; what is before it is not read.
     """
     summary = _Summary(base_offset)
     length = source.size
-    for window in walk_segment(source, level=level):
+    for window in walk_segment(source, level=level, start=start):
         if watch is not None:
             watch(window.batches)
         summary.add(window.batches, window.damage, window.record_count)
