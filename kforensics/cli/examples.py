@@ -103,8 +103,13 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "Again, reading only what changed",
             "kforensics fleet audit nodes.yaml --since audit-1 --out audit-2 --master spark://host:7077",
         ),
+        (
+            "Every night",
+            "kforensics fleet audit nodes.yaml --history history --take-over --fail-on worse --accept accepted.yaml --format jsonl",
+        ),
     ),
     "fleet report": (
+        ("What changed last night", "kforensics fleet report history --since previous"),
         ("The gravest findings of a topic", "kforensics fleet report audit-1 -t orders --severity error"),
         ("What changed since", "kforensics fleet report audit-2 --since audit-1"),
     ),

@@ -102,7 +102,7 @@ def audit(
     *,
     sources: SourcesArgument,
     tables: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--out",
             "-o",
@@ -110,7 +110,25 @@ def audit(
             help="A new directory, outside of every source, for the Parquet tables; that of an interrupted audit is continued.",
             show_default=False,
         ),
-    ],
+    ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            "--history",
+            metavar="TABLES",
+            help="Instead of --out: tables of many audits, which this one is appended to; what has not changed since the latest is not read again.",
+            show_default=False,
+        ),
+    ] = None,
+    audit_id: Annotated[
+        str | None,
+        typer.Option(
+            "--audit-id",
+            metavar="ID",
+            help="A name for the audit, as the run id of a scheduler; what a history has under this name is shown again, and nothing is read.",
+            show_default=False,
+        ),
+    ] = None,
     master: Annotated[
         str | None,
         typer.Option(
@@ -172,9 +190,13 @@ def audit(
         if not separator:
             raise UsageError(f"--spark-conf {one}: expected NAME=VALUE")
         settings[name] = value
+    if (tables is None) == (history is None):
+        raise UsageError("give either --out, a directory for this audit alone, or --history, which it is appended to")
     request = AuditRequest(
         sources=tuple(sources),
-        tables=tables,
+        tables=str(tables or history),
+        is_history=history is not None,
+        audit_id=audit_id,
         since=since,
         master=master,
         settings=settings,

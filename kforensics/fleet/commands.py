@@ -43,6 +43,10 @@ class AuditRequest:
 
     sources: tuple[str, ...]
     tables: str
+    """A directory for this audit alone, or a history that it is appended to."""
+    is_history: bool = False
+    audit_id: str | None = None
+    """A name for the audit; what a history has under this name is shown again, and nothing is read."""
     since: str | None = None
     """Tables of an earlier audit: what has not changed since is not read again."""
     master: str | None = None
@@ -146,6 +150,8 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
             options=options,
             since=since,
             take_over=request.take_over,
+            is_history=request.is_history,
+            audit_id=request.audit_id,
             keep_going=request.keep_going,
             progress=progress,
         )

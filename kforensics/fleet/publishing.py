@@ -54,6 +54,11 @@ class AuditStamp:
         return pa.table(columns, schema=schema)
 
 
+def part_stem(audit_id: str) -> str:
+    """The beginning of the names of an audit's parts in a history."""
+    return quote(audit_id, safe="")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """The names of the parts: flat for one audit, in folders of cluster and day for a history."""
@@ -70,7 +75,7 @@ class Layout:
 
     def part(self, cluster: str | None, number: int) -> str:
         """The name of a part."""
-        stem = quote(self.stamp.audit_id, safe="") if self.is_history else "part"
+        stem = part_stem(self.stamp.audit_id) if self.is_history else "part"
         return f"{self.folder(cluster)}{stem}-{number:05d}"
 
     def schema(self, table: str) -> pa.Schema:
