@@ -5,7 +5,7 @@ what the disk must be asked for waits in threads. Pages that were not in memory 
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -36,7 +36,7 @@ class RangeRead(NamedTuple):
     error: EvidenceError | None = None
 
 
-def read_ranges(wanted: Iterable[Range], *, requests: int = MOST_REQUESTS) -> Iterator[RangeRead]:
+def read_ranges(wanted: Iterable[Range], *, requests: int = MOST_REQUESTS) -> Generator[RangeRead, None, None]:
     """Read ranges of files.
 
     Args:

@@ -3,6 +3,7 @@
 import errno
 import os
 import threading
+from contextlib import closing
 
 import pytest
 from hypothesis import given, settings
@@ -73,7 +74,7 @@ def test_as_many_requests_wait_as_are_allowed_and_never_more(files, monkeypatch)
 
 def test_a_read_rate_leaves_one_request_at_a_time(files, monkeypatch):
     disk = ColdDisk(monkeypatch)
-    slept = []
+    slept: list[float] = []
     monkeypatch.setattr(mapped, "_pace", Pace(1000, clock=lambda: 0.0, sleep=slept.append))
 
     assert len(list(read_ranges([Range(path, 0, 10) for path in files]))) == len(files)
@@ -136,11 +137,14 @@ def test_files_that_are_missing_or_end_early_are_results(tmp_path, files):
 
 def test_no_file_stays_open_where_the_caller_stops(files, monkeypatch):
     opened = []
-    monkeypatch.setattr(ranges, "open_evidence", lambda path: opened.append(mapped.open_evidence(path)) or opened[-1])
-    reader = read_ranges([Range(path, at, 10) for path in files for at in (0, 50_000)])
 
-    next(reader)
-    reader.close()
+    def open_and_note(path):
+        opened.append(mapped.open_evidence(path))
+        return opened[-1]
+
+    monkeypatch.setattr(ranges, "open_evidence", open_and_note)
+    with closing(read_ranges([Range(path, at, 10) for path in files for at in (0, 50_000)])) as reader:
+        next(reader)
 
     assert 0 < len(opened) < len(files)
     assert not any(file.is_of_the_system for file in opened)
