@@ -54,7 +54,7 @@ from tests.conftest import ROOT
 from tests.schemas import SchemaMismatch, registry, validate, validate_lines, validator
 
 DOCUMENTS = tuple(name for name in schema.names() if name not in {"common", "refusal"} and not name.endswith("-line"))
-OF_AUDITS = ("fleet-audit", "fleet-report")
+OF_AUDITS = ("fleet-audit", "fleet-report", "fleet-trend")
 WITH_LINES = ("diff", "dump", "explain", "groups", "ls", "metadata", "trace", "transactions", "verify")
 
 # Where a schema repeats names that the code has in one table.

@@ -54,6 +54,21 @@ class FailOn(StrEnum):
     WORSE = "worse"
 
 
+NodesOption = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--node", metavar="ID", help="Only replicas and findings of this node; repeatable.", show_default=False
+    ),
+]
+VerdictsOption = Annotated[
+    list[str] | None,
+    typer.Option("--verdict", metavar="NAME", help="Only partitions of this verdict; repeatable.", show_default=False),
+]
+CodesOption = Annotated[
+    list[str] | None,
+    typer.Option("--code", metavar="CODE", help="Only findings of this code; repeatable.", show_default=False),
+]
+SeverityOption = Annotated[LeastSeverity, typer.Option("--severity", help="Only findings that are at least as grave.")]
 FailOnOption = Annotated[
     list[FailOn] | None,
     typer.Option(
@@ -242,25 +257,10 @@ def report(
     ] = None,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
-    node: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--node", metavar="ID", help="Only replicas and findings of this node; repeatable.", show_default=False
-        ),
-    ] = None,
-    verdict: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--verdict", metavar="NAME", help="Only partitions of this verdict; repeatable.", show_default=False
-        ),
-    ] = None,
-    code: Annotated[
-        list[str] | None,
-        typer.Option("--code", metavar="CODE", help="Only findings of this code; repeatable.", show_default=False),
-    ] = None,
-    severity: Annotated[
-        LeastSeverity, typer.Option("--severity", help="Only findings that are at least as grave.")
-    ] = LeastSeverity.NOTE,
+    node: NodesOption = None,
+    verdict: VerdictsOption = None,
+    code: CodesOption = None,
+    severity: SeverityOption = LeastSeverity.NOTE,
     most: MostOption = 100,
     fail_on: FailOnOption = None,
     accept: AcceptOption = None,
@@ -289,6 +289,45 @@ def report(
     if metrics is not None or request.gate is not None:
         raise UsageError("--since shows what changed; --fail-on, --accept and --metrics go with a report of one audit")
     output.finish(run_comparison(ComparisonRequest(earlier=since, report=request)))
+
+
+@with_output("fleet trend")
+def trend(
+    output: Output,
+    *,
+    tables: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TABLES...",
+            help="A history that `fleet audit --history` wrote, or the tables of several audits.",
+            show_default=False,
+        ),
+    ],
+    last: Annotated[
+        int, typer.Option("--last", metavar="N", min=1, help="Audits that are shown, the latest ones.")
+    ] = 30,
+    topic: TopicsOption = None,
+    partition: PartitionsOption = None,
+    node: NodesOption = None,
+    verdict: VerdictsOption = None,
+    code: CodesOption = None,
+    severity: SeverityOption = LeastSeverity.NOTE,
+) -> None:
+    """Show audit by audit how many findings there were, and how many were new, gone, worse, better or unchanged. Needs neither Spark nor Java."""
+    from kforensics.fleet.commands import ReportRequest, TrendRequest, require_pyarrow, run_trend
+
+    output.check(())
+    require_pyarrow()
+    filters = ReportRequest(
+        tables="",
+        topics=frozenset(topic or ()),
+        partitions=frozenset(partition or ()),
+        nodes=frozenset(node or ()),
+        verdicts=frozenset(verdict or ()),
+        codes=frozenset(code or ()),
+        least_severity=severity.value,
+    )
+    output.finish(run_trend(TrendRequest(tables=tuple(tables), last=last, report=filters)))
 
 
 def _gate(fail_on: list[FailOn] | None, accept: Path | None) -> "GateRequest | None":
@@ -369,5 +408,5 @@ def scan(
     output.finish(result)
 
 
-for _command in (audit, report, scan):
+for _command in (audit, report, trend, scan):
     fleet.command(help=help_of(_command), epilog=epilog_of(f"fleet {_command.__name__}"))(_command)

@@ -195,6 +195,39 @@ class AuditComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrendLine:
+    """One audit among others."""
+
+    audit_id: str
+    audited_ms: int
+    clusters: tuple[str, ...]
+    partition_count: int
+    states: Mapping[str, int]
+    findings_by_severity: Mapping[str, int]
+    compared_with: str | Absent
+    """The id of the audit before it that has a cluster in common with it."""
+    findings_by_change: Mapping[str, int]
+    """The findings of either, by what became of them."""
+    gone_nodes: tuple[str, ...]
+    problem_count: int
+
+    def count(self, change: Change) -> int:
+        """The number of findings with this change."""
+        return self.findings_by_change.get(change.value, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditTrend:
+    """Audits one after the other."""
+
+    tables: tuple[str, ...]
+    audit_count: int
+    """The number of audits that there are, of which `lines` has the latest."""
+    lines: tuple[TrendLine, ...]
+    """The oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScanResult:
     """The counts of what `fleet scan` extracted of a broker's disks."""
 

@@ -10,9 +10,9 @@ from kforensics.commands.diff import DiffOptions
 from kforensics.commands.result import Conclusion, Progress, Result
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer
+from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer, trend_answer
 from kforensics.findings.answers.model import State, exit_code
-from kforensics.findings.fleet_summary import AuditComparison, FleetSummary, ScanResult
+from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
 from kforensics.findings.gate import EXIT_INCOMPLETE, Acceptance, FailOn, decide, parse_acceptances
 from kforensics.findings.model import Severity
 from kforensics.fleet.session import open_session, require_spark
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kforensics.fleet.audit_tables import AuditTables, Filters
     from kforensics.fleet.watch import Stage
 
-__all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "run_report", "run_scan"]
+__all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "run_report", "run_scan", "run_trend"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +84,18 @@ class ReportRequest:
     least_severity: str = Severity.NOTE.value
     most: int = 100
     gate: GateRequest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendRequest:
+    """Audits, and which part of them is to be counted."""
+
+    tables: tuple[str, ...]
+    """Histories, or tables of single audits."""
+    last: int
+    """Audits that are shown."""
+    report: ReportRequest
+    """Gives the filters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +238,24 @@ def run_comparison(request: ComparisonRequest) -> Result[AuditComparison]:
     return Result(
         command="fleet comparison", body=comparison, concluded=Conclusion(answer=comparison_answer(comparison))
     )
+
+
+def run_trend(request: TrendRequest) -> Result[AuditTrend]:
+    """Count the findings of audits one after the other.
+
+    Args:
+        request: tables and filters.
+
+    Raises:
+        EvidenceError: they are no tables of finished audits.
+    """
+    from kforensics.fleet.audit_tables import open_audits
+    from kforensics.fleet.trend import trend_of
+
+    audits = [one for text in request.tables for one in open_audits(parse_location(text))]
+    audits.sort(key=lambda one: (one.audited_ns, one.audit_id))
+    trend = trend_of(audits, request.last, _filters(request.report))
+    return Result(command="fleet trend", body=trend, concluded=Conclusion(answer=trend_answer(trend)))
 
 
 def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[ScanResult]:

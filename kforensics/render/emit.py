@@ -93,6 +93,9 @@ WRITERS: dict[tuple[str, OutputFormat], str] = {
     ("fleet comparison", _T): "text.fleet_comparison:write",
     ("fleet comparison", _J): "json.fleet:write_comparison",
     ("fleet comparison", _H): "html.fleet_comparison:write",
+    ("fleet trend", _T): "text.fleet_trend:write",
+    ("fleet trend", _J): "json.fleet:write_trend",
+    ("fleet trend", _L): "json.fleet:write_trend_lines",
     ("fleet scan", _T): "text.fleet_scan:write",
     ("fleet scan", _J): "json.fleet:write_scan",
 }

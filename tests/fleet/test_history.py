@@ -1,6 +1,7 @@
 """Audits that are appended to one history: found again, told apart, repeated without effect."""
 
 import json
+import re
 import shutil
 
 import pyarrow.dataset as pd
@@ -133,3 +134,30 @@ def test_out_or_history_and_not_both(tmp_path, capsys):
     for given in ([], ["--out", "a", "--history", "b"]):
         assert 2 == run(["fleet", "audit", str(tmp_path), *given])
         assert "give either --out" in capsys.readouterr().err
+
+
+def test_the_trend_is_that_of_each_cluster(history, capsys):
+    assert 0 == run(["fleet", "trend", str(history), "--format", "jsonl"])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [
+        ("night-1", {}, {"critical": 1}),
+        ("other-1", {}, {"critical": 1}),
+        ("night-2", {"new": 1, "worse": 1}, {"critical": 2}),
+        ("night-3", {"better": 1, "gone": 1}, {"error": 1}),
+    ] == [(one["audit_id"], one["findings_by_change"], one["findings_by_severity"]) for one in lines]
+    assert 0 == run(["fleet", "trend", str(history), "--last", "2", "--partition", "0", "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+    assert (4, [{"worse": 1}, {"gone": 1}]) == (
+        document["audit_count"],
+        [one["findings_by_change"] for one in document["audits"]],
+    )
+    assert 0 == run(["fleet", "trend", str(history)])
+    screen = capsys.readouterr().out
+    assert "The latest of 4 audits has 1 finding of warning and above, 1 in the first of them" in " ".join(
+        screen.split()
+    )
+    assert ["2 critical", "1 new, 1 worse", "night-2"] == re.split(r"  +", screen.splitlines()[-2].strip())[1:]
+    assert all(len(line) <= 80 for line in screen.splitlines())
+    append(history, "night-4", nodes=(1,))
+    assert 3 == run(["fleet", "trend", str(history), "--format", "json"])
+    assert ["node 2"] == json.loads(capsys.readouterr().out)["audits"][-1]["gone_nodes"]

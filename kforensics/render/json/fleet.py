@@ -6,8 +6,8 @@ from dataclasses import fields
 from typing import Any
 
 from kforensics.commands.result import Result
-from kforensics.findings.fleet_summary import AuditComparison, FleetSummary, ScanResult
-from kforensics.render.json.document import DocumentBody, document, json_line
+from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult, TrendLine
+from kforensics.render.json.document import DocumentBody, document, json_line, typed_lines
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
 
@@ -27,6 +27,23 @@ def write_scan(result: Result[ScanResult], _view: View) -> Iterator[str]:
     """The document of `fleet scan`."""
     names = ("replicas", "segments", "read_bytes", "reused_segments", "evidence", "evidence_bytes")
     return document(result, DocumentBody(name="fleet-scan", fields=_fields(result.body, names)))
+
+
+def write_trend(result: Result[AuditTrend], _view: View) -> Iterator[str]:
+    """The document of `fleet trend`."""
+    body = {"tables": result.body.tables, "audit_count": result.body.audit_count}
+    return document(
+        result, DocumentBody(name="fleet-trend", fields={**body, "audits": [*map(_plain_line, result.body.lines)]})
+    )
+
+
+def write_trend_lines(result: Result[AuditTrend], _view: View) -> Iterator[str]:
+    """One line for each audit."""
+    return typed_lines(("audit", map(_plain_line, result.body.lines)))
+
+
+def _plain_line(line: TrendLine) -> dict[str, Any]:
+    return {**_fields(line, [one.name for one in fields(TrendLine)]), "audited_utc": utc_text(line.audited_ms)}
 
 
 def write_line(result: Result[FleetSummary], _view: View) -> Iterator[str]:
