@@ -110,12 +110,15 @@ class Publisher:
         self._target = target
         self._layout = layout
 
-    def publish(self, table: str, chunks: Iterable[tuple[pa.Table, pa.Array]]) -> dict[str, int]:
+    def publish(
+        self, table: str, chunks: Iterable[tuple[pa.Table, pa.Array]], *, empty_for: str | None
+    ) -> dict[str, int]:
         """Write one table.
 
         Args:
             table: its name.
             chunks: rows, and the cluster of each.
+            empty_for: the cluster whose folder gets an empty part where there are no rows: a table without any part is none for most readers.
 
         Returns:
             The rows of each part.
@@ -134,8 +137,9 @@ class Publisher:
                         self._write(table, cluster, part)
                         if part.stream.tell() >= PART_BYTES:
                             self._close(table, cluster, part, counts)
-            if not parts and not self._layout.is_history:
-                parts[None] = _Part(waiting=[self._layout.schema(table).empty_table()])
+            if not parts:
+                nothing = self._layout.schema(table).empty_table()
+                parts[empty_for if self._layout.is_history else None] = _Part(waiting=[nothing])
             for cluster, part in parts.items():
                 if part.waiting:
                     self._write(table, cluster, part)

@@ -82,7 +82,9 @@ def write_audit(
         publisher = Publisher(tables, output.layout)
         cluster_of = _cluster_of([cluster] * len(nodes), ())
         counts = {
-            table: publisher.publish(table, working_chunks(output.work, table, output.run, cluster_of))
+            table: publisher.publish(
+                table, working_chunks(output.work, table, output.run, cluster_of), empty_for=cluster
+            )
             for table in TABLES
         }
         return output.finish(begun, {table: len(content) for table, content in rows.items()}, counts)

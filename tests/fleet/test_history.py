@@ -14,6 +14,7 @@ from kforensics.fleet.audit_tables import open_audit, open_audits, previous_audi
 from kforensics.fleet.output import WORK, open_output
 from kforensics.fleet.schemas import AUDIT_TABLES, TABLES
 from kforensics.fleet.tables import AUDIT_MANIFEST, HISTORY_PARTITIONING, Tables
+from kforensics.fleet.views import view_statements
 from tests.builders.audits import CLUSTER, one_finding, write_audit
 
 OTHER = "aaaaaaaaaaaaaaaaaaaaaa"
@@ -50,9 +51,8 @@ def test_every_audit_is_found_again(history):
 
 def test_other_programs_read_all_of_it_by_cluster_and_day(history):
     for table in TABLES:
-        found = pd.dataset(history / table, partitioning=HISTORY_PARTITIONING) if (history / table).is_dir() else None
-        count = 0 if found is None else found.count_rows()
-        assert sum(one.row_count(table) for one in open_audits(history)) == count
+        found = pd.dataset(history / table, partitioning=HISTORY_PARTITIONING)
+        assert sum(one.row_count(table) for one in open_audits(history)) == found.count_rows()
     findings = pd.dataset(history / "findings", partitioning=HISTORY_PARTITIONING).to_table()
     assert {*AUDIT_TABLES["findings"].names, "audit_date"} == set(findings.column_names)
     assert {CLUSTER: 4, OTHER: 1} == {
@@ -161,3 +161,29 @@ def test_the_trend_is_that_of_each_cluster(history, capsys):
     append(history, "night-4", nodes=(1,))
     assert 3 == run(["fleet", "trend", str(history), "--format", "json"])
     assert ["node 2"] == json.loads(capsys.readouterr().out)["audits"][-1]["gone_nodes"]
+
+
+@pytest.mark.spark
+def test_views_show_now_and_since_in_spark(spark, history):
+    for statement in view_statements(str(history)):
+        spark.sql(statement)
+
+    def rows(query):
+        return sorted(tuple(row) for row in spark.sql(query).collect())
+
+    assert [("night-3", 1), ("other-1", 0)] == rows("select audit_id, partition from findings_now")
+    assert [("night-2", 0), ("night-2", 1)] == rows("select audit_id, partition from findings_before")
+    # The other cluster has one audit only: what that found is new.
+    assert [("better", 1), ("gone", 0), ("new", 0)] == rows("select change, partition from findings_since")
+    assert [(5,)] == rows("select count(distinct finding_id, audit_id) from findings")
+    assert [(0,)] == rows("select count(*) from problems_now")
+    names = [column for table in TABLES for column in AUDIT_TABLES[table].names]
+    reserved = {"references"}
+    spark.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")
+    try:
+        for table in TABLES:
+            chosen = ", ".join(name for name in AUDIT_TABLES[table].names if name not in reserved)
+            assert spark.sql(f"select {chosen} from {table}").columns == chosen.split(", ")
+    finally:
+        spark.conf.unset("spark.sql.ansi.enforceReservedKeywords")
+    assert reserved <= set(names)
